@@ -27,16 +27,21 @@ lowest: $(VENV)/installed
 	$(INSTALL) uv
 	rm -rf build/lowest
 	$(PYTHON) -m venv build/lowest
-	$(BIN)/python -m uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct .
+	$(BIN)/python -m uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct . ./lab
 	build/lowest/bin/trialogue run dyck-backtracking --preset smoke --results build/lowest/results
 
 wheel: $(VENV)/installed-test
-	rm -rf dist build/alone
-	$(BIN)/python -m hatchling build
-	$(PYTHON) -m venv build/alone
-	build/alone/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
-	cd build/alone && bin/trialogue run dyck-backtracking --preset smoke
-	cd build/alone && bin/trialogue ledger dyck-backtracking
+	rm -rf dist build/library build/laboratory
+	$(BIN)/python -m hatchling build -d dist
+	cd lab && ../$(BIN)/python -m hatchling build -d ../dist
+	$(PYTHON) -m venv build/library
+	build/library/bin/python -m pip install --quiet --disable-pip-version-check dist/trialogue-*.whl
+	cd build/library && bin/trialogue distribution --distribution dyck:'{"length": 6}' --sampler ancestral
+	cd build/library && ! bin/trialogue run dyck-backtracking
+	$(PYTHON) -m venv build/laboratory
+	build/laboratory/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build/laboratory && bin/trialogue run dyck-backtracking --preset smoke
+	cd build/laboratory && bin/trialogue ledger dyck-backtracking
 
 release: lint types docs lowest wheel
 	for python in python3.12 python3.13; do $(MAKE) test PYTHON=$$python VENV=.venv-$$python || exit 1; done
@@ -49,27 +54,27 @@ docs: $(VENV)/installed-docs
 	$(BIN)/python -m mkdocs build
 
 lint: $(VENV)/installed-test
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src lab tests benchmarks examples conftest.py
+	$(BIN)/ruff format --check src lab tests benchmarks examples conftest.py
 
 types: $(VENV)/installed-test
 	$(BIN)/mypy
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src lab tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) --editable .
+$(VENV)/installed: pyproject.toml lab/pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable . --editable ./lab
 	@touch $@
 
-$(VENV)/installed-test: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) --editable '.[test]'
+$(VENV)/installed-test: pyproject.toml lab/pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[test]' --editable ./lab
 	@touch $@ $(VENV)/installed
 
-$(VENV)/installed-docs: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) --editable '.[docs]'
+$(VENV)/installed-docs: pyproject.toml lab/pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[docs]' --editable ./lab
 	@touch $@

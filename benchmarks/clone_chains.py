@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from record import Record
-from trialogue.inference import MaskedMetropolis
-from trialogue.inference.chains.resumable import RunningChains
 from trialogue.models import MaskedTransformer, Transformer
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.masked import MaskedNetwork
-from trialogue.models.published import bert
 from trialogue.randomness import generator
+from trialogue.samplers import MaskedMetropolis
+from trialogue.samplers.chains.resumable import RunningChains
+from trialogue_lab.models.published import bert
 
 SIZES = ((320, 16, 32), (300, 32, 64))
 """Vocabulary, length of a sequence, and rank of value matrices."""

@@ -30,9 +30,10 @@ from rich.table import Table
 from torch import Tensor
 
 from record import Record
-from trialogue.inference import GrammarVerifier, SequentialMonteCarlo, TokenwiseRejection
-from trialogue.inference.custom_generate import decoding
+from trialogue.generation.custom_generate import decoding
 from trialogue.models.pretrained import load_pretrained
+from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection
+from trialogue.verifiers import GrammarVerifier
 
 NEW_TOKENS, SEED = 96, 0
 # Masks of both sides are the same: llguidance would otherwise leave one tokenization of what is certain.

@@ -10,16 +10,16 @@ from llguidance.hf import from_tokenizer
 from transformers import DynamicCache
 
 from constrained import EVERY_TOKENIZATION, Guidance
-from trialogue.inference import (
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.oracles import Verifier
+from trialogue.samplers import (
     Ancestral,
-    GrammarVerifier,
     SequentialMonteCarlo,
     TokenwiseRejection,
     WeightedRejection,
     generate,
 )
-from trialogue.models.pretrained import PretrainedOracle
-from trialogue.oracles import Verifier
+from trialogue.verifiers import GrammarVerifier
 
 NEW_TOKENS = 64
 PROMPT = "The capital of France is a city that has been known for its art, its food and its history since"

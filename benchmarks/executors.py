@@ -15,9 +15,9 @@ import ray
 import torch
 
 from record import Record
-from trialogue import studies
 from trialogue.executors import Executor, executor_of
-from trialogue.ledger.runs.execution import execute
+from trialogue_lab import studies
+from trialogue_lab.ledger.runs.execution import execute
 
 STUDY, PRESET = "mixing-and-learning", "smoke"
 ITEMS = 500

@@ -37,10 +37,11 @@ from torch import Tensor
 from contenders import NEW_TOKENS, PROMPT, REGEX, SCHEMA, Run, bare, library, ours, walks
 from peer_process import Peer
 from record import Record
-from trialogue.inference import Ancestral, Backtracking, RandomVerifier, Threshold
-from trialogue.inference.walks.batch.answers import MOST_BYTES
 from trialogue.models.catalogue import folder_of
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.samplers import Ancestral, Backtracking
+from trialogue.samplers.prefix.batch.answers import MOST_BYTES
+from trialogue.verifiers import RandomVerifier, Threshold
 from weights import Laws, laws_of, loaded, quality, windows
 
 PEER_TOKENS = 8

@@ -26,12 +26,12 @@ from torch import Tensor
 
 from record import Record
 from trialogue.data import Ising, window_tables
-from trialogue.inference import Gibbs, run_chain
-from trialogue.inference.chains.chain import KERNELS
-from trialogue.inference.simulation.heat_bath import HeatBath
-from trialogue.inference.simulation.multispin import Multispin
-from trialogue.inference.simulation.sweeps import Simulation
 from trialogue.randomness import generator
+from trialogue.samplers import Gibbs, run_chain
+from trialogue.samplers.chains.chain import KERNELS
+from trialogue.samplers.chains.simulation.heat_bath import HeatBath
+from trialogue.samplers.chains.simulation.multispin import Multispin
+from trialogue.samplers.chains.simulation.sweeps import Simulation
 
 SITES, BETA = 1000, 0.5
 VOCAB, WIDTH = 10, 3

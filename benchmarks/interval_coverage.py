@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from record import Record
-from trialogue.ledger import Criterion, Quantity, Replication
-from trialogue.ledger.claims.bounds import critical_value, mean_bounds, share_bounds
-from trialogue.ledger.claims.intervals import decide
-from trialogue.ledger.claims.power import power, smallest_effect
+from trialogue.intervals.bounds import critical_value, mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
+from trialogue_lab.ledger import Criterion, Quantity, Replication
+from trialogue_lab.ledger.claims.power import power, smallest_effect
+from trialogue_lab.ledger.claims.quantities import decide
 
 Samples = NDArray[np.float64]
 Bounds = Callable[[Samples, float], tuple[Samples, Samples]]

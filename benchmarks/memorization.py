@@ -23,8 +23,8 @@ from record import Record
 from trialogue.models.attention_only import AttentionOnlyConfig
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
-from trialogue.theory.memorization import generic_network, memorize, nearest_encoder
-from trialogue.theory.memorization.folding import padded_states, solved
+from trialogue_lab.theory.memorization import generic_network, memorize, nearest_encoder
+from trialogue_lab.theory.memorization.folding import padded_states, solved
 
 VOCABULARIES = {20: 10, 50: 1}
 """N, and how many rounds."""

@@ -24,15 +24,15 @@ from rich.console import Console
 from rich.table import Table
 
 from record import Record
-from trialogue import studies
 from trialogue.data.parallel.vocabulary import SPECIAL
-from trialogue.ledger import Study
-from trialogue.ledger.entries import counting_result
-from trialogue.ledger.runs.results import Result
 from trialogue.models.encoder_decoder.network import ended
-from trialogue.studies.translation.config import REFINER
-from trialogue.studies.translation_dependency.config import TWO_STAGES
-from trialogue.studies.translation_dependency.networks import recipe as dependency_recipe
+from trialogue_lab import studies
+from trialogue_lab.ledger import Study
+from trialogue_lab.ledger.entries import counting_result
+from trialogue_lab.ledger.runs.results import Result
+from trialogue_lab.studies.translation.config import REFINER
+from trialogue_lab.studies.translation_dependency.config import TWO_STAGES
+from trialogue_lab.studies.translation_dependency.networks import recipe as dependency_recipe
 
 ROOT = Path(__file__).parents[1]
 SMALLER = ("default", "night")

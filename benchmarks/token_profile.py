@@ -26,12 +26,13 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from contenders import NEW_TOKENS, ours
 from record import Record
-from trialogue.inference import GrammarVerifier, TokenwiseRejection
-from trialogue.inference.verifiers.language_verifier import LanguageVerifier
 from trialogue.models.position_cache import PositionLayer
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.pretrained_contexts import CachedContext, PretrainedContext
 from trialogue.randomness import Streams
+from trialogue.samplers import TokenwiseRejection
+from trialogue.verifiers import GrammarVerifier
+from trialogue.verifiers.language_verifier import LanguageVerifier
 from weights import FORMATS, loaded
 
 PASS, HEAD, LAW, ATTENTION = "pass", "output embedding", "law, normalised", "attention and its cache"

@@ -20,14 +20,14 @@ from rich.table import Table
 
 from record import Record
 from trialogue.data.parallel.vocabulary import BOS, EOS, PAD
-from trialogue.inference.chains.refinement import Refinement
-from trialogue.inference.translation.refining import LengthBeam
-from trialogue.inference.translation.writing import BeamSearch
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.randomness import generator
+from trialogue.samplers.chains.refinement import Refinement
+from trialogue.samplers.translation.refining import LengthBeam
+from trialogue.samplers.translation.writing import BeamSearch
 
 VOCAB, WIDTH, LAYERS, HEADS, LONGEST = 4000, 256, 2, 4, 64
 SOURCE, ROUNDS, SPARE = 10, 15, 10

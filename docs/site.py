@@ -14,11 +14,11 @@ from markdown.extensions.toc import slugify
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 
-from trialogue import studies
+from trialogue_lab import studies
 from trialogue.errors import InputError
-from trialogue.gallery.document import render_gallery
-from trialogue.ledger import ledger
-from trialogue.ledger.pages.study_pages import studies_page, study_page, study_pictures
+from trialogue_lab.gallery.document import render_gallery
+from trialogue_lab.ledger import ledger
+from trialogue_lab.ledger.pages.study_pages import studies_page, study_page, study_pictures
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"(?<=\]\()\.\./((?:examples|results)/[^)#]+)")

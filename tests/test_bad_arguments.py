@@ -10,15 +10,8 @@ import torch
 from scipy.sparse import csr_array
 
 from trialogue import generate, load_pretrained
-from trialogue.analysis.attention_variation import mean_variation, stack_likeness, variation
 from trialogue.data import BertMasking, Ising, Table, TopicModel
-from trialogue.data.hidden_markov import HiddenMarkov
-from trialogue.data.hidden_string import HiddenString, SubsetSum
-from trialogue.data.translation_language import TranslationLanguage
 from trialogue.errors import InputError
-from trialogue.inference.laws import kullback_leibler, total_variation
-from trialogue.inference.translation.refining import LengthBeam
-from trialogue.inference.translation.writing import BeamSearch
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
@@ -26,8 +19,16 @@ from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
-from trialogue.theory import topics
-from trialogue.theory.balance import (
+from trialogue.samplers.exact import kullback_leibler, total_variation, walk_conductances
+from trialogue.samplers.translation.refining import LengthBeam
+from trialogue.samplers.translation.writing import BeamSearch
+from trialogue.training import TrainingConfig, next_token_loss, packed_token_loss, train
+from trialogue_lab.analysis.attention_variation import mean_variation, stack_likeness, variation
+from trialogue_lab.data.hidden_string import HiddenString, SubsetSum
+from trialogue_lab.studies.translation_dependency.hidden_markov import HiddenMarkov
+from trialogue_lab.studies.translation_dependency.language import TranslationLanguage
+from trialogue_lab.theory import topics
+from trialogue_lab.theory.balance import (
     balance_violation,
     inequality_chain,
     lipschitz_bound,
@@ -35,9 +36,14 @@ from trialogue.theory.balance import (
     pumped_distances,
     state_vectors,
 )
-from trialogue.theory.masking.block_laws import block_dynamics, block_law, conditionals, joint_block_dynamics
-from trialogue.theory.masking.product_kernels import joint_law
-from trialogue.theory.masking.pseudolikelihood import (
+from trialogue_lab.theory.masking.block_laws import (
+    block_dynamics,
+    block_law,
+    conditionals,
+    joint_block_dynamics,
+)
+from trialogue_lab.theory.masking.product_kernels import joint_law
+from trialogue_lab.theory.masking.pseudolikelihood import (
     asymptotic_covariance,
     fisher_information,
     information_equality,
@@ -46,10 +52,10 @@ from trialogue.theory.masking.pseudolikelihood import (
     pseudolikelihood_loss,
     sandwich_covariance,
 )
-from trialogue.theory.memorization import association_encoder, expected_rank, memorize, printed_rank
-from trialogue.theory.memorization.rank import expected_rank_of
-from trialogue.theory.order_truncation import order_strengths
-from trialogue.theory.pruning import (
+from trialogue_lab.theory.memorization import association_encoder, expected_rank, memorize, printed_rank
+from trialogue_lab.theory.memorization.rank import expected_rank_of
+from trialogue_lab.theory.order_truncation import order_strengths
+from trialogue_lab.theory.pruning import (
     closest_subset,
     prune_keys_and_queries,
     prune_linear,
@@ -57,9 +63,8 @@ from trialogue.theory.pruning import (
     prune_pair,
     prune_scores,
 )
-from trialogue.theory.query_complexity.hidden_strings import search_hidden_string
-from trialogue.theory.value_guided import WalkChain, walk_conductances
-from trialogue.training import TrainingConfig, next_token_loss, packed_token_loss, train
+from trialogue_lab.theory.query_complexity.hidden_strings import search_hidden_string
+from trialogue_lab.theory.value_guided import WalkChain
 
 NAN = math.nan
 LAW = torch.full((4,), 0.25)

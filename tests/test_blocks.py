@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from trialogue.analysis.covariance_estimate import monte_carlo_covariance
+
 from trialogue.blocks import block_masks, require_covered, require_one_law, sites_of_blocks, weighted_law
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.inference import BlockDynamics
-from trialogue.inference.laws import transition_matrix
-from trialogue.theory.masking.block_laws import block_law
-from trialogue.theory.masking.covariance_bound import covariance_bound
-from trialogue.theory.masking.pseudolikelihood import asymptotic_covariance
+from trialogue.samplers import BlockDynamics
+from trialogue.samplers.exact import transition_matrix
 from trialogue.training import fit_pseudolikelihood
 from trialogue.training.drawn_masks import draw_masks
+from trialogue_lab.theory.masking.block_laws import block_law
+from trialogue_lab.theory.masking.covariance_bound import covariance_bound
+from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
 
 MODEL = Ising.clique(3, 3, 0.3, 0.1)
 SAMPLES = MODEL.sample(500, seed=0)

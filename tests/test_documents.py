@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from trialogue import studies
 from trialogue.errors import InputError
-from trialogue.ledger import Entry, ledger
-from trialogue.ledger.pages.documents import fill
+from trialogue_lab import studies
+from trialogue_lab.ledger import Entry, ledger
+from trialogue_lab.ledger.pages.documents import fill
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = {path.name.removesuffix(".jinja"): path for path in (ROOT / "docs" / "templates").iterdir()}

@@ -11,9 +11,9 @@ import pytest
 
 from models.tiny_pretrained import save_tiny
 from trialogue import cli
-from trialogue.ledger import judged
-from trialogue.ledger.runs.execution import execute
-from trialogue.ledger.study import study_of
+from trialogue_lab.ledger import judged
+from trialogue_lab.ledger.runs.execution import execute
+from trialogue_lab.ledger.study import study_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def test_a_study_in_a_package_of_its_own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = EXAMPLES / "nucleus_depth"
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    [(name, module)] = project["entry-points"]["trialogue.studies"].items()
+    [(name, module)] = project["entry-points"]["trialogue_lab.studies"].items()
     monkeypatch.syspath_prepend(folder)
     study = study_of(module)
     assert study.name == name

@@ -127,8 +127,8 @@ def test_imports_run_one_way() -> None:
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("ledger/claims.py", "from trialogue.studies import find"),
-        ("data/dyck/language.py", "from trialogue.inference import walks"),
+        ("ledger/claims.py", "from trialogue_lab.studies import find"),
+        ("data/dyck/language.py", "from trialogue.samplers import walks"),
         ("randomness.py", "import trialogue.data.dyck.language"),
         ("inference/laws.py", "from trialogue import training"),
         ("models/transformer.py", "def f():\n    from ..training import loop"),
@@ -164,7 +164,7 @@ def test_imports_run_in_no_circle() -> None:
             "if TYPE_CHECKING:\n    from trialogue.models.transformer import Transformer",
         ),
         ("data/site_tables.py", "def f():\n    from trialogue.data import Ising"),
-        ("inference/chains/chain.py", "from trialogue.inference import run_chain"),
+        ("inference/chains/chain.py", "from trialogue.samplers import run_chain"),
         ("oracles/whole.py", "from trialogue.oracles import PrefixOracle"),
     ],
 )
@@ -187,7 +187,7 @@ def test_what_is_exported_is_there() -> None:
         "    assert set(module.__all__) <= set(dir(module))\n"
     )
     packages = [module_of(path) for path in stubs()]
-    assert {"trialogue", "trialogue.data", "trialogue.inference", "trialogue.ledger"} <= set(packages)
+    assert {"trialogue", "trialogue.data", "trialogue.samplers", "trialogue_lab.ledger"} <= set(packages)
     subprocess.run([sys.executable, "-c", program, *packages], check=True)
 
 
@@ -210,15 +210,15 @@ def loaded(program: str) -> set[str]:
         *(
             "trialogue",
             "trialogue.data",
-            "trialogue.inference",
-            "trialogue.inference.laws",
-            "trialogue.ledger",
+            "trialogue.samplers",
+            "trialogue.samplers.exact",
+            "trialogue_lab.ledger",
         ),
         *(
-            "trialogue.ledger.question",
+            "trialogue_lab.ledger.question",
             "trialogue.registry",
             "trialogue.cli",
-            "trialogue.inference.verifiers",
+            "trialogue.verifiers",
         ),
     ],
 )
@@ -230,8 +230,8 @@ def test_using_one_thing_does_not_bring_in_another() -> None:
     program = (
         "from trialogue.data import Dyck, Ising, PottsChain, Table\n"
         "from trialogue.extend import Chain, Energy, Masked, Walk\n"
-        "from trialogue.inference import Backtracking, FunctionVerifier, Gibbs, generate, run_chain, run_sweeps\n"
-        "from trialogue.inference.laws import exact_law, transition_matrix"
+        "from trialogue.samplers import Backtracking, FunctionVerifier, Gibbs, generate, run_chain, run_sweeps\n"
+        "from trialogue.samplers.exact import exact_law, transition_matrix"
     )
     unused = {"accelerate", "llguidance", "matplotlib", "pandas", "sklearn", "sympy", "transformers", "tyro"}
     assert not (unused | {"scipy.signal", "scipy.stats"}) & loaded(program)

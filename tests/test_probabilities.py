@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.inference import AdaptiveBlockDynamics
 from trialogue.probabilities import checked_law, checked_probabilities
-from trialogue.theory.factoring.overlap import overlap
-from trialogue.theory.masking.block_laws import block_law
-from trialogue.theory.masking.mixing import stationary_law
-from trialogue.theory.masking.product_kernels import closest_in_divergence, product_transitions
-from trialogue.theory.potts.greedy_patterns import greedy_patterns
+from trialogue.samplers import AdaptiveBlockDynamics
 from trialogue.training.drawn_masks import draw_masks
+from trialogue_lab.theory.factoring.overlap import overlap
+from trialogue_lab.theory.masking.block_laws import block_law
+from trialogue_lab.theory.masking.mixing import stationary_law
+from trialogue_lab.theory.masking.product_kernels import closest_in_divergence, product_transitions
+from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 
 CHECKED = {
     "block law": (1e-6, lambda p: block_law(1, 2, blocks=[[0], [0]], law=p.expand(2, -1))),

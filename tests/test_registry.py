@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from trialogue.analysis.inspection.measure import MEASURES
 from trialogue.cli import main
 from trialogue.errors import InputError
 from trialogue.generation.verifier_kinds import KINDS
-from trialogue.inference import CHAINS, WALKS, Ancestral, Gibbs
+from trialogue.inspection.measures.measure import MEASURES
 from trialogue.models.networks import MODELS
 from trialogue.registry import Registry
+from trialogue.samplers import CHAINS, WALKS, Ancestral, Gibbs
 from trialogue.testing import check_chain
 
 PACKAGE = Path(__file__).parent / "registered"
@@ -112,7 +112,8 @@ def test_a_command_of_a_package_runs(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_command_s_name_is_given_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from trialogue.cli import COMMANDS, studies
+    from trialogue.cli import COMMANDS
+    from trialogue_lab.cli import studies
 
     monkeypatch.setitem(COMMANDS, "again", studies.add)
     assert main(["list"]) == 0
@@ -122,7 +123,7 @@ def test_a_command_s_name_is_given_once(
 def test_names_are_read_without_importing_what_they_name() -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from trialogue.inference import CHAINS, WALKS\n"
+        "from trialogue.samplers import CHAINS, WALKS\n"
         "assert 'plain' in WALKS and 'lazy-gibbs' in CHAINS\n"
         "assert not {'torch', 'still_life'} & set(sys.modules)"
     )

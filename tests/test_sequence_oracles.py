@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from inference.chains.small_models import Conditionals, Energies, random_law
+from samplers.chains.small_models import Conditionals, Energies, random_law
 from trialogue.errors import InputError
-from trialogue.inference import Gibbs, run_chain
-from trialogue.inference.laws import transition_matrix
 from trialogue.oracles import Chain, Energy, Joint, Masked, Sequences, as_chain, as_model, whole_sequences
+from trialogue.samplers import Gibbs, run_chain
+from trialogue.samplers.exact import transition_matrix
 
 LAW = random_law(2, 3, 3)
 STATES = whole_sequences(3, 3)

@@ -9,10 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from trialogue import studies
 from trialogue.errors import InputError
-from trialogue.gallery import document
-from trialogue.ledger.pages import study_pages
+from trialogue_lab import studies
+from trialogue_lab.gallery import document
+from trialogue_lab.ledger.pages import study_pages
 
 pytest.importorskip("mkdocstrings", reason="building the site takes mkdocs: install trialogue[test]")
 

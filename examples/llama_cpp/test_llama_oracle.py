@@ -18,23 +18,21 @@ from tiny_gguf import CONTEXT, MARKS, write_tiny
 
 from trialogue.cli import main
 from trialogue.errors import InputError
-from trialogue.inference import (
+from trialogue.models.networks import MODELS
+from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.oracles import next_log_probs
+from trialogue.samplers import (
     Ancestral,
     Backtracking,
-    GrammarVerifier,
-    RandomVerifier,
     SequentialMonteCarlo,
-    Threshold,
     TokenwiseRejection,
     ValueGuided,
     WeightedRejection,
     generate,
 )
-from trialogue.inference.walks.walk import Walk
-from trialogue.models.networks import MODELS
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.oracles import next_log_probs
+from trialogue.samplers.prefix.sampler import Walk
 from trialogue.testing import check_oracle
+from trialogue.verifiers import GrammarVerifier, RandomVerifier, Threshold
 
 EXACT = 1e-3
 """Logarithms of probabilities in single precision, of a model that is far from flat"""

@@ -15,9 +15,9 @@ from pandas import Series
 
 from trialogue import generate, truncated
 from trialogue.data import Dyck
-from trialogue.ledger import Claim, Figure, Part, Replication, ResultTable, Rows, Settings, Study
-from trialogue.ledger.pages.figures import panels, spread
-from trialogue.ledger.settings import Count, Probability, Seeds
+from trialogue_lab.ledger import Claim, Figure, Part, Replication, ResultTable, Rows, Settings, Study
+from trialogue_lab.ledger.pages.figures import panels, spread
+from trialogue_lab.ledger.settings import Count, Probability, Seeds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,22 +1,20 @@
-from . import analysis as analysis
 from . import data as data
 from . import generation as generation
-from . import inference as inference
-from . import ledger as ledger
+from . import inspection as inspection
 from . import models as models
-from . import studies as studies
+from . import samplers as samplers
 from . import testing as testing
-from . import theory as theory
 from . import training as training
-from .inference.chains.engine import run_chain as run_chain
-from .inference.laws import exact_law as exact_law
-from .inference.laws import target_law as target_law
-from .inference.laws import total_variation as total_variation
-from .inference.laws import transition_matrix as transition_matrix
-from .inference.simulation.sweeps import run_sweeps as run_sweeps
-from .inference.truncation import truncated as truncated
-from .inference.walks.engine import generate as generate
-from .inference.walks.engine import stream as stream
+from . import verifiers as verifiers
 from .models.pretrained import load_pretrained as load_pretrained
+from .samplers.chains.engine import run_chain as run_chain
+from .samplers.chains.simulation.sweeps import run_sweeps as run_sweeps
+from .samplers.exact import exact_law as exact_law
+from .samplers.exact import target_law as target_law
+from .samplers.exact import total_variation as total_variation
+from .samplers.exact import transition_matrix as transition_matrix
+from .samplers.prefix.engine import generate as generate
+from .samplers.prefix.engine import stream as stream
+from .samplers.truncation import truncated as truncated
 
 __version__: str

@@ -5,8 +5,6 @@ A subclass states what differs; everything else has a default that is safe. Regi
 """
 
 from trialogue.data.site_tables import SiteTables, Tabulated
-from trialogue.inference.walks.moves import Moves
-from trialogue.inference.walks.walk import Walk
 from trialogue.models.opening import Pretrained, TextModel
 from trialogue.oracles import (
     Autoregressive,
@@ -23,6 +21,8 @@ from trialogue.oracles import (
 )
 from trialogue.randomness import Choose
 from trialogue.registry import Registry
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.sampler import Walk
 
 __all__ = [
     "Autoregressive",

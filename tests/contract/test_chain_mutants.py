@@ -8,8 +8,8 @@ from mutants import chains as mutants
 from mutants import streams
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.inference import BlockDynamics, BlockGibbs, Gibbs
-from trialogue.inference.chains import engine
+from trialogue.samplers import BlockDynamics, BlockGibbs, Gibbs
+from trialogue.samplers.chains import engine
 from trialogue.testing import chains as laws
 from trialogue.testing import check_chain
 

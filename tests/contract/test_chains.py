@@ -6,11 +6,11 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 import torch
 
-from inference.chains.small_models import Conditionals, Energies, random_ising, random_law
+from samplers.chains.small_models import Conditionals, Energies, random_ising, random_law
 from trialogue.data import Ising, PottsChain
-from trialogue.inference import CHAINS, ChainRule, IndependentParallel, MaskedMetropolis
-from trialogue.inference.laws import transition_matrix
 from trialogue.oracles import Chain, whole_sequences
+from trialogue.samplers import CHAINS, ChainRule, IndependentParallel, MaskedMetropolis
+from trialogue.samplers.exact import transition_matrix
 from trialogue.testing import chains as laws
 
 BLOCKS = ((0, 1), (2,), (1, 3), (0, 3))

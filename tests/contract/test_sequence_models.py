@@ -7,8 +7,8 @@ from contract.test_chains import MODELS
 from mutants import sequence_models as mutants
 from trialogue.data import Ising, PottsChain, ising_grid
 from trialogue.errors import InputError
-from trialogue.inference import ChainRule
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
+from trialogue.samplers import ChainRule
 from trialogue.testing import check_energy, check_joint, check_masked
 from trialogue.testing.chains import small_ising
 

@@ -6,25 +6,18 @@ from typing import Any
 import pytest
 import torch
 
-from inference.stored_tree import ReadingVerifier, StoredTree
 from mutants import storage
 from mutants.verifiers import ForgetfulRandomVerifier
-from trialogue.data import Dyck, HiddenString, SubsetSum
-from trialogue.data.hidden_string import fair_bits
+from samplers.stored_tree import ReadingVerifier, StoredTree
+from trialogue.data import Dyck
 from trialogue.data.table import Table
-from trialogue.inference import (
-    All,
-    FunctionVerifier,
-    Product,
-    RandomVerifier,
-    Threshold,
-    Truncated,
-    truncated,
-)
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
+from trialogue.samplers import Truncated, truncated
 from trialogue.testing import check_oracle, check_verifier
 from trialogue.testing.trees import RandomTree
+from trialogue.verifiers import All, FunctionVerifier, Product, RandomVerifier, Threshold
+from trialogue_lab.data.hidden_string import HiddenString, SubsetSum, fair_bits
 
 TREE = RandomTree(101, vocab=3, horizon=8, eos=2)
 LANGUAGE = Dyck(8)

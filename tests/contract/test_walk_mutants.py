@@ -5,7 +5,7 @@ import torch
 
 from mutants import judges, streams
 from mutants import walks as mutants
-from trialogue.inference import (
+from trialogue.samplers import (
     Ancestral,
     Backtracking,
     BestOfN,
@@ -16,11 +16,11 @@ from trialogue.inference import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.inference.laws import exact_law, total_variation
-from trialogue.inference.walks.engine import groups, rules
-from trialogue.inference.walks.engine.recorder import Recorder
+from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.prefix.engine import groups, rules
+from trialogue.samplers.prefix.engine.recorder import Recorder
 from trialogue.testing import check_walk, runs
-from trialogue.testing.laws import check_its_weights, check_its_weights_under_truncation, ruled
+from trialogue.testing.distributions import check_its_weights, check_its_weights_under_truncation, ruled
 from trialogue.testing.trees import VIABLE
 
 

@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.inference import WALKS, SequentialMonteCarlo, Walk, as_verifier, generate
-from trialogue.inference.laws import exact_law, walk_transitions
 from trialogue.oracles import Verifier
-from trialogue.testing.laws import check_its_law_sums_to_one
+from trialogue.samplers import WALKS, SequentialMonteCarlo, Walk, generate
+from trialogue.samplers.exact import exact_law, walk_transitions
+from trialogue.testing.distributions import check_its_law_sums_to_one
 from trialogue.testing.runs import LONG
+from trialogue.testing.samplers import WALK_CHECKS
 from trialogue.testing.trees import TREES
-from trialogue.testing.walks import WALK_CHECKS
+from trialogue.verifiers import as_verifier
 
 SETTINGS = {
     "block-best-of-n": {"block_tokens": 2},

@@ -7,24 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.data import (
-    Dyck,
-    Ising,
-    PatternCorpus,
-    PottsChain,
-    RandomPrimes,
-    Table,
-    TwentyQuestions,
-    ising_grid,
-)
-from trialogue.data.list_append.cases import evaluate
-from trialogue.data.puzzles.hidden_streams import HiddenStream, RandomBits, candidate
-from trialogue.data.puzzles.metered_arithmetic import Arithmetic
-from trialogue.data.puzzles.random_activations import RandomActivations
-from trialogue.data.puzzles.random_primes import draw_primes, primes_of
-from trialogue.data.puzzles.weighted_prefixes import Listed
+from trialogue.data import Dyck, Ising, PottsChain, Table, ising_grid
 from trialogue.errors import InputError
-from trialogue.inference import generate
+from trialogue.samplers import generate
+from trialogue_lab.data.list_append.cases import evaluate
+from trialogue_lab.data.puzzles.hidden_streams import HiddenStream, RandomBits, candidate
+from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
+from trialogue_lab.data.puzzles.random_activations import RandomActivations
+from trialogue_lab.data.puzzles.random_primes import RandomPrimes, draw_primes, primes_of
+from trialogue_lab.data.puzzles.twenty_questions import TwentyQuestions
+from trialogue_lab.data.puzzles.weighted_prefixes import Listed
+from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus
 
 PAIR = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
 HUGE = PottsChain(1e308 * PAIR)

@@ -20,12 +20,12 @@ from biased_coin import STUDY, Config
 import trialogue
 from executors.counted import failing, gated
 from models.tiny_pretrained import save_tiny
-from trialogue.analysis.inspection.measure import Effort
-from trialogue.analysis.inspection.running import inspected
 from trialogue.errors import InputError
 from trialogue.executors import Executor, executor_of
-from trialogue.ledger.runs.drafts import Draft
-from trialogue.ledger.runs.execution import execute
+from trialogue.inspection.measures.measure import Effort
+from trialogue.inspection.running import inspected
+from trialogue_lab.ledger.runs.drafts import Draft
+from trialogue_lab.ledger.runs.execution import execute
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from fuzzing.spoiling import INDEX_FAULTS, Draw, answered, cases
 from trialogue.data import Table
-from trialogue.inference.walks.batch.batch import Batch
-from trialogue.inference.walks.moves import Moves
+from trialogue.samplers.prefix.batch.batch import Batch
+from trialogue.samplers.prefix.moves import Moves
 
 VOCAB, CAPACITY = 3, 5
 ORACLE = Table(

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, answered, cases
 from trialogue.data.alias import alias_table
-from trialogue.inference.nucleus import leading, nucleus
-from trialogue.inference.walks.walk import masked
 from trialogue.randomness import Streams, index_of
+from trialogue.samplers.nucleus import leading, nucleus
+from trialogue.samplers.prefix.sampler import masked
 
 WEIGHTS = (
     *HARMLESS,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, answered, cases, log_softmax, refused
 from trialogue.data import Ising, ManyBody, PottsChain
-from trialogue.inference.simulation.many_body import ManyBodyHeatBath
 from trialogue.oracles import Energy
+from trialogue.samplers.chains.simulation.many_body import ManyBodyHeatBath
 
 COUPLED = torch.tensor([[0.0, 0.3, -0.7], [0.3, 0.0, 0.2], [-0.7, 0.2, 0.0]])
 FIELD = torch.tensor([0.1, -0.4, 0.2])

@@ -8,17 +8,17 @@ import torch
 from hypothesis import strategies as st
 
 from fuzzing.spoiling import INDEX_FAULTS, Draw, answered, cases
-from inference.simulation.reference_kernels import heat_bath
+from samplers.chains.simulation.reference_kernels import heat_bath
 from trialogue.data import Ising
 from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
-from trialogue.inference import Gibbs
-from trialogue.inference.chains.kernels import gibbs_kernel
-from trialogue.inference.simulation.heat_bath import HeatBath
-from trialogue.inference.simulation.multispin import Multispin
 from trialogue.oracles import Sequences
 from trialogue.randomness import Streams
-from trialogue.theory.potts.pattern_survival import PatternSurvival
+from trialogue.samplers import Gibbs
+from trialogue.samplers.chains.kernels import gibbs_kernel
+from trialogue.samplers.chains.simulation.heat_bath import HeatBath
+from trialogue.samplers.chains.simulation.multispin import Multispin
+from trialogue_lab.theory.potts.pattern_survival import PatternSurvival
 
 ISING = Ising(
     torch.tensor([[0.0, 0.3, -0.7], [0.3, 0.0, 0.2], [-0.7, 0.2, 0.0]]), torch.tensor([0.1, -0.4, 0.2])

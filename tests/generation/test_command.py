@@ -11,11 +11,12 @@ import torch
 from generation.command import REGEX, Say
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
-from trialogue.inference import WALKS, Backtracking, GrammarVerifier, ProbeVerifier, generate
-from trialogue.inference.walks.batch import Batch
 from trialogue.oracles import padded
+from trialogue.samplers import WALKS, Backtracking, generate
+from trialogue.samplers.prefix.batch import Batch
 from trialogue.training.probe_files import ProbeFile, load_probe, save_probe
 from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
+from trialogue.verifiers import GrammarVerifier, ProbeVerifier
 
 
 def test_samples_are_those_of_the_library(say: Say, model: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 from generation.command import Say
 from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
 from trialogue.errors import InputError
-from trialogue.inference import generate
 from trialogue.models.tokenization import Tokenization
+from trialogue.samplers import generate
 
 TOKENIZATION = Tokenization(tiny_tokenizer())
 USER = {"role": "user", "content": "hi"}

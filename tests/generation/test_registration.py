@@ -12,11 +12,12 @@ from generation.command import Say
 from models.tiny_pretrained import tiny_oracle
 from trialogue.errors import InputError
 from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
-from trialogue.inference import WALKS, FunctionVerifier, Walk
-from trialogue.inference.walks.moves import Moves
 from trialogue.models.networks import MODELS
 from trialogue.models.opening import Pretrained, TextModel, open_pretrained
 from trialogue.oracles import Verifier
+from trialogue.samplers import WALKS, Walk
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.verifiers import FunctionVerifier
 
 
 class Halved(NamedTuple):

@@ -8,7 +8,7 @@ import torch
 
 from trialogue.generation import values
 from trialogue.generation.values import Graded
-from trialogue.inference.verifiers import FunctionVerifier
+from trialogue.verifiers import FunctionVerifier
 
 
 def judged(graded: Graded, first: int, number: int) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from generation.command import GATED, PROMPT, Say, content, start
 from models.tiny_pretrained import tiny_oracle
 from trialogue.generation import drawing, recording, streaming
-from trialogue.inference import Samples, generate
+from trialogue.samplers import Samples, generate
 
 
 def wait_for(lines: int, path: Path, process: "subprocess.Popen[str]") -> None:

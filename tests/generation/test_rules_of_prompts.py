@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from generation.command import Say
-from trialogue.inference.verifiers.tolerant import Raised, tolerant
 from trialogue.oracles import Decoding, Verifier
+from trialogue.verifiers.tolerant import Raised, tolerant
 
 MASK = ("--walk", "tokenwise-rejection", "--method", "mask", "--max-new-tokens", "8", "--n", "3")
 LINES = [

@@ -10,7 +10,7 @@ from trialogue.errors import InputError
 from trialogue.generation.translation.lines import Answer, LineTranslator
 from trialogue.generation.translation.model import CARD, VOCABULARY, TranslationModel
 from trialogue.generation.translation.settings import Translating
-from trialogue.inference.translation.hypotheses import NOTHING
+from trialogue.samplers.translation.hypotheses import NOTHING
 
 TEXTS = ["der Hund und die Katze", "the dog and the cat", "die Katze", "the cat"] * 3
 WORDS = SubwordVocabulary.train(TEXTS, 264)

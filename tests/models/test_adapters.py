@@ -13,13 +13,14 @@ from models import test_pretrained_masked as bert
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from trialogue import generate
 from trialogue.errors import InputError
-from trialogue.inference import GrammarVerifier, TokenwiseRejection
-from trialogue.inference.custom_generate import decoding
+from trialogue.generation.custom_generate import decoding
 from trialogue.models.attention_weights import AttendingModel, load_attending
 from trialogue.models.opening import open_pretrained
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.pretrained_masked import PretrainedMasked, load_pretrained_masked
 from trialogue.models.tokenization import Tokenization
+from trialogue.samplers import TokenwiseRejection
+from trialogue.verifiers import GrammarVerifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of peft itself
 TOKENS = torch.tensor([tiny_tokenizer()("the cat")["input_ids"]])

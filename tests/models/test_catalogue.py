@@ -14,10 +14,10 @@ from models.tiny_gguf import BLOCKS, HEADS, KEYS, WIDTH, digit_tokenizer
 from models.tiny_package import write_wheel
 from trialogue import cli
 from trialogue.errors import InputError
-from trialogue.inference import generate
 from trialogue.models import catalogue
 from trialogue.models.catalogue import CATALOGUE, GgufPackage, Package, folder_of, home, pull, remove, size_of
 from trialogue.models.pretrained import load_pretrained
+from trialogue.samplers import generate
 
 Tiny = tuple[GgufPackage, Path, dict[str, np.ndarray]]
 

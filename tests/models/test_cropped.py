@@ -11,10 +11,10 @@ from torch import Tensor
 from models.tiny_pretrained import tiny_oracle
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.inference import generate, truncated
 from trialogue.models.cropped import Cropped, Endless
 from trialogue.oracles import Autoregressive, Context
 from trialogue.randomness import generator
+from trialogue.samplers import generate, truncated
 
 MODEL = small()
 

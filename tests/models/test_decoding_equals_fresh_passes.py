@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from trialogue.inference.walks.batch import Batch
-from trialogue.inference.walks.moves import Moves
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.moves import Moves
 
 CAPACITY = 12
 MODEL = Transformer(

@@ -12,13 +12,13 @@ from trialogue import exact_law, generate, stream, truncated
 from trialogue.cli import main
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.inference import Ancestral, OpenRun
-from trialogue.inference.laws import prefix_tree
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.processed import Processed
 from trialogue.models.text_network import save_text_network
 from trialogue.oracles import Autoregressive
+from trialogue.samplers import Ancestral, OpenRun
+from trialogue.samplers.exact import prefix_tree
 
 BOS = 1
 

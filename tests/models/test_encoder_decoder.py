@@ -9,7 +9,13 @@ from models.small_encoder_decoders import LONGEST, VOCAB, small_network
 from trialogue import exact_law, target_law, total_variation
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
 from trialogue.errors import InputError
-from trialogue.inference import (
+from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
+from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.oracles import next_log_probs
+from trialogue.randomness import generator
+from trialogue.samplers import (
     Backtracking,
     Rejection,
     SequentialMonteCarlo,
@@ -17,12 +23,6 @@ from trialogue.inference import (
     ValueGuided,
     generate,
 )
-from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
-from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
-from trialogue.models.encoder_decoder.refiner import Refiner
-from trialogue.models.encoder_decoder.twin import CausalTranslator
-from trialogue.oracles import next_log_probs
-from trialogue.randomness import generator
 from trialogue.testing.models import check_masked
 from trialogue.testing.oracles import check_oracle
 from trialogue.training import load_model, save_model

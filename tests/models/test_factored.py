@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from mutants.modules import altered
-from trialogue.analysis.logit_spectrum import logit_spectrum
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.models import factored, factored_layers
@@ -14,6 +13,7 @@ from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.masked import MaskedNetwork
 from trialogue.randomness import generator
 from trialogue.testing import check_masked
+from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
 
 SITES = 12
 

@@ -8,12 +8,12 @@ import pytest
 
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle
-from trialogue.ledger.runs.provenance import models_noted
 from trialogue.models.pretrained import load_pretrained
-from trialogue.studies.constrained_law import cases
-from trialogue.studies.constrained_law.config import Config as LawConfig
-from trialogue.studies.test_cases.models import oracle_of
-from trialogue.studies.test_cases.subjects import Subject
+from trialogue_lab.ledger.runs.provenance import models_noted
+from trialogue_lab.studies.constrained_law import cases
+from trialogue_lab.studies.constrained_law.config import Config as LawConfig
+from trialogue_lab.studies.test_cases.models import oracle_of
+from trialogue_lab.studies.test_cases.subjects import Subject
 
 
 def sum_of(file: Path) -> str:

@@ -8,11 +8,11 @@ from random_transformer import small
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference import Gibbs, run_chain
-from trialogue.inference.laws import transition_matrix
 from trialogue.models import MaskedTransformer, Transformer
 from trialogue.oracles import Masked, whole_sequences
 from trialogue.randomness import generator
+from trialogue.samplers import Gibbs, run_chain
+from trialogue.samplers.exact import transition_matrix
 
 
 def network() -> Transformer:

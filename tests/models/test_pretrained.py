@@ -11,20 +11,14 @@ from torch import Tensor
 
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
 from trialogue.errors import InputError
-from trialogue.inference import (
-    Ancestral,
-    ProbeVerifier,
-    SequentialMonteCarlo,
-    ValueGuided,
-    generate,
-    truncated,
-)
-from trialogue.inference.walks.batch import Batch
-from trialogue.inference.walks.moves import Moves
 from trialogue.models import position_cache
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.probe import Probe
 from trialogue.randomness import generator
+from trialogue.samplers import Ancestral, SequentialMonteCarlo, ValueGuided, generate, truncated
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.verifiers import ProbeVerifier
 
 CAPACITY, ROWS, VOCAB = 14, 5, 300
 SMALL = {

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from models.tiny_pretrained import save_tiny
 from trialogue.errors import InputError
-from trialogue.inference import BlockGibbs, ChainRule, Gibbs, IndependentParallel, run_chain
 from trialogue.models.checkpoint_loading import load_checkpoint
 from trialogue.models.pretrained_masked import PretrainedMasked, load_pretrained_masked
 from trialogue.oracles import Masked
+from trialogue.samplers import BlockGibbs, ChainRule, Gibbs, IndependentParallel, run_chain
 
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "mat", "and")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

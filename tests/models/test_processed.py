@@ -11,13 +11,13 @@ from torch import Tensor
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.inference import Backtracking, TokenwiseRejection, ValueGuided, Walk, generate, truncated
-from trialogue.inference.laws import exact_law, total_variation
 from trialogue.models import processed
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.processed import Processed
 from trialogue.oracles import Autoregressive, Context, next_log_probs
 from trialogue.randomness import generator
+from trialogue.samplers import Backtracking, TokenwiseRejection, ValueGuided, Walk, generate, truncated
+from trialogue.samplers.exact import exact_law, total_variation
 from trialogue.testing import check_oracle
 from trialogue.testing.trees import RandomTree, viable
 

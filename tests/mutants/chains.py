@@ -2,11 +2,11 @@
 
 import torch
 
-from trialogue.inference import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs, Metropolis
-from trialogue.inference.chains.conditionals import draw_block, site_law, site_laws
-from trialogue.inference.chains.gibbs import scanned
-from trialogue.inference.chains.subsets import choose_subsets
 from trialogue.oracles import Sequences
+from trialogue.samplers import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs, Metropolis
+from trialogue.samplers.chains.conditionals import draw_block, site_law, site_laws
+from trialogue.samplers.chains.gibbs import scanned
+from trialogue.samplers.chains.subsets import choose_subsets
 
 
 class UniformGibbs(Gibbs):

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from trialogue.inference.walks.judge import Judge
+from trialogue.samplers.prefix.judge import Judge
 
 
 class ForgetfulJudge(Judge):

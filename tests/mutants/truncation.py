@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from trialogue.inference import Truncated
+from trialogue.samplers import Truncated
 
 
 class BoundaryDropping(Truncated):

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import torch
 
-from trialogue.inference.verifiers.combination import Product
-from trialogue.inference.verifiers.function import TextVerifier, Threshold
-from trialogue.inference.verifiers.grammar import GrammarVerifier
-from trialogue.inference.verifiers.random import RandomVerifier
 from trialogue.oracles import Verifier
 from trialogue.randomness import Streams
+from trialogue.verifiers.combination import Product
+from trialogue.verifiers.function import TextVerifier, Threshold
+from trialogue.verifiers.grammar import GrammarVerifier
+from trialogue.verifiers.random import RandomVerifier
 
 
 class StrictThreshold(Threshold):

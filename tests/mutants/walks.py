@@ -9,7 +9,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from trialogue.inference import (
+from trialogue.samplers import (
     ActionLevel,
     Ancestral,
     Backtracking,
@@ -24,8 +24,8 @@ from trialogue.inference import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.inference.walks import sequential_monte_carlo, value_guided, weighted_rejection
-from trialogue.inference.walks.moves import Moves
+from trialogue.samplers.prefix import sequential_monte_carlo, value_guided, weighted_rejection
+from trialogue.samplers.prefix.moves import Moves
 
 
 @dataclass

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from trialogue.generation.verifier_kinds import VerifierKind
-from trialogue.inference import Ancestral, FunctionVerifier, Gibbs
+from trialogue.samplers import Ancestral, Gibbs
+from trialogue.verifiers import FunctionVerifier
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, Loopback, serving
 from trialogue import cli
 from trialogue.errors import InputError
-from trialogue.inference import Ancestral
+from trialogue.samplers import Ancestral
 from trialogue.serving import worker as workers
 from trialogue.serving.jobs import Failed, Job
 from trialogue.serving.rules import Rules, Wish

@@ -16,7 +16,7 @@ import pytest
 from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, serving
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Ancestral, TokenwiseRejection
+from trialogue.samplers import Ancestral, TokenwiseRejection
 from trialogue.serving import rules as own
 from trialogue.serving.errors import Refused
 from trialogue.serving.rules import Rules, Wish

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from trialogue import cli
-from trialogue.inference.verifiers.schemas import validation
 from trialogue.serving import asked, rules, server
 from trialogue.serving.settings import Address, Serving
+from trialogue.verifiers.schemas import validation
 
 PAGE = Path(__file__).parents[2] / "docs" / "engineer.md"
 LIMITS = {

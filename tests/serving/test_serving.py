@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from serving.loopback import Loopback, serving
 from trialogue import generate, truncated
-from trialogue.inference import Backtracking, GrammarVerifier, SequentialMonteCarlo, TokenwiseRejection
 from trialogue.models.pretrained import PretrainedOracle
+from trialogue.samplers import Backtracking, SequentialMonteCarlo, TokenwiseRejection
+from trialogue.verifiers import GrammarVerifier
 
 USER = [{"role": "user", "content": "the cat"}]
 TOOLS = [

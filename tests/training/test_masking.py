@@ -18,7 +18,6 @@ from trialogue.errors import InputError
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.masked import MaskReader
-from trialogue.models.topic_transformer import TopicTransformer
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, masking, train
 from trialogue.training.masking import (
@@ -34,6 +33,7 @@ from trialogue.training.masking import (
     masked_token_loss,
     uniform_masks,
 )
+from trialogue_lab.models.topic_transformer import TopicTransformer
 
 Loss = Callable[[MaskReader, Tensor, Tensor, Tensor], Tensor]
 STATES = torch.tensor(list(itertools.product(range(2), repeat=3)))

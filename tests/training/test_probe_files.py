@@ -9,11 +9,11 @@ import torch
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
 from trialogue.errors import InputError
-from trialogue.inference import Ancestral, generate
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.probe import hidden_states
 from trialogue.models.saved import save_model
 from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.samplers import Ancestral, generate
 from trialogue.training.probe_files import ProbeFile, load_probe, save_probe
 from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
 

@@ -9,12 +9,12 @@ import torch
 from models.tiny_pretrained import tiny_oracle
 from training.planted_signal import Planted, marked_texts
 from trialogue.errors import InputError
-from trialogue.inference import truncated
 from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.probe import _batches, hidden_states_of_prefixes
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
+from trialogue.samplers import truncated
 from trialogue.training.probe_examples import LabelledTexts, prefix_examples
 from trialogue.training.probe_files import ProbeFile
 from trialogue.training.probe_training import ProbeTrainingConfig, chosen_layers, train_verifier

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.inference import Ancestral, Backtracking, generate
-from trialogue.inference.verifiers.function import Threshold
-from trialogue.inference.verifiers.probe import ProbeVerifier
 from trialogue.models.probe import Probe, hidden_states
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
+from trialogue.samplers import Ancestral, Backtracking, generate
 from trialogue.training.probes import ProbeConfig, train_probe
+from trialogue.verifiers.function import Threshold
+from trialogue.verifiers.probe import ProbeVerifier
 
 MODEL = Transformer(
     TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9), seed=3

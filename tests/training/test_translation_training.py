@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from models.small_encoder_decoders import VOCAB, small_network
 from trialogue.data.parallel.vocabulary import EOS, MASK, PAD
 from trialogue.errors import InputError
-from trialogue.inference.translation.refining import LengthBeam
-from trialogue.inference.translation.writing import BeamSearch
 from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.samplers.translation.refining import LengthBeam
+from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training import TrainingConfig, train, trained
 from trialogue.training.loop import _identity
 from trialogue.training.translation.batches import TranslationBatches

@@ -5,11 +5,12 @@ import itertools
 import pytest
 
 from trialogue.errors import InputError
-from trialogue.inference import Ancestral, OutcomeReward, StationaryValueGuided, generate, values
-from trialogue.inference.laws import exact_law
 from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.samplers import Ancestral, StationaryValueGuided, generate, values
+from trialogue.samplers.exact import exact_law
 from trialogue.training.probes import ProbeConfig
 from trialogue.training.values import rollout_examples, train_values
+from trialogue.verifiers import OutcomeReward
 
 HORIZON, PROMPT = 5, (0,)
 CONFIG = ProbeConfig(depth=2, hidden=32, epochs=20, batch_size=128, learning_rate=3e-3, weight_decay=0.0)

@@ -22,21 +22,17 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
     {
         name: f"trialogue.cli.{name}:add"
         for name in (
-            "studies",
             "compare",
             "generate",
             "serve",
-            "law",
-            "memorize",
+            "distribution",
             "clone",
             "interaction_order",
             "topics",
             "inspect",
             "translation",
-            "balance",
             "probe",
             "models",
-            "gallery",
             "completion",
         )
     },

@@ -1,6 +1,6 @@
 """The command `trialogue clone`: clones of a text that keep interactions between tokens up to some order.
 
-Its options are the fields of `Machine` and of the settings of `trialogue.analysis.cloning`.
+Its options are the fields of `Machine` and of the settings of `trialogue.generation.cloning`.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from trialogue.cli.fields import Group, parse
 from trialogue.errors import InputError, whole_number
 
 if TYPE_CHECKING:
-    from trialogue.analysis.cloning.maker import Made
     from trialogue.data.clones import Clones
+    from trialogue.generation.cloning.maker import Made
 
 _ABOUT = """Trains a network of factored attention for each depth and draws sequences from it. Its layers do not look at
 their input, so that their number bounds how many tokens interact: a model that has learned more than that finds the
@@ -45,13 +45,13 @@ class Machine:
 
 def clone(arguments: argparse.Namespace) -> None:
     """Make clones of a text that keep only interactions up to chosen orders."""
-    from trialogue.analysis.cloning.settings import (
+    from trialogue.executors.settings import Execution
+    from trialogue.generation.cloning.settings import (
         CloneSettings,
         DrawingSettings,
         NetworkSettings,
         TextSettings,
     )
-    from trialogue.executors.settings import Execution
 
     groups = {
         "text": Group(TextSettings, "The text and its tokens."),
@@ -75,8 +75,8 @@ def clone(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from trialogue.analysis.cloning.making import make_clones
     from trialogue.data.clones import Clones
+    from trialogue.generation.cloning.making import make_clones
 
     torch.set_num_threads(machine.threads)
     made: list[Made] = []
@@ -106,8 +106,8 @@ def _print(made: "list[Made]", clones: "Clones") -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from trialogue.analysis.cloning.drawing import standing
-    from trialogue.ledger.pages.terminal import console
+    from trialogue.display.terminal import console
+    from trialogue.generation.cloning.drawing import standing
 
     out = console()
     rows, length = made[0].clone.tokens.shape

@@ -1,51 +1,46 @@
-"""The command `trialogue compare`: two results of one study, or inspections of models, side by side."""
+"""The command `trialogue compare`: inspections of models side by side, or results that a package registers."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from trialogue import studies
 from trialogue.cli.commands import Commands
 from trialogue.errors import InputError
+from trialogue.registry import Registry
+
+COMPARISONS: Registry[Callable[[Sequence[str], Path | None], None]] = Registry(
+    "trialogue.comparisons", "comparison", {}
+)
+"""Functions by name that compare results that are not inspections, from their names and the folder of results."""
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Print what differs between two results of one study, or what inspections of models say side by side."""
+    """Print what differs between two results of one study, or inspections of models side by side."""
     if any(_is_inspection(Path(place)) for place in arguments.result):
         if arguments.results is not None:
-            mend = "inspections are not looked for there: name their files, and leave --results out"
-            raise InputError("results", str(arguments.results), mend)
+            raise InputError(
+                "results", str(arguments.results), "--results does not apply to inspections: leave it out"
+            )
         _inspections(arguments.result, arguments.out, arguments.control)
-    else:
-        if arguments.out is not None:
-            mend = "a page is of inspections; two results of a study are printed: leave --out out"
-            raise InputError("out", str(arguments.out), mend)
-        if arguments.control:
-            raise InputError("control", True, "results of a study have none: leave --control out")
-        _results(arguments.result, arguments.results)
+        return
+    if "results" not in COMPARISONS:
+        hint = "not a file of `trialogue inspect`; to compare results of studies: pip install trialogue-lab"
+        raise InputError("result", arguments.result[0], hint)
+    if arguments.out is not None:
+        raise InputError("out", str(arguments.out), "--out applies to inspections only: leave it out")
+    if arguments.control:
+        raise InputError("control", True, "--control applies to inspections only: leave it out")
+    COMPARISONS["results"](arguments.result, arguments.results)
 
 
 def _is_inspection(place: Path) -> bool:
     return place.suffix == ".json" or (place / "inspection.json").exists()
 
 
-def _results(names: Sequence[str], folder: Path | None) -> None:
-    from trialogue.ledger import find_result
-    from trialogue.ledger.pages import comparison, terminal
-
-    if len(names) != 2:
-        raise InputError("result", list(names), "name two results of one study")
-    first, second = (find_result(name, folder) for name in names)
-    if first.folder == second.folder:
-        raise InputError("result", names[1], "is the same result as the first: name another")
-    compared = comparison.compare(studies.find(first.study), first, second)
-    terminal.print_comparison(terminal.console(), compared, first, second)
-
-
 def _inspections(places: Sequence[str], page: Path | None, control: bool) -> None:
-    from trialogue.analysis.inspection.comparing import read_inspections
-    from trialogue.analysis.inspection.page import compared, render_comparison, table
-    from trialogue.ledger.pages.terminal import console, grid
+    from trialogue.display.terminal import console, grid
+    from trialogue.inspection.comparing import read_inspections
+    from trialogue.inspection.page import compared, render_comparison, table
     from trialogue.storage import atomic_write, require_folder
 
     if page is not None:

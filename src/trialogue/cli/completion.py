@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator
 
-from trialogue import studies
 from trialogue.cli.commands import Commands
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -34,8 +33,8 @@ def completion(arguments: argparse.Namespace) -> None:
         if command.get_default("fields"):
             _add_fields(command)
         for action in command._actions:
-            if action.dest == "study":
-                action.choices = list(studies.questions())
+            if hasattr(action, "completions"):  # values that a command lists only when they are needed
+                action.choices = list(action.completions())
     print(shtab.complete(whole, arguments.shell))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.commands import Commands
-from trialogue.cli.walks import parsed_with_walk, print_listed, unescaped
+from trialogue.cli.samplers import parsed_with_walk, print_listed, unescaped
 from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:

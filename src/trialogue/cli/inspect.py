@@ -19,11 +19,11 @@ def inspect(arguments: argparse.Namespace) -> None:
     """
     import torch
 
-    from trialogue.analysis.inspection.measure import Effort, Material
-    from trialogue.analysis.inspection.page import render_inspection
-    from trialogue.analysis.inspection.running import RECORD, inspected
     from trialogue.errors import whole_number
     from trialogue.executors.settings import Execution
+    from trialogue.inspection.measures.measure import Effort, Material
+    from trialogue.inspection.page import render_inspection
+    from trialogue.inspection.running import RECORD, inspected
     from trialogue.storage import atomic_write
 
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
@@ -56,8 +56,8 @@ def inspect(arguments: argparse.Namespace) -> None:
 
 
 def _print(record: Mapping[str, Any]) -> None:
-    from trialogue.analysis.inspection.page import CONTROL, columns_of, table
-    from trialogue.ledger.pages.terminal import console, grid
+    from trialogue.display.terminal import console, grid
+    from trialogue.inspection.page import CONTROL, columns_of, table
 
     out = console()
     for name, measure in record["measures"].items():

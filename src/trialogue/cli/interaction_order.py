@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from trialogue.cli.commands import Commands
 
 if TYPE_CHECKING:
-    from trialogue.analysis.interaction_order.measure import CloneLoss
-    from trialogue.analysis.interaction_order.reading import Reading
     from trialogue.data.clones import Clones
+    from trialogue.inspection.interaction_order.measure import CloneLoss
+    from trialogue.inspection.interaction_order.reading import Reading
 
 _FIGURE = "interaction-order.svg"
 
@@ -23,12 +23,12 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     """Measure models, or their checkpoints through a training, on clones that keep interactions up to some order."""
     import torch
 
-    from trialogue.analysis.interaction_order.measure import clone_losses
-    from trialogue.analysis.interaction_order.picture import draw_losses
-    from trialogue.analysis.interaction_order.reading import readings
     from trialogue.data.clones import Clones
+    from trialogue.display.figures import rendered
     from trialogue.errors import InputError, whole_number
-    from trialogue.ledger.pages.figures import rendered
+    from trialogue.inspection.interaction_order.measure import clone_losses
+    from trialogue.inspection.interaction_order.picture import draw_losses
+    from trialogue.inspection.interaction_order.reading import readings
     from trialogue.storage import atomic_write, require_folder
 
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
@@ -64,7 +64,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
 def _print(losses: "list[CloneLoss]", found: "list[Reading]") -> None:
     from rich.table import Table
 
-    from trialogue.ledger.pages.terminal import console
+    from trialogue.display.terminal import console
 
     out = console()
     for model in dict.fromkeys(one.model for one in losses):
@@ -91,8 +91,8 @@ def _print(losses: "list[CloneLoss]", found: "list[Reading]") -> None:
 
 def _warn(clones: "Clones") -> None:
     """Say which clones are not yet what they are to be."""
-    from trialogue.inference.chains.convergence import R_HAT
-    from trialogue.ledger.pages.terminal import console
+    from trialogue.display.terminal import console
+    from trialogue.samplers.chains.convergence import R_HAT
 
     drawn = [clone for clone in clones if clone.sampler is not None or clone.r_hat is not None]
     restless = [
@@ -123,8 +123,8 @@ def _cells(one: "Reading", followed: bool) -> list[str]:
 
 def _said(losses: "list[CloneLoss]") -> str:
     """Which order the model has learned, and when, in a sentence."""
-    from trialogue.analysis.interaction_order.reading import learned_beyond
     from trialogue.data.clones import TEXT
+    from trialogue.inspection.interaction_order.reading import learned_beyond
 
     if TEXT not in {one.clone for one in losses}:
         return "Without the text itself among the clones it cannot be said what order has been learned."

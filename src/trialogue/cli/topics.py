@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from trialogue.cli.commands import Commands
 
 if TYPE_CHECKING:
-    from trialogue.analysis.topic_structure.measure import TopicMeasurement
-    from trialogue.analysis.topic_structure.ratios import Comparison, Interval
+    from trialogue.inspection.topic_structure.measure import TopicMeasurement
+    from trialogue.inspection.topic_structure.ratios import Comparison, Interval
 
 _FIGURE = "topics.svg"
 _ONE, _SOME, _RANDOM = "one topic a word", "one or more topics", "random weights"
@@ -23,12 +23,12 @@ def topics(arguments: argparse.Namespace) -> None:
     """Find topics in a text, and whether a model embeds words of one topic alike and attends between them more."""
     import torch
 
-    from trialogue.analysis.topic_structure.measure import MOST, TopicSettings, measured
-    from trialogue.analysis.topic_structure.picture import draw_topics
     from trialogue.data.corpus.documents import documents_of, passages_of
     from trialogue.data.corpus.texts import local_text
+    from trialogue.display.figures import rendered
     from trialogue.errors import whole_number
-    from trialogue.ledger.pages.figures import rendered
+    from trialogue.inspection.topic_structure.measure import MOST, TopicSettings, measured
+    from trialogue.inspection.topic_structure.picture import draw_topics
     from trialogue.models.attention_weights import load_attending
     from trialogue.storage import atomic_write, make_folder, user_folder
 
@@ -75,9 +75,9 @@ def _print(
 ) -> None:
     from rich.table import Table
 
-    from trialogue.analysis.topic_structure.ratios import CLASSES
-    from trialogue.ledger.pages.tables import format_number
-    from trialogue.ledger.pages.terminal import console
+    from trialogue.display.numbers import format_number
+    from trialogue.display.terminal import console
+    from trialogue.inspection.topic_structure.ratios import CLASSES
 
     out = console()
     for name, found in compared.items():
@@ -103,7 +103,7 @@ def _print(
 
 
 def _ends(found: "Interval") -> str:
-    from trialogue.ledger.pages.tables import ABSENT, format_number
+    from trialogue.display.numbers import ABSENT, format_number
 
     return ABSENT if math.isnan(found.low) else f"{format_number(found.low)} to {format_number(found.high)}"
 

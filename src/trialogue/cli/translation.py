@@ -60,7 +60,7 @@ def train(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from trialogue.analysis.translation import quality, stutter_rate
+    from trialogue.generation.translation.scores import quality, stutter_rate
     from trialogue.generation.translation.training import train_translation
     from trialogue.training.processes import processes
 

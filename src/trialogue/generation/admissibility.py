@@ -11,12 +11,12 @@ from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.settings import Settings
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import values
-from trialogue.inference.verifiers.language_verifier import LanguageVerifier
-from trialogue.inference.walks.values import first_tokens
 from trialogue.models.opening import Pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
+from trialogue.samplers import values
+from trialogue.samplers.prefix.values import first_tokens
+from trialogue.verifiers.language_verifier import LanguageVerifier
 
 
 class _WeightsNeededError(Exception):

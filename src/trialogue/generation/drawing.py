@@ -13,11 +13,11 @@ from trialogue.generation.sample_file import Key
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText
 from trialogue.generation.verifier_specs import Built, built_of_prompts, distinct, rule_of
-from trialogue.inference import generate, truncated
-from trialogue.inference.walks.batch import DEFAULT_MEMORY
-from trialogue.inference.walks.engine import rows_at_once
 from trialogue.models.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
+from trialogue.samplers import generate, truncated
+from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
+from trialogue.samplers.prefix.engine import rows_at_once
 from trialogue.start_up import uncollected
 
 

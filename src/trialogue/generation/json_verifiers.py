@@ -16,7 +16,7 @@ Whitespace = Literal["compact", "flexible"]
 
 def json_schema(spec: str, content: str, tokenization: "Tokenization", whitespace: Whitespace) -> "Verifier":
     """The verifier of the schema in the file `content`, or that `content` is itself; errors name `spec`."""
-    from trialogue.inference.verifiers import GrammarVerifier
+    from trialogue.verifiers import GrammarVerifier
 
     schema = _json(spec, content)
     if not isinstance(schema, dict | bool):
@@ -26,7 +26,7 @@ def json_schema(spec: str, content: str, tokenization: "Tokenization", whitespac
 
 def tools(spec: str, content: str, tokenization: "Tokenization", whitespace: Whitespace) -> "Verifier":
     """The verifier of calls of the tools in the file `content`, or that `content` lists itself; errors name `spec`."""
-    from trialogue.inference.verifiers import GrammarVerifier
+    from trialogue.verifiers import GrammarVerifier
 
     return GrammarVerifier.tools(_json(spec, content), tokenization, whitespace=whitespace)
 
@@ -35,7 +35,7 @@ def pydantic_model(
     content: str, tokenization: "Tokenization", whitespace: Whitespace, timeout: float | None
 ) -> "Verifier":
     """The verifier of the model that `content` names as FILE.py:CLASS, each answer within `timeout` seconds."""
-    from trialogue.inference.verifiers import pydantic_verifier
+    from trialogue.verifiers import pydantic_verifier
 
     path, name = file_of_function(content), content.rpartition(":")[2]
     return pydantic_verifier(path, name, tokenization, whitespace=whitespace, timeout=timeout)

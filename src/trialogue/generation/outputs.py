@@ -15,7 +15,7 @@ from trialogue.generation.run import Finished, run
 from trialogue.generation.sample_file import opened, replace, require_begun, require_own, require_regular
 from trialogue.generation.settings import Settings, digest
 from trialogue.generation.streaming import LiveText
-from trialogue.inference.importance import draws
+from trialogue.samplers.importance import draws
 
 _NAMED = 5
 _WEIGHTLESS = "every sample has weight zero"

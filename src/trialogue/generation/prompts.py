@@ -190,7 +190,7 @@ def require_tools(tools: object) -> None:
     """Raise `InputError` for what is no list of definitions of tools with parameters; None is none at all."""
     if tools is None:
         return
-    from trialogue.inference.verifiers.schemas.definitions import tool
+    from trialogue.verifiers.schemas.definitions import tool
 
     mend = 'write each as {"type": "function", "function": {"name": NAME, "parameters": SCHEMA}}'
     if not isinstance(tools, list) or not tools:

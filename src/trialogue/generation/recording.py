@@ -13,9 +13,9 @@ from trialogue.generation.sample_file import Key, line_of
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText, printable
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Samples
 from trialogue.models.messages import conversation
 from trialogue.models.opening import TextModel
+from trialogue.samplers import Samples
 
 _ELSEWHERE = "write to a file with --out FILE"
 

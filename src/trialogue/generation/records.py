@@ -7,8 +7,8 @@ from typing import Any
 from trialogue.generation.settings import Sampling, Settings
 from trialogue.generation.verdicts import verdicts
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Samples
 from trialogue.models.opening import TextModel
+from trialogue.samplers import Samples
 
 COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
 

@@ -15,7 +15,7 @@ from trialogue.generation.sample_file import Key
 from trialogue.generation.settings import Settings
 from trialogue.generation.streaming import LiveText
 from trialogue.generation.tries import Tries
-from trialogue.inference.importance import effective_sample_size
+from trialogue.samplers.importance import effective_sample_size
 
 
 class Finished(NamedTuple):

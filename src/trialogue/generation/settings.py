@@ -51,7 +51,7 @@ class Drawing:
 
     @property
     def truncation(self) -> dict[str, Any]:
-        """What `trialogue.inference.truncated` is told."""
+        """What `trialogue.samplers.truncated` is told."""
         return {name: getattr(self, name) for name in ("temperature", "top_p", "top_k", "min_p")}
 
     @property
@@ -214,7 +214,7 @@ class Settings:
         self._require_choice()
         if not self.walk.keeps_prompts:
             # A record holds the prompt as it was given, and what the model wrote behind it.
-            mend = "leave it out: a record cannot say what became of the prompt (trialogue.inference.generate can)"
+            mend = "leave it out: a record cannot say what became of the prompt (trialogue.samplers.generate can)"
             raise InputError("erase_prompt", True, mend)
 
     @property

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from trialogue.inference import Samples
 from trialogue.oracles import Decoding, Verifier
+from trialogue.samplers import Samples
 
 _REMEMBERED = 1 << 14
 """Complete sequences whose values are remembered, or four times as many as were asked about at once"""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Samples
-from trialogue.inference.verifiers.stop_strings import StopStrings
-from trialogue.inference.walks import reasons
 from trialogue.models.tokenization import Tokenization
+from trialogue.samplers import Samples
+from trialogue.samplers.prefix import reasons
+from trialogue.verifiers.stop_strings import StopStrings
 
 
 class Verdict(NamedTuple):

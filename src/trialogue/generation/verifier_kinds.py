@@ -90,13 +90,13 @@ class VerifierKind:
 
 
 def _regex(wanted: Wanted) -> "Verifier":
-    from trialogue.inference.verifiers import GrammarVerifier
+    from trialogue.verifiers import GrammarVerifier
 
     return GrammarVerifier.regex(wanted.content, wanted.tokenization)
 
 
 def _lark(wanted: Wanted) -> "Verifier":
-    from trialogue.inference.verifiers import GrammarVerifier
+    from trialogue.verifiers import GrammarVerifier
 
     text = text_of(wanted.spec, Path(wanted.content))
     try:
@@ -112,7 +112,7 @@ def _pydantic(wanted: Wanted) -> "Verifier":
 
 
 def _python(wanted: Wanted) -> "Verifier":
-    from trialogue.inference.verifiers import python_verifier
+    from trialogue.verifiers import python_verifier
 
     rule = wanted.rule
     return python_verifier(
@@ -127,8 +127,8 @@ def _python(wanted: Wanted) -> "Verifier":
 
 def _probe(wanted: Wanted) -> "Verifier":
     from trialogue.generation.values import Graded
-    from trialogue.inference.verifiers import ProbeVerifier
     from trialogue.training.probe_files import load_probe
+    from trialogue.verifiers import ProbeVerifier
 
     saved, threshold = load_probe(file_of_probe(wanted.content)), threshold_of(wanted.content)
     wanted.fits.append(saved.check)

@@ -121,7 +121,7 @@ class Rule:
 
     def load(self, tokenization: "Tokenization", *, verdicts: bool) -> list["Loaded"]:
         """What of `build` is the same for all strings to stop at, and takes the most of its time."""
-        from trialogue.inference.verifiers import as_verifier
+        from trialogue.verifiers import as_verifier
 
         loaded = []
         for spec in self.verifier:
@@ -148,7 +148,7 @@ class Loaded(NamedTuple):
     def built(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "Built":
         """The verifier as a walk is given it: arguments are those of `Rule.build`."""
         from trialogue.generation.values import Graded
-        from trialogue.inference.verifiers import Threshold
+        from trialogue.verifiers import Threshold
 
         verifier = self.verifier.up_to(stop) if stop else self.verifier
         graded = verifier if isinstance(verifier, Graded) else Graded(verifier) if self.kind.graded else None
@@ -201,7 +201,7 @@ def distinct(built: Iterable[Sequence[Built]]) -> list[Built]:
 
 def rule_of(built: Sequence[Built]) -> "Verifier | None":
     """The product of the verifiers of a prompt, None where it has none."""
-    from trialogue.inference import Product
+    from trialogue.verifiers import Product
 
     verifiers = [one.verifier for one in built]
     return Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None)

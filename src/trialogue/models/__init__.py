@@ -3,15 +3,12 @@
 from trialogue.models.cropped import Cropped, Endless
 from trialogue.models.masked_transformer import MaskedTransformer
 from trialogue.models.networks import register_network
-from trialogue.models.topic_transformer import TopicTransformer, TopicTransformerConfig
 from trialogue.models.transformer import Transformer, TransformerConfig
 
 __all__ = [
     "Cropped",
     "Endless",
     "MaskedTransformer",
-    "TopicTransformer",
-    "TopicTransformerConfig",
     "Transformer",
     "TransformerConfig",
     "register_network",

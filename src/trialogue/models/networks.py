@@ -33,12 +33,9 @@ MODELS: Registry[type[Any]] = Registry(
     {
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
-        "product-form": "trialogue.models.product_form:ProductForm",
         "attention-only": "trialogue.models.attention_only:AttentionOnly",
         "dyck-transformer": "trialogue.models.dyck_transformer.network:DyckTransformer",
         "text-network": "trialogue.models.text_network:TextNetwork",
-        "self-attention": "trialogue.models.self_attention:SelfAttention",
-        "topic-transformer": "trialogue.models.topic_transformer:TopicTransformer",
         "encoder-decoder": "trialogue.models.encoder_decoder.network:EncoderDecoder",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
     },

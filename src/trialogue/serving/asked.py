@@ -16,9 +16,9 @@ from trialogue.errors import (
     truth_value,
     whole_number,
 )
-from trialogue.inference import WALKS
-from trialogue.inference.walks.walk import Walk
 from trialogue.models.tokenization import Tokenization
+from trialogue.samplers import WALKS
+from trialogue.samplers.prefix.sampler import Walk
 from trialogue.serving.errors import Refused
 from trialogue.serving.fields import Fields
 from trialogue.serving.formats import format_asked, tools_asked

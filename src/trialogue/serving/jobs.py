@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trialogue.generation.verdicts import Verdict
-from trialogue.inference import OpenRun, Sample, Terms
-from trialogue.inference.walks.engine import Submission
+from trialogue.samplers import OpenRun, Sample, Terms
+from trialogue.samplers.prefix.engine import Submission
 from trialogue.serving.asked import Asked
 from trialogue.serving.errors import Refused
 from trialogue.serving.rules import Judging

@@ -12,12 +12,12 @@ from typing import Any, Literal
 from trialogue.errors import InputError
 from trialogue.generation.verifier_kinds import KINDS
 from trialogue.generation.verifier_specs import Built, Loaded, Rule, rule_of
-from trialogue.inference.verifiers import GrammarVerifier
-from trialogue.inference.walks.walk import Walk
 from trialogue.models.opening import TextModel
 from trialogue.oracles import Verifier
+from trialogue.samplers.prefix.sampler import Walk
 from trialogue.serving.errors import Refused
 from trialogue.serving.settings import Serving
+from trialogue.verifiers import GrammarVerifier
 
 Field = Literal["rule", "response_format", "tools"]
 

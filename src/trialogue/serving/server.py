@@ -11,8 +11,8 @@ import uvicorn
 from trialogue.errors import InputError
 from trialogue.generation.settings import Machine
 from trialogue.generation.verifier_specs import Rule
-from trialogue.inference.walks.batch import DEFAULT_MEMORY
 from trialogue.models.opening import TextModel, open_pretrained
+from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.serving.app import Application
 from trialogue.serving.rules import Rules
 from trialogue.serving.settings import Address, Serving

@@ -9,10 +9,10 @@ import torch
 
 from trialogue.errors import InputError, reason
 from trialogue.generation.verdicts import verdicts
-from trialogue.inference import OpenRun
-from trialogue.inference.walks.prompts import decoder
-from trialogue.inference.walks.walk import Walk
 from trialogue.models.opening import TextModel
+from trialogue.samplers import OpenRun
+from trialogue.samplers.prefix.prompts import decoder
+from trialogue.samplers.prefix.sampler import Walk
 from trialogue.serving.errors import Refused
 from trialogue.serving.jobs import Failed, Finished, Job, Part
 

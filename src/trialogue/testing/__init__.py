@@ -11,8 +11,8 @@ What breaks a law raises `AssertionError` that says which, and where. Nothing he
 from trialogue.testing.chains import check_chain
 from trialogue.testing.models import check_energy, check_joint, check_masked
 from trialogue.testing.oracles import check_oracle
+from trialogue.testing.samplers import check_walk
 from trialogue.testing.verifiers import check_verifier
-from trialogue.testing.walks import check_walk
 
 __all__ = [
     "check_chain",

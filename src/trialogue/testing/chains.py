@@ -11,10 +11,10 @@ from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.inference.chains.engine import ChainRun, run_chain
-from trialogue.inference.laws.chains import chain_transitions
 from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, whole_sequences
 from trialogue.randomness import generator
+from trialogue.samplers.chains.engine import ChainRun, run_chain
+from trialogue.samplers.exact.chains import chain_transitions
 
 ALPHA = 1e-9
 """How often a check by frequencies rejects a chain that is right."""

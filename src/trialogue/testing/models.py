@@ -7,9 +7,9 @@ from torch import Tensor
 
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.inference.chains.conditionals import listed_law
 from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, whole_sequences
 from trialogue.randomness import generator
+from trialogue.samplers.chains.conditionals import listed_law
 from trialogue.testing.chains import sites_in
 
 STATES = 256

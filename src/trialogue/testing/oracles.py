@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.inference.walks.batch import Batch, View
-from trialogue.inference.walks.moves import Moves
 from trialogue.oracles import Autoregressive, as_context, as_oracle, next_log_probs
 from trialogue.randomness import generator
+from trialogue.samplers.prefix.batch import Batch, View
+from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.requirements import require
 
 _ROWS = 6

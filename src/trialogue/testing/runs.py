@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.inference.laws import exact_law
-from trialogue.inference.walks.engine import generate
-from trialogue.inference.walks.samples import Samples
-from trialogue.inference.walks.walk import Walk
 from trialogue.randomness import generator
+from trialogue.samplers.exact import exact_law
+from trialogue.samplers.prefix.engine import generate
+from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.samples import Samples
+from trialogue.testing.distributions import ruled
 from trialogue.testing.frequencies import l1_distance, weissman_radius
-from trialogue.testing.laws import ruled
 from trialogue.testing.requirements import require
 from trialogue.testing.traces import replayed
 from trialogue.testing.trees import TREES, VIABLE, Prefix, RandomTree

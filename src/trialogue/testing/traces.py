@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trialogue.inference import Trace
+from trialogue.samplers import Trace
 from trialogue.testing.trees import Prefix
 
 

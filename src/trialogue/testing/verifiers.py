@@ -6,14 +6,14 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import torch
 from torch import Tensor
 
-from trialogue.inference.verifiers.function import VerifierLike, as_verifier
-from trialogue.inference.walks.batch import Batch
-from trialogue.inference.walks.engine import generate
-from trialogue.inference.walks.prompts import limits
 from trialogue.oracles import Autoregressive, Verifier, as_oracle, padded
 from trialogue.randomness import generator
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.engine import generate
+from trialogue.samplers.prefix.prompts import limits
 from trialogue.testing.oracles import first_alike
 from trialogue.testing.requirements import require
+from trialogue.verifiers.function import VerifierLike, as_verifier
 
 _SCOPES = get_args(get_type_hints(Verifier)["scope"])
 _TOLERANCE = 1e-5  # probes read networks, whose rounding depends on the batch

@@ -47,7 +47,6 @@ from trialogue.models.saved import load_model, save_model
 from trialogue.training.checkpoints import Checkpoints
 from trialogue.training.config import TrainingConfig
 from trialogue.training.corpus_losses import CorpusLosses, Score, corpus_score, token_scores
-from trialogue.training.counted_documents import CountedDocuments, document_loss
 from trialogue.training.loop import TrainingResult, train
 from trialogue.training.masking import (
     BERT,
@@ -73,24 +72,20 @@ from trialogue.training.observers import (
     log_steps,
 )
 from trialogue.training.optimizers import OptimizerFactory
-from trialogue.training.population import MaskedPopulation, population_loss
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 from trialogue.training.recipes import Recipe, Trained, trained
-from trialogue.training.weight_norms import WeightNorms
 
 __all__ = [
     "BERT",
     "MASK",
     "Checkpoints",
     "CorpusLosses",
-    "CountedDocuments",
     "CyclicMasks",
     "Displacement",
     "IndependentMasks",
     "IndividualMasks",
     "MaskLaw",
     "MaskedBatches",
-    "MaskedPopulation",
     "Observer",
     "OptimizerFactory",
     "PseudolikelihoodFit",
@@ -104,9 +99,7 @@ __all__ = [
     "TrainingResult",
     "UniformMasks",
     "Update",
-    "WeightNorms",
     "corpus_score",
-    "document_loss",
     "fit_pseudolikelihood",
     "linear_steps",
     "load_model",
@@ -115,7 +108,6 @@ __all__ = [
     "masked_token_loss",
     "next_token_loss",
     "packed_token_loss",
-    "population_loss",
     "save_model",
     "token_scores",
     "train",

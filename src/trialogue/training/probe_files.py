@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trialogue.errors import InputError
-from trialogue.inference.verifiers import ProbeVerifier, Threshold
 from trialogue.models.probe import Probe, hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training.calibration import Calibration, Method, Share, VerifierNumbers
+from trialogue.verifiers import ProbeVerifier, Threshold
 
 _KIND = "trialogue probe 1"
 _MEND = "write it again with `trialogue probe`"

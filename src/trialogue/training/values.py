@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.inference.verifiers.function import VerifierLike
-from trialogue.inference.verifiers.probe import ProbeVerifier
-from trialogue.inference.walks.engine import generate
-from trialogue.inference.walks.prompts import Prompts, limits
-from trialogue.inference.walks.values import values
 from trialogue.models.probe import hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
+from trialogue.samplers.prefix.engine import generate
+from trialogue.samplers.prefix.prompts import Prompts, limits
+from trialogue.samplers.prefix.values import values
 from trialogue.training.probes import ProbeConfig, TrainedProbe, train_probe
+from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.probe import ProbeVerifier
 
 
 class TrainedValues(NamedTuple):

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 
-from inference.chains.small_models import random_ising, spins
+from samplers.chains.small_models import random_ising, spins
 from trialogue.data import Ising
 from trialogue.data.ising import model as ising
 from trialogue.data.ising.couplings import Clique

@@ -7,9 +7,9 @@ import torch
 
 from trialogue.data.ising.grid import ising_grid
 from trialogue.errors import InputError
-from trialogue.inference.simulation.multispin import Multispin
-from trialogue.inference.simulation.sweeps import run_sweeps
-from trialogue.theory.potts.peierls import onsager_magnetisation
+from trialogue.samplers.chains.simulation.multispin import Multispin
+from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.theory.potts.peierls import onsager_magnetisation
 
 
 def neighbours(rows, columns, periodic):

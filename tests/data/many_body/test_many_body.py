@@ -13,10 +13,10 @@ from trialogue.data.many_body import pair_sums, subset_bins, variance
 from trialogue.data.many_body.pair_sums import PairSums
 from trialogue.data.many_body.subset_bins import SubsetBins
 from trialogue.errors import InputError
-from trialogue.inference import Gibbs
-from trialogue.inference.laws import chain_transitions
-from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.randomness import Streams, seed_of
+from trialogue.samplers import Gibbs
+from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue.samplers.exact import chain_transitions
 
 SMALL = {
     "two": ManyBody.random(4, 3, order=2, rank=2, seed=1),

@@ -8,8 +8,8 @@ import torch
 
 from trialogue.data.potts.grid import potts_grid
 from trialogue.errors import InputError
-from trialogue.inference.simulation.sweeps import run_sweeps
 from trialogue.oracles import whole_sequences
+from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 
 
 def test_two_values_are_spins_of_half_the_coupling() -> None:

@@ -7,11 +7,11 @@ from data.potts import potts_enumeration as by_hand
 from trialogue.data import PottsChain
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.inference import BlockGibbs, Gibbs, run_chain
-from trialogue.inference.laws import transition_matrix
-from trialogue.inference.simulation.heat_bath import HeatBath
 from trialogue.oracles import Energy, Joint, Masked
 from trialogue.randomness import Streams, generator
+from trialogue.samplers import BlockGibbs, Gibbs, run_chain
+from trialogue.samplers.chains.simulation.heat_bath import HeatBath
+from trialogue.samplers.exact import transition_matrix
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 CHAINS = {

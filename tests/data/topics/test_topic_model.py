@@ -12,13 +12,13 @@ from torch import Tensor
 from mutants.modules import altered
 from trialogue.data import BertMasking, TopicModel
 from trialogue.data.topics import model
-from trialogue.data.topics.batch_draw import draw_batch
 from trialogue.data.topics.model import Documents
 from trialogue.errors import InputError
-from trialogue.inference import Gibbs
-from trialogue.inference.laws import chain_transitions
 from trialogue.oracles import whole_sequences
+from trialogue.samplers import Gibbs
+from trialogue.samplers.exact import chain_transitions
 from trialogue.testing import check_energy, check_masked
+from trialogue_lab.data.batch_draw import draw_batch
 
 BERT = BertMasking(p_mask=0.3, p_correct=0.2, p_random=0.3)
 SIZES = [(3, 2, 1), (3, 2, 2), (4, 1, 2), (2, 2, 2), (4, 2, 3)]

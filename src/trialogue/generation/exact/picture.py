@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from trialogue.display.figures import BAD, OURS, QUIET
 from trialogue.generation.exact.report import Output, WalkLaw
-from trialogue.ledger.pages.figures import BAD, OURS, QUIET
 
 if TYPE_CHECKING:
     import matplotlib.figure

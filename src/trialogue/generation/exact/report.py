@@ -11,20 +11,22 @@ from trialogue.errors import InputError
 from trialogue.generation.exact.settings import LawSettings
 from trialogue.generation.exact.sources import Asked, asked, read_values
 from trialogue.generation.verifier_specs import Built
-from trialogue.inference import Product, TableValues, Threshold, ValueGuided, truncated
-from trialogue.inference.laws import (
+from trialogue.models.spelled import SpelledTokenization
+from trialogue.oracles import Autoregressive, Verifier
+from trialogue.samplers import ValueGuided, truncated
+from trialogue.samplers.exact import (
     Law,
     PrefixTree,
     exact_law,
+    exact_values,
     kullback_leibler,
     prefix_tree,
     total_variation,
+    walk_conductances,
 )
-from trialogue.inference.verifiers.language_verifier import LanguageVerifier
-from trialogue.inference.walks.walk import Walk
-from trialogue.models.spelled import SpelledTokenization
-from trialogue.oracles import Autoregressive, Verifier
-from trialogue.theory.value_guided import exact_values, walk_conductances
+from trialogue.samplers.prefix.sampler import Walk
+from trialogue.verifiers import Product, TableValues, Threshold
+from trialogue.verifiers.language_verifier import LanguageVerifier
 
 Prefix = tuple[int, ...]
 

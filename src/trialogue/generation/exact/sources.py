@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trialogue.data import Dyck, RandomNumbers, RandomPrimes, SemiprimeTuples, Table
+from trialogue.data import Dyck, Table
 from trialogue.errors import InputError, non_negative_number
 from trialogue.generation.exact.settings import Source
-from trialogue.inference import TableValues
 from trialogue.models.pretrained import load_pretrained
 from trialogue.models.spelled import SpelledTokenization
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive
 from trialogue.registry import Registry
+from trialogue.verifiers import TableValues
 
 Prefix = tuple[int, ...]
 _SUM_TOLERANCE = 1e-6
@@ -179,19 +179,12 @@ def _dyck(**arguments: Any) -> Named:
     return law, (*_BRACKETS, *(text for pair in pairs for text in pair))[: law.vocab_size]
 
 
-def _decimal(law: Callable[..., Any]) -> Callable[..., Named]:
-    return lambda **arguments: (law(**arguments), tuple("0123456789"))
-
-
 DISTRIBUTIONS: Registry[Callable[..., Named]] = Registry(
     "trialogue.distributions",
     "distribution",
     {
         "dyck": _dyck,
         "uniform": _uniform,
-        "numbers": _decimal(RandomNumbers),
-        "primes": _decimal(RandomPrimes),
-        "semiprimes": _decimal(SemiprimeTuples),
     },
 )
 """Structured laws by name: functions of their arguments."""

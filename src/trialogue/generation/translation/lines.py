@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from trialogue.errors import InputError, whole_number
 from trialogue.generation.translation.model import TranslationModel
 from trialogue.generation.translation.settings import Translating
-from trialogue.inference.translation.hypotheses import Translation
-from trialogue.inference.translation.rescoring import rescored
+from trialogue.samplers.translation.hypotheses import Translation
+from trialogue.samplers.translation.rescoring import rescored
 
 _POOL = 16
 """Batches that are read ahead, so that lines of a like length go together."""

@@ -9,9 +9,9 @@ from tyro.conf import arg
 from trialogue.data.byte_level_bpe import checked_size
 from trialogue.data.parallel.vocabulary import SPECIAL
 from trialogue.errors import InputError, whole_number
-from trialogue.inference.chains.refinement import Refinement
-from trialogue.inference.translation.refining import LengthBeam
-from trialogue.inference.translation.writing import BeamSearch
+from trialogue.samplers.chains.refinement import Refinement
+from trialogue.samplers.translation.refining import LengthBeam
+from trialogue.samplers.translation.writing import BeamSearch
 
 Start = Literal["random", "mask"]
 Keep = Literal["stutter", "nothing", "confident"]

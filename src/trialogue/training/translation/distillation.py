@@ -8,9 +8,9 @@ from pathlib import Path
 from torch import Tensor
 from tqdm import tqdm
 
-from trialogue.inference.translation.writing import BeamSearch
 from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training.processes import processes
 from trialogue.training.translation.recipes import rows_of

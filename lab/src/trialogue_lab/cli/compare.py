@@ -1,0 +1,22 @@
+"""The comparison of two results of one study, for `trialogue compare`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from trialogue.errors import InputError
+from trialogue_lab import studies
+
+
+def compare_results(names: Sequence[str], folder: Path | None) -> None:
+    """Print what differs between the configs, tables and verdicts of two results of one study."""
+    from trialogue.display.terminal import console
+    from trialogue_lab.ledger import find_result
+    from trialogue_lab.ledger.pages import comparison, terminal
+
+    if len(names) != 2:
+        raise InputError("result", list(names), "name two results of one study")
+    first, second = (find_result(name, folder) for name in names)
+    if first.folder == second.folder:
+        raise InputError("result", names[1], "is the same result as the first: name another")
+    compared = comparison.compare(studies.find(first.study), first, second)
+    terminal.print_comparison(console(), compared, first, second)

@@ -1,0 +1,1 @@
+"""Distributions that only studies use, three of them registered for `trialogue distribution --distribution`."""

@@ -1,0 +1,271 @@
+"""Test cases for list append as a model writes them: which can be read, which are right, and the first error.
+
+Thesis section 3.2.2.1 and Table 3.8. The evaluator parses and never executes (`literals`), and it is exact on
+prefixes: the first error is the first character after which no continuation is free of errors. An indented line may
+become blank up to its first other character. A message after the assertion, `== [1, 2], "message"`, is Python but no
+test case here, as in the authors' evaluator, which reads what follows `==` as one expression: a tuple, whose type is
+wrong from its comma on.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from trialogue.errors import InputError, truth_value, whole_number
+from trialogue_lab.data.list_append.literals import (
+    Fault,
+    Lexeme,
+    fault_of,
+    first_difference,
+    read_literal,
+    skip_blanks,
+)
+
+
+class CaseError(StrEnum):
+    """What can be wrong with a completion."""
+
+    LINE_WITHOUT_ASSERT = "line without assert"
+    FUNCTION_NOT_TESTED = "function not tested"
+    FUNCTION_CALL_NO_CLOSING_PARENTHESIS = "function call: no closing parenthesis"
+    FUNCTION_CALL_SYNTAX_ERROR = "function call: syntax error"
+    FUNCTION_CALL_VALUE_ERROR = "function call: value error"
+    FUNCTION_CALL_UNKNOWN_VARIABLE = "function call: unknown variable"
+    FIRST_ARGUMENT_TYPE_ERROR = "first argument: type error"
+    ONLY_ONE_ARGUMENT = "only one argument"
+    MORE_THAN_TWO_ARGUMENTS = "more than two arguments"
+    NO_ASSERTION_EQUALITY = "no assertion of equality"
+    EXPECTED_OUTPUT_NO_CLOSING_BRACKET = "expected output: no closing bracket"
+    EXPECTED_OUTPUT_SYNTAX_ERROR = "expected output: syntax error"
+    EXPECTED_OUTPUT_VALUE_ERROR = "expected output: value error"
+    EXPECTED_OUTPUT_UNDEFINED_VARIABLE = "expected output: undefined variable"
+    EXPECTED_OUTPUT_TYPE_ERROR = "expected output: type error"
+    ASSERTION_FAILURE = "assertion failure"
+    FEWER_TEST_CASES_THAN_EXPECTED = "fewer test cases than expected"
+    EXTRA_CONTENT_AFTER_TASK_COMPLETION = "extra content after task completion"
+
+
+_CALL_FAULTS = {
+    Fault.ENDED: CaseError.FUNCTION_CALL_NO_CLOSING_PARENTHESIS,
+    Fault.SYNTAX: CaseError.FUNCTION_CALL_SYNTAX_ERROR,
+    Fault.NOT_A_LITERAL: CaseError.FUNCTION_CALL_VALUE_ERROR,
+    Fault.UNKNOWN_NAME: CaseError.FUNCTION_CALL_UNKNOWN_VARIABLE,
+}
+_OUTPUT_FAULTS = {
+    Fault.ENDED: CaseError.EXPECTED_OUTPUT_NO_CLOSING_BRACKET,
+    Fault.SYNTAX: CaseError.EXPECTED_OUTPUT_SYNTAX_ERROR,
+    Fault.NOT_A_LITERAL: CaseError.EXPECTED_OUTPUT_VALUE_ERROR,
+    Fault.UNKNOWN_NAME: CaseError.EXPECTED_OUTPUT_UNDEFINED_VARIABLE,
+}
+
+Key = tuple[tuple[str, str], ...]
+"""The canonical spelling of a list and the item that is appended to it."""
+
+
+class Case(NamedTuple):
+    """A test case that could be read; two differ where their lists or items do (thesis footnote 8)."""
+
+    key: Key
+    correct: bool
+    stop: int  # where its line ends, in characters
+
+
+class Evaluation(NamedTuple):
+    """What a completion holds: its first error at character `position`, None and -1 without one, and its cases."""
+
+    error: CaseError | None
+    position: int
+    cases: tuple[Case, ...]
+
+    @property
+    def correct(self) -> int:
+        """Number of correct cases, equal ones counted once."""
+        return distinct_correct([self])
+
+
+def distinct_correct(evaluations: Iterable[Evaluation]) -> int:
+    """Number of distinct correct cases in completions of one name, which is what N_distinct_correct sums."""
+    return len({case.key for evaluation in evaluations for case in evaluation.cases if case.correct})
+
+
+def evaluate(text: str, name: str, cases: int = 8, *, final: bool = True) -> Evaluation:
+    """Read the completion `text` of a prompt that asked for `cases` test cases of the function `name`.
+
+    A test case is a line `assert name(list, item) == list`, of literals in place. Blank lines are skipped, and the
+    first `cases` lines that can be read count, right or wrong, whatever stands between them. With `final=False` the
+    text may go on: what can still become right is no error yet.
+    """
+    whole_number("cases", cases, 1)
+    truth_value("final", final)
+    for field, value in (("text", text), ("name", name)):
+        if not isinstance(value, str):
+            raise InputError(field, value, "give a text")
+    error, position, right = None, -1, 0
+    read: list[Case] = []
+    start = 0
+    while start < len(text):
+        stop = text.find("\n", start)
+        whole = stop >= 0 or final
+        stop = len(text) if stop < 0 else stop
+        line = text[start:stop]
+        if line.strip():
+            if error is None and right == cases:
+                blanks = len(line) - len(line.lstrip())
+                error, position = CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION, start + blanks
+            outcome = _read_line(line + "\n" if whole else line, name)
+            if error is None and outcome.error is not None:
+                error, position = outcome.error, start + outcome.position
+            right += whole and outcome.error is None
+            if outcome.key is not None and whole and len(read) < cases:
+                read.append(Case(outcome.key, outcome.error is None, stop))
+        if error is not None and len(read) == cases:
+            break
+        start = stop + 1
+    if error is None and final and right < cases:
+        error, position = CaseError.FEWER_TEST_CASES_THAN_EXPECTED, len(text)
+    return Evaluation(error, position, tuple(read))
+
+
+def is_viable(text: str, name: str, cases: int = 8) -> bool:
+    """Whether `text` may still become free of errors; what follows the last case that was asked for is none."""
+    error = evaluate(text, name, cases, final=False).error
+    return error in (None, CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION)
+
+
+class _Line(NamedTuple):
+    """What a line holds: its first error, and the case if list, item and expected list can be read."""
+
+    error: CaseError | None = None
+    position: int = -1
+    key: Key | None = None
+
+
+class _Wrong(Exception):
+    """The line stops being a test case, because of `error` at `position`."""
+
+    def __init__(self, error: CaseError, position: int) -> None:
+        super().__init__(error, position)
+        self.error, self.position = error, position
+
+
+class _Cut(Exception):
+    """The text ends inside the line."""
+
+
+def _read_line(line: str, name: str) -> _Line:
+    """Read one line; it is whole where it ends in a newline, else the text may go on."""
+    try:
+        indentation = len(line) - len(line.lstrip())
+        if indentation:  # a line of nothing else would have been blank
+            raise _Wrong(CaseError.LINE_WITHOUT_ASSERT, indentation)
+        position = _expect(line, 0, "assert", CaseError.LINE_WITHOUT_ASSERT)
+        if line[position:] and line[position] not in " \t":
+            raise _Wrong(CaseError.LINE_WITHOUT_ASSERT, position)
+        position = _expect(line, skip_blanks(line, position), name, CaseError.FUNCTION_NOT_TESTED)
+        position = _expect(line, skip_blanks(line, position), "(", CaseError.FUNCTION_NOT_TESTED)
+        items, position = _list(line, position, _CALL_FAULTS, CaseError.FIRST_ARGUMENT_TYPE_ERROR)
+        position = _comma(line, position)
+        item, position = _literal(line, position, _CALL_FAULTS)
+        position = _close_call(line, position)
+        position = _expect(line, skip_blanks(line, position), "==", CaseError.NO_ASSERTION_EQUALITY)
+        return _compare(line, position, items, item)
+    except _Wrong as wrong:
+        return _Line(wrong.error, wrong.position)
+    except _Cut:
+        return _Line()
+
+
+def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[Lexeme]) -> _Line:
+    """Read the expected output, and hold it against `items` with `item` appended."""
+    comma = [Lexeme(",", ",", ",", 0)] if len(items) > 2 else []
+    wanted = [*items[:-1], *comma, *item, items[-1]]
+    key = tuple((lexeme.kind, lexeme.value) for lexeme in (*items, *item))
+    try:
+        first = _first(line, position)
+        _require_list(line, first, _OUTPUT_FAULTS, CaseError.EXPECTED_OUTPUT_TYPE_ERROR)
+        reading = read_literal(line, first)
+        different = first_difference(reading.lexemes, wanted)
+        if reading.fault is not None and different is None:
+            raise _Wrong(_OUTPUT_FAULTS[reading.fault], reading.position)
+        wrong = None if different is None else (CaseError.ASSERTION_FAILURE, different)
+        if reading.stop is None:
+            return _Line(*wrong) if wrong else _Line()
+        rest = skip_blanks(line, reading.stop)
+        following = line[rest : rest + 1]
+        if following == ",":
+            raise _Wrong(*(wrong or (CaseError.EXPECTED_OUTPUT_TYPE_ERROR, rest)))
+        if following not in ("", "\n", "#"):
+            raise _Wrong(*(wrong or (_OUTPUT_FAULTS[fault_of(following)], rest)))
+        return _Line(*wrong, key) if wrong else _Line(key=key)
+    except _Cut:
+        return _Line()
+
+
+def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
+    """The position after `wanted`, which must stand at `position`."""
+    for offset, character in enumerate(wanted, position):
+        if offset >= len(line):
+            raise _Cut
+        if line[offset] != character:
+            raise _Wrong(error, offset)
+    return position + len(wanted)
+
+
+def _first(line: str, position: int) -> int:
+    """The first position that is not blank."""
+    position = skip_blanks(line, position)
+    if position == len(line):
+        raise _Cut
+    return position
+
+
+def _literal(line: str, position: int, errors: dict[Fault, CaseError]) -> tuple[tuple[Lexeme, ...], int]:
+    """The lexemes of the literal at `position`, and where it ends."""
+    reading = read_literal(line, position)
+    if reading.fault is not None:
+        raise _Wrong(errors[reading.fault], reading.position)
+    if reading.stop is None:
+        raise _Cut
+    return reading.lexemes, reading.stop
+
+
+def _list(
+    line: str, position: int, errors: dict[Fault, CaseError], other: CaseError
+) -> tuple[tuple[Lexeme, ...], int]:
+    """`_literal`, where a list is required."""
+    first = _first(line, position)
+    _require_list(line, first, errors, other)
+    return _literal(line, first, errors)
+
+
+def _require_list(line: str, first: int, errors: dict[Fault, CaseError], other: CaseError) -> None:
+    """Raise `_Wrong` unless a list begins at `first`."""
+    if line[first] != "[":
+        reading = read_literal(line, first)
+        at_once = reading.position == first
+        raise _Wrong(errors[reading.fault] if reading.fault and at_once else other, first)
+
+
+def _comma(line: str, position: int) -> int:
+    """The position after the comma between the arguments."""
+    comma = _first(line, position)
+    if line[comma] == ")":
+        raise _Wrong(CaseError.ONLY_ONE_ARGUMENT, comma)
+    if line[comma] != ",":
+        raise _Wrong(_CALL_FAULTS[fault_of(line[comma])], comma)
+    second = _first(line, comma + 1)
+    if line[second] == ")":
+        raise _Wrong(CaseError.ONLY_ONE_ARGUMENT, second)
+    return second
+
+
+def _close_call(line: str, position: int) -> int:
+    """The position after the call's closing parenthesis, which a comma may precede."""
+    close = _first(line, position)
+    if line[close] == ",":
+        close = _first(line, close + 1)
+        if line[close] not in ")\n":
+            raise _Wrong(CaseError.MORE_THAN_TWO_ARGUMENTS, close)
+    if line[close] != ")":
+        raise _Wrong(_CALL_FAULTS[fault_of(line[close])], close)
+    return close + 1

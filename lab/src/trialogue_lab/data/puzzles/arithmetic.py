@@ -1,0 +1,234 @@
+"""Tuples of two primes and their product, written digit by digit, in an easy order and in a hard one.
+
+Tokens 0 to 9 are decimal digits, the most significant first, and there is nothing else: every field of a sequence
+has a fixed width, so that commas and brackets would carry no information. A product of two n-digit primes has 2n - 1
+or 2n digits and is written with 2n, with a zero before it where it needs one. Footnote 3 of the source, that the
+product tells n, holds for both ways of writing it.
+
+Source: "Theoretical Limitations of Autoregressive Models", section "Factoring".
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sympy import isprime
+from torch import Tensor
+
+from trialogue.errors import InputError, one_of, whole_number
+from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
+from trialogue_lab.data.puzzles.random_primes import (
+    INT64_DIGITS,
+    DecimalLaw,
+    RandomPrimes,
+    digit_rows,
+    draw_primes,
+    primes_of,
+)
+from trialogue_lab.data.puzzles.weighted_prefixes import (
+    Prefix,
+    decimal_edges,
+    digits_of,
+    number_of,
+    one_hot,
+    token_rows,
+)
+
+Order = Literal["product-first", "factors-first"]
+
+PAIR_DIGITS = 6
+"""Pairs of primes of more digits are not counted: at seven, one next digit of their product takes a second."""
+
+
+class SemiprimeTuples(DecimalLaw):
+    """Tuples [pq, p, q] or [p, q, pq] of two n-digit primes p, q drawn independently and uniformly.
+
+    A sequence has 4n tokens: n for each prime and 2n for the product. The law is uniform on the ordered pairs (p, q).
+    As an oracle it gives the exact law of the next digit: of the product by counting pairs of primes, of the factors
+    of a product that is written by factoring it, of all else by one multiplication or division, after tests that the
+    numbers written are primes. `arithmetic` counts what that costs, and says how to factor. Nothing is remembered
+    between calls, so that every digit of a factor costs a factorisation.
+
+    Raises `InputError` for an unknown order; the oracle where it needs a list of primes that is too long, or for the
+    digits of a product that comes first, all pairs of more than `PAIR_DIGITS` digits; `states` and `probabilities`
+    beyond `ENUMERABLE` tuples. `sample` takes any number of digits.
+    """
+
+    def __init__(
+        self, digits: int = 2, order: Order = "product-first", arithmetic: Arithmetic | None = None
+    ) -> None:
+        one_of("order", order, get_args(Order))
+        self.digits, self.order = whole_number("digits", digits, 1), order
+        self.max_length = 4 * self.digits
+        self.arithmetic = Arithmetic() if arithmetic is None else arithmetic
+
+    def __repr__(self) -> str:
+        return f"SemiprimeTuples(digits={self.digits}, order={self.order!r})"
+
+    @property
+    def size(self) -> int:
+        """Number of ordered pairs of primes."""
+        return len(primes_of(self.digits)) ** 2
+
+    def states(self) -> Tensor:
+        """All tuples (size, 4n) int64, in the order of (p, q)."""
+        self._enumerable()
+        primes = primes_of(self.digits)
+        return self._written(np.repeat(primes, len(primes)), np.tile(primes, len(primes)))
+
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """Draw tuples (n, 4n) int64 as any algorithm would that may keep p and q; tuple i depends on `seed` and i."""
+        pairs = draw_primes(n, 2, self.digits, seed)
+        if self.digits > INT64_DIGITS:
+            return self.encode([self.ordered(p, q) for p, q in pairs.tolist()])
+        return self._written(pairs[:, 0], pairs[:, 1])
+
+    def encode(self, tuples: Sequence[Sequence[int]]) -> Tensor:
+        """Tokens (n, 4n) int64 of tuples of three numbers in this order.
+
+        Raises `InputError` where these are not three whole numbers, or one does not fit its field.
+        """
+        rows = []
+        for given in tuples:
+            numbers = [whole_number("tuples", number, 0) for number in given]
+            fits = len(numbers) == 3 and all(
+                number < 10**width for number, width in zip(numbers, self._widths, strict=True)
+            )
+            if not fits:
+                widths = ", ".join(map(str, self._widths))
+                raise InputError("tuples", tuple(numbers), f"give three numbers of at most {widths} digits")
+            rows.append(self.written(numbers))
+        return torch.tensor(rows, dtype=torch.int64).view(len(rows), self.max_length)
+
+    def written(self, numbers: Sequence[int]) -> Prefix:
+        """The tokens of one tuple."""
+        fields = zip(numbers, self._widths, strict=True)
+        return tuple(digit for number, width in fields for digit in digits_of(number, width))
+
+    def decode(self, tokens: Tensor) -> list[tuple[int, int, int]]:
+        """The three numbers of each of `tokens` (n, 4n), in this order.
+
+        Raises `InputError` for another shape, and for tokens that are no digits.
+        """
+        tokens = token_rows(tokens, self.max_length)
+        outside = tokens[(tokens < 0) | (tokens > 9)]
+        if len(outside):
+            raise InputError("tokens", int(outside[0]), "use digits from 0 to 9")
+        starts = np.cumsum((0, *self._widths))
+        return [
+            (
+                number_of(row[starts[0] : starts[1]]),
+                number_of(row[starts[1] : starts[2]]),
+                number_of(row[starts[2] : starts[3]]),
+            )
+            for row in tokens.tolist()
+        ]
+
+    def texts(self, tokens: Tensor) -> list[str]:
+        """The tuples as the source writes them, such as "[143,11,13]"."""
+        return [f"[{','.join(map(str, numbers))}]" for numbers in self.decode(tokens)]
+
+    def valid(self, tokens: Tensor) -> Tensor:
+        """Which of `tokens` (n, 4n) are tuples of the law (n,) bool; raises `InputError` for another shape."""
+        tokens = token_rows(tokens, self.max_length)
+        valid = ((tokens >= 0) & (tokens <= 9)).all(1)
+        for row, numbers in zip(valid.nonzero()[:, 0].tolist(), self.decode(tokens[valid]), strict=True):
+            product, p, q = self.factors_last(numbers)
+            wide = self._has_width(p) and self._has_width(q)
+            valid[row] = wide and p * q == product and bool(isprime(p) and isprime(q))
+        return valid
+
+    def factors_last(self, numbers: tuple[int, int, int]) -> tuple[int, int, int]:
+        """A tuple in this order as (product, p, q)."""
+        first, second, third = numbers
+        return numbers if self.order == "product-first" else (third, first, second)
+
+    def weights(self, prefix: Prefix) -> Sequence[float]:
+        """Weights (10,) of the next digit: numbers of tuples up to a factor.
+
+        Raises `InputError` for factors of what is no product of two primes.
+        """
+        n = self.digits
+        first, second, third = (prefix[slice(*bounds)] for bounds in pairwise(accumulate((0, *self._widths))))
+        if self.order == "product-first":
+            if len(prefix) < 2 * n:
+                return self._product_weights(prefix)
+            return self._factor_weights(number_of(first), second, third)
+        if len(prefix) < n:
+            return self._prime_weights(first)
+        p = number_of(first)
+        if not self._is_factor(p):
+            return [0.0] * 10
+        if len(prefix) < 2 * n:
+            return self._prime_weights(second)
+        q = number_of(second)
+        return _digit_of(self.arithmetic.product(p, q), 2 * n, third) if self._is_factor(q) else [0.0] * 10
+
+    @property
+    def _widths(self) -> tuple[int, int, int]:
+        n = self.digits
+        return (2 * n, n, n) if self.order == "product-first" else (n, n, 2 * n)
+
+    def ordered(self, p: int, q: int) -> tuple[int, int, int]:
+        """The tuple of p and q in this order."""
+        return (p * q, p, q) if self.order == "product-first" else (p, q, p * q)
+
+    def _written(self, p: NDArray[np.int64], q: NDArray[np.int64]) -> Tensor:
+        n = self.digits
+        fields = [digit_rows(p, n), digit_rows(q, n)]
+        fields.insert(0 if self.order == "product-first" else 2, digit_rows(p * q, 2 * n))
+        return torch.cat(fields, 1)
+
+    def _is_factor(self, number: int) -> bool:
+        return self._has_width(number) and self.arithmetic.is_prime(number)
+
+    def _has_width(self, number: int) -> bool:
+        return 10 ** (self.digits - 1) <= number < 10**self.digits
+
+    def _factor_weights(self, product: int, first: Prefix, second: Prefix) -> Sequence[float]:
+        """Weights of the next digit of the factors, where `first` and `second` are what is written of them."""
+        n = self.digits
+        if len(first) < n:
+            factors = self.arithmetic.factor(product)
+            written = {digits_of(factor, n) for factor in factors if all(map(self._has_width, factors))}
+            fitting = [digits for digits in written if digits[: len(first)] == first]
+            return [float(sum(digits[len(first)] == digit for digits in fitting)) for digit in range(10)]
+        p = number_of(first)
+        if not self._is_factor(p):
+            return [0.0] * 10
+        q = self.arithmetic.quotient(product, p)
+        fits = self.arithmetic.product(p, q) == product and self._is_factor(q)
+        return _digit_of(q, n, second) if fits else [0.0] * 10
+
+    def _prime_weights(self, prefix: Prefix) -> Sequence[float]:
+        self.arithmetic.read(len(primes_of(self.digits)))
+        return RandomPrimes(self.digits).weights(prefix)
+
+    def _product_weights(self, prefix: Prefix) -> Sequence[float]:
+        """How many ordered pairs have a product that continues `prefix` with each digit."""
+        if self.digits > PAIR_DIGITS:
+            raise InputError(
+                "digits",
+                self.digits,
+                f"the next digit of a product takes all pairs of primes: use at most {PAIR_DIGITS} digits, or begin "
+                "with a product",
+            )
+        primes = primes_of(self.digits)
+        self.arithmetic.read(11 * len(primes))
+        edges = np.array(list(decimal_edges(prefix, 2 * self.digits)))
+        # Of each p the number of q with p q below the edge.
+        below = np.searchsorted(primes, (edges[:, None] - 1) // primes, side="right").sum(1)
+        weights: list[float] = np.diff(below).astype(float).tolist()
+        return weights
+
+
+def _digit_of(number: int, width: int, written: Prefix) -> list[float]:
+    """All weight on the digit of `number` after those `written`; no weight where they are not its digits."""
+    if number >= 10**width:
+        return [0.0] * 10
+    digits = digits_of(number, width)
+    fits = len(written) < width and digits[: len(written)] == written
+    return one_hot(digits[len(written)], 10) if fits else [0.0] * 10

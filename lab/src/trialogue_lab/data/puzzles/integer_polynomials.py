@@ -1,0 +1,109 @@
+"""Random polynomials with integer roots, with the roots after the coefficients or before them.
+
+A sequence is the numbers themselves, one token each: token k is the integer k - offset. The roots are independent and
+uniform on -largest..largest, and written in the order drawn; the coefficients are those of prod (x - root), without
+the leading 1, from the highest power down. Roots first, every coefficient is a function of what stands before it.
+Coefficients first, an oracle needs their law, which is listed here; to factor the polynomial afterwards is easy.
+
+Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import product
+from math import comb
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trialogue.errors import InputError, one_of, whole_number
+from trialogue.randomness import Streams, seed_of
+from trialogue_lab.data.puzzles.random_primes import ENUMERABLE
+from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes, token_rows
+
+Order = Literal["coefficients-first", "roots-first"]
+
+
+class RootedPolynomials(WeightedPrefixes):
+    """The exact law, an oracle and a sampler of polynomials of `degree` with roots in -largest..largest.
+
+    Sequences have 2 `degree` tokens. `sample` takes any size. Raises `InputError` for an unknown order and
+    coefficients beyond 62 bits; the oracle, `states` and `probabilities` where (2 largest + 1)^degree choices of
+    roots are too many to list.
+    """
+
+    def __init__(self, degree: int = 2, largest: int = 3, order: Order = "coefficients-first") -> None:
+        self.degree = degree = whole_number("degree", degree, 1)
+        self.largest = largest = whole_number("largest", largest, 1)
+        one_of("order", order, get_args(Order))
+        self.order, self.max_length = order, 2 * degree
+        # The k-th coefficient is largest where all roots are, with equal signs.
+        self.offset: int = max(comb(degree, k) * largest**k for k in range(1, degree + 1))
+        if self.offset >= 1 << 62:
+            raise InputError(
+                "degree", degree, f"roots up to {largest} make coefficients beyond 62 bits: use less"
+            )
+        self.vocab_size = 2 * self.offset + 1
+
+    def weights(self, prefix: Prefix) -> Sequence[float]:
+        """Weights (vocab_size) of the next number: how many choices of roots go on with it."""
+        return self._listed.weights(prefix)
+
+    def states(self) -> Tensor:
+        """All sequences ((2 largest + 1)^degree, 2 degree) int64."""
+        return self._listed.states()
+
+    def probabilities(self) -> Tensor:
+        """Probabilities float64 of `states`: all equal."""
+        return self._listed.probabilities()
+
+    @cached_property
+    def _listed(self) -> Listed:
+        choices = (2 * self.largest + 1) ** self.degree
+        if choices > ENUMERABLE:
+            raise InputError("degree", self.degree, f"{choices} choices of roots are more than {ENUMERABLE}")
+        roots = np.array(list(product(range(-self.largest, self.largest + 1), repeat=self.degree)))
+        return Listed(self._written(roots), torch.ones(choices), self.vocab_size)
+
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """Draw sequences (n, 2 degree) int64 by drawing roots; sequence i depends on `seed` and i alone."""
+        rows = torch.arange(whole_number("n", n, 0))
+        streams = Streams(seed_of(seed, "roots"), rows)
+        values = 2 * self.largest + 1
+        drawn = [(streams.uniform(rows) * values).long() - self.largest for _ in range(self.degree)]
+        return self._written(torch.stack(drawn, 1).numpy())
+
+    def decode(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Coefficients and roots (n, degree) int64 of `tokens` (n, 2 degree); raises `InputError` for other tokens."""
+        tokens = token_rows(tokens, 2 * self.degree)
+        first, second = (tokens.long() - self.offset).split(self.degree, 1)
+        return (first, second) if self.order == "coefficients-first" else (second, first)
+
+    def valid(self, tokens: Tensor) -> Tensor:
+        """Which of `tokens` (n, 2 degree) hold allowed roots and their coefficients (n,) bool.
+
+        Raises `InputError` wherever `decode` does.
+        """
+        coefficients, roots = self.decode(tokens)
+        allowed = (roots.abs() <= self.largest).all(1)
+        # Roots beyond the largest could take coefficients beyond 64 bits.
+        roots = roots.clamp(-self.largest, self.largest)
+        return allowed & (torch.from_numpy(_coefficients(roots.numpy())) == coefficients).all(1)
+
+    def _written(self, roots: NDArray[np.int64]) -> Tensor:
+        parts = [_coefficients(roots), roots]
+        ordered = parts if self.order == "coefficients-first" else parts[::-1]
+        return torch.from_numpy(np.concatenate(ordered, 1) + self.offset)
+
+
+def _coefficients(roots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Coefficients (n, degree) of prod (x - root), without the leading one, for `roots` (n, degree)."""
+    n, degree = roots.shape
+    coefficients = np.zeros((n, degree + 1), dtype=np.int64)
+    coefficients[:, 0] = 1
+    for place in range(degree):
+        coefficients[:, 1 : place + 2] -= roots[:, [place]] * coefficients[:, : place + 1].copy()
+    return coefficients[:, 1:]

@@ -1,0 +1,129 @@
+"""The way around the autoregressive type signature that needs no hidden tokens: random activations, attended to later.
+
+At every position a model draws activations, `layers` of them one after the other, and keeps them; then it writes a
+token whose law may depend on all activations so far. Such a model is no oracle of prefixes: what it answers after a
+prefix depends on what it drew on the way there, so that two calls with one prefix may have different answers. It has
+a sampler that keeps the activations, and the law of what it writes by going through all that they may be.
+
+Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from trialogue.arrays import real_tensor
+from trialogue.errors import InputError, require_function, whole_number
+from trialogue.randomness import Streams, seed_of
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.data.puzzles.random_primes import ENUMERABLE, primes_of
+from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, one_hot
+
+Activations = tuple[int, ...]
+Weigh = Callable[[Prefix, Activations], Sequence[float]]
+"""Weights, not normalised, from what is written and all activations drawn so far."""
+
+
+class RandomActivations:
+    """Sequences of `length` tokens below `vocab_size`, with `layers` random activations at every position.
+
+    `activation(prefix, kept)` weighs the values 0, 1, ... of the next activation, given the tokens `prefix` and the
+    activations `kept` before it: `layers` of each position of the prefix, and those that this position has drawn.
+    `token(prefix, kept)` then weighs the tokens, with `layers` * (len(prefix) + 1) activations kept.
+
+    Raises `InputError` where one of them answers without a positive weight, or `token` not with `vocab_size` weights.
+    """
+
+    def __init__(
+        self, activation: Weigh, token: Weigh, length: int, vocab_size: int, *, layers: int = 1
+    ) -> None:
+        self._activation, self._token = activation, token
+        self.length, self.layers = whole_number("length", length, 1), whole_number("layers", layers, 1)
+        self.vocab_size = whole_number("vocab_size", vocab_size, 1)
+        require_function("activation", activation, "give a function of tokens and activations")
+        require_function("token", token, "give a function of tokens and activations")
+
+    def law(self) -> dict[Prefix, float]:
+        """The exact law of the tokens, over all activations.
+
+        Raises `InputError` where more than `ENUMERABLE` pairs of tokens and activations have to be told apart.
+        """
+        reached: dict[tuple[Prefix, Activations], float] = {((), ()): 1.0}
+        for place in range(self.length):
+            for draw in range(self.layers + 1):
+                after: dict[tuple[Prefix, Activations], float] = {}
+                for (prefix, kept), probability in reached.items():
+                    for value, share in self._shares(prefix, kept, draw == self.layers):
+                        pair = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
+                        after[pair] = probability * share
+                    if len(after) > ENUMERABLE:
+                        mend = f"what is drawn by position {place} takes more than {ENUMERABLE} values: use fewer"
+                        raise InputError("length", self.length, mend)
+                reached = after
+        law: dict[Prefix, float] = {}
+        for (prefix, _), probability in reached.items():
+            law[prefix] = law.get(prefix, 0.0) + probability
+        return law
+
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """Draw sequences (n, length) int64, each with its own activations; number i depends on `seed` and i alone."""
+        n = whole_number("n", n, 0)
+        streams = Streams(seed_of(seed, "random activations"), torch.arange(n))
+        rows = [self._drawn(streams, torch.tensor([row])) for row in range(n)]
+        return torch.tensor(rows, dtype=torch.int64).view(n, self.length)
+
+    def _drawn(self, streams: Streams, row: Tensor) -> Prefix:
+        prefix: Prefix = ()
+        kept: Activations = ()
+        for _ in range(self.length):
+            for draw in range(self.layers + 1):
+                weights = self._weights(prefix, kept, draw == self.layers)
+                value = int(streams.choose(weights.log()[None], row))
+                prefix, kept = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
+        return prefix
+
+    def _shares(self, prefix: Prefix, kept: Activations, writes: bool) -> Iterator[tuple[int, float]]:
+        """The values of positive probability, and their probabilities."""
+        weights = self._weights(prefix, kept, writes)
+        for value in weights.nonzero()[:, 0].tolist():
+            yield value, float(weights[value] / weights.sum())
+
+    def _weights(self, prefix: Prefix, kept: Activations, writes: bool) -> Tensor:
+        """Weights of the next token where one is written, else of the next activation."""
+        field = "token" if writes else "activation"
+        answer = self._token(prefix, kept) if writes else self._activation(prefix, kept)
+        weights = real_tensor(field, answer, f"after {prefix} give weights")
+        fits = weights.ndim == 1 and (not writes or len(weights) == self.vocab_size)
+        if (
+            not fits
+            or not bool((weights >= 0).all() & weights.isfinite().all())
+            or not float(weights.sum()) > 0
+        ):
+            number = f"{self.vocab_size} " if writes else ""
+            mend = f"after {prefix} give {number}non-negative finite weights that are not all zero"
+            raise InputError(field, tuple(weights.tolist()) if weights.ndim else float(weights), mend)
+        return weights
+
+
+def activated_factors(tuples: SemiprimeTuples) -> RandomActivations:
+    """The tuples with p and q drawn by two activations at the first position, to which all digits attend.
+
+    The law is that of `tuples`; a digit costs one multiplication, and nothing is factored: `tuples.arithmetic` counts.
+    Raises `InputError` where the primes are too many to list.
+    """
+    primes = primes_of(tuples.digits)
+
+    def activation(prefix: Prefix, kept: Activations) -> Sequence[float]:
+        del kept
+        if prefix:
+            return (1.0,)
+        tuples.arithmetic.read(len(primes))
+        return [1.0] * len(primes)
+
+    def token(prefix: Prefix, kept: Activations) -> Sequence[float]:
+        p, q = (int(primes[place]) for place in kept[:2])
+        tuples.arithmetic.product(p, q)
+        return one_hot(tuples.written(tuples.ordered(p, q))[len(prefix)], tuples.vocab_size)
+
+    return RandomActivations(activation, token, tuples.max_length, tuples.vocab_size, layers=2)

@@ -1,0 +1,25 @@
+"""The distributions that the laboratory registers for `trialogue distribution`: decimal numbers with a property."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from trialogue.oracles import Autoregressive
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes
+
+_DIGITS = tuple("0123456789")
+
+
+def numbers(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
+    """Return `RandomNumbers` and its digits."""
+    return RandomNumbers(**arguments), _DIGITS
+
+
+def primes(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
+    """Return `RandomPrimes` and its digits."""
+    return RandomPrimes(**arguments), _DIGITS
+
+
+def semiprimes(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
+    """Return `SemiprimeTuples` and its digits."""
+    return SemiprimeTuples(**arguments), _DIGITS

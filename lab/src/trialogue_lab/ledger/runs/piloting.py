@@ -1,0 +1,33 @@
+"""What is frozen of a pilot: estimates of every quantity that a claim with sampling error is about."""
+
+from typing import Any
+
+from trialogue.errors import InputError
+from trialogue_lab.ledger.claims.pilots import Pilot
+from trialogue_lab.ledger.runs.results import Result, digest
+from trialogue_lab.ledger.settings import seeds_of
+from trialogue_lab.ledger.study import Study
+
+
+def pilot_of(study: Study[Any], result: Result) -> Pilot:
+    """The pilot that a finished `result` of the preset `pilot` shows.
+
+    Raises `InputError` where its seeds are those of another preset: a pilot never counts.
+    """
+    rows = study.rows(result)
+    seeds = {int(record["seed"]) for record in result.records if record.get("seed") is not None}
+    for name, config in study.presets.items():
+        shared = seeds & seeds_of(config) if name != "pilot" else set()
+        if shared:
+            raise InputError(
+                "seeds", sorted(shared), f"are also those of the preset {name}: give the pilot its own"
+            )
+    quantities = {claim.quantity.name: claim.quantity for claim in study.claims if claim.sampled}
+    estimates = {name: tuple(map(float, quantity(rows))) for name, quantity in quantities.items()}
+    commits = {session.get("commit") for session in result.provenance["sessions"]}
+    return Pilot(
+        seeds=tuple(sorted(seeds)),
+        estimates={name: numbers for name, numbers in estimates.items() if numbers},
+        rows_sha256=digest(result.folder / "rows.jsonl"),
+        commit=commits.pop() if len(commits) == 1 else None,
+    )

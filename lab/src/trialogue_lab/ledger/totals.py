@@ -1,0 +1,138 @@
+"""Totals of the ledger: statements of the sources, verdicts on claims, and families of claims."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trialogue_lab.ledger.claims.claims import ORIGINS
+from trialogue_lab.ledger.claims.verdicts import ALPHA, ANSWERS, LATE, Answer
+from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN
+from trialogue_lab.ledger.entries import Entry
+
+LedgerAnswer = Answer | Literal["withdrawn"]
+LEDGER_ANSWERS: tuple[LedgerAnswer, ...] = (*ANSWERS, WITHDRAWN)
+"""Verdicts on claims, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a source, with the verdicts on the published claims that test it.
+
+    Args:
+        document: The document, as a key of `DOCUMENTS`. Empty for a claim without a statement id.
+        identifier: The statement's identifier within the document, or "<study>/<claim>" for a claim without one.
+        verdicts: Number of verdicts by answer. Withdrawn claims are counted under "withdrawn".
+    """
+
+    document: str
+    identifier: str
+    verdicts: Mapping[LedgerAnswer, int]
+
+    @property
+    def answer(self) -> LedgerAnswer:
+        """The combined answer of the verdicts.
+
+        The first of these rules that applies decides. Withdrawn claims count only if there are no other claims.
+
+        1. *refuted* if a verdict is refuted;
+        2. *undecided* if a verdict is undecided or altered since the run;
+        3. *holds* if a verdict holds;
+        4. *not tested* if there is a claim that is not withdrawn;
+        5. *withdrawn* otherwise.
+        """
+        if self.verdicts.get("refuted"):
+            return "refuted"
+        if self.verdicts.get("undecided") or self.verdicts.get("altered since the run"):
+            return "undecided"
+        if self.verdicts.get("holds"):
+            return "holds"
+        return "not tested" if self.verdicts.get("not tested") else WITHDRAWN
+
+
+@dataclass(frozen=True)
+class Families:
+    """The families of claims whose error is controlled together.
+
+    Args:
+        count: Number of families. A family is the claims with sampling error of one study and one origin.
+        alpha: Sum of the error rates of all claims, which bounds the expected number of wrong verdicts.
+    """
+
+    count: int
+    alpha: float
+
+    def __str__(self) -> str:
+        if not self.count:
+            return "No verdict has sampling error."
+        families = "1 family" if self.count == 1 else f"{self.count} families"
+        return (
+            f"The verdicts with sampling error belong to {families}, each the claims of one study and one origin. The "
+            f"registered claims of a family share an error rate of {ALPHA:g}, and claims registered after the run add "
+            f"their own. If every interval covers at its stated level, at most {self.alpha:.3g} verdicts are expected "
+            f"to be wrong, which is the sum of all error rates (alpha)."
+        )
+
+
+def statements(entries: Iterable[Entry]) -> list[Statement]:
+    """Return the sources' statements, in the order in which claims first name them.
+
+    Published claims with the same `statement_id` test the same statement. A published claim without an id counts as
+    a statement of its own. Claims of "ours" test no statement. See `Statement.answer` for the combined answer.
+    """
+    verdicts: dict[tuple[str, str], Counter[LedgerAnswer]] = {}
+    for entry in entries:
+        claims: list[tuple[str, str, LedgerAnswer]] = [
+            (verdict.claim.id, verdict.claim.statement_id, verdict.answer)
+            for verdict in entry.verdicts
+            if verdict.claim.origin == "published"
+        ]
+        claims += [
+            (claim.id, claim.statement_id, WITHDRAWN)
+            for claim in entry.withdrawn
+            if claim.origin == "published"
+        ]
+        for claim_id, statement_id, answer in claims:
+            document, _, identifier = statement_id.partition(":")
+            key = (document, identifier or f"{entry.study.name}/{claim_id}")
+            verdicts.setdefault(key, Counter())[answer] += 1
+    return [Statement(*key, counts) for key, counts in verdicts.items()]
+
+
+def families(entries: Iterable[Entry]) -> Families:
+    """Return the number of families of claims with a verdict, and the sum of their error rates."""
+    levels: dict[tuple[str, str], float] = {}
+    for entry in entries:
+        for verdict in entry.verdicts:
+            if math.isfinite(verdict.alpha) and verdict.answer != "not tested":
+                family = (entry.study.name, verdict.claim.origin)
+                levels[family] = levels.get(family, 0.0) + verdict.alpha
+    return Families(len(levels), math.fsum(levels.values()))
+
+
+def totals(entries: Sequence[Entry]) -> dict[str, dict[LedgerAnswer, int]]:
+    """Return the totals of the ledger: numbers by answer for each line of the total.
+
+    The first line counts statements. The others count the verdicts on claims by origin, those registered after their
+    run apart. Lines and answers without a number are left out.
+    """
+    lines: dict[str, Counter[LedgerAnswer]] = {
+        "statements": Counter(statement.answer for statement in statements(entries))
+    }
+    for origin in ORIGINS:
+        name = "published claims" if origin == "published" else "our claims"
+        late = f"{name}, {LATE}"
+        lines |= {name: Counter(), late: Counter()}
+        for entry in entries:
+            for verdict in entry.verdicts:
+                if verdict.claim.origin == origin:
+                    lines[name if verdict.registered or not verdict.replications else late][
+                        verdict.answer
+                    ] += 1
+            lines[name][WITHDRAWN] += sum(claim.origin == origin for claim in entry.withdrawn)
+    return {
+        name: {answer: counts[answer] for answer in LEDGER_ANSWERS if counts[answer]}
+        for name, counts in lines.items()
+        if counts.total()
+    }

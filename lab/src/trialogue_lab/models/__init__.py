@@ -1,0 +1,1 @@
+"""Networks that only studies use."""

@@ -1,0 +1,133 @@
+"""What the parts of a run share: the text, the networks trained on it, and the clones drawn from them.
+
+Everything is made where it is first asked for, kept in the folder of artifacts, and waited for by other processes.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+
+from filelock import FileLock
+from torch import Tensor
+
+from trialogue.data.corpus.corpus import Corpus
+from trialogue.data.corpus.sentences import corpus_or_sentences
+from trialogue.generation.cloning.drawing import Drawn, draw
+from trialogue.generation.cloning.making import held_out
+from trialogue.generation.cloning.networks import factored_network
+from trialogue.generation.cloning.samplers import chain_of
+from trialogue.generation.cloning.settings import NetworkSettings
+from trialogue.models.masked import MaskedNetwork
+from trialogue.models.masked_transformer import MaskedTransformer
+from trialogue.models.transformer import Transformer
+from trialogue.randomness import seed_of
+from trialogue.training import Recipe, masked_batches, masked_token_loss, trained
+from trialogue_lab.ledger import note_model
+from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material, of_layers
+
+INITIAL = 0
+"""The seed of the initial weights, which all followed networks share."""
+
+
+def corpus_of(config: Material, artifacts: Path) -> Corpus:
+    """The text as rows of tokens; the provenance of the part says which text it was."""
+    corpus = corpus_or_sentences(
+        config.text,
+        artifacts,
+        vocab_size=config.vocab_size,
+        length=config.length,
+        test_share=config.test_share,
+    )
+    note_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
+    return corpus
+
+
+def network_of(config: Material, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
+    """The trained network of that name: for the encoder, one beside those that are followed."""
+    corpus = corpus_of(config, artifacts)
+    with _alone(artifacts, f"{name}-{seed}"):
+        if name == ENCODER:
+            return MaskedTransformer(_encoder(config, corpus, seed, artifacts))
+        return factored_network(
+            _settings(config),
+            depth_of(config, name),
+            corpus.train,
+            corpus.vocab_size,
+            artifacts,
+            seed=seed,
+        )
+
+
+def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Transformer:
+    """Trained as those that are followed, from other weights and on another order of the data."""
+    shape, training = config.encoder(), config.encoder_training(seed_of(seed, "cloned encoder"))
+    batches = masked_batches(
+        corpus.train,
+        Transformer(shape),
+        MASKS,
+        batch_size=training.batch_size,
+        seed=training.seed,
+    )
+    recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
+    return trained(recipe, artifacts).network
+
+
+def starts_of(config: Material, artifacts: Path) -> Tensor:
+    """The held-out sequences (sequences, length) that chains start from, which are also the text among the clones."""
+    return held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
+
+
+def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Drawn:
+    """Sequences drawn from the network of that name, kept after each number of sweeps."""
+    seed = config.seeds[0]
+    network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
+    with _alone(artifacts, f"{name}-{sampler}"):
+        return draw(
+            chain_of(sampler, order_of(config, name) or config.length),
+            network,
+            start,
+            config.sweeps,
+            seed=seed_of(seed, "clone", name),
+            path=artifacts / f"clone-{name}-{sampler}.safetensors",
+        )
+
+
+def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> dict[str, Tensor]:
+    """The text and every clone, tokens (sequences, length) by "name/sampler/sweeps"."""
+    found = {TEXT: starts_of(config, artifacts)}
+    for name, sampler in product(config.names, samplers):
+        for sweeps, tokens in clone_of(config, name, sampler, artifacts).samples.items():
+            found[f"{name}/{sampler}/{sweeps}"] = tokens
+    return found
+
+
+def order_of(config: Material, name: str) -> int | None:
+    """The most bodies of the interactions that a clone keeps, None for all."""
+    if name in (ENCODER, TEXT):
+        return None
+    order = _settings(config).network(depth_of(config, name), config.vocab_size, config.length).max_order
+    return None if order >= config.length else order
+
+
+def depth_of(config: Material, name: str) -> int:
+    """How many layers the factored network of that name has."""
+    return next(depth for depth in config.layers if of_layers(depth) == name)
+
+
+def _settings(config: Material) -> NetworkSettings:
+    return NetworkSettings(
+        layers=config.layers,
+        rank=config.rank,
+        layer_norm=config.layer_norm,
+        steps=config.network_steps,
+        batch_size=config.network_batch,
+        learning_rate=config.network_rate,
+    )
+
+
+@contextmanager
+def _alone(artifacts: Path, name: str) -> Iterator[None]:
+    """While this process makes what has that name, others that ask for it wait."""
+    with FileLock(artifacts / f".{name}.lock"):
+        yield

@@ -1,0 +1,56 @@
+"""Settings of the study: the material of the study `clones`, and the decoder that is followed on it."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge
+
+from trialogue.models.transformer import TransformerConfig
+from trialogue.training.config import TrainingConfig
+from trialogue_lab.ledger.settings import Count, Positive
+from trialogue_lab.models.published import gpt_neo
+from trialogue_lab.studies.clones.config import PRESETS as CLONES
+from trialogue_lab.studies.clones.config import Material, material
+from trialogue_lab.training.published import gpt_neo_training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Material):
+    """The material, and a decoder of GPT-Neo's kind; every seed is an order of its data."""
+
+    decoder_size: Literal["small", "published"] = "small"
+    decoder_width: Annotated[int, Ge(8)] = 64
+    decoder_steps: Count = 1500
+    decoder_batch: Count = 128
+    decoder_rate: Positive = 2e-3
+    looks: Annotated[int, Ge(4)] = 20
+    """Steps at which losses on all clones are measured, in equal ratios."""
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        super().check()
+        self.decoder()
+
+    def decoder(self) -> TransformerConfig:
+        """The decoder: that of the document, or a small one of its kind, of two layers."""
+        if self.decoder_size == "published":
+            return gpt_neo(self.vocab_size, self.length)
+        return gpt_neo(self.vocab_size, self.length, heads=4, width=self.decoder_width)
+
+    def decoder_training(self, seed: int) -> TrainingConfig:
+        """How it is trained, on batches drawn by `seed`: as published but for size, rate and steps."""
+        changes: dict[str, Any] = {"seed": seed, "checkpoint_every": 250}
+        if self.decoder_size == "small":
+            changes |= {"batch_size": self.decoder_batch, "learning_rate": self.decoder_rate}
+        return gpt_neo_training(self.decoder_steps, **changes)
+
+
+PRESETS = {
+    "smoke": Config(
+        **material(CLONES["smoke"]), decoder_width=8, decoder_steps=40, decoder_batch=16, looks=6
+    ),
+    "pilot": Config(**material(CLONES["pilot"])),
+    "default": Config(),
+    "night": Config(**material(CLONES["night"])),
+    "paper": Config(**material(CLONES["paper"]), decoder_size="published", decoder_steps=10_000),
+}

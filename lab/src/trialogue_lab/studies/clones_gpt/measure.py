@@ -1,0 +1,58 @@
+"""The parts of a run: networks and their clones, and a decoder followed on them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trialogue.models.transformer import Transformer
+from trialogue.randomness import generator
+from trialogue.training import CorpusLosses, log_steps, packed_token_loss, train
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.clones.material import INITIAL, corpus_of
+from trialogue_lab.studies.clones.measure import clone_parts, loss_rows, measured_clones
+from trialogue_lab.studies.clones_gpt.config import Config
+
+
+def parts(config: Config) -> list[Part]:
+    """Clones first; a followed decoder waits for what it is measured on."""
+    return clone_parts(config) + [
+        Part(f"follow-{seed}", partial(_followed, config, seed), columns={"seed": seed})
+        for seed in config.seeds
+    ]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Batches of rows (n, N), drawn with replacement by `seed`."""
+
+    rows: Tensor
+    batch_size: int
+    seed: int
+
+    def __call__(self, step: int) -> Tensor:
+        """Those of a step (batch_size, N)."""
+        random = generator(self.seed, "rows", step)
+        return self.rows[torch.randint(0, len(self.rows), (self.batch_size,), generator=random)]
+
+
+def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+    """A decoder followed on every clone; all have the same initial weights, and another order of the data."""
+    corpus, folder = corpus_of(config, artifacts), artifacts / f"follow-{seed}"
+    schedule = {0, *log_steps(config.decoder_steps, config.looks)}
+    losses = CorpusLosses(measured_clones(config, artifacts), schedule, path=folder / "losses.jsonl")
+    training = config.decoder_training(seed)
+    train(
+        Transformer(config.decoder(), INITIAL),
+        Rows(corpus.train, training.batch_size, seed),
+        training,
+        loss=packed_token_loss,
+        checkpoint_dir=folder,
+        observer=losses,
+        progress=False,
+    )
+    yield from loss_rows(losses)

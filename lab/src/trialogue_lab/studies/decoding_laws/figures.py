@@ -1,0 +1,245 @@
+"""Figures of the study: what rules cost and how far they are, task by task, what orders the tasks, and cuts."""
+
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from matplotlib.patches import Patch
+
+from trialogue.display.figures import BAD, COLORS, GOOD, OURS, panels
+from trialogue_lab.ledger import Figure, Rows
+from trialogue_lab.studies.decoding_laws.quantities import decoded, on_task, order, price, shown_tasks
+from trialogue_lab.studies.decoding_laws.rules import (
+    KEPT,
+    LIKELIEST,
+    LIKELIEST_OF_ALL,
+    MASK,
+    RULES,
+    SHARPENED,
+    TEMPERED,
+)
+
+_AMONG, _BEST, _PARTICLES = "drawn by weight, ", "best of ", "particles, "
+_MARKS = "osv^DPX<>*"
+_LEAST = 3e-3
+"""Distances below are drawn at the foot of the figure: of rules that are exact."""
+
+
+def _names(rows: Rows, begins: str) -> list[str]:
+    """The rules whose names begin so and end in a number, by that number."""
+    found = [name for name in rows["rule"].rule.unique() if name.startswith(begins)]
+    return sorted(found, key=lambda name: int(name.removeprefix(begins)))
+
+
+def _place(rows: Rows, rule: str) -> tuple[float, float]:
+    """Where a rule stands: queries of an output over those of a free one, and its distance."""
+    return float(np.exp(np.log(price(rule)(rows)).mean())), float(decoded(rule)(rows).mean())
+
+
+def _draw_costs(rows: Rows) -> Drawing:
+    drawing, (axes,) = panels(1, width=8.6, height=5.4)
+    curves = (
+        (_AMONG, "one of N masked outputs, drawn by weight", OURS),
+        (_BEST, "a valid one of N completions", COLORS[5]),
+        (_PARTICLES, "sequential Monte Carlo with N particles", COLORS[6]),
+    )
+    for begins, label, color in curves:
+        names = _names(rows, begins)
+        # One masked output is what one of several becomes.
+        first = [MASK] if begins != _BEST else []
+        places = np.array([_place(rows, rule) for rule in [*first, *names]])
+        axes.plot(*places.T, "o-", color=color, label=label)
+        # Curves fall to the right: beside them there is room below on the left, and above on the right.
+        offset, align = ((-3, -11), "right") if begins == _AMONG else ((4, 4), "left")
+        for rule, place in zip(names, places[len(first) :], strict=True):
+            axes.annotate(
+                f"N = {rule.removeprefix(begins)}",
+                place,
+                xytext=offset,
+                textcoords="offset points",
+                fontsize=7,
+                color=color,
+                ha=align,
+            )
+    for rule, (label, color, side) in _POINTS.items():
+        if rule not in set(rows["rule"].rule):
+            continue
+        queries, far = _place(rows, rule)
+        exact = far < _LEAST
+        height = max(far, _LEAST)
+        axes.plot([queries], [height], "*" if exact else "o", color=color, ms=11 if exact else 6)
+        offset, align = _SIDES[side]
+        axes.annotate(
+            label,
+            (queries, height),
+            xytext=offset,
+            textcoords="offset points",
+            fontsize=8,
+            color=color,
+            ha=align,
+        )
+    axes.set(xscale="log", yscale="log", xlim=(0.2, 170), ylim=(_LEAST * 0.8, 1.1))
+    axes.set(xlabel="queries a run, over those of one that nothing rules")
+    ticks = [0.01, 0.03, 0.1, 0.3, 1]
+    axes.set_yticks([_LEAST, *ticks], ["exact", *map(str, ticks)])
+    axes.minorticks_off()
+    axes.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+    axes.set_title("Total variation to the model's law given the rule, against what a run costs")
+    axes.legend(loc="upper right")
+    return drawing
+
+
+_SIDES = {
+    "left": ((-8, -3), "right"),
+    "right": ((8, -3), "left"),
+    "beyond": ((14, 1), "left"),
+    "above": ((0, 8), "center"),
+}
+"""Offset in points and alignment of a label; beyond is to the right of another point."""
+
+_POINTS = {
+    "no rule": ("no rule", BAD, "left"),
+    "backtracking": ("backtracking", COLORS[3], "left"),
+    "backtracking, redo sampled": ("backtracking, redo sampled", COLORS[3], "left"),
+    "block best of 2": ("best of 2, by blocks of 2", COLORS[5], "right"),
+    MASK: ("mask (constrained decoding)", BAD, "left"),
+    "tokenwise rejection": ("tokenwise\nrejection", BAD, "right"),
+    "action level, noisy values": ("action level, values off by 2", COLORS[4], "left"),
+    "first leaf, noisy values": ("first leaf of VGB, values off by 2", COLORS[4], "left"),
+    "first leaf, verdicts": ("first leaf of VGB, verdicts", COLORS[4], "right"),
+    "first leaf by blocks, verdicts": ("the same, by blocks of 2", COLORS[4], "beyond"),
+    "action level, exact values": ("action level, exact values", GOOD, "left"),
+    "first leaf with momentum, verdicts": (
+        "VGB with momentum 1, verdicts:\nrejection from the first refusal",
+        GOOD,
+        "above",
+    ),
+    "rejection": ("rejection", GOOD, "right"),
+}
+"""Rules of the first figure by name: label, colour, and on which side of the point the label stands."""
+
+
+def _draw_ladder(rows: Rows) -> Drawing:
+    tasks, among = shown_tasks(rows), _names(rows, _AMONG)
+    rules = ["no rule", _names(rows, _BEST)[-1], "backtracking", "backtracking, redo sampled", MASK]
+    rules += ["particles, 2", among[0], among[-1], "action level, noisy values", "first leaf, noisy values"]
+    rules += ["first leaf, verdicts", "first leaf, exact values"]
+    far = np.array(
+        [[on_task(rule, task.family, task.length)(rows).mean() for task in tasks] for rule in rules]
+    )
+    drawing, (axes,) = panels(1, width=10.5, height=4.6)
+    axes.pcolormesh(far, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1)
+    for (line, column), value in np.ndenumerate(far):
+        axes.text(
+            column + 0.5,
+            line + 0.5,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if value > 0.65 else "black",
+        )
+    axes.set_xticks(np.arange(len(tasks)) + 0.5, [task.name for task in tasks], rotation=45, ha="right")
+    axes.set_yticks(np.arange(len(rules)) + 0.5, rules)
+    axes.invert_yaxis()
+    axes.grid(visible=False)
+    axes.set_title("Total variation to the restricted law, task by task: rule, and tokens at most")
+    return drawing
+
+
+def _draw_order(rows: Rows) -> Drawing:
+    drawing, axes = panels(4, width=3.3, height=3.5, sharey=True)
+    tasks = shown_tasks(rows, hidden=False)
+    far = {task: float(on_task(MASK, task.family, task.length)(rows).mean()) for task in tasks}
+    families = list(dict.fromkeys(task.family for task in tasks))
+    said = {
+        "lateness": "when the verdict shows:\nmean place of its nats, of the length",
+        "rarity": "how rare valid outputs are:\n-log of their probability",
+        "swing": "how much V* moves:\nsum of |log V*(ya) / V*(y)|",
+        "spread": "how unlike the allowed tokens are in V*:\nsum of deviation over mean",
+    }
+    for own, (column, label) in zip(axes, said.items(), strict=True):
+        for place, family in enumerate(families):
+            here = [task for task in tasks if task.family == family]
+            own.plot(
+                [getattr(task.shown, column) for task in here],
+                [far[task] for task in here],
+                _MARKS[place % len(_MARKS)],
+                color=COLORS[place % len(COLORS)],
+                label=family,
+            )
+        correlations = order(column)(rows)
+        own.set(xlabel=label)
+        own.set_title(f"rank correlation {correlations.mean():.2f} ± {correlations.std():.2f}")
+    axes[0].set(ylabel="total variation of masked decoding")
+    axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return drawing
+
+
+def _draw_cuts(rows: Rows) -> Drawing:
+    drawing, (far, lost) = panels(2, width=4.8, height=3.9, sharey=True)
+    cut = [name for name, rule in RULES.items() if rule.cut]
+    believed = {
+        SHARPENED: COLORS[3],
+        TEMPERED: COLORS[6],
+        KEPT: OURS,
+        LIKELIEST_OF_ALL: COLORS[5],
+        LIKELIEST: COLORS[4],
+    }
+    colors = [believed[RULES[rule].believed] for rule in cut]
+    places = list(range(len(cut)))
+    for axes, column, title in (
+        (far, "variation", "Total variation to what users believe"),
+        (lost, "none", "Probability of no output"),
+    ):
+        cells = [decoded(rule, column)(rows) for rule in cut]
+        axes.barh(places, [float(cell.mean()) for cell in cells], color=colors, height=0.7)
+        axes.errorbar(
+            [float(cell.mean()) for cell in cells],
+            places,
+            xerr=[float(cell.std()) for cell in cells],
+            fmt="none",
+            ecolor="#24292f",
+            elinewidth=1,
+        )
+        axes.set(xlim=(0, 1))
+        axes.set_title(title)
+        axes.grid(visible=False, axis="y")
+    far.axvline(float(decoded(MASK)(rows).mean()), color=BAD, lw=1, ls=":", label="mask without a cut")
+    far.legend(loc="upper right")
+    far.set_yticks(places, cut)
+    far.invert_yaxis()
+    patches = [Patch(color=color, label=label) for label, color in believed.items()]
+    lost.legend(handles=patches, title="believed", title_fontsize=8, loc="lower right")
+    return drawing
+
+
+FIGURES = (
+    Figure(
+        name="distance-and-queries",
+        caption="What a decoding rule is worth: how far its outputs are from the model's law given the rule, and how "
+        "many queries a run takes, in units of one that nothing rules, remembering no node; means over the tasks of "
+        "the ladder and over drawn oracles, all exact. Stars are exact rules. Rejection is of "
+        "finished drafts; with momentum 1 and verdicts the walk is rejection that begins again at the first refusal.",
+        draw=_draw_costs,
+    ),
+    Figure(
+        name="ladder",
+        caption="Task by task, in the order of how unlike the allowed tokens are in the probability that something "
+        "valid comes of them; the hidden string last. Means over oracles.",
+        draw=_draw_ladder,
+    ),
+    Figure(
+        name="what-orders-the-ladder",
+        caption="What tells how far masked decoding will be: when the rule shows its verdict, how rare valid outputs "
+        "are, how much the probability of something valid moves, or how unlike the tokens are in it that the mask "
+        "leaves. Points are tasks, means over oracles; correlations are means over oracles, ± one deviation.",
+        draw=_draw_order,
+    ),
+    Figure(
+        name="cuts",
+        caption="Temperature, top-p, top-k and greedy decoding against what their users believe: whole outputs at "
+        "temperature 0.7; the law of the tempered model given the rule; the model's law on valid outputs within the "
+        "cut; the likeliest output. Distances are means over the tasks where a cut leaves a valid output. Bars: one "
+        "deviation over oracles.",
+        draw=_draw_cuts,
+    ),
+)

@@ -1,0 +1,172 @@
+"""Settings of the study: the law of the strings, the model and its training, the probe, and what is completed."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+from torch import Tensor
+
+from trialogue.data import Dyck
+from trialogue.errors import InputError
+from trialogue.models.transformer import TransformerConfig
+from trialogue.randomness import seed_of
+from trialogue.training.config import TrainingConfig
+from trialogue_lab.ledger.settings import Count, Natural, Positive, Probability, Seeds, Settings, Share
+
+STRIDES_FORCED = (1, 2, 4, 8)
+QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
+TOP_PS = (0.9, 1.0)
+CLUSTERS = (2, 8)
+BATCHES = {1: 40, 32: 320, 1024: 1024}
+"""Rows that move at once where seconds are measured, and the prompts that are then completed."""
+CANDIDATES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    seeds: Seeds = tuple(range(8))
+    """One training each."""
+    length: Annotated[int, Ge(2)] = 32
+    p: Probability = 0.2
+    """Probability that a bracket that opens is square."""
+    q: Probability = 0.5
+    """Probability that a bracket opens where it may."""
+    ood_p: Probability = 0.8
+    prompt_lengths: tuple[Count, Count] = (25, 31)
+    layers: Count = 2
+    heads: Count = 4
+    width: Count = 64
+    mlp_width: Count = 256
+    steps: Count = 2400
+    batch_size: Count = 32
+    learning_rate: Positive = 3e-3
+    weight_decay: float = 0.1
+    beta_2: Share = 0.99
+    warmup_steps: Natural = 100
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    ema: Literal["none", "constant", "power"] = "none"
+    """Average of the weights; the thesis uses "power"."""
+    probe_errors: Annotated[int, Ge(10)] = 441
+    """Errors, and as many correct prefixes, to train the probe on."""
+    inducing_errors: Count = 164
+    """Further errors, for the tables on error-inducing prompts."""
+    max_prompts: Count = 200_000
+    """Prompts to search for errors before giving up."""
+    probe_repetitions: Count = 10
+    threshold: Share = 0.5
+    """A prefix is rejected where the probe gives it a lower probability of being correct."""
+    low_threshold: Share = 0.1
+    unseen_prompts: Count = 2000
+    draws: Count = 2
+    """Repetitions of each decoding of the unseen prompts."""
+    diversity_prompts: Annotated[int, Ge(2)] = 100
+    completions: Count = 10
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        if self.length % 2:
+            raise InputError("length", self.length, "must be an even number")
+        first, last = self.prompt_lengths
+        if not max(STRIDES_FORCED) <= first <= last < self.length:
+            mend = f"must be a range within {max(STRIDES_FORCED)}..{self.length - 1}"
+            raise InputError("prompt_lengths", self.prompt_lengths, mend)
+        self.model()
+        self.training(0)
+
+    def model(self) -> TransformerConfig:
+        """Shape of the models."""
+        return TransformerConfig(
+            vocab_size=4,
+            layers=self.layers,
+            heads=self.heads,
+            width=self.width,
+            mlp_width=self.mlp_width,
+            max_length=self.length,
+        )
+
+    def training(self, seed: int) -> TrainingConfig:
+        """How the model of `seed` is trained."""
+        return TrainingConfig(
+            steps=self.steps,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            beta_2=self.beta_2,
+            warmup_steps=min(self.warmup_steps, self.steps),
+            schedule=self.schedule,
+            ema=self.ema,
+            seed=seed,
+        )
+
+    def law(self) -> Dyck:
+        """What the models are trained on."""
+        return Dyck(self.length, (self.p, 1 - self.p), self.q)
+
+    def ood_law(self) -> Dyck:
+        """What the prompts are drawn from."""
+        return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
+
+    def ood_prompts(self, n: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
+        """Out-of-distribution prompts of the training `seed` (Definition 3.2.2): tokens and lengths."""
+        return self.ood_law().sample_prompts(n, self.prompt_lengths, seed_of(seed, "prompts", role))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntilConverged(Config):
+    """Settings of a run whose models are trained until they predict strings of their own; `steps` is the most."""
+
+    converged_accuracy: Share = 0.9995
+    """Share of the closing brackets of the validation strings at which a training ends."""
+    validation_strings: Count = 2048
+    """Strings of the training law, of a stream of their own, that each look asks for."""
+    look_every: Count = 250
+    """Steps from one look to the next."""
+
+
+_NIGHT = UntilConverged(
+    seeds=tuple(range(40)),
+    steps=12_000,
+    schedule="constant",
+    ema="power",
+    max_prompts=2_000_000,
+    unseen_prompts=4000,
+)
+
+PRESETS = {
+    "smoke": Config(
+        seeds=(0,),
+        width=32,
+        mlp_width=64,
+        steps=30,
+        probe_errors=20,
+        inducing_errors=10,
+        max_prompts=4000,
+        probe_repetitions=2,
+        unseen_prompts=60,
+        draws=1,
+        diversity_prompts=4,
+        completions=3,
+    ),
+    "pilot": replace(_NIGHT, seeds=tuple(range(100, 106))),
+    "default": Config(),
+    "night": _NIGHT,
+    # The rows of `night` are the pilot of this size: a claim whose effect is as large as there is decided with a power
+    # of 0.8. The seeds are new.
+    "weekend": replace(_NIGHT, seeds=tuple(range(200, 311))),
+    "paper": Config(
+        layers=6,
+        heads=8,
+        width=512,
+        mlp_width=1024,
+        steps=9375,
+        learning_rate=3e-4,
+        beta_2=0.999,
+        schedule="linear",
+        ema="power",
+        max_prompts=400_000,
+        unseen_prompts=10_000,
+        draws=5,
+    ),
+}

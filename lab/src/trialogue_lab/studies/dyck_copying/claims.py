@@ -1,0 +1,87 @@
+"""Claims of the study: Figures 2.19 to 2.21, and a control."""
+
+from trialogue_lab.ledger import NOT_PRINTED, Claim
+from trialogue_lab.studies.dyck_copying.quantities import copied, layer, lost, sharpest
+
+_FOUR, _ONE, _FORCED = "4 layers", "1 layer", "1 layer, no residual"
+
+_TRAINED = (
+    "Prefixes of 28 brackets and 200 updates of 100 prefixes at `night`: the source prints no training."
+)
+_ACCURATE = f"{_TRAINED} Our networks copy every bracket, where the source's copy more than 96 % and 90 %."
+_ONE_OF_SOME = (
+    "The verdict is about the mean of networks that copy every bracket, where the figure shows one network, and Figure "
+    "2.21 says that others attend to the current position, which solves the task."
+)
+
+PUBLISHED = (
+    Claim(
+        "four-layers-copy",
+        "Networks of four layers copy more than 96 % of the brackets.",
+        copied(_FOUR) > 0.96,
+        "Figures 2.19 and 2.21",
+        "> 96 %",
+        statement_id="thesis:D-copy.accuracy",
+        setting=_TRAINED,
+    ),
+    Claim(
+        "one-layer-copies",
+        "Networks of one layer copy more than 90 %.",
+        copied(_ONE) > 0.9,
+        "Figure 2.20",
+        "> 90 %",
+        statement_id="thesis:D-copy.accuracy",
+        setting=_TRAINED,
+    ),
+    Claim(
+        "attention-of-four-layers-says-nothing",
+        "With uniform attention in place of their own, networks of four layers copy less than 2 % of brackets less.",
+        lost(_FOUR) < 0.02,
+        "Figure 2.19",
+        "none of them are informative",
+        grade=True,
+        statement_id="thesis:D-copy.attention",
+        setting=_ONE_OF_SOME,
+    ),
+    Claim(
+        "attention-of-one-layer-says-nothing",
+        "So do networks of one layer.",
+        lost(_ONE) < 0.02,
+        "Figure 2.20",
+        "not informative",
+        grade=True,
+        statement_id="thesis:D-copy.attention",
+        setting=_ACCURATE,
+    ),
+)
+
+OURS = (
+    Claim(
+        "some-layer-seems-to-say-something",
+        "In networks of four layers some layer is further from uniform attention than half of what two random "
+        "patterns are apart.",
+        sharpest(_FOUR) > 0.5,
+        "Figure 2.19",
+        NOT_PRINTED,
+        "ours",
+    ),
+    Claim(
+        "without-a-residual-attention-copies",
+        "Without a residual, uniform attention costs more than half of the accuracy of one layer.",
+        lost(_FORCED) > 0.5,
+        "Section 2.2.4.1",
+        NOT_PRINTED,
+        "ours",
+    ),
+)
+
+CLAIMS = (*PUBLISHED, *OURS)
+
+NUMBERS = {
+    "four layers, copied": copied(_FOUR),
+    "four layers, uniform attention": copied(_FOUR, "uniform"),
+    "one layer, uniform attention": copied(_ONE, "uniform"),
+    "no residual, uniform attention": copied(_FORCED, "uniform"),
+    "four layers, furthest from uniform": sharpest(_FOUR),
+    "four layers, last layer on closing": layer(_FOUR, "on_closing", 4),
+}

@@ -1,0 +1,25 @@
+"""Settings of the study: the networks, and how long they are trained."""
+
+from dataclasses import dataclass
+
+from trialogue_lab.ledger.settings import Count, Positive, Seeds, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    seeds: Seeds = tuple(range(101, 109))
+    steps: Count = 200
+    """Updates, 100 prefixes each."""
+    learning_rate: Positive = 3e-3
+    length: Count = 28
+
+
+PRESETS = {
+    "smoke": Config(seeds=(0, 1), steps=3),
+    "pilot": Config(seeds=(3000, 3001, 3002)),
+    "default": Config(),
+    "night": Config(seeds=tuple(range(201, 241))),
+    "paper": Config(seeds=tuple(range(201, 241)), steps=2000),
+}

@@ -1,0 +1,59 @@
+"""Figure and table of the study."""
+
+import json
+
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+
+from trialogue.display.figures import panels
+from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.studies.dyck_copying.measure import ARMS, SHOWN
+from trialogue_lab.studies.dyck_copying.quantities import copied, layer, sharpest
+
+
+def _draw(rows: Rows) -> Drawing:
+    drawing, axes = panels(4, width=2.6, height=2.9)
+    table = rows.where("pattern", arm="4 layers")
+    labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in SHOWN)]
+    shown = table[table.seed == table.seed.min()].sort_values("layer").to_dict("records")
+    for ax, row in zip(axes, shown, strict=True):
+        ax.imshow(np.array(json.loads(row["weights"])), cmap="Blues", vmin=0, vmax=1)
+        ax.set_xticks(range(len(labels)), labels, fontsize=6)
+        ax.set_yticks(range(len(labels)), labels, fontsize=6)
+        ax.grid(False)
+        ax.set_title(f"layer {row['layer']}, seed {row['seed']}", fontsize=8)
+    return drawing
+
+
+def _networks() -> Cells:
+    return {
+        arm: {
+            "copied": copied(arm),
+            "with uniform attention": copied(arm, "uniform"),
+            "furthest layer from uniform": sharpest(arm),
+            "last layer, weight on itself": layer(arm, "on_itself", len(config.mlps)),
+            "on closing brackets": layer(arm, "on_closing", len(config.mlps)),
+            "on these if uniform": layer(arm, "on_closing_uniform", len(config.mlps)),
+        }
+        for arm, config in ARMS.items()
+    }
+
+
+FIGURES = (
+    Figure(
+        name="copying",
+        caption="Attention of a network of four layers that copies its input: rows are queries. What is left "
+        "with uniform attention in every layer is in the table.",
+        draw=_draw,
+    ),
+)
+TABLES = (
+    ResultTable(
+        title="Networks that copy",
+        source="Figures 2.19 to 2.21",
+        cells=_networks(),
+        rows_are="network",
+        note="shares of brackets; means over seeds ± one standard deviation. Distances are over that of two random "
+        "causal patterns",
+    ),
+)

@@ -1,0 +1,125 @@
+"""The parts of a run: exact traces, and the errors of fits to drawn training sets."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.randomness import seed_of
+from trialogue.samplers import BlockGibbs
+from trialogue.training.pseudolikelihood import fit_pseudolikelihood
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.ising_masking.config import Config
+from trialogue_lab.theory.masking.mixing import poincare_constant
+from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance, masking_more
+
+
+def parts(config: Config) -> list[Part]:
+    """The exact numbers, and one part per repetition of the figures."""
+    repetitions = [Part(f"repetition-{seed}", partial(_repetition, config, seed)) for seed in config.seeds]
+    return [Part("exact", lambda _: exact_rows(config)), *repetitions]
+
+
+def _repetition(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+    for coupling in config.couplings:
+        for row in measured_rows(config, coupling, seed):
+            yield {"kind": "fit", "seed": seed, "coupling": coupling, **row}
+
+
+def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
+    """The asymptotic covariance of every estimator, and the Poincaré constant of k-Gibbs.
+
+    `pairs` is "unordered" for the convention of the project, "ordered" where every pair counts twice in the energy.
+    """
+    for coupling in config.couplings:
+        model = config.model(coupling)
+        for size in range(1, config.sites + 1):
+            common = {"kind": "exact", "coupling": coupling, "block_size": size}
+            constant = poincare_constant(BlockGibbs(size), model)
+            for masks, number in (("one", 1), ("all", math.inf)):
+                covariance = asymptotic_covariance(model, size, masks_per_sample=number)
+                setting = {"pairs": "unordered", "masks": masks, "poincare": constant}
+                yield {**common, **setting, **_traces(covariance, config)}
+            ordered = asymptotic_covariance(config.model(coupling, "ordered"), size)
+            yield {**common, "pairs": "ordered", "masks": "one", **_traces(ordered, config)}
+        loewner = masking_more(model).smallest_eigenvalue
+        for size, eigenvalue in enumerate(loewner.tolist(), start=1):
+            common = {"kind": "theorem", "coupling": coupling, "block_size": size}
+            yield {**common, "smallest_eigenvalue": eigenvalue}
+
+
+def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[str, Any]]:
+    """One row per size of the training set, number of masked sites, and reading of the masks.
+
+    `squared_error` is the mean over training sets of the squared errors of the parameters, summed, `deviation` their
+    standard deviation; `within_trace` is the share of training sets whose error is at most Tr Gamma / n, `unbounded`
+    the share without a finite estimate, whose error counts as infinite.
+    """
+    model = config.model(coupling)
+    pairs = _pairs(config)
+    for size in range(1, config.sites + 1):
+        trace = float(asymptotic_covariance(model, size).trace())
+        for n in config.sizes:
+            squares: dict[str, list[Tensor]] = {"one": [], "all": []}
+            for data_set in range(config.data_sets):
+                name = ("ising-masking", coupling, n, data_set)
+                samples = model.sample(n, seed_of(seed, *name, "samples"))
+                one = _estimate(samples, size, seed_of(seed, *name, "masks", size))
+                every = one if size == config.sites else _estimate(*every_mask(samples, size))
+                for masks, estimate in (("one", one), ("all", every)):
+                    squares[masks].append((estimate - model.parameters) ** 2)
+            for masks, errors in squares.items():
+                of_couplings, all_together = torch.stack(
+                    [torch.stack((error[:pairs].sum(), error.sum())) for error in errors]
+                ).unbind(1)
+                yield {
+                    "n": n,
+                    "block_size": size,
+                    "masks": masks,
+                    "squared_error": float(all_together.mean()),
+                    "squared_error_couplings": float(of_couplings.mean()),
+                    "deviation": float(all_together.std()),
+                    "within_trace": float((all_together <= trace / n).double().mean()),
+                    "unbounded": float(all_together.isinf().double().mean()),
+                }
+
+
+def every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Each of `samples` (n, N) once with every mask of `size` sites, and the masks: both (n * masks, N)."""
+    sites = samples.shape[1]
+    masks = torch.tensor(
+        [[site in chosen for site in range(sites)] for chosen in combinations(range(sites), size)]
+    )
+    return samples.repeat_interleave(len(masks), 0), masks.repeat(len(samples), 1)
+
+
+def _estimate(samples: Tensor, masks: int | Tensor, seed: int = 0) -> Tensor:
+    """The estimated parameters, infinite where there is no finite estimate."""
+    given: dict[str, Any] = {"masks": masks} if isinstance(masks, Tensor) else {"block_size": masks}
+    try:
+        return fit_pseudolikelihood(samples, seed=seed, **given).model.parameters
+    except InputError as error:
+        if error.field != "samples":
+            raise
+        sites = samples.shape[1]
+        return torch.full((sites * (sites + 1) // 2,), math.inf, dtype=torch.float64)
+
+
+def _traces(covariance: Tensor, config: Config) -> dict[str, float]:
+    diagonal = covariance.diagonal()
+    pairs = _pairs(config)
+    return {
+        "trace": float(diagonal.sum()),
+        "trace_couplings": float(diagonal[:pairs].sum()),
+        "trace_fields": float(diagonal[pairs:].sum()),
+    }
+
+
+def _pairs(config: Config) -> int:
+    return config.sites * (config.sites - 1) // 2

@@ -1,0 +1,208 @@
+"""The parts of a run: data sets against the bounds, and random models against decays and convexity."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.functional import hessian
+
+from trialogue.data import Ising
+from trialogue.randomness import numpy_generator
+from trialogue.samplers.exact.distances import kullback_leibler, total_variation
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.joint_from_conditionals.config import Config, Sizes
+from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
+from trialogue_lab.theory.masking.mixing import chi_square_decay
+from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_loss
+from trialogue_lab.theory.masking.sample_bound import (
+    empirical_law_bound,
+    mask_average_bound,
+    mask_average_deviation,
+    sample_bound,
+)
+from trialogue_lab.theory.masking.tensorization import tensorization_upper_bound
+
+Rows = Iterator[dict[str, Any]]
+SPLITS = (0.1, 0.5, 0.9)
+"""How much of the risk Lemma 4.3.5 leaves to the masks, the rest to the samples."""
+
+
+def parts(config: Config) -> list[Part]:
+    """The decay that refutes, and one part per seed."""
+    return [
+        Part("slow", lambda _: slow_rows(config)),
+        *(Part(f"seed-{seed}", partial(_measured, config, seed)) for seed in config.seeds),
+    ]
+
+
+def _measured(config: Config, seed: int, _: Path) -> Rows:
+    for place, sizes in enumerate(config.sizes):
+        yield {"kind": "bound", "seed": seed, **bound_row(config, sizes, seed, place)}
+    for place in range(config.models):
+        draws = numpy_generator(seed, "joint-from-conditionals", "model", place)
+        model = random_model(config.spins, config.deviation, draws)
+        for size in range(1, config.spins + 1):
+            law = block_law(config.spins, 2, block_size=size)
+            for row in decay_rows(config, model, law, draws):
+                yield {"kind": "decay", "seed": seed, "masked": size, **row}
+        yield {"kind": "convexity", "seed": seed, **convexity_row(config, draws)}
+
+
+def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, Any]:
+    """Shares of data sets that keep each bound, means of what is bounded, and of the bounds.
+
+    `stated` is the bound of Theorem 4.1.4 with the loss as it is defined, `proved` with the loss that its proof
+    uses, relative to the samples' own conditionals; `variation` is TV(p_theta^, p_X). `average`, `lemma` and
+    `empirical` are Corollary 4.3.1 and Lemmas 4.3.5 and 4.3.6.
+    """
+    family, count = sizes.family, {"samples": sizes.samples, "masks": sizes.masks}
+    size = {"sites": sizes.sites, "vocab_size": 2}
+    theta, beta = np.array([sizes.coupling, sizes.field]), family.beta
+    truth = _by_state(family.law(sizes.coupling, sizes.field))
+    within: dict[str, list[bool]] = {}
+    values: dict[str, list[float]] = {}
+    average = mask_average_bound(**size, **count, beta=beta, delta=config.delta)
+    empirical = empirical_law_bound(**size, samples=sizes.samples, delta=config.delta)
+    for data_set in range(config.data_sets):
+        draws = numpy_generator(seed, "joint-from-conditionals", "data", place, data_set)
+        data = family.draw(sizes.coupling, sizes.field, sizes.samples, sizes.masks, draws)
+        fitted = family.fit(data)
+        variation = total_variation(_by_state(family.law(*fitted.tolist())), truth)
+        loss = family.empirical_loss(data, fitted)
+        gap = abs(family.empirical_loss(data, theta) - family.averaged_loss(data, theta))
+        distance = total_variation(_by_state(torch.from_numpy(data.samples / sizes.samples)), truth)
+        one: dict[str, tuple[float, float]] = {"average": (gap, average), "empirical": (distance, empirical)}
+        constant = family.tensorization(fitted)
+        for name, used in (
+            ("stated", loss),
+            ("proved", max(0.0, loss - family.conditional_entropy(data))),
+        ):
+            bound = sample_bound(
+                **size,
+                **count,
+                tensorization=constant,
+                loss=used,
+                beta=beta,
+                cells=family.cells(config.eps),
+                eps=config.eps,
+                delta=config.delta,
+            ).bound
+            one[name] = (variation, bound)
+        for name, (value, bound) in one.items():
+            within.setdefault(name, []).append(value < bound)
+            values.setdefault(f"{name}_bound", []).append(bound)
+            values.setdefault(f"log_looseness_{name}", []).append(math.log(bound / max(value, 1e-300)))
+        within.setdefault("lemma", []).append(
+            all(gap < distance for distance in lemma_distances(config, sizes, beta))
+        )
+        values.setdefault("variation", []).append(variation)
+        values.setdefault("loss", []).append(loss)
+        values.setdefault("tensorization", []).append(constant)
+    return {
+        "sizes": sizes.label,
+        **{f"{name}_within": float(np.mean(kept)) for name, kept in within.items()},
+        **{name: float(np.mean(numbers)) for name, numbers in values.items()},
+        "stated_bound_most": max(values["stated_bound"]),
+        "beta": beta,
+        "cells": family.cells(config.eps),
+    }
+
+
+def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
+    """Distances of Lemma 4.3.5 that hold with probability 1 - delta each, for several splits of the risk."""
+    distances = []
+    for share in SPLITS:
+        eps = math.sqrt(2.0 ** (2 * sizes.sites - 2) / (sizes.masks * share * config.delta))
+        t = math.log(1 / beta) * math.sqrt(sizes.samples / 2 * math.log(2 / ((1 - share) * config.delta)))
+        found = mask_average_deviation(
+            sites=sizes.sites, vocab_size=2, samples=sizes.samples, masks=sizes.masks, beta=beta, eps=eps, t=t
+        )
+        distances.append(found.distance)
+    return distances
+
+
+def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Ising:
+    """Normal couplings and fields."""
+    drawn = deviation * draws.standard_normal(spins * (spins + 1) // 2)
+    return Ising.from_parameters(torch.from_numpy(drawn), spins)
+
+
+def decay_rows(config: Config, model: Ising, law: BlockLaw, draws: np.random.Generator) -> Rows:
+    """How far chi^2 and KL to the model fall in continuous time, from a random law and the least likely state.
+
+    `chi_square` is log chi^2(p_t) - log chi^2(p_0) + 2 t / C with the Poincaré constant C, `entropy` the log ratio of
+    KL plus t over a number that C_AT does not exceed: neither is positive where the decay is as it should be.
+    """
+    p = model.probabilities()
+    matrix = block_dynamics(p, law)
+    starts = {
+        "random": torch.from_numpy(draws.dirichlet(np.ones(len(p)))),
+        "least likely": torch.eye(len(p), dtype=torch.float64)[int(p.argmin())],
+    }
+    constant, own = tensorization_upper_bound(p, law), _by_state(p)
+    for name, start in starts.items():
+        decay = chi_square_decay(matrix, start, config.times)
+        entropy = [kullback_leibler(_by_state(moved(matrix, start, time)), own) for time in config.times]
+        first = kullback_leibler(_by_state(start), own)
+        yield {
+            "start": name,
+            "chi_square": float((decay.values.log() - decay.bounds.log()).max()),
+            "entropy": max(
+                math.log(max(later, 1e-300) / first) + time / constant
+                for later, time in zip(entropy, config.times, strict=True)
+            ),
+        }
+
+
+def slow_rows(config: Config) -> Rows:
+    """One block of all sites has C_AT = 1 and p_t = e^-t p_0 + (1 - e^-t) q: KL from a rare state.
+
+    `log_ratio` is log KL(p_t, q) - log KL(p_0, q), beside -t / C_AT and the -2 t / C_AT that is printed.
+    """
+    for rare in (1e-2, 1e-4, 1e-8):
+        q = torch.full((8,), (1 - rare) / 7, dtype=torch.float64)
+        q[0] = rare
+        start, own = torch.eye(8, dtype=torch.float64)[0], _by_state(q)
+        first = kullback_leibler(_by_state(start), own)
+        for time in config.times:
+            later = math.exp(-time) * start + (1 - math.exp(-time)) * q
+            ratio = math.log(kullback_leibler(_by_state(later), own) / first)
+            yield {"kind": "slow", "rare": rare, "time": time, "log_ratio": ratio}
+
+
+def moved(matrix: Tensor, start: Tensor, time: float) -> Tensor:
+    """The law at `time` of the chain that steps by `matrix` at the times of a Poisson process of rate one."""
+    identity = torch.eye(len(matrix), dtype=torch.float64)
+    return start @ torch.linalg.matrix_exp(time * (matrix - identity))
+
+
+def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float]:
+    """The smallest eigenvalue of the Hessian of the weighted loss in (J, h), over `thetas` parameters.
+
+    The data's law is any law on the states, and the weights of three random blocks that cover all sites are random.
+    """
+    spins = config.spins
+    data = torch.from_numpy(draws.dirichlet(np.ones(2**spins)))
+    blocks = [[0], list(range(1, spins)), sorted(draws.choice(spins, 2, replace=False).tolist())]
+    law = block_law(spins, 2, blocks=blocks, weights=torch.from_numpy(draws.dirichlet(np.ones(3))))
+    model = random_model(spins, config.deviation, draws)
+    features = model.features(model.states())
+
+    def loss(theta: Tensor) -> Tensor:
+        return pseudolikelihood_loss(data, features @ theta, law)
+
+    smallest, largest = math.inf, 0.0
+    for _ in range(config.thetas):
+        theta = torch.from_numpy(3 * config.deviation * draws.standard_normal(features.shape[1]))
+        eigenvalues = torch.linalg.eigvalsh(hessian(loss, theta))
+        smallest, largest = min(smallest, float(eigenvalues[0])), max(largest, float(eigenvalues[-1]))
+    return {"smallest": smallest, "largest": largest}
+
+
+def _by_state(law: Tensor) -> dict[tuple[int, ...], float]:
+    return {(state,): probability for state, probability in enumerate(law.tolist())}

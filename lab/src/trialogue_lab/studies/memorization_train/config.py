@@ -1,0 +1,117 @@
+"""Settings of the study: which networks are trained, and how."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
+
+from trialogue.errors import InputError
+from trialogue.training.config import TrainingConfig
+from trialogue_lab.ledger.settings import Count, Increasing, Positive, Seeds, Settings
+
+CONTEXT = 2
+"""Tokens of a context"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Every seed draws the associations and the initial weights of one training of each network.
+
+    Networks are those of the document's Experiments 1 to 6, and smaller ones than its large and deep experiments.
+    """
+
+    seeds: Seeds = tuple(range(1, 6))
+    steps: Count = 400
+    """Of Adam, each on all contexts."""
+    learning_rate: Positive = 0.03
+    """After a warm-up of a tenth of the steps; from there it falls linearly to zero."""
+    initial_scale: Positive = 0.2
+    """The deviation of initial embeddings."""
+    vocab_size: Annotated[int, Ge(4)] = 50
+    widths: Increasing[Count] = (5, 10, 13)
+    """Of networks whose heads are as wide as the embedding, with `heads`: Experiments 1 and 4."""
+    heads: Increasing[Count] = (1, 6, 11, 16)
+    fixed_heads: Count = 20
+    """Heads where widths vary."""
+    fixed_width: Count = 10
+    """What the other width is where one varies."""
+    head_widths: Increasing[Count] = (1, 4, 7)
+    """Less than `fixed_width`: Experiment 2."""
+    embedding_widths: Increasing[Count] = (5, 9, 11, 15)
+    """Other than `fixed_width`: Experiment 3."""
+    mlp_vocab_size: Annotated[int, Ge(4)] = 70
+    mlp_heads: Increasing[Count] = (1, 6, 11)
+    """H of attention, beside one head and an MLP of 2 d (H - 1): Experiment 5."""
+    small_vocab_size: Annotated[int, Ge(4)] = 10
+    small_heads: Increasing[Count] = (1, 5, 9, 13, 17, 21)
+    """In two dimensions: Experiment 6."""
+    large_vocab_size: Annotated[int, Ge(4)] = 80
+    large_widths: Increasing[Count] = (20,)
+    large_heads: Increasing[Count] = (1, 6, 11)
+    deep_vocab_size: Annotated[int, Ge(4)] = 30
+    deep_width: Count = 6
+    deep_heads: Increasing[Count] = (1, 5, 9)
+    deep_layers: Annotated[int, Ge(2)] = 3
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        if self.head_widths[-1] >= self.fixed_width:
+            mend = f"use less than fixed_width = {self.fixed_width}"
+            raise InputError("head_widths", self.head_widths, mend)
+        if self.fixed_width in self.embedding_widths:
+            mend = f"leave out fixed_width = {self.fixed_width}, which is measured with head_widths"
+            raise InputError("embedding_widths", self.embedding_widths, mend)
+
+    def training(self, contexts: int) -> TrainingConfig:
+        """How a network is trained on so many contexts, all of them in every step."""
+        return TrainingConfig(
+            steps=self.steps,
+            batch_size=contexts,
+            learning_rate=self.learning_rate,
+            weight_decay=0.0,
+            warmup_steps=self.steps // 10,
+            schedule="linear",
+            gradient_clip=None,
+            bf16=False,
+        )
+
+
+_PUBLISHED_HEADS = (1, 6, 11, 16, 21, 26, 31)
+_PUBLISHED_WIDTHS = (5, 6, 7, 8, 9, 11, 12, 13, 14, 15)
+
+PRESETS = {
+    "smoke": Config(
+        seeds=(0, 1),
+        steps=25,
+        vocab_size=12,
+        heads=(1, 4, 7),
+        fixed_heads=4,
+        mlp_vocab_size=12,
+        mlp_heads=(1, 2, 3),
+        small_heads=(1, 5, 9),
+        large_vocab_size=14,
+        large_heads=(1, 2, 3),
+        deep_vocab_size=8,
+        deep_heads=(1, 2, 3),
+        deep_layers=2,
+    ),
+    "pilot": Config(seeds=(1000, 1001)),
+    "default": Config(),
+    # The networks of `default` after as many steps as the document's, on seeds of their own.
+    "night": Config(seeds=tuple(range(101, 111)), steps=4096),
+    "paper": Config(
+        seeds=tuple(range(1, 21)),
+        steps=4096,
+        widths=(5, 7, 10, 13),
+        heads=_PUBLISHED_HEADS,
+        head_widths=tuple(range(1, 10)),
+        embedding_widths=_PUBLISHED_WIDTHS,
+        mlp_heads=_PUBLISHED_HEADS,
+        large_vocab_size=200,
+        large_widths=(40, 50, 60),
+        large_heads=(1, 3, 5, 7, 9, 11),
+        deep_vocab_size=70,
+        deep_width=10,
+        deep_heads=(1, 5, 9, 13, 17, 21),
+    ),
+}

@@ -1,0 +1,142 @@
+"""The parts of a run: for every seed and experiment, its networks trained on associations of all pairs of tokens."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.randomness import generator, seed_of
+from trialogue.training import train
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.memorization_train.config import CONTEXT, Config
+from trialogue_lab.theory.memorization import accuracy_bound, capacity, previous_capacity
+
+PER_HEAD, SHARED, MLP, DEEP = "per-head", "shared", "MLP", "deep"
+"""Forms of networks: values of their own for every head (equation 1), one map of the embeddings for all heads, one head
+and an MLP, several layers"""
+
+
+def parts(config: Config) -> list[Part]:
+    """One part per experiment and seed."""
+    return [
+        Part(
+            f"{name}-{seed}",
+            partial(_trained, config, seed, shapes),
+            columns={"experiment": name, "seed": seed},
+        )
+        for seed in config.seeds
+        for name, shapes in experiments(config).items()
+    ]
+
+
+def experiments(config: Config) -> dict[str, list[tuple[str, AttentionOnlyConfig]]]:
+    """The networks of each experiment, each with its form."""
+
+    def shape(size: int, width: int, head_width: int, heads: int, **fields: Any) -> AttentionOnlyConfig:
+        return AttentionOnlyConfig(
+            vocab_size=size, context=CONTEXT, width=width, heads=heads, head_width=head_width, **fields
+        )
+
+    size, fixed, count = config.vocab_size, config.fixed_width, config.fixed_heads
+    return {
+        "heads": [
+            (PER_HEAD, shape(size, width, width, heads)) for width in config.widths for heads in config.heads
+        ],
+        "head-width": [
+            *((PER_HEAD, shape(size, fixed, each, count)) for each in (*config.head_widths, fixed)),
+            *((SHARED, shape(size, fixed, each, count, shared=True)) for each in config.head_widths),
+        ],
+        "width": [
+            *(
+                (PER_HEAD, shape(size, width, fixed, count))
+                for width in config.embedding_widths
+                if width > fixed
+            ),
+            *((SHARED, shape(size, width, fixed, count, shared=True)) for width in config.embedding_widths),
+        ],
+        "mlp": [
+            *((PER_HEAD, shape(config.mlp_vocab_size, fixed, fixed, heads)) for heads in config.mlp_heads),
+            *(
+                (MLP, shape(config.mlp_vocab_size, fixed, fixed, 1, mlp_width=2 * fixed * (heads - 1)))
+                for heads in config.mlp_heads
+                if heads > 1
+            ),
+        ],
+        "two-dimensions": [
+            (PER_HEAD, shape(config.small_vocab_size, 2, 2, heads)) for heads in config.small_heads
+        ],
+        "large": [
+            (PER_HEAD, shape(config.large_vocab_size, width, width, heads))
+            for width in config.large_widths
+            for heads in config.large_heads
+        ],
+        "deep": [
+            (form, shape(config.deep_vocab_size, config.deep_width, config.deep_width, many, layers=layers))
+            for heads in config.deep_heads
+            for form, many, layers in (
+                (DEEP, heads, config.deep_layers),
+                (PER_HEAD, heads * config.deep_layers, 1),
+            )
+        ],
+    }
+
+
+def association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
+    """Mean cross-entropy, in nats, of the `tokens` (N^S,) int64 that follow all contexts, in their order."""
+    return functional.cross_entropy(model.whole_logits(), tokens)
+
+
+def drawn_tokens(seed: int, vocab_size: int) -> Tensor:
+    """A token (N^S,) for every context: each of them equally likely."""
+    random = generator(seed, "memorization-train", "tokens", vocab_size)
+    return torch.randint(0, vocab_size, (vocab_size**CONTEXT,), generator=random)
+
+
+def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> AttentionOnly:
+    """A network with its initial weights, whose embeddings are small."""
+    network = AttentionOnly(shape, seed_of(seed, "memorization-train", "weights"))
+    with torch.no_grad():
+        network.embedding.mul_(config.initial_scale)
+        network.positions.mul_(config.initial_scale)
+    return network
+
+
+def _all(tokens: Tensor, step: int) -> tuple[Tensor]:
+    """The batch of every step."""
+    del step
+    return (tokens,)
+
+
+def _trained(
+    config: Config, seed: int, shapes: list[tuple[str, AttentionOnlyConfig]], _: Path
+) -> Iterator[dict[str, Any]]:
+    for form, shape in shapes:
+        network, tokens = initial_network(config, shape, seed), drawn_tokens(seed, shape.vocab_size)
+        training = config.training(len(tokens))
+        train(network, partial(_all, tokens), training, loss=association_loss, progress=False)
+        with torch.no_grad():
+            logits = network.whole_logits()
+        size, contexts = shape.vocab_size, len(tokens)
+        stored = capacity(shape.width, shape.head_width, shape.heads)
+        before = previous_capacity(shape.head_width, shape.heads)
+        yield {
+            "kind": "training",
+            "form": form,
+            "vocab_size": size,
+            "contexts": contexts,
+            "width": shape.width,
+            "head_width": shape.head_width,
+            "heads": shape.heads,
+            "layers": shape.layers,
+            "mlp_width": shape.mlp_width,
+            "parameters": shape.parameters,
+            "accuracy": float((logits.argmax(1) == tokens).double().mean()),
+            "loss": float(functional.cross_entropy(logits, tokens)),
+            "bound": accuracy_bound(stored, contexts, size),
+            "previous": accuracy_bound(before, contexts, size),
+        }

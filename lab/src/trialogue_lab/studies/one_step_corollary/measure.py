@@ -1,0 +1,59 @@
+"""The parts of a run: exact chances, decoders by construction, and whole samplers, one part per seed."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.one_step_corollary.config import Config
+from trialogue_lab.studies.parallel_gap.cliques import one_step_rows, simulated_corollary_rows
+from trialogue_lab.theory.masking.parallel_decoder import kernel_decoder, map_decoder
+
+_STEPS = 8
+
+
+def parts(config: Config) -> list[Part]:
+    """What is exact, and one part per seed."""
+    return [
+        Part("exact", lambda _: one_step_rows(config.instances)),
+        Part("decoders", lambda _: decoder_rows(config.decoder_sites)),
+        *(Part(f"simulated-{seed}", partial(_simulated, config, seed)) for seed in config.seeds),
+    ]
+
+
+def _simulated(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+    return simulated_corollary_rows(config.instances, config.runs, (seed,))
+
+
+def decoder_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Propositions 4.1.2 and 4.1.3 by construction, on random maps and kernels of two and three tokens.
+
+    `states_apart` is in how many states, of all and over eight greedy steps, a decoder is not where the map leads;
+    `kernel_error` the largest error of a probability.
+    """
+    for sites, vocab in product(sizes, (2, 3)):
+        stream = generator(0, "one-step-corollary", "decoder", sites, vocab)
+        states = whole_sequences(vocab, sites)
+        following = torch.randint(vocab, tuple(states.shape), generator=stream)
+        decoder = map_decoder(following, vocab)
+        places = vocab ** torch.arange(sites - 1, -1, -1)
+        reached = led = states
+        apart = 0
+        for _ in range(_STEPS):
+            reached, led = decoder.greedy(reached), following[(led * places).sum(1)]
+            apart += int((reached != led).any(1).sum())
+        laws = torch.randn(*states.shape, vocab, dtype=torch.float64, generator=stream).softmax(-1)
+        error = (kernel_decoder(laws).predictions(states) - laws).abs().max()
+        yield {
+            "kind": "decoder",
+            "sites": sites,
+            "vocab": vocab,
+            "states_apart": apart,
+            "kernel_error": float(error),
+        }

@@ -1,0 +1,21 @@
+"""Quantities of the study: one number per seed of what is simulated."""
+
+from pandas import Series
+
+from trialogue_lab.ledger import Replication, Rows
+from trialogue_lab.studies.parallel_gap.config import GIBBS
+
+draws = Replication("draw", "seeds")
+
+
+@draws
+def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
+    """Share of the runs of a sampler that visit R_1 in time, on one instance."""
+    return rows.where("simulated", instance=instance, chain=chain).set_index("seed").reached
+
+
+@draws
+def largest_error(rows: Rows) -> "Series[float]":
+    """Largest distance of a simulated share from its exact probability, over instances of k-Gibbs."""
+    table = rows.where("simulated", chain=GIBBS)
+    return (table.reached - table.exact).abs().groupby(table.seed).max()

@@ -1,0 +1,66 @@
+"""Quantities of the study: one number per seed of what is simulated, or per training of a network."""
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+
+from trialogue_lab.ledger import Counts, Replication, Rows, shares_of
+from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
+
+draws = Replication("draw", "seeds")
+trainings = Replication("training", "training_seeds")
+
+
+def networks(rows: Rows, chain: str) -> DataFrame:
+    """The trained networks that imitate a chain."""
+    return rows.where("network", chain=chain)
+
+
+@draws
+def both_events(rows: Rows) -> "Series[float]":
+    """Share of runs with both events, taken as independent, less 1 - delta; the smallest over instances."""
+    shares = rows["simulated"].pivot(index=["instance", "delta", "seed"], columns="chain", values="reached")
+    both = shares[GIBBS] * (1 - shares[PARALLEL])
+    return (both - (1 - both.index.get_level_values("delta"))).groupby("seed").min()
+
+
+@draws
+def leaves(rows: Rows) -> Counts:
+    """Share of runs of independent parallel updates that visit R_1 within M steps, in the worst instance."""
+    reached = rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
+    return shares_of(reached, rows.config["runs"], identical=True)
+
+
+@draws
+def hits(rows: Rows) -> "Series[float]":
+    """Share of runs of k-Gibbs that visit R_1 within T steps, less 1 - delta; the smallest over instances."""
+    table = rows["simulated hitting"]
+    return (table.reached - (1 - table.delta)).groupby(table.seed).min()
+
+
+@draws
+def simulation_error(rows: Rows) -> "Series[float]":
+    """Simulated shares less the exact probabilities, mean over instances."""
+    table = pd.concat([rows["simulated"], rows["simulated hitting"]])
+    return (table.reached - table.exact).groupby(table.seed).mean()
+
+
+@trainings
+def network(
+    rows: Rows, chain: str, number: str, sites: int | None = None, how: str = "max"
+) -> "Series[float]":
+    """A number of the networks that imitate a chain, the largest or smallest over sizes of the clique, or of one size.
+
+    `number` is a column, or an expression of columns as `DataFrame.eval` reads it.
+    """
+    table = networks(rows, chain)
+    table = table if sites is None else table[table.sites == sites]
+    numbers = np.asarray(table.eval(number, engine="python"), dtype=np.float64)
+    return table.assign(number=numbers).groupby("seed").number.agg(how)
+
+
+@trainings
+def long_run_variation(rows: Rows) -> "Series[float]":
+    """TV from the model to what steps of the network tend to, k-Gibbs on the largest clique."""
+    table = networks(rows, GIBBS)
+    return table[table.sites == table.sites.max()].groupby("seed").limit_variation.max()

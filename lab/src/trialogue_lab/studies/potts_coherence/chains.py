@@ -1,0 +1,198 @@
+"""Exact rows about chains: walls, coherent runs and the bounds; and sampled walls."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import product
+from typing import Any, NamedTuple
+
+import torch
+
+from trialogue.data import PottsChain, window_tables
+from trialogue.randomness import generator, seed_of
+from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.studies.potts_coherence.config import Sampled
+from trialogue_lab.theory.potts.domain_walls import (
+    crossing_length,
+    free_energy_bound,
+    largest_wall_energy,
+    no_wall_decay,
+    one_wall,
+    stored_pattern_count,
+    stored_pattern_decay,
+    stored_sequences,
+)
+from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
+
+Row = dict[str, Any]
+
+UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared tokens"
+
+
+class Family(NamedTuple):
+    """One chain of the study, and how rows call it."""
+
+    name: str
+    chain: PottsChain
+    patterns: int
+    penalty: float
+
+
+def uniform(patterns: int, window: int, penalty: float, vocab: int) -> Family:
+    """`patterns` of one token each, every wrong token of a window costs `penalty`; other tokens belong to none."""
+    stored = [[token] for token in range(patterns)]
+    return Family(UNIFORM, PottsChain.from_patterns(stored, window, penalty, vocab), patterns, penalty)
+
+
+def planted(patterns: int, window: int, penalty: float) -> Family:
+    """The same patterns in a table of random energies between half of `penalty` and all of it."""
+    draws = generator(0, "potts-coherence", "planted", patterns, window)
+    energies = penalty * (1 + torch.rand([patterns] * window, generator=draws, dtype=torch.float64)) / 2
+    for token in range(patterns):
+        energies[(token,) * window] = 0.0
+    return Family(PLANTED, PottsChain(energies, [[token] for token in range(patterns)]), patterns, penalty)
+
+
+def periodic(penalty: float) -> Family:
+    """Two patterns of three tokens, in three phases each, that share no two successive tokens."""
+    chain = PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty)
+    return Family(PERIODIC, chain, 6, penalty)
+
+
+def shared_tokens(penalty: float) -> Family:
+    """0000.. and 0101.., which agree at every other site."""
+    return Family(SHARED, PottsChain.from_patterns([[0, 0], [0, 1]], 3, penalty), 3, penalty)
+
+
+def families(patterns: Sequence[int], windows: Sequence[int], penalties: Sequence[float]) -> Iterator[Family]:
+    """All chains whose curves are computed."""
+    vocab = max(2, *patterns)
+    for window in windows:
+        for count in patterns:
+            yield uniform(count, window, 1.0, vocab)
+        yield from (planted(3, window, penalty) for penalty in penalties)
+    yield periodic(1.0)
+    yield shared_tokens(1.0)
+
+
+def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[int]) -> Iterator[Row]:
+    """Per temperature the decay rates and the crossing length; per length too, walls, runs and what one wall is worth.
+
+    `wall_decay` is the rate at which P(no wall) falls with the length, `ground_decay` that of P(no excitation);
+    `run` is the mean length of the first coherent run in windows, cut at the length.
+    """
+    chain, energies = family.chain, family.chain.energies
+    common = {
+        "family": family.name,
+        "patterns": family.patterns,
+        "window": chain.window,
+        "penalty": family.penalty,
+        "max_energy": chain.max_energy,
+    }
+    walls = family.patterns > 1
+    for temperature in temperatures:
+        setting = (chain.window, chain.max_energy, temperature, family.patterns)
+        yield {
+            "kind": "chain",
+            **common,
+            "temperature": temperature,
+            "ground_decay": stored_pattern_decay(energies, temperature),
+            "wall_decay": no_wall_decay(chain, temperature),
+            "wall_energy_bound": largest_wall_energy(chain.window, chain.max_energy),
+            "crossing_length": crossing_length(*setting) if walls else None,
+        }
+        for length in lengths:
+            runs = chain.run_length_law(length, temperature)
+            row = {
+                "kind": "length",
+                **common,
+                "temperature": temperature,
+                "length": length,
+                "walls": chain.expected_domain_walls(length, temperature),
+                "wall": 1 - float(runs[-1]),
+                "run": float(runs @ torch.arange(1, len(runs) + 1, dtype=torch.float64)),
+                "windows": len(runs),
+            }
+            if walls:
+                exact = one_wall(energies, stored_sequences(chain, length), temperature)
+                row |= {
+                    "free_energy": exact.free_energy,
+                    "free_energy_bound": free_energy_bound(length, *setting),
+                    "wall_energy": exact.largest_energy,
+                    "splices": exact.states,
+                    "splices_counted": (length - 1) * (family.patterns - 1),
+                }
+            yield row
+
+
+def closed_form_rows() -> Iterator[Row]:
+    """The nearest-neighbour chain by hand and by transfer matrix, as the largest difference of each number."""
+    for vocab, coupling, temperature in product((2, 3, 5), (0.3, 1.3, 3.0), (0.3, 0.7, 3.0)):
+        energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))
+        chain, solved = PottsChain(energies), NearestNeighbourPotts(vocab, coupling, temperature)
+        errors: dict[str, list[float]] = {"log_partition": [], "walls": [], "no_wall": []}
+        for length in (2, 6, 50):
+            log_z = chain.log_partition(length, temperature)
+            walls = chain.mean_energy(length, temperature) / coupling
+            no_wall = stored_pattern_count(energies, length) * math.exp(-log_z)
+            errors["log_partition"].append(abs(solved.log_partition(length) - log_z))
+            errors["walls"].append(abs(solved.expected_walls(length) - walls))
+            errors["no_wall"].append(abs(solved.no_wall_probability(length) - no_wall))
+        at_crossing = crossing_length(2, coupling, temperature, vocab)
+        yield {
+            "kind": "closed form",
+            "patterns": vocab,
+            "penalty": coupling,
+            "temperature": temperature,
+            **{f"{name}_error": max(values) for name, values in errors.items()},
+            "decay_error": abs(solved.decay_rate - stored_pattern_decay(energies, temperature)),
+            "crossing_length": at_crossing,
+            "kept_at_crossing": math.exp(-(at_crossing - 1) * solved.decay_rate),
+        }
+
+
+def control_rows() -> Iterator[Row]:
+    """Two patterns that nothing connects (E_max infinite), and the same where a wall costs ever more."""
+    for cost in (2.0, 5.0, 10.0, 20.0, math.inf):
+        energies = torch.full((2, 2), cost, dtype=torch.float64).fill_diagonal_(0.0)
+        solved = NearestNeighbourPotts(2, cost, 1.0)
+        yield {
+            "kind": "control",
+            "penalty": cost if math.isfinite(cost) else None,
+            "forbidden": math.isinf(cost),
+            "ground_decay": stored_pattern_decay(energies, 1.0),
+            "wall": 1 - solved.no_wall_probability(10**6),
+        }
+
+
+def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
+    """P(at least one wall) against the length, exact, from a window to thirty times the crossing length."""
+    for setting in settings:
+        chain = setting.chain
+        longest = 3 * setting.lengths[-1]
+        grid = torch.logspace(math.log10(chain.window + 1), math.log10(longest), points)
+        for length in sorted(set(grid.round().int().tolist())):
+            kept = chain.log_no_wall_probability(length, setting.temperature)
+            yield {"kind": "curve", **asdict(setting), "length": length, "wall": -math.expm1(kept)}
+
+
+def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: int) -> Iterator[Row]:
+    """Share of sequences with a wall: exact samples, and Gibbs sampling that begins in a stored pattern."""
+    for setting in settings:
+        chain, temperature = setting.chain, setting.temperature
+        for place, length in enumerate(setting.lengths):
+            stream = seed_of(seed, "potts-coherence", *asdict(setting).values(), length)
+            drawn = chain.sample(chains, length, temperature, stream)
+            start = torch.zeros(chains, length, dtype=torch.int64)
+            model = window_tables(chain.energies / temperature, length)
+            moved = run_sweeps(model, sweeps=sweeps, start=start, seed=stream)
+            yield {
+                "kind": "sampled",
+                "seed": seed,
+                **asdict(setting),
+                "length": length,
+                "place": place,
+                "wall": -math.expm1(chain.log_no_wall_probability(length, temperature)),
+                "drawn": float(chain.domain_walls(drawn).any(1).double().mean()),
+                "gibbs": float(chain.domain_walls(moved).any(1).double().mean()),
+            }

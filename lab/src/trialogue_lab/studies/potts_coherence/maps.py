@@ -1,0 +1,81 @@
+"""Exact rows about random autoregressive models: Theorem 1.2 and Corollary 1.2.1."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trialogue.data import Table
+from trialogue.oracles import Autoregressive, whole_sequences
+from trialogue.randomness import generator
+from trialogue.samplers import truncated
+from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
+from trialogue_lab.theory.potts.map import autoregressive_of, context_log_probs, hamiltonian_of
+
+VOCAB, LENGTH = 3, 6
+TEMPERATURES = (0.5, 2.0)
+
+
+def random_model(width: int, place: int) -> Table:
+    """Uniform random conditionals given the last `width` tokens, and given the shorter contexts of the beginning."""
+    draws = generator(0, "potts-coherence", "model", width, place)
+    weights = [
+        -torch.rand([VOCAB] * (known + 1), generator=draws, dtype=torch.float64).log()
+        for known in range(width + 1)
+    ]
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        context = prefix[max(0, len(prefix) - width) :]
+        answer: list[float] = weights[len(context)][context].tolist()
+        return answer
+
+    return Table(law, VOCAB)
+
+
+def law_of(oracle: Autoregressive) -> Tensor:
+    """Probabilities (V^L,) of all sequences that an oracle generates."""
+    states = whole_sequences(VOCAB, LENGTH)
+    rows, total = torch.arange(len(states)), torch.zeros(len(states), dtype=torch.float64)
+    context = oracle.open(len(states), LENGTH)
+    for place in range(LENGTH):
+        at = torch.full_like(rows, place)
+        answer = context.log_probs(context.features(states, at, at, rows))
+        total += answer[rows, states[:, place]]
+    return total.exp()
+
+
+def map_rows(widths: Sequence[int], models: int) -> Iterator[dict[str, Any]]:
+    """Total variation between a model and the Boltzmann laws that stand for it; its greedy patterns and their decay."""
+    states = whole_sequences(VOCAB, LENGTH)
+    for width in widths:
+        for place in range(models):
+            oracle = random_model(width, place)
+            law = law_of(oracle)
+            hamiltonian = hamiltonian_of(oracle, width)
+            energy = hamiltonian.energy(states)
+            relative = hamiltonian_of(oracle, width, "per-context").energy(states)
+            back = law_of(autoregressive_of(hamiltonian, LENGTH, 1.0))
+            row = {
+                "kind": "map",
+                "width": width,
+                "place": place,
+                "global": _distance(law, (-energy).softmax(0)),
+                "per_context": _distance(law, (-relative).softmax(0)),
+                "round_trip": _distance(law, back),
+            }
+            for temperature in TEMPERATURES:
+                exact = (-energy / temperature).softmax(0)
+                every = law_of(truncated(oracle, temperature=temperature))
+                row[f"per_step_{temperature:g}"] = _distance(every, exact)
+                again = law_of(autoregressive_of(hamiltonian, LENGTH, temperature))
+                row[f"exact_{temperature:g}"] = _distance(again, exact)
+            patterns = greedy_patterns(context_log_probs(oracle, width))
+            row["patterns"] = sum(len(pattern.tokens) for pattern in patterns)
+            row["cycles"] = len(patterns)
+            row["decay"] = min(pattern.decay_rate for pattern in patterns)
+            yield row
+
+
+def _distance(first: Tensor, second: Tensor) -> float:
+    return float((first - second).abs().sum()) / 2

@@ -1,0 +1,63 @@
+"""Rows about order in the plane: heat bath from an ordered start, and exact answers."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from trialogue.data.ising.grid import ising_grid
+from trialogue.randomness import seed_of
+from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.theory.potts.peierls import (
+    critical_temperature,
+    onsager_magnetisation,
+    peierls_magnetisation_bound,
+    peierls_temperature,
+)
+
+PLANE, RING = "plane", "ring"
+
+
+def exact_plane_rows() -> Iterator[dict[str, Any]]:
+    """The magnetisation of the infinite lattice and its bound by Peierls' argument, J = 1, a wall costs 2 per bond."""
+    # The magnetisation falls as the eighth root of the distance from the critical temperature.
+    near = critical_temperature() * (1 - np.logspace(-8, -1.5, 14))
+    for temperature in np.sort(np.concatenate((np.linspace(0.2, 3.4, 129), near))).tolist():
+        yield {
+            "kind": "onsager",
+            "temperature": temperature,
+            "magnetisation": onsager_magnetisation(temperature),
+            "bound": peierls_magnetisation_bound(temperature),
+        }
+    yield {
+        "kind": "order",
+        "critical": critical_temperature(),
+        "peierls": peierls_temperature(2.0),
+        "magnetisation": onsager_magnetisation(peierls_temperature(2.0)),
+    }
+
+
+def plane_rows(
+    sides: Sequence[int], temperatures: Sequence[float], chains: int, sweeps: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """Mean magnetisation per spin of `chains` after so many sweeps from all spins up, on tori and on rings.
+
+    A ring has as many spins as the torus of the same side, and as many sweeps.
+    """
+    for side in sides:
+        start = torch.ones(chains, side * side, dtype=torch.int64)
+        for temperature in temperatures:
+            for shape, grid in ((PLANE, (side, side)), (RING, (1, side * side))):
+                model = ising_grid(*grid, 1 / temperature)
+                stream = seed_of(seed, "potts-coherence", shape, side, temperature)
+                spins = 2.0 * run_sweeps(model, sweeps=sweeps, start=start, seed=stream).double() - 1
+                yield {
+                    "kind": "spins",
+                    "seed": seed,
+                    "shape": shape,
+                    "side": side,
+                    "temperature": temperature,
+                    "magnetisation": float(spins.mean()),
+                    "onsager": onsager_magnetisation(temperature) if shape == PLANE else 0.0,
+                }

@@ -1,0 +1,107 @@
+"""The parts of a run: what is exact, searchers and walks as they run, and knapsacks."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from trialogue.randomness import numpy_generator, seed_of
+from trialogue.samplers import Rejection, TokenwiseRejection, generate
+from trialogue.samplers.prefix.sampler import Walk
+from trialogue_lab.data.hidden_string import HiddenString, all_zeros_task
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.query_complexity.config import Config
+from trialogue_lab.studies.query_complexity.exact import (
+    dyck_rows,
+    hidden_rows,
+    law_rows,
+    optimum_rows,
+    order_rows,
+    verifier_rows,
+    zero_rows,
+)
+from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, knapsack_rows, lattice_rows
+from trialogue_lab.theory.query_complexity import search_hidden_string
+
+Rows = Iterator[dict[str, Any]]
+
+REJECTION, TOKENWISE = "rejection", "tokenwise rejection"
+WALKS: dict[str, Walk[Any]] = {REJECTION: Rejection(), TOKENWISE: TokenwiseRejection()}
+
+
+def parts(config: Config) -> list[Part]:
+    """The exact numbers, those of Dyck strings, and one part each for what is drawn."""
+    return [
+        Part(
+            "exact",
+            lambda _: chain(
+                optimum_rows(config.optimum_lengths),
+                order_rows(config.search_lengths),
+                hidden_rows(config.hidden_lengths, config.caps),
+                zero_rows(config.zero_lengths),
+                law_rows(config.law_lengths),
+            ),
+        ),
+        Part("dyck", lambda _: dyck_rows(config.dyck_lengths)),
+        Part("verifier", lambda _: verifier_rows(config.dyck_lengths, config.verified_lengths)),
+        Part(
+            "knapsacks", lambda _: chain(knapsack_rows(config.knapsacks), greedy_rows(config.superincreasing))
+        ),
+        Part("searches", lambda _: search_rows(config.search_lengths, config.searches, config.search_seeds)),
+        Part("walks", lambda _: walk_rows(config.walked_lengths, config.walks, config.walk_seeds)),
+        Part("lattices", lambda _: lattice_rows(config)),
+    ]
+
+
+def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> Rows:
+    """Mean queries of the searcher in random order for random hidden strings, with and without the last inference."""
+    for seed in seeds:
+        for length in lengths:
+            coins = numpy_generator(seed, "query-complexity", "hidden strings", length)
+            strings = [HiddenString(coins.integers(0, 2, length - 1).tolist()) for _ in range(searches)]
+            for inferred in (True, False):
+                found = [
+                    search_hidden_string(
+                        oracle,
+                        length,
+                        infer_last=inferred,
+                        seed=seed_of(seed, "query-complexity", "search", length, place),
+                    )
+                    for place, oracle in enumerate(strings)
+                ]
+                right = [run.output == oracle.answer for run, oracle in zip(found, strings, strict=True)]
+                yield {
+                    "kind": "search",
+                    "seed": seed,
+                    "length": length,
+                    "inferred": inferred,
+                    "queries": float(np.mean([run.queries for run in found])),
+                    "right": float(np.mean(right)),
+                }
+
+
+def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> Rows:
+    """Mean queries of the walks that generate the string of zeros, and what Proposition 3.1.1 prints."""
+    for seed in seeds:
+        for length in lengths:
+            task = all_zeros_task(length)
+            for name, walk in WALKS.items():
+                run = generate(
+                    task.oracle,
+                    walk=walk,
+                    verifier=task.verifier,
+                    num_samples=walks,
+                    # Far beyond what is likely: a run that is cut off would be cheaper than it is.
+                    max_steps=1000 * length * 2**length,
+                    seed=seed_of(seed, "query-complexity", "walks", name, length),
+                )
+                yield {
+                    "kind": "walk",
+                    "seed": seed,
+                    "walk": name,
+                    "length": length,
+                    "queries": float(run.queries.double().mean()),
+                    "accepted": float(run.accepted.double().mean()),
+                    "printed": length * (2.0**length if name == REJECTION else 2.0),
+                }

@@ -1,0 +1,67 @@
+"""Settings of the study: how many vectors, objects, puzzles and digits."""
+
+from dataclasses import dataclass
+from typing import Annotated, get_args
+
+from annotated_types import Interval, MinLen
+
+from trialogue_lab.data.puzzles.arithmetic import Order
+from trialogue_lab.ledger.settings import Count, Different, Increasing, Seeds, Settings
+
+PRODUCT_FIRST = "product-first"
+FACTORS_FIRST = "factors-first"
+ORDERS: tuple[Order, ...] = get_args(Order)
+"""Orders of the tuples whose first number is metered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    stopped_digits: Different[Annotated[int, Interval(ge=1, le=5)]] = (1, 2, 3, 4)
+    """Sizes of the numbers that end with a stop token; all of them are listed."""
+    objects: Different[Annotated[int, Interval(ge=64, le=1 << 16)]] = (256, 1024, 4096)
+    """Of twenty questions."""
+    rounds: Annotated[int, Interval(ge=2, le=12)] = 8
+    clues: Different[Annotated[int, Interval(ge=0, le=16)]] = (4, 6, 8)
+    """Of a Sudoku puzzle of 16 cells."""
+    puzzles: Count = 20
+    """Sudoku puzzles over which looks are averaged."""
+    density_digits: Annotated[Increasing[Annotated[int, Interval(ge=4, le=7)]], MinLen(3)] = (4, 5, 6, 7)
+    """Sizes of the primes that are drawn by density."""
+    vectors: Count = 10_000
+    """Vectors of chances on which the overlap bound is tried."""
+    cost_digits: Annotated[Increasing[Annotated[int, Interval(ge=1, le=4)]], MinLen(2)] = (1, 2, 3)
+    """Sizes of the primes of the tuples whose first number is metered."""
+    cost_samples: Count = 3
+    """Tuples over which a cost is averaged."""
+    cost_seeds: Seeds = tuple(range(6))
+
+
+PRESETS = {
+    "smoke": Config(
+        stopped_digits=(1, 2),
+        objects=(128, 256),
+        rounds=4,
+        clues=(4,),
+        puzzles=2,
+        density_digits=(4, 5, 6),
+        vectors=200,
+        cost_digits=(1, 2),
+        cost_samples=1,
+        cost_seeds=(0, 1),
+    ),
+    "pilot": Config(density_digits=(4, 5, 6), vectors=1000, cost_seeds=tuple(range(100, 106))),
+    "default": Config(),
+    "night": Config(objects=(256, 1024, 4096, 16_384), puzzles=100, vectors=100_000, cost_samples=20),
+    "paper": Config(
+        stopped_digits=(1, 2, 3, 4, 5),
+        objects=(256, 1024, 4096, 16_384, 65_536),
+        rounds=10,
+        puzzles=1000,
+        vectors=1_000_000,
+        cost_digits=(1, 2, 3, 4),
+        cost_samples=20,
+        cost_seeds=tuple(range(20)),
+    ),
+}

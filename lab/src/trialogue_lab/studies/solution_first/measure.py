@@ -1,0 +1,179 @@
+"""The parts of a run: exact numbers of every task, and the digits of a tuple's first number, metered."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any, get_args
+
+import torch
+
+from trialogue.randomness import generator
+from trialogue.samplers import Ancestral
+from trialogue.samplers.exact import exact_law, total_variation
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.data.puzzles.random_activations import activated_factors
+from trialogue_lab.data.puzzles.random_primes import RandomNumbers
+from trialogue_lab.data.puzzles.sudoku import Order as SudokuOrder
+from trialogue_lab.data.puzzles.sudoku import SudokuPuzzles, dead_end_probability
+from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
+from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, Stopped
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.solution_first.config import ORDERS, Config
+from trialogue_lab.theory.factoring.overlap import optimal_cheating, overlap_bound
+from trialogue_lab.theory.factoring.prime_density import density_variation
+from trialogue_lab.theory.factoring.reduction import first_number_costs
+
+Rows = Iterator[dict[str, Any]]
+_BATCH = 100
+
+
+def parts(config: Config) -> list[Part]:
+    """One part per task, and one for each seed of what is metered."""
+    tasks: dict[str, Callable[[], Rows]] = {
+        "stop": partial(stop_rows, config),
+        "activations": activation_rows,
+        "sudoku": partial(sudoku_rows, config),
+        "questions": partial(question_rows, config),
+        "density": partial(density_rows, config),
+        "overlap": partial(overlap_rows, config),
+    }
+    return [
+        *(_part(name, rows) for name, rows in tasks.items()),
+        *(_part(f"costs-{seed}", partial(cost_rows, config, seed)) for seed in config.cost_seeds),
+    ]
+
+
+def _part(name: str, rows: Callable[[], Rows]) -> Part:
+    """A part that shares no artifacts."""
+    return Part(name, lambda _: rows())
+
+
+def stop_rows(config: Config) -> Rows:
+    """TV of numbers written digit by digit and then stopped from the uniform law on all of them."""
+    for digits in config.stopped_digits:
+        numbers = RandomNumbers(digits)
+        oracle = Stopped(numbers)
+        law = exact_law(Ancestral(), oracle).probabilities
+        uniform = {(*row, oracle.eos): 1 / numbers.size for row in numbers.states().tolist()}
+        yield {"kind": "stop", "digits": digits, "variation": total_variation(law, uniform)}
+
+
+def activation_rows() -> Rows:
+    """TV of [pq, p, q] with p and q in random activations, and how often it factored."""
+    for digits in (1, 2):
+        tuples = SemiprimeTuples(digits)
+        uniform = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
+        yield {
+            "kind": "activations",
+            "digits": digits,
+            "variation": total_variation(activated_factors(tuples).law(), uniform),
+            "factorings": tuples.arithmetic.cost.factorings,
+        }
+
+
+def sudoku_rows(config: Config) -> Rows:
+    """Puzzles with their solutions, in both orders: the law by the chain rule, and cells looked at per token.
+
+    `error` is the largest |log p + log N| over drawn sequences, p by the chain rule, N the number of sequences;
+    `looks` is per token, `dearest` that of the dearest token.
+    """
+    yield {"kind": "dead ends", "probability": dead_end_probability()}
+    for clues, order in product(config.clues, get_args(SudokuOrder)):
+        puzzles = SudokuPuzzles(clues, order)
+        errors, looks = [], torch.zeros(puzzles.max_length, dtype=torch.float64)
+        for row in puzzles.sample(config.puzzles).tolist():
+            log_probability = 0.0
+            for place, token in enumerate(row):
+                before = puzzles.looked_up
+                weights = puzzles.weights(tuple(row[:place]))
+                looks[place] += puzzles.looked_up - before
+                log_probability += math.log(weights[token] / sum(weights))
+            errors.append(abs(log_probability + math.log(puzzles.size)))
+        looks /= config.puzzles
+        yield {
+            "kind": "sudoku",
+            "clues": clues,
+            "order": order,
+            "error": max(errors),
+            "looks": float(looks.mean()),
+            "dearest": float(looks.max()),
+        }
+
+
+def question_rows(config: Config) -> Rows:
+    """Looks for one answer after i answers, mean over games about hashes: by an index of what fits, and by rescanning.
+
+    `fitting` is objects / 2^i, `variation` the TV of the indexed player's law from that of a fixed object.
+    """
+    for objects in config.objects:
+        indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
+        rescanning = TwentyQuestions.of_hashes(objects, config.rounds)
+        fixed = indexed.law()
+        states = list(map(tuple, fixed.states().tolist()))
+        shares = fixed.probabilities().tolist()
+        law = exact_law(Ancestral(), indexed).probabilities
+        variation = total_variation(law, dict(zip(states, shares, strict=True)))
+        for asked in range(config.rounds):
+            reached: dict[Prefix, float] = {}
+            for state, share in zip(states, shares, strict=True):
+                reached[state[:asked]] = reached.get(state[:asked], 0.0) + share
+            looks = [
+                sum(share * _looks(player, transcript) for transcript, share in reached.items())
+                for player in (indexed, rescanning)
+            ]
+            yield {
+                "kind": "question",
+                "objects": objects,
+                "asked": asked,
+                "fitting": objects / 2**asked,
+                "indexed": looks[0],
+                "rescanned": looks[1],
+                "variation": variation,
+            }
+
+
+def _looks(player: TwentyQuestions, transcript: Prefix) -> int:
+    before = player.looked_up
+    player.weights(transcript)
+    return player.looked_up - before
+
+
+def density_rows(config: Config) -> Rows:
+    """TV of the first k digits of an n-digit prime by density alone, and so of whole primes with n - k counted."""
+    for digits in config.density_digits:
+        for length, variation in enumerate(density_variation(digits).tolist(), start=1):
+            place = {"digits": digits, "length": length, "counted": digits - length}
+            yield {"kind": "density", **place, "variation": variation}
+
+
+def overlap_rows(config: Config) -> Rows:
+    """The best overlap beside the root of the mean chance, over random vectors of chances, the worst of each batch."""
+    for start in range(0, config.vectors, _BATCH):
+        batch = range(start, min(start + _BATCH, config.vectors))
+        stream = generator(0, "solution-first", "chances", start)
+        worst = [-math.inf, 0.0]
+        for vector in batch:
+            success = torch.rand(2 + vector % 99, dtype=torch.float64, generator=stream) ** (
+                0.2 + vector % 11
+            )
+            overlap, bound = optimal_cheating(success).overlap, overlap_bound(success)
+            worst = [max(worst[0], overlap - bound), max(worst[1], overlap / bound)]
+        yield {"kind": "overlap", "vectors": len(batch), "excess": worst[0], "ratio": worst[1]}
+
+
+def cost_rows(config: Config, seed: int) -> Rows:
+    """What each digit of the tuple's first number costs, mean over tuples: tests, products and steps of factoring."""
+    for digits, order in product(config.cost_digits, ORDERS):
+        costs = first_number_costs(digits, order, config.cost_samples, seed)
+        for position, spent in enumerate(costs):
+            yield {
+                "kind": "first number",
+                "seed": seed,
+                "digits": digits,
+                "order": order,
+                "position": position,
+                "tests": spent.primality_tests / config.cost_samples,
+                "products": spent.multiplications / config.cost_samples,
+                "factoring_steps": spent.factoring_steps / config.cost_samples,
+            }

@@ -1,0 +1,65 @@
+"""Settings of the study: sizes of topic models, and draws of members and documents."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
+
+from trialogue.errors import InputError
+from trialogue_lab.ledger.settings import Count, Increasing, Probability, Seeds, Settings, Some
+
+TopicsInDocuments = Annotated[int, Ge(2)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; masking is that of the thesis' experiments."""
+
+    seeds: Seeds = tuple(range(1, 9))
+    """Random members of solution sets, and simulated documents."""
+    p_mask: Probability = 0.15
+    p_correct: Probability = 0.1
+    p_random: Probability = 0.1
+    sizes: Some[tuple[Count, Count, Count]] = (
+        (4, 3, 2),
+        (5, 2, 1),
+        (5, 2, 4),
+        (2, 3, 1),
+        (7, 1, 3),
+        (6, 5, 3),
+        (10, 10, 3),
+    )
+    """T, v, tau of models whose documents are all listed."""
+    words: Count = 100_000
+    """Length of a simulated document."""
+    taus: Increasing[TopicsInDocuments] = (10, 30, 100, 300, 1000)
+    """Topics of a document where T is their square, and v `many`."""
+    many: Annotated[int, Ge(5)] = 20
+    landscape: tuple[Count, Count] = (100, 300)
+    """T and v of Figures 2.7 and 2.8."""
+    landscape_taus: Increasing[TopicsInDocuments] = (20, 40, 60, 80)
+    points: Annotated[int, Ge(20)] = 200
+    """Points of a landscape along each axis."""
+    drawn: Annotated[int, Ge(10)] = 48
+    """Points of its picture."""
+    lengths: Increasing[Count] = (10, 30, 100, 300, 1000, 10_000)
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        for size in self.sizes:
+            if size[2] >= size[0]:
+                raise InputError("sizes", size, "use fewer topics a document than there are")
+        if self.landscape_taus[-1] >= self.landscape[0]:
+            raise InputError("landscape_taus", self.landscape_taus, f"use less than T = {self.landscape[0]}")
+        if self.p_correct + self.p_random >= 1:
+            raise InputError("p_random", self.p_random, f"use less than {1 - self.p_correct:g}")
+
+
+PRESETS = {
+    "smoke": Config(
+        seeds=(0, 10), sizes=((3, 2, 1),), words=1000, taus=(10, 30), points=40, drawn=12, lengths=(10, 100)
+    ),
+    "pilot": Config(seeds=(1000, 1001, 1002)),
+    "default": Config(),
+    "night": Config(seeds=tuple(range(1, 101)), words=1_000_000, points=1000),
+}

@@ -1,0 +1,264 @@
+"""The parts of a run: documents of small models listed, minima and landscapes of attention, optima by length."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from torch import Tensor
+
+from trialogue.data import BertMasking, TopicModel
+from trialogue.randomness import generator
+from trialogue_lab.data.batch_draw import draw_batch
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.topic_optima.config import Config
+from trialogue_lab.theory.topics import (
+    attention_bounds,
+    attention_loss,
+    constants,
+    embedding_bias,
+    least_squares,
+    moments_of,
+    optimal_attention,
+    optimal_embedding,
+    optimal_member,
+    optimal_values,
+    squared_loss,
+    values_violation,
+)
+
+Row = Iterator[dict[str, Any]]
+RIDGES = (1e-3, 1e-5, 1e-7, 1e-9)
+LOW, HIGH = -4.0, 7.0
+"""Decimal logarithms of the ends of a landscape"""
+LOW_LOSS = 0.1
+"""A point of a landscape is low where its loss is above the least by so much of the drop from no attention at all."""
+THESIS = {"topics": 10, "words_per_topic": 10}
+CONCENTRATION, LENGTHS = 0.1, (100, 150)
+"""Documents of the thesis' experiments"""
+
+
+def parts(config: Config) -> list[Part]:
+    """One part per small model, per scaled model and per landscape, and the lengths."""
+    return [
+        *(Part(_name("documents", *size), partial(_documents, config, size)) for size in config.sizes),
+        *(Part(f"minima-{tau}", partial(_minima, config, tau)) for tau in config.taus),
+        *(Part(f"landscape-{tau}", partial(_landscape, config, tau)) for tau in config.landscape_taus),
+        Part("lengths", partial(_lengths, config)),
+    ]
+
+
+def masking_of(config: Config) -> BertMasking:
+    """The masking of a run."""
+    return BertMasking(p_mask=config.p_mask, p_correct=config.p_correct, p_random=config.p_random)
+
+
+def _probabilities(config: Config) -> dict[str, Any]:
+    return {"p_mask": config.p_mask, "p_correct": config.p_correct, "p_random": config.p_random}
+
+
+def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
+    """What each set of topics shows under uniform attention and what is asked for, columns (T v + 1, sets)."""
+    tau = model.topics_per_document
+    assert tau is not None
+    shares = torch.zeros(math.comb(model.topics, tau), model.topics, dtype=torch.float64)
+    for row, chosen in enumerate(combinations(range(model.topics), tau)):
+        shares[row, list(chosen)] = 1 / tau
+    laws = shares.repeat_interleave(model.words_per_topic, 1) / model.words_per_topic
+    return masking.read(laws).T, torch.nn.functional.pad(laws.T, (0, 0, 1, 0))
+
+
+def _documents(config: Config, size: tuple[int, int, int], _: Path) -> Row:
+    model, masking = TopicModel(*size), masking_of(config)
+    shape = dict(zip(("topics", "words_per_topic", "tau"), size, strict=True))
+    read, asked = population(model, masking)
+    far = moments_of(model, masking)
+    optimum = optimal_values(model, **_probabilities(config))
+    full = TopicModel(size[0], size[1], size[0])
+    of_all, asked_of_all = population(full, masking)
+    # The least one that fits the only law there is.
+    least = asked_of_all @ torch.linalg.pinv(of_all)
+    bias, printed_bias = (embedding_bias(model, masking, printed) for printed in (False, True))
+    example, printed = (optimal_embedding(model, masking, each) for each in (False, True))
+
+    def misfit(embedding: Tensor, of: Tensor) -> float:
+        return float((embedding @ read + of[:, None] - asked).abs().max())
+
+    yield {
+        "kind": "model",
+        **shape,
+        "hessian_rank": int(torch.linalg.matrix_rank(far.read, rtol=1e-10)),
+        "formula_error": float((least_squares(far) - optimum).abs().max()),
+        "formula_violation": values_violation(optimum, model, masking),
+        "example_printed": misfit(printed, printed_bias),
+        "example_printed_mended_bias": misfit(printed, bias),
+        "example": misfit(example, bias),
+        "with_all_topics_fits": float((least @ of_all - asked_of_all).abs().max()),
+        "with_all_topics_violation": values_violation(least, model, masking),
+        "law_error": abs(float(read.sum(0).sub(1).abs().max())),
+    }
+    for ridge in RIDGES:
+        distance = float((least_squares(far, ridge) - optimum).abs().max())
+        yield {"kind": "ridge", **shape, "ridge": ridge, "distance": distance}
+    unseen = torch.eye(len(read), dtype=torch.float64) - read @ torch.linalg.pinv(read)
+    for seed in config.seeds:
+        member = optimal_member(model, masking, seed)
+        noise = torch.randn(len(read), len(read), generator=generator(seed, "unseen"), dtype=torch.float64)
+        yield {
+            "kind": "member",
+            **shape,
+            "seed": seed,
+            "misfit": float((member @ read - asked).abs().max()),
+            "other_violation": values_violation(optimum + noise @ unseen, model, masking),
+            "z": _rate_z(model, masking, config.words, seed),
+        }
+
+
+def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
+    """The largest deviation of what is read of a simulated document from Proposition 2.1.1, in standard errors."""
+    tokens = draw_batch(model, 1, words, seed).tokens[0]
+    random = generator(seed, "topic-optima", "read")
+    read = masking.read_where_masked(torch.eye(model.vocab_size, dtype=torch.float64))[tokens]
+    drawn = torch.multinomial(read, 1, generator=random)[:, 0]
+    inputs = torch.where(torch.rand(words, generator=random) < masking.p_mask, drawn, tokens + 1)
+    counts = torch.bincount(inputs, minlength=model.vocab_size + 1).double()
+    hidden, inside, outside = model.rates(masking)
+    present = torch.zeros(model.topics).index_fill_(0, tokens // model.words_per_topic, 1.0)
+    own = present.repeat_interleave(model.words_per_topic).double()
+    rates = torch.cat((torch.tensor([hidden], dtype=torch.float64), outside + (inside - outside) * own))
+    return float(((counts - words * rates) / (words * rates * (1 - rates)).sqrt()).abs().max())
+
+
+def _minima(config: Config, tau: int, _: Path) -> Row:
+    model = TopicModel(tau * tau, config.many, tau)
+    yield from _optima(model, config, "minimum")
+
+
+def _optima(model: TopicModel, config: Config, kind: str) -> Row:
+    masking = masking_of(config)
+    for values in ("block", "diagonal"):
+        for variant in ("printed", "mask", "nomask"):
+            bounds = attention_bounds(model, masking, values, variant)
+            alpha, beta = optimal_attention(model, masking, values, variant)
+            settings: dict[str, Any] = {**_probabilities(config), "values": values, "variant": variant}
+            loss: Callable[..., float] = partial(attention_loss, model, **settings)
+            yield {
+                "kind": kind,
+                "topics": model.topics,
+                "tau": model.topics_per_document,
+                "values": values,
+                "variant": variant,
+                "alpha": alpha,
+                "beta": beta,
+                "loss": loss(alpha, beta),
+                "uniform": loss(1.0, 1.0),
+                "low": bounds.low,
+                "high": bounds.high,
+                "leading": bounds.optimum,
+                "leading_loss": bounds.loss,
+                # Above zero inside the printed interval.
+                "inside": min(math.log(beta / bounds.low), math.log(bounds.high / beta)),
+                "ratio_inside": math.log(bounds.ratio * beta / alpha),
+                "over_leading": beta / bounds.optimum,
+                "per_topic": beta
+                / (model.topics_per_document or 1)
+                / (1 if values == "block" else config.many),
+                "kept": constants(model, masking).c3,
+            }
+
+
+def _landscape(config: Config, tau: int, _: Path) -> Row:
+    topics, size = config.landscape
+    model, probabilities = TopicModel(topics, size, tau), _probabilities(config)
+    yield from _optima(model, config, "landscape-minimum")
+    axis = np.logspace(LOW, HIGH, config.points)
+    coarse = np.logspace(LOW, HIGH, config.drawn)
+    for values in ("block", "diagonal"):
+        for variant in ("printed", "mask"):
+            loss = partial(attention_loss, model, **probabilities, values=values, variant=variant)
+            table = loss(alpha=axis[:, None], beta=axis)
+            alpha, beta = optimal_attention(model, masking_of(config), values, variant)
+            least, without = loss(alpha=alpha, beta=beta), loss(alpha=0.0, beta=0.0)
+            level = least + LOW_LOSS * (without - least)
+            rows, columns = (table <= level).nonzero()
+            gammas = (axis[rows] * (size - 1) + axis[columns]) / size
+            # As the other one vanishes; diagonal values are low without any alpha.
+            yield {
+                "kind": "region",
+                "tau": tau,
+                "values": values,
+                "variant": variant,
+                "alpha_low": _edge(loss, "alpha", level, alpha) if values == "block" else 0.0,
+                "beta_low": _edge(loss, "beta", level, beta * (size if values == "block" else 1)),
+                "gamma_low": float(gammas.min()),
+                "gamma_high": float(gammas.max()),
+                "most_ratio": float((axis[rows] / axis[columns]).max()),
+            }
+        picture = attention_loss(model, coarse[:, None], coarse, **probabilities, values=values)
+        for alpha, line in zip(coarse.tolist(), heights(picture).tolist(), strict=True):
+            columns = {f"beta_{place}": height for place, height in enumerate(line)}
+            yield {"kind": "landscape", "tau": tau, "values": values, "alpha": alpha, **columns}
+    gamma = optimal_attention(model, masking_of(config))[0]
+    mixtures = np.linspace(0, gamma, 9)
+    losses = attention_loss(model, mixtures, size * gamma - (size - 1) * mixtures, **probabilities)
+    yield {"kind": "gamma", "tau": tau, "gamma": gamma, "differ": float(np.ptp(losses) / losses.min())}
+
+
+def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far above its least loss a landscape is, over the largest distance: decimal logarithms, from -4 on.
+
+    Of a flat landscape nothing else can be seen.
+    """
+    above = (table - table.min()) / np.ptp(table)
+    return np.round(np.log10(above + 1e-4), 3)
+
+
+def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
+    """Where the loss first falls to `level` along an axis, below the point `best`; the other coordinate is zero."""
+    other = {"alpha": "beta", "beta": "alpha"}[axis]
+    ends = (math.log(10.0) * LOW, math.log(best))
+    return math.exp(brentq(lambda log: loss(**{axis: math.exp(log), other: 0.0}) - level, *ends, xtol=1e-10))
+
+
+def _lengths(config: Config, _: Path) -> Row:
+    masking = masking_of(config)
+    thesis = TopicModel(**THESIS, concentration=CONCENTRATION)
+    restricted = TopicModel(**THESIS, topics_per_document=3)
+    cases: list[tuple[str, TopicModel, int | tuple[int, int]]]
+    cases = [("Dirichlet", thesis, LENGTHS), *(("tau = 3", restricted, length) for length in config.lengths)]
+    for law, model, lengths in cases:
+        moments = moments_of(model, masking, lengths)
+        found = least_squares(moments)
+        yield {
+            "kind": "length",
+            "law": law,
+            "length": lengths[1] if isinstance(lengths, tuple) else lengths,
+            **_classes(found, model),
+            "loss": squared_loss(found, moments),
+            "loss_of_least_norm": squared_loss(optimal_values(restricted, **_probabilities(config)), moments),
+        }
+    moments = moments_of(restricted, masking, LENGTHS)
+    for ridge in np.logspace(-8, -2, 25).tolist():
+        yield {"kind": "penalty", "ridge": ridge, **_classes(least_squares(moments, ridge), restricted)}
+
+
+def _classes(values: Tensor, model: TopicModel) -> dict[str, float]:
+    """Means of a matrix over the diagonal, other words of the same topic, and words of other topics."""
+    words, same = values[1:, 1:], model.same_topic().bool()
+    own = torch.eye(model.vocab_size, dtype=torch.bool)
+    return {
+        "diagonal": float(words[own].mean()),
+        "block": float(words[same & ~own].mean()),
+        "other": float(words[~same].mean()),
+        "row": float((words * same).sum(1).mean()),
+    }
+
+
+def _name(*words: object) -> str:
+    return "-".join(map(str, words))

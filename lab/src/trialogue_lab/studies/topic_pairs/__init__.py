@@ -1,0 +1,25 @@
+"""Do MiniLM and Gemma attend less within a topic than between words that often meet, and alike with random weights?
+
+Ten draws of texts left five claims of `topic-pretrained` about attention undecided. This study makes the same
+measurements in 20 further draws, for the two models on which so many draws suffice.
+
+Deviations: those of `topic-pretrained`. MiniLM-L6 and Gemma 3 270M stand in for BERT and its like, and Brown and
+WikiText-2 for Wikipedia.
+"""
+
+from trialogue_lab.ledger import Study
+from trialogue_lab.studies.topic_pairs.claims import CLAIMS, NUMBERS
+from trialogue_lab.studies.topic_pairs.config import PRESETS
+from trialogue_lab.studies.topic_pairs.pages import FIGURES, TABLES
+from trialogue_lab.studies.topic_pretrained.measure import parts
+
+STUDY = Study(
+    module=__name__,
+    source="Thesis section 2.1.5.4, Tables 2.3 and 2.5",
+    presets=PRESETS,
+    parts=parts,
+    claims=CLAIMS,
+    tables=TABLES,
+    figures=FIGURES,
+    numbers=NUMBERS,
+)

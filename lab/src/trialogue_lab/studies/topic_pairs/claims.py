@@ -1,0 +1,26 @@
+"""Claims of the study: those of `topic-pretrained` about attention that its ten draws left undecided."""
+
+from dataclasses import replace
+
+from trialogue_lab.ledger import Claim
+from trialogue_lab.studies.topic_pretrained.claims import PUBLISHED as EARLIER
+
+_UNDECIDED = (
+    "minilm-attends-less-than-to-words-it-meets",
+    "gemma3-attends-less-than-to-words-it-meets",
+    "gemma3-random-attention",
+    "lengths-bias-attention",
+)
+
+
+def _anew(claim: Claim) -> Claim:
+    """Return the claim without corrections, which concern results of the other study."""
+    quantity = replace(claim.quantity, corrections=())
+    return replace(claim, criterion=replace(claim.criterion, quantity=quantity))
+
+
+_BY_ID = {claim.id: claim for claim in EARLIER}
+
+CLAIMS = tuple(_anew(_BY_ID[identity]) for identity in _UNDECIDED)
+
+NUMBERS = {claim.id: claim.quantity for claim in CLAIMS}

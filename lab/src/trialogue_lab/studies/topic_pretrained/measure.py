@@ -1,0 +1,107 @@
+"""The parts of a run: every model on every text, one draw at a time."""
+
+import json
+from collections.abc import Iterator
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from trialogue.data.corpus.documents import Passage, documents_of, passages_of
+from trialogue.data.corpus.hub import HUB, hub_texts
+from trialogue.data.corpus.texts import local_text
+from trialogue.inspection.topic_structure.measure import TopicMeasurement, measured
+from trialogue.inspection.topic_structure.ratios import DIFFERENT, SAME, TOGETHER
+from trialogue.models.attention_weights import AttendingModel, load_attending
+from trialogue.randomness import numpy_generator
+from trialogue.storage import make_folder
+from trialogue_lab.ledger import Part, note_model
+from trialogue_lab.studies.topic_pretrained.config import MODELS, Config, Name
+from trialogue_lab.studies.topic_pretrained.quantities import PRETRAINED, RANDOM
+from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, tiny_model
+
+_TOPICS_SHOWN = 8
+
+
+def parts(config: Config) -> list[Part]:
+    """A part for each model and draw; a model is loaded once for all of its draws."""
+    return [
+        Part(
+            f"{name}-{seed}",
+            partial(_drawn, config, name, seed),
+            lane=name,
+            columns={"model": name, "seed": seed},
+        )
+        for name in config.models
+        for seed in config.seeds
+    ]
+
+
+def _drawn(config: Config, name: Name, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+    model = _model(name, config.tiny)
+    if not config.tiny:
+        note_model({"model": MODELS[name].place, "files": model.files})
+    for text in config.texts:
+        passages, files = _passages(text, config.passage)
+        note_model({"text": text or "made-up documents", "files": files})
+        chosen = numpy_generator(seed, "draw", text).permutation(len(passages))[: config.sample]
+        found = measured(
+            model,
+            [passages[place] for place in sorted(chosen)],
+            config.topic_settings(seed),
+            folder=make_folder(artifacts / "topics"),
+            control=text == config.texts[0],
+            control_read=config.control_read,
+        )
+        known = found[0].words
+        yield {
+            "kind": "words",
+            "text": text,
+            "words": len(known.names),
+            "occurrences": known.occurrences,
+            "several": known.several,
+            "several_kinds": known.several_kinds,
+            "passages": len(chosen),
+            "documents": len({passages[place].document for place in chosen}),
+        }
+        for rank, row in enumerate(found[0].top_words(min(8, *config.words))[:_TOPICS_SHOWN]):
+            yield {"kind": "topic", "text": text, "rank": rank, "likeliest": " ".join(row)}
+        for weights, one in zip((PRETRAINED, RANDOM), found, strict=False):
+            yield from _compared(config, text, weights, one)
+
+
+def _compared(
+    config: Config, text: str, weights: str, measurement: TopicMeasurement
+) -> Iterator[dict[str, Any]]:
+    for words in config.words:
+        for single in (True, False) if weights == PRETRAINED else (True,):
+            for one in measurement.compare(words, single=single):
+                yield {
+                    "kind": "comparison",
+                    "text": text,
+                    "weights": weights,
+                    "words": words,
+                    "single": single,
+                    "measure": one.measure,
+                    "same": one.means[SAME].value,
+                    "different": one.means[DIFFERENT].value,
+                    "together": one.means[TOGETHER].value,
+                    "same_pairs": one.pairs[SAME],
+                    "different_pairs": one.pairs[DIFFERENT],
+                    "together_pairs": one.pairs[TOGETHER],
+                }
+
+
+@lru_cache(1)
+def _model(name: Name, tiny: bool) -> AttendingModel:
+    return (
+        tiny_model(name, causal=name in ("smollm2", "gemma3")) if tiny else load_attending(MODELS[name].place)
+    )
+
+
+@cache
+def _passages(text: str, words: int) -> tuple[list[Passage], str]:
+    """The passages of a text, and what its files are known by."""
+    if not text:
+        return passages_of(made_up_documents(), words), ""
+    whole = hub_texts(text)[0] if text in HUB and not Path(text).exists() else local_text(text)
+    return passages_of(documents_of(whole), words), json.dumps(whole.identity)

@@ -1,0 +1,267 @@
+"""Tables and figures of the study."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from pandas import Series
+
+from trialogue.display.figures import COLORS, PUBLISHED, QUIET, panels
+from trialogue.inspection.topic_structure.measure import AS_READ
+from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT, RAW_ATTENTION
+from trialogue_lab.ledger import Cells, Figure, NoRows, Quantity, ResultTable, Rows
+from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.studies.topic_pretrained.config import MODELS, WORDS
+from trialogue_lab.studies.topic_pretrained.quantities import PRETRAINED, RANDOM, level, ratio, several
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_HEADS = {"cosine": COSINE, "dot product": DOT, "attention": ATTENTION}
+_SHARES = dict(zip(WORDS, (".0005", ".001", ".002"), strict=True))
+
+_ONE = {
+    "BERT": ((1.21, 1.19, 1.32), (1.13, 1.15, 1.28), (1.11, 1.13, 1.22)),
+    "ALBERT": ((5.64, 6.29, 1.33), (4.18, 3.74, 1.28), (3.24, 2.93, 1.22)),
+    "BART": ((2.80, 2.67, 1.35), (1.95, 1.92, 1.31), (1.63, 1.62, 1.23)),
+    "ELECTRA": ((5.98, 5.37, 2.14), (7.70, 7.35, 2.09), (7.46, 8.08, 1.95)),
+    "RoBERTa": ((6.44, 6.81, 1.40), (5.73, 6.31, 1.31), (5.24, 5.30, 1.22)),
+    "BERT, random": ((1.0008, 1.00063, 0.99943), (0.99974, 1.00036, 0.99996), (1.00016, 1.00027, 1.00007)),
+}
+_SOME = {
+    "BERT": ((1.14, 1.04, 1.23), (0.97, 1.05, 1.17), (0.99, 0.93, 1.13)),
+    "ALBERT": ((4.15, 3.06, 1.23), (3.09, 3.04, 1.17), (1.54, 1.44, 1.11)),
+    "BART": ((2.51, 1.76, 1.27), (1.63, 1.12, 1.20), (1.06, 0.85, 1.11)),
+    "ELECTRA": ((5.28, 3.99, 1.70), (5.56, 5.57, 1.58), (6.39, 5.61, 1.48)),
+    "RoBERTa": ((4.39, 5.01, 1.19), (5.20, 4.25, 1.15), (4.71, 4.15, 1.12)),
+    "BERT, random": ((0.99814, 0.99957, 1.00009), (0.9982, 1.00167, 1.00013), (0.99964, 0.99928, 0.99978)),
+}
+_MET = {
+    "BERT, 105 pairs": (0.00659, 0.00751, 0.468, 0.316),
+    "BERT, 435 pairs": (0.00621, 0.00695, 0.461, 0.311),
+    "BERT, 1711 pairs": (0.00597, 0.00677, 0.425, 0.323),
+}
+_MET_HEADS = {
+    "attention, same topic": (ATTENTION, "same"),
+    "attention, often together": (ATTENTION, "together"),
+    "cosine, same topic": (COSINE, "same"),
+    "cosine, often together": (COSINE, "together"),
+}
+
+
+def _models(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(rows["comparison"].model))
+
+
+def _words(rows: Rows) -> list[int]:
+    return sorted(int(words) for words in rows["comparison"].words.unique())
+
+
+def _name(model: str) -> str:
+    return next(found.said.partition(",")[0] for name, found in MODELS.items() if name == model)
+
+
+def _label(model: str, words: int, weights: str = PRETRAINED) -> str:
+    return f"{_name(model)}{', random' if weights == RANDOM else ''}, {words} words"
+
+
+def _ratios(*, single: bool) -> Callable[[Rows], Cells]:
+    def cells(rows: Rows) -> Cells:
+        return {
+            _label(model, words, weights): {
+                head: _in_every_draw(ratio(model, measure, words, single, weights), rows)
+                for head, measure in [
+                    *_HEADS.items(),
+                    ("cosine as read", COSINE + AS_READ),
+                    ("attention, not debiased", RAW_ATTENTION),
+                ]
+            }
+            for model in _models(rows)
+            for weights in ((PRETRAINED, RANDOM) if single else (PRETRAINED,))
+            for words in _words(rows)
+        }
+
+    return cells
+
+
+def _in_every_draw(cell: Quantity, rows: Rows) -> "Series[float] | None":
+    """A ratio that every draw has: where means vanish, those draws in which both are positive are chosen by chance."""
+    values = cell(rows)
+    return values if len(values) == rows["comparison"].seed.nunique() else None
+
+
+def _printed(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[str, float | str]]:
+    return {
+        f"{model}, {words} words": dict(zip(_HEADS, numbers, strict=True))
+        for model, lines in table.items()
+        for words, numbers in zip(WORDS, lines, strict=True)
+    }
+
+
+def _met(rows: Rows) -> Cells:
+    return {
+        _label(model, words): {
+            **{
+                head: level(model, measure, pairs, words)(rows)
+                for head, (measure, pairs) in _MET_HEADS.items()
+            },
+            **{
+                f"pairs, {measure}": level(model, measure, "same_pairs", words)(rows)
+                for measure in (ATTENTION, COSINE)
+            },
+        }
+        for model in _models(rows)
+        for words in _words(rows)
+    }
+
+
+def _lost(rows: Rows) -> Cells:
+    found = rows["words"]
+    return {
+        f"{_label(model, 0).rpartition(',')[0]}, {text or 'made-up documents'}": {
+            "words of one token": found[(found.model == model) & (found.text == text)].words,
+            "share of occurrences that are several tokens": several(model, text)(rows),
+        }
+        for model in _models(rows)
+        for text in dict.fromkeys(found.text)
+    }
+
+
+def _topics(rows: Rows) -> Cells:
+    table = rows["topic"]
+    model, seed = table.model.iloc[0], table.seed.iloc[0]
+    shown = table[(table.model == model) & (table.seed == seed)]
+    return {
+        f"{one.text or 'made-up documents'}, {one.rank + 1}": {"likeliest words": one.likeliest}
+        for one in shown.itertuples()
+    }
+
+
+_WORDS_ARE = ", ".join(f"{words} words: {share}" for words, share in _SHARES.items())
+
+TABLES = (
+    ResultTable(
+        title="Same topic over different topics, one topic a word",
+        source="Thesis, Table 2.3",
+        cells=_ratios(single=True),
+        published=_printed(_ONE),
+        rows_are="model",
+        note=f"Geometric means over texts. Shares of the vocabulary in the source: {_WORDS_ARE}. A dash: some draw has "
+        "no ratio, for want of such pairs, or of a positive mean, as with random embeddings.",
+    ),
+    ResultTable(
+        title="Same topic over different topics, one or more topics a word",
+        source="Thesis, Table 2.4",
+        cells=_ratios(single=False),
+        published=_printed(_SOME),
+        rows_are="model",
+    ),
+    ResultTable(
+        title="Pairs of a topic beside as many pairs that occur together most often",
+        source="Thesis, Table 2.5",
+        cells=_met,
+        published={label: dict(zip(_MET_HEADS, line, strict=True)) for label, line in _MET.items()},
+        rows_are="model",
+        note="Means over all pairs of words of one topic, for attention those that were read; often together: as many "
+        "pairs, those that the most passages hold.",
+    ),
+    ResultTable(
+        title="Words that are not one token", source="not in the source", cells=_lost, rows_are="model, text"
+    ),
+    ResultTable(
+        title="The topics of the most words, in one draw",
+        source="not in the source",
+        cells=_topics,
+        rows_are="text, topic",
+    ),
+)
+
+
+def _draw_ratios(rows: Rows) -> Drawing:
+    drawing, axes = panels(3, width=4.2, height=3.6)
+    words = _words(rows)
+    for place, (axis, (head, measure)) in enumerate(zip(axes, _HEADS.items(), strict=True)):
+        if set(words) <= set(WORDS):
+            _draw_printed(axis, place)
+        for model, color in zip(_models(rows), COLORS, strict=False):
+            cells = [ratio(model, measure, count) for count in words]
+            if all(_in_every_draw(cell, rows) is not None for cell in cells):
+                spread(axis, words, cells, rows, "o-", color=color, label=_name(model))
+            if measure == ATTENTION:
+                random = [ratio(model, measure, count, weights=RANDOM) for count in words]
+                spread(axis, words, random, rows, "s:", color=QUIET, markersize=3)
+        axis.axhline(1, color=QUIET, lw=0.8)
+        axis.set(xlabel="words of a topic", xticks=words)
+        if measure != ATTENTION:
+            axis.set_yscale("log")
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
+            axis.tick_params(axis="y", which="minor", labelsize=7)
+        axis.set_title(f"{head.capitalize()}, same topic / different topics")
+    axes[2].legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
+    return drawing
+
+
+def _draw_printed(axis: "Axes", column: int) -> None:
+    """The numbers in print as thin lines, with one label for those that end close to one another."""
+    ends: list[tuple[float, list[str]]] = []
+    models = [model for model in _ONE if "random" not in model]
+    for model in sorted(models, key=lambda name: _ONE[name][-1][column]):
+        values = [line[column] for line in _ONE[model]]
+        axis.plot(WORDS, values, "-", color=PUBLISHED, lw=0.7, alpha=0.7)
+        if ends and values[-1] < 1.03 * ends[-1][0]:
+            ends[-1][1].append(model)
+        else:
+            ends.append((values[-1], [model]))
+    for value, names in ends:
+        place = (WORDS[-1] + 1.5, value)
+        axis.annotate("\n".join(reversed(names)), place, fontsize=6, color=PUBLISHED, va="center")
+    axis.set_xlim(WORDS[0] - 4, WORDS[-1] + 13)
+
+
+def _draw_met(rows: Rows) -> Drawing:
+    drawing, (left, right) = panels(2, width=4.6, height=3.4)
+    models, words = _models(rows), _words(rows)
+    middle = words[len(words) // 2]
+    for axis, measure in ((left, ATTENTION), (right, COSINE)):
+        for shift, (pairs, label, color) in enumerate(
+            (
+                ("different", "different topics", QUIET),
+                ("same", "same topic", COLORS[0]),
+                ("together", "often together", COLORS[3]),
+            )
+        ):
+            values = [level(model, measure, pairs, middle)(rows) for model in models]
+            if not all(len(each) for each in values):
+                raise NoRows(f"no {measure} of every model")
+            axis.bar(
+                np.arange(len(models)) + 0.26 * (shift - 1),
+                [each.mean() for each in values],
+                0.24,
+                yerr=[each.std() if len(each) > 1 else 0 for each in values],
+                color=color,
+                label=label,
+            )
+        axis.set_xticks(range(len(models)), [_name(model) for model in models])
+        axis.set_title(f"{measure.capitalize()}, {middle} words of a topic")
+    left.set_ylabel("mean, in a text of 100 tokens")
+    left.legend(loc="upper left", bbox_to_anchor=(0, -0.12), ncols=3)
+    return drawing
+
+
+FIGURES = (
+    Figure(
+        name="ratios",
+        caption="Means over pairs of different words of one topic over those of words of different topics, one topic a "
+        "word; means over texts and draws, bars of one deviation. Thin: in print, for other models. Dotted: the same "
+        "architectures with random weights, whose embeddings have no positive mean to divide by.",
+        draw=_draw_ratios,
+    ),
+    Figure(
+        name="often-together",
+        caption="Attention (debiased) and cosines of embeddings over pairs of words of one topic, of different ones, "
+        "and over as many pairs as the first that occur in the most passages together.",
+        draw=_draw_met,
+    ),
+)

@@ -1,0 +1,280 @@
+"""The parts of a run: per seed embeddings, values, attention, and the two stages of training."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trialogue.data import BertMasking, TopicModel
+from trialogue.errors import InputError
+from trialogue.randomness import seed_of
+from trialogue.training import TrainingConfig, train
+from trialogue_lab.data.batch_draw import draw_batch
+from trialogue_lab.ledger import Part
+from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
+from trialogue_lab.studies.topic_training.attention import attention_by_class
+from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, SGD_RATES, Config
+from trialogue_lab.studies.topic_training.matrices import classes, pictured
+from trialogue_lab.theory.topics import diagonal_values
+from trialogue_lab.training.counted_documents import CountedDocuments, Loss, document_loss
+from trialogue_lab.training.weight_norms import WeightNorms
+
+Row = Iterator[dict[str, Any]]
+
+MASKING = BertMasking()
+SHIFT = 4
+"""Places by which the authors' analysis shifts the labels of topics"""
+LOSSES: dict[str, Loss] = {"CE": "cross-entropy", "squared": "squared"}
+ONE_HOT: dict[str, Any] = {"embeddings": "one-hot", "biases": "all"}
+VALUES_ONLY = ONE_HOT | {"attention": "uniform", "biases": "prediction"}
+EMBEDDING_ONLY: dict[str, Any] = {"attention": "uniform", "values": "fixed"}
+_ADAM = (0.9, 0.999)
+_LAST = 20
+_CURVE = 50
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training: its `name` within the group, loss, optimiser, rate, steps, penalty, and the network's settings."""
+
+    group: str
+    name: str
+    loss: str
+    optimizer: str
+    rate: float
+    steps: int
+    penalty: float = 0.0
+    network: dict[str, Any] = field(default_factory=dict)
+
+    def labels(self) -> dict[str, Any]:
+        """What every row of the training says of it."""
+        names = ("group", "name", "loss", "optimizer", "rate", "penalty", "steps")
+        return {each: getattr(self, each) for each in names}
+
+
+def parts(config: Config) -> list[Part]:
+    """One part per seed and group of trainings."""
+    groups = (
+        ("embeddings", _embeddings),
+        ("values", _values),
+        ("attention", _attention),
+        ("stages", _stages),
+    )
+    return [
+        Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
+        for seed in config.seeds
+        for name, measure in groups
+    ]
+
+
+def model_of(config: Config) -> TopicModel:
+    """The law of the documents."""
+    return TopicModel(config.topics, config.words_per_topic, concentration=config.concentration)
+
+
+@lru_cache(maxsize=1)
+def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocuments]:
+    """The documents that are trained on and those of tests, with their masks."""
+    model = model_of(config)
+
+    def drawn(number: int, name: str) -> CountedDocuments:
+        stream = seed_of(seed, "topic-training", name)
+        tokens = draw_batch(model, number, config.lengths, stream).tokens
+        return CountedDocuments(tokens, model.vocab_size, MASKING, config.batch_size, stream, once=True)
+
+    return drawn(config.documents, "documents"), drawn(config.tests, "tests")
+
+
+def trained(
+    config: Config,
+    run: Training,
+    seed: int,
+    observer: WeightNorms | None = None,
+    values: Tensor | None = None,
+    deviation: float | None = None,
+) -> tuple[TopicTransformer, dict[str, Any]]:
+    """The network of a training, and its row: losses, and classes of entries of W^E^T W^E or W^V."""
+    shape: dict[str, Any] = {"vocab_size": config.topics * config.words_per_topic, **run.network}
+    width = shape.get("width") or shape["vocab_size"] + 1
+    scale = (config.deviation if deviation is None else deviation) * math.sqrt(width)
+    network = TopicTransformer(
+        TopicTransformerConfig(**shape, initial_scale=scale), seed_of(seed, run.group, run.name)
+    )
+    if values is not None:
+        network.fix_values(values)
+    batches, tests = documents(config, seed)
+    training = TrainingConfig(
+        steps=run.steps,
+        batch_size=config.batch_size,
+        optimizer="adamw" if run.optimizer == "adam" else "sgd",
+        learning_rate=run.rate,
+        beta_1=_ADAM[0],
+        beta_2=_ADAM[1],
+        weight_decay=0.0,
+        warmup_steps=0,
+        schedule="constant",
+        gradient_clip=None,
+        seed=seed,
+        bf16=False,
+        log_every=10,
+    )
+    loss = partial(document_loss, kind=LOSSES[run.loss], penalty=run.penalty)
+    row: dict[str, Any] = {"kind": "training", **run.labels(), "failed": False}
+    observers = [] if observer is None else [observer]
+    try:
+        result = train(network, batches, training, loss=loss, observer=observers, progress=False)
+    except InputError as error:
+        if error.field != "learning_rate":
+            raise
+        return network, row | {"failed": True, "train": None, "test": None}
+    with torch.no_grad():
+        test = float(document_loss(network, *tests.all, kind=LOSSES[run.loss]))
+    return network, row | {"train": float(result.losses[-_LAST:].mean()), "test": test}
+
+
+def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
+    """Loss, optimiser, rate and steps: at the rate of the figures, and SGD at that of ours too."""
+    return [
+        (loss, *case)
+        for loss in LOSSES
+        for case in (
+            ("adam", FIGURE_RATE, steps),
+            ("sgd", FIGURE_RATE, steps),
+            ("sgd", SGD_RATES[group][loss], steps * config.slower),
+        )
+    ]
+
+
+def _embeddings(config: Config, seed: int, _: Path) -> Row:
+    """Figure 2.1, and what is lost where nothing but the embedding is trained."""
+    model = model_of(config)
+    for case in _combinations(config, "embeddings", config.embedding_steps):
+        run = Training("embeddings", "all", *case, network={"biases": "all"})
+        network, row = trained(config, run, seed)
+        embedding = network.embedding @ network.embedding.T
+        yield row | classes(embedding, model)
+        if seed == config.seeds[0]:
+            yield from ({**run.labels(), **line} for line in pictured(embedding))
+    for loss in LOSSES:
+        run = Training(
+            "embeddings",
+            "embedding alone",
+            loss,
+            "adam",
+            FIGURE_RATE,
+            config.embedding_steps,
+            0.0,
+            EMBEDDING_ONLY,
+        )
+        network, row = trained(config, run, seed)
+        yield row | classes(network.embedding @ network.embedding.T, model)
+
+
+def _values(config: Config, seed: int, _: Path) -> Row:
+    """Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
+    model = model_of(config)
+    for penalty in (config.penalty, 0.0):
+        for case in _combinations(config, "values", config.value_steps):
+            name = "with L2" if penalty else "without L2"
+            run = Training("values", name, *case, penalty, VALUES_ONLY)
+            network, row = trained(config, run, seed)
+            yield row | classes(network.values[0], model)
+            if seed == config.seeds[0]:
+                yield from ({**run.labels(), **line} for line in pictured(network.values[0]))
+
+
+def _attention(config: Config, seed: int, _: Path) -> Row:
+    """Tables 2.1 and 2.2 and Figure 2.6: attention trained with values, and with diagonal values held."""
+    model = model_of(config)
+    held = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
+    steps = config.attention_steps
+    runs = [
+        Training("attention", "with values", "CE", optimizer, rate, times * steps, network=ONE_HOT)
+        for optimizer, rate, times in (
+            *((optimizer, rate, 1) for optimizer, rates in RATES.items() for rate in rates),
+            ("sgd", SGD_RATES["attention"]["CE"], config.slower),
+        )
+    ]
+    runs += [
+        Training(
+            "attention",
+            "diagonal values",
+            "CE",
+            "adam",
+            rate,
+            steps,
+            network=ONE_HOT | {"values": "fixed"},
+        )
+        for rate in DIAGONAL_RATES
+    ]
+    runs.append(
+        Training(
+            "attention",
+            "with values",
+            "squared",
+            "adam",
+            FIGURE_RATE,
+            steps,
+            network=ONE_HOT,
+        )
+    )
+    tests = documents(config, seed)[1]
+    for run in runs:
+        fixed = run.network.get("values") == "fixed"
+        network, row = trained(config, run, seed, values=held if fixed else None)
+        yield row | classes(network.values[0], model)
+        for shift in (0, SHIFT):
+            attended = attention_by_class(network, tests.tokens, model, shift)
+            yield {
+                "kind": "attention",
+                **run.labels(),
+                "shift": shift,
+                "failed": row["failed"],
+                **attended._asdict(),
+            }
+
+
+def _stages(config: Config, seed: int, _: Path) -> Row:
+    """Figures 2.4 and 2.9, and the saddle at which they begin."""
+    one = Training("stages", "one layer", "CE", "sgd", config.stage_rate, config.stage_steps, network=ONE_HOT)
+    by_adam = Training(
+        "stages", "one layer", "CE", "adam", FIGURE_RATE, config.attention_steps, network=ONE_HOT
+    )
+    four = Training(
+        "stages",
+        "four layers",
+        "CE",
+        "adam",
+        config.deep_rate,
+        config.deep_steps,
+        network={"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"},
+    )
+    for run in (one, by_adam, four):
+        every = max(1, run.steps // _CURVE)
+        norms = WeightNorms(range(0, run.steps + 1, every), TopicTransformer.matrices)
+        row = trained(config, run, seed, norms, deviation=config.stage_deviation)[1]
+        yield row
+        for step, sizes in norms.norms.items():
+            turned = {f"{name}_turned": size for name, size in norms.rotations[step].items()}
+            yield {"kind": "stage", **run.labels(), "step": step, **sizes, **turned}
+    yield {"kind": "saddle", "moved": _moved_from_zero(config, seed)}
+
+
+def _moved_from_zero(config: Config, seed: int) -> float:
+    """The largest entry of W^K and W^Q after a training that begins where both are zero, without biases of theirs."""
+    batches = documents(config, seed)[0]
+    shape = TopicTransformerConfig(vocab_size=batches.vocab_size, embeddings="one-hot")
+    network = TopicTransformer(shape, seed)
+    with torch.no_grad():
+        for matrix in (*network.keys, *network.queries):
+            matrix.zero_()
+    training = TrainingConfig(
+        steps=10, batch_size=config.batch_size, learning_rate=FIGURE_RATE, weight_decay=0.0, bf16=False
+    )
+    train(network, batches, training, loss=document_loss, progress=False)
+    return max(float(matrix.detach().abs().max()) for matrix in (*network.keys, *network.queries))

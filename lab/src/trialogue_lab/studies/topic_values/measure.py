@@ -1,0 +1,52 @@
+"""Tasks of a run: per seed the value matrices of Figures 2.2, 2.5 and 2.6, trained by SGD on the squared loss."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.topic_training import config as training
+from trialogue_lab.studies.topic_training.matrices import classes, pictured
+from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, model_of, trained
+from trialogue_lab.studies.topic_values.config import Config
+
+WITH_L2, WITHOUT_L2, WITH_ATTENTION = "with L2", "without L2", "with attention"
+LIBRARY = "without L2, usual initial weights"
+ARMS = (WITH_L2, WITHOUT_L2, WITH_ATTENTION, LIBRARY)
+
+
+def parts(config: Config) -> list[Part]:
+    """Return one task per seed."""
+    return [
+        Part(f"values-{seed}", partial(_values, config, seed), columns={"seed": seed})
+        for seed in config.seeds
+    ]
+
+
+def _values(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+    settings = training.Config(
+        seeds=config.seeds,
+        topics=config.topics,
+        words_per_topic=config.words_per_topic,
+        documents=config.documents,
+        tests=config.tests,
+        batch_size=config.batch_size,
+    )
+    model = model_of(settings)
+    for arm in ARMS:
+        run = Training(
+            "values",
+            arm,
+            "squared",
+            "sgd",
+            config.rate,
+            config.steps,
+            config.penalty if arm == WITH_L2 else 0.0,
+            ONE_HOT if arm == WITH_ATTENTION else VALUES_ONLY,
+        )
+        deviation = config.library_deviation if arm == LIBRARY else config.deviation
+        network, row = trained(settings, run, seed, deviation=deviation)
+        yield row | {"deviation": deviation} | classes(network.values[0], model)
+        if seed == config.seeds[0]:
+            yield from ({**run.labels(), **line} for line in pictured(network.values[0]))

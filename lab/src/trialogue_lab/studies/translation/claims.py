@@ -1,0 +1,269 @@
+"""Claims of the study: the sentences of section 4.2 on translation, at a reduced scale, and what is asked here."""
+
+from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion
+from trialogue_lab.studies.translation.config import (
+    DISTILLED,
+    LITTLE_NOISE,
+    MASK_PREDICT,
+    MASKS,
+    NO_POSITIONS,
+    ONE_STAGE,
+    PLAIN,
+    REFINER,
+    RESCORED,
+    TWIN,
+)
+from trialogue_lab.studies.translation.quantities import (
+    attention,
+    corpus,
+    greedy,
+    latency,
+    length,
+    parameters,
+    refined,
+    score,
+    small,
+)
+from trialogue_lab.studies.translation_dependency.attention import attention_claims
+
+_BEAM = 5
+_FAST = "4 steps, 5"
+_SINGLE = "4 steps, 1"
+_RANKED = "4 steps, 5, rescored"
+_SETTING = (
+    "German to English sentences of Tatoeba of about ten tokens, and networks of five million parameters; the source "
+    "translates sentences of WMT of 28 to 33 tokens with 67 million parameters."
+)
+_DEVICE = (
+    "One thread of a processor and translations of about ten tokens, which the twin writes in ten passes; the source "
+    "measures a TPU v3 and 28 to 33 tokens."
+)
+_SMALL = (
+    "Refiners of five million parameters, trained for 1,200 updates on 160,000 sentence pairs of Tatoeba; the source "
+    "trains 67 million parameters for 500,000 updates on WMT."
+)
+
+
+PUBLISHED = (
+    Claim(
+        "four-steps-improve-on-one",
+        "The refiner's BLEU is higher after four steps than after one, by five hypotheses.",
+        refined(4, _BEAM) - refined(1, _BEAM) > 0,
+        "Section 4.2.3",
+        "a few steps of refinement",
+        statement_id="thesis:M-PADIR",
+        setting=_SETTING,
+    ),
+    Claim(
+        "ten-steps-change-little",
+        "Ten steps differ from four by less than half a point of BLEU.",
+        (refined(10, _BEAM) - refined(4, _BEAM)).near(0, margin=0.5),
+        "Table 4.1",
+        "33.49 and 33.63",
+        grade=True,
+        statement_id="thesis:M-T41.steps",
+        setting=_SETTING,
+    ),
+    Claim(
+        "as-good-as-the-twin",
+        "The refiner's BLEU after four steps, by five hypotheses, is within one point of the twin's, by five beams.",
+        (refined(4, _BEAM) - score(TWIN, 0, _BEAM)).near(0, margin=1.0),
+        "Table 4.1",
+        "33.49 beside 33.50",
+        grade=True,
+        statement_id="thesis:M-T41",
+        setting=_SETTING,
+    ),
+    Claim(
+        "it-stutters-twice-as-often-with-repeats-dropped",
+        "With repeated tokens dropped after the last step, the refiner repeats words that the reference does not at "
+        "more than twice the rate of the twin, greedily (its rate less twice the twin's).",
+        refined(4, _BEAM, "stutter_dropped") - greedy("stutter_dropped") * 2 > 0,
+        "Section 4.2.3",
+        "2 or more times more frequent, for outputs whose repeated tokens are dropped",
+        statement_id="thesis:M-STUT",
+        setting=_SETTING,
+    ),
+    Claim(
+        "the-median-is-twice-as-fast",
+        "One sentence takes the twin, greedily, more than twice the median time of four steps by five hypotheses, on "
+        "one thread.",
+        latency(TWIN, "median") / latency(_FAST, "median") > 2,
+        "Section 4.2.3",
+        "> 2x median latency",
+        statement_id="thesis:M-SPEED",
+        setting=_DEVICE,
+    ),
+    Claim(
+        "the-slowest-percent-is-five-times-as-fast",
+        "The 99th percentile is more than five times as fast.",
+        latency(TWIN, "p99") / latency(_FAST, "p99") > 5,
+        "Section 4.2.3",
+        "> 5x p99 latency",
+        statement_id="thesis:M-SPEED",
+        setting=_DEVICE,
+    ),
+    Claim(
+        "distillation-helps",
+        "Of small refiners, after four steps, one that learned the twin's translations of its sources has a higher "
+        "BLEU than one that learned the references.",
+        small(DISTILLED) - small(PLAIN) > 0,
+        "Section 4.2.2",
+        "critical",
+        statement_id="thesis:M-PADIRTRAIN.distillation",
+        setting=_SMALL,
+    ),
+    Claim(
+        "positional-attention-helps",
+        "One without positional attention has a lower BLEU.",
+        small(PLAIN) - small(NO_POSITIONS) > 0,
+        "Section 4.2.2",
+        "critical",
+        statement_id="thesis:M-PADIRTRAIN.positions",
+        setting=_SMALL,
+    ),
+    Claim(
+        "much-noise-helps",
+        "One that reads half of the target's tokens right while it is trained has a lower BLEU than one that reads "
+        "15 % right.",
+        small(PLAIN) - small(LITTLE_NOISE) > 0,
+        "Section 4.2.2",
+        "large masking ratio",
+        statement_id="thesis:M-PADIRTRAIN.masking",
+        setting=_SMALL,
+    ),
+    Claim(
+        "two-stages-help",
+        "One that is trained on a single stage has a lower BLEU after four steps than one trained on two, in as many "
+        "updates.",
+        small(PLAIN) - small(ONE_STAGE) > 0,
+        "Section 4.2.2, S = 2",
+        "S = 2 stages",
+        statement_id="thesis:M-PADIRTRAIN.stages",
+        setting=_SMALL,
+    ),
+    *attention_claims("On held-out sentences of Tatoeba, at a reduced scale,", attention, _SETTING),
+)
+
+
+def _ours(identity: str, statement: str, criterion: Criterion, source: str = "Section 4.2.3") -> Claim:
+    return Claim(identity, statement, criterion, source, NOT_PRINTED, "ours")
+
+
+OURS = (
+    _ours(
+        "it-stutters-twice-as-often",
+        "The refiner repeats words that the reference does not at more than twice the rate of the twin, greedily (its "
+        "rate less twice the twin's, repeats not dropped).",
+        refined(4, _BEAM, "stutter") - greedy("stutter") * 2 > 0,
+        "Section 4.2.3, before the repeats are dropped that the thesis drops",
+    ),
+    _ours("twin-46", "The twin's greedy BLEU is above 46 (mean over sets).", greedy() > 46),
+    _ours(
+        "refiner-39",
+        "The refiner's BLEU after four steps, by five hypotheses, is above 39 (mean over sets).",
+        refined(4, _BEAM) > 39,
+    ),
+    _ours("twin-50", "The twin's greedy BLEU is above 50 (mean over sets).", greedy() > 50),
+    _ours(
+        "refiner-46",
+        "The refiner's BLEU after four steps, by five hypotheses, is above 46 (mean over sets).",
+        refined(4, _BEAM) > 46,
+    ),
+    _ours(
+        "refiner-within-four",
+        "The refiner's BLEU after four steps, by five hypotheses, is less than four points below the twin's, greedily.",
+        refined(4, _BEAM) - greedy() > -4,
+    ),
+    _ours(
+        "the-twin-ranks-better",
+        "Where the twin ranks the refiner's five hypotheses, in one more pass, BLEU after four steps is higher than by "
+        "the refiner's own ranking.",
+        score(RESCORED, 4, _BEAM) - refined(4, _BEAM) > 0,
+    ),
+    _ours(
+        "rescored-46",
+        "Where the twin ranks the refiner's five hypotheses, BLEU after four steps is above 46 (mean over sets).",
+        score(RESCORED, 4, _BEAM) > 46,
+    ),
+    _ours(
+        "rescored-within-four",
+        "Where the twin ranks the refiner's five hypotheses, BLEU after four steps is less than four points below the "
+        "twin's, greedily.",
+        score(RESCORED, 4, _BEAM) - greedy() > -4,
+    ),
+    _ours(
+        "rescored-within-four-of-beams",
+        "It is less than four points below the twin's by five beams.",
+        score(RESCORED, 4, _BEAM) - score(TWIN, 0, _BEAM) > -4,
+    ),
+    _ours(
+        "the-slowest-percent-is-twice-as-fast",
+        "The 99th percentile of the time for one sentence is more than twice the refiner's.",
+        latency(TWIN, "p99") / latency(_FAST, "p99") > 2,
+    ),
+    _ours(
+        "long-sentences-are-twice-as-fast",
+        "Where the reference has 20 tokens or more, the median is (the same sentences in every round).",
+        latency(TWIN, "median", "long") / latency(_FAST, "median", "long") > 2,
+    ),
+    _ours(
+        "hypotheses-of-length-help",
+        "Five hypotheses have a higher BLEU than one, after four steps.",
+        refined(4, _BEAM) - refined(4, 1) > 0,
+    ),
+    _ours(
+        "mask-predict-is-better",
+        "A pupil of the twin that learns to fill masks, and translates by mask-predict, has a higher BLEU than the "
+        "refiner after as many steps, four, by five hypotheses, trained in as many updates.",
+        score(MASK_PREDICT, 4, _BEAM) - refined(4, _BEAM) > 0,
+    ),
+    _ours(
+        "ten-steps-improve-mask-predict",
+        "It has a higher BLEU after ten steps than after four.",
+        score(MASK_PREDICT, 10, _BEAM) - score(MASK_PREDICT, 4, _BEAM) > 0,
+    ),
+)
+
+CLAIMS = (*PUBLISHED, *OURS)
+
+NUMBERS = {
+    "twin": corpus(TWIN, 0, 1),
+    "twin, beam": corpus(TWIN, 0, _BEAM),
+    "refiner": corpus(REFINER, 4, _BEAM),
+    "refiner, three lengths": corpus(REFINER, 4, 3),
+    "refiner, rescored": corpus(RESCORED, 4, _BEAM),
+    "refiner, one step": corpus(REFINER, 1, _BEAM),
+    "refiner, ten steps": corpus(REFINER, 10, _BEAM),
+    "mask-predict": corpus(MASK_PREDICT, 4, _BEAM),
+    "mask-predict, ten steps": corpus(MASK_PREDICT, 10, _BEAM),
+    "twin, familiar": corpus(TWIN, 0, 1, "familiar"),
+    "twin, new": corpus(TWIN, 0, 1, "new"),
+    "refiner, familiar": corpus(REFINER, 4, _BEAM, "familiar"),
+    "refiner, new": corpus(REFINER, 4, _BEAM, "new"),
+    "twin, stutter with repeats dropped": greedy("stutter_dropped"),
+    "refiner, stutter with repeats dropped": refined(4, _BEAM, "stutter_dropped"),
+    "twin, stutter": corpus(TWIN, 0, 1, column="stutter"),
+    "refiner, stutter": corpus(REFINER, 4, _BEAM, column="stutter"),
+    "passes of the twin": greedy("passes"),
+    "passes of the refiner": refined(4, _BEAM, "passes"),
+    "passes of the refiner, rescored": score(RESCORED, 4, _BEAM, "passes"),
+    "median of the twin": latency(TWIN, "median"),
+    "median of the refiner": latency(_FAST, "median"),
+    "median of the refiner, rescored": latency(_RANKED, "median"),
+    "median of one hypothesis": latency(_SINGLE, "median"),
+    "p99 of the twin": latency(TWIN, "p99"),
+    "p99 of the refiner": latency(_FAST, "p99"),
+    "self-attention where it stutters": attention("own_mean", True),
+    "self-attention elsewhere": attention("own_mean", False),
+    "cross-attention where it stutters": attention("variation_mean", True),
+    "cross-attention elsewhere": attention("variation_mean", False),
+    "length, first guess": length("first"),
+    "length, among five": length("among_five"),
+    "parameters": parameters(TWIN),
+    "parameters of the refiner": parameters(REFINER),
+    "small, plain": small(PLAIN),
+    "small, masks": small(MASKS),
+    "small, plain, stutter": small(PLAIN, 4, "stutter"),
+    "small, masks, stutter": small(MASKS, 4, "stutter"),
+}

@@ -1,0 +1,201 @@
+"""Settings of the study: the text, the two networks, small ones that differ in one respect, and what is measured."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from annotated_types import Ge, Lt
+
+from trialogue.data.parallel.hub import HUB_PAIRS
+from trialogue.errors import InputError
+from trialogue.training.config import OptimizerName
+from trialogue.training.translation.recipes import TranslationTraining
+from trialogue_lab.ledger.settings import Count, Increasing, Positive, Seeds, Settings
+
+TWIN, REFINER, MASK_PREDICT = "twin", "refiner", "mask-predict"
+RESCORED = "refiner, rescored"
+"""The refiner's candidates, ranked by the twin in one more pass."""
+PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED = (
+    "two stages",
+    "one stage",
+    "half correct",
+    "masks",
+    "no positional attention",
+    "distilled",
+)
+SMALL = (PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED)
+"""Refiners that are trained for less, of which all but the first differ from it in one respect.
+
+Masks also in what refinement begins with.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    seeds: Seeds = (2,)
+    """Of the split, the initial weights and the batches: one training of each network, as long as is possible."""
+    text: str = "tatoeba/deu-eng.tsv"
+    """A table of pairs, looked for where the run begins, or a corpus of the hub: wmt14-de-en, wmt16-ro-en, wmt17-zh-en,
+    or the other way round. Empty for made-up pairs, for tests."""
+    columns: tuple[Count, Count] = (2, 1)
+    """Those of the source and of the target, counted from 1."""
+    vocab_size: Annotated[int, Ge(261)] = 4000
+    test: Count = 2000
+    validation: Count = 1000
+    sets: Annotated[int, Ge(2)] = 20
+    """Sets that the test sentences are dealt out to: replications of what is said of the networks trained."""
+    layers: Count = 2
+    heads: Count = 4
+    width: Count = 256
+    max_length: Annotated[int, Ge(8)] = 64
+    batch_size: Count = 128
+    optimizer: OptimizerName = "muon"
+    learning_rate: Positive = 4e-3
+    bf16: bool = True
+    """Multiply in bfloat16 while training; translations are computed in float32."""
+    twin_steps: Count = 6000
+    refiner_steps: Count = 5000
+    dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
+    """Of the networks that are trained for that long; small ones read no pair twice."""
+    small_steps: Count = 400
+    small_pairs: Count = 51_200
+    small_sets: Count = 10
+    """Sets of test sentences that the small refiners translate."""
+    steps: Increasing[Count] = (1, 2, 4, 10)
+    hypotheses: Increasing[Count] = (1, 3, 5)
+    alpha: Annotated[float, Ge(0)] = 0.6
+    """Of the brevity penalty by which candidates of both are ranked."""
+    beams: Count = 5
+    """Of the twin, beside its greedy translations."""
+    timed: Count = 200
+    """Test sentences whose latency a round measures, its own ones, and as many of the long ones, where there are."""
+    long: Count = 20
+    """Tokens, EOS with them, from which on a translation is long."""
+    rounds: Annotated[int, Ge(2)] = 5
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        if len(self.columns) != 2:
+            raise InputError("columns", self.columns, "name two: that of the source and that of the target")
+        if self.test % self.sets:
+            raise InputError("sets", self.sets, f"test={self.test} sentences must make equally large ones")
+        if self.small_sets > self.sets:
+            raise InputError("small_sets", self.small_sets, f"use at most sets={self.sets}")
+        if 4 not in self.steps or self.beams < 2:
+            raise InputError("steps", self.steps, "4 must be among them, and beams at least 2")
+        self.of(TWIN, self.seeds[0])
+
+    @property
+    def tokenize(self) -> str:
+        """How sacreBLEU parts targets into words: Chinese by its characters, other languages where spaces do."""
+        return "zh" if self.text in HUB_PAIRS and HUB_PAIRS[self.text].target == "zh" else "13a"
+
+    def of(self, arm: str, seed: int) -> TranslationTraining:
+        """How the network `arm` is trained."""
+        common = TranslationTraining(
+            layers=self.layers,
+            heads=self.heads,
+            width=self.width,
+            mlp_width=4 * self.width,
+            max_length=self.max_length,
+            dropout=self.dropout,
+            steps=self.refiner_steps,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            optimizer=self.optimizer,
+            bf16=self.bf16 or None,
+            seed=seed,
+        )
+        if arm == TWIN:
+            return replace(common, steps=self.twin_steps)
+        if arm == REFINER:
+            return common
+        if arm == MASK_PREDICT:
+            return replace(common, stages=1, correct=None, masked=1.0)
+        small = replace(common, steps=self.small_steps, dropout=0.0)
+        differing: dict[str, dict[str, Any]] = {
+            ONE_STAGE: {"stages": 1},
+            LITTLE_NOISE: {"correct": 0.5},
+            MASKS: {"masked": 1.0},
+            NO_POSITIONS: {"positional_attention": False},
+        }
+        return replace(small, **differing.get(arm, {}))
+
+
+PRESETS = {
+    "smoke": Config(
+        seeds=(0,),
+        text="",
+        columns=(1, 2),
+        vocab_size=280,
+        test=40,
+        validation=10,
+        sets=4,
+        layers=1,
+        heads=2,
+        width=16,
+        max_length=40,
+        batch_size=32,
+        optimizer="adamw",
+        learning_rate=2e-3,
+        bf16=False,
+        twin_steps=30,
+        refiner_steps=30,
+        small_steps=10,
+        small_pairs=200,
+        small_sets=2,
+        steps=(1, 4, 10),
+        hypotheses=(1, 5),
+        beams=2,
+        timed=3,
+        long=8,
+        rounds=2,
+    ),
+    "pilot": Config(
+        seeds=(100,),
+        twin_steps=300,
+        refiner_steps=300,
+        small_steps=120,
+        small_pairs=15_360,
+        test=400,
+        validation=200,
+        sets=10,
+        small_sets=4,
+        hypotheses=(1, 5),
+        steps=(1, 4, 10),
+        timed=20,
+        rounds=3,
+    ),
+    "default": Config(),
+    "night": Config(
+        seeds=(3,),
+        dropout=0.2,
+        twin_steps=12_000,
+        refiner_steps=7000,
+        small_steps=1200,
+        small_pairs=160_000,
+        small_sets=20,
+        rounds=9,
+    ),
+    "paper": Config(
+        seeds=(1, 2, 3),
+        text="wmt14-de-en",
+        columns=(1, 2),
+        vocab_size=32_000,
+        layers=6,
+        heads=8,
+        width=512,
+        max_length=128,
+        test=3000,
+        batch_size=2048,
+        optimizer="adamw",
+        learning_rate=3e-3,
+        twin_steps=500_000,
+        refiner_steps=500_000,
+        small_steps=100_000,
+        small_pairs=4_000_000,
+        small_sets=20,
+        rounds=9,
+    ),
+}

@@ -1,0 +1,54 @@
+"""The parts of a run: laws of each sentence, chains beside them, one network each, and a translator of a user's."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from trialogue.data.parallel import ParallelText
+from trialogue.generation.translation.model import TranslationModel
+from trialogue_lab.analysis.adjacent_attention import refined_attention
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.translation_dependency.attention import attention_rows
+from trialogue_lab.studies.translation_dependency.config import ARMS, REAL_TEXT, Config
+from trialogue_lab.studies.translation_dependency.exact import chain_rows, sentence_rows
+from trialogue_lab.studies.translation_dependency.networks import network_rows
+
+
+def parts(config: Config) -> list[Part]:
+    """What is exact, sentence by sentence, then the networks; the translator that is named comes last."""
+    listed = [
+        _exact(f"sentence-{number}", partial(sentence_rows, sentence, config))
+        for number, sentence in enumerate(config.sentences)
+    ]
+    chains = [
+        _exact(f"chains-{number}", partial(chain_rows, sentence, config))
+        for number, sentence in enumerate(config.sentences)
+        if sentence.states <= config.chain_states
+    ]
+    networks = [
+        Part(
+            f"network-{number}-{seed}",
+            partial(network_rows, config, arm, seed),
+            columns={"seed": seed, "arm": arm},
+        )
+        for seed in config.seeds
+        for number, arm in enumerate(ARMS)
+    ]
+    named = [Part("real-text", partial(_real_text, config), columns={"arm": REAL_TEXT})]
+    return [*listed, *chains, *networks, *(named if config.model else ())]
+
+
+def _exact(name: str, rows: Callable[[], Iterable[dict[str, Any]]]) -> Part:
+    """A part that shares no artifacts."""
+    return Part(name, lambda _: rows())
+
+
+def _real_text(config: Config, _: Path) -> Iterator[dict[str, Any]]:
+    """Attention of a translator on a text, in the same pass as that of the other networks."""
+    model = TranslationModel.open(config.model)
+    sources = model.vocabulary.encode(
+        ParallelText.read(config.text, config.columns).sources[: config.sources]
+    )
+    sources = [source for source in sources if len(source) <= model.max_length]
+    yield from attention_rows(refined_attention(model.refiner(), sources, config.attended_pass))

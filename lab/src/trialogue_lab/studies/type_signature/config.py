@@ -1,0 +1,78 @@
+"""Settings of the study: sizes of the primes, how often costs are counted, and the networks."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Interval, MinLen, MultipleOf
+
+from trialogue_lab.ledger.settings import Count, Different, Seeds, Settings
+
+PRODUCT_FIRST = "product first"
+FACTORS_FIRST = "factors first"
+HIDDEN = "product first, hidden p and q"
+STREAMS = (PRODUCT_FIRST, FACTORS_FIRST, HIDDEN)
+
+TRIAL_DIVISION = "trial division"
+RHO = "Pollard's rho"
+TESTS = "primality tests"
+ROUTINES = (TRIAL_DIVISION, RHO, TESTS)
+"""What is counted per digit of the second number of the tuple: product first by two routines, and factors first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    vectors: Count = 1500
+    """Vectors of chances on which the overlap bound is tried."""
+    cost_digits: Annotated[Different[Annotated[int, Interval(ge=1, le=9)]], MinLen(2)] = (2, 3, 4, 5, 6, 7)
+    """Sizes of primes for which costs are counted."""
+    cost_samples: Count = 20
+    """Tuples over which a cost is averaged."""
+    cost_seeds: Seeds = tuple(range(10))
+    training_digits: Different[Annotated[int, Interval(ge=1, le=3)]] = (1, 2, 3)
+    """Sizes of primes on which networks are trained; all tuples are listed."""
+    training_seeds: Seeds = tuple(range(7))
+    training_steps: Count = 1000
+    batch_size: Count = 64
+    """Tuples of one step."""
+    width: Annotated[Count, MultipleOf(4)] = 64
+    """Of the networks, which have four heads."""
+    emitted: Count = 1000
+    """Tuples that a trained network emits."""
+
+
+PRESETS = {
+    "smoke": Config(
+        vectors=50,
+        cost_digits=(2, 3),
+        cost_samples=2,
+        cost_seeds=(0, 1),
+        training_digits=(1, 2, 3),
+        training_seeds=(0, 1),
+        training_steps=20,
+        batch_size=16,
+        width=16,
+        emitted=20,
+    ),
+    "pilot": Config(cost_seeds=tuple(range(100, 110)), training_seeds=tuple(range(100, 104))),
+    "default": Config(),
+    "night": Config(
+        vectors=10_000,
+        cost_digits=(2, 3, 4, 5, 6, 7, 8),
+        cost_samples=100,
+        cost_seeds=tuple(range(20)),
+        training_seeds=tuple(range(20)),
+        training_steps=4000,
+    ),
+    "paper": Config(
+        vectors=10_000,
+        cost_digits=(2, 3, 4, 5, 6, 7, 8, 9),
+        cost_samples=100,
+        training_seeds=tuple(range(20)),
+        training_steps=20_000,
+        batch_size=512,
+        width=256,
+        emitted=10_000,
+    ),
+}

@@ -1,0 +1,50 @@
+"""The parts of a run: exact numbers, costs that are counted, and one part per network."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.type_signature.config import RHO, STREAMS, TESTS, TRIAL_DIVISION, Config
+from trialogue_lab.studies.type_signature.exact import exact_rows
+from trialogue_lab.studies.type_signature.networks import Training, network_rows
+from trialogue_lab.theory.factoring.reduction import second_number_cost
+
+Rows = Iterator[dict[str, Any]]
+
+
+def parts(config: Config) -> list[Part]:
+    """The exact numbers, the costs, and the networks, those of one seed in one lane."""
+    return [
+        Part("exact", lambda _: exact_rows(config.vectors)),
+        Part("costs", lambda _: cost_rows(config)),
+        *(
+            Part(
+                f"network-{seed}-{digits}-{place}", partial(_network, config, seed, digits, stream), str(seed)
+            )
+            for seed in config.training_seeds
+            for digits in config.training_digits
+            for place, stream in enumerate(STREAMS)
+        ),
+    ]
+
+
+def cost_rows(config: Config) -> Rows:
+    """Mean cost of the first digit of the tuple's second number, given the first, by seed, size and routine."""
+    for seed, size in product(config.cost_seeds, config.cost_digits):
+        easy = partial(second_number_cost, size, "factors-first", config.cost_samples, seed)
+        hard = partial(second_number_cost, size, "product-first", config.cost_samples, seed)
+        for routine, cost in (
+            (TESTS, easy().primality_tests),
+            (TRIAL_DIVISION, hard(arithmetic=Arithmetic("trial-division")).factoring_steps),
+            (RHO, hard().factoring_steps),
+        ):
+            yield {"kind": "cost", "seed": seed, "digits": size, "routine": routine, "cost": cost}
+
+
+def _network(config: Config, seed: int, digits: int, stream: str, _: Path) -> Rows:
+    training = Training(digits, stream, config.training_steps, config.batch_size, config.width)
+    return network_rows(training, config.emitted, seed)

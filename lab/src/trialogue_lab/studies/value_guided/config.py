@@ -1,0 +1,114 @@
+"""Settings of the study: random trees, long horizons, and models of Dyck strings."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from annotated_types import Ge, Gt, Interval
+
+from trialogue.data import Dyck
+from trialogue.errors import InputError
+from trialogue.models.transformer import TransformerConfig
+from trialogue.training.config import TrainingConfig
+from trialogue_lab.ledger.settings import Count, Different, Increasing, Positive, Probability, Seeds, Settings
+
+EXACT: Final = "exact"
+LAST_TOKEN: Final = "last token"
+SIGNS: Final = "uniform"
+KINDS: tuple[Literal["exact", "last token", "uniform"], ...] = (EXACT, LAST_TOKEN, SIGNS)
+"""Errors of values inside the tree: none; a factor 1 + e up after one token and down after the other; or at random."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """Settings of one run; the defaults are those of the preset `default`."""
+
+    seeds: Seeds = tuple(range(1, 13))
+    """Trees: laws, outcomes and signs of errors are drawn by seed."""
+    chain_seeds: Seeds = (1, 2)
+    """Those of the trees that are also computed from every branch of the walk's own step."""
+    horizons: Increasing[Annotated[int, Ge(2)]] = (2, 4, 6, 8, 10)
+    errors: Different[Positive] = (0.3, 1.0)
+    """The values inside are within a factor of 1 + e of the exact ones."""
+    long_horizons: Increasing[Annotated[int, Gt(2)]] = (8, 12, 16, 24, 32)
+    draw_seeds: Seeds = tuple(range(1, 9))
+    """Independent sets of outputs of the walks at long horizons."""
+    draws: Count = 200
+    """Outputs of each."""
+    tilt: Probability = 0.3
+    """At long horizons the outcome multiplies 1 + tilt for each token 0 and 1 - tilt for each token 1."""
+    training_seeds: Seeds = tuple(range(1, 9))
+    length: Annotated[int, Ge(8)] = 16
+    steps: Count = 400
+    rollouts: Annotated[int, Ge(100)] = 3000
+    """Prompts whose completions the values are trained on, each cut to one prefix."""
+    prompts: Count = 12
+    remaining: tuple[Annotated[int, Interval(ge=2, le=5)], Annotated[int, Interval(ge=2, le=5)]] = (3, 5)
+    """Tokens that prompts leave."""
+    outputs: Count = 300
+    """Outputs of each walk that is run on the models, per prompt."""
+
+    def check(self) -> None:
+        """Raise `InputError` where fields do not go together."""
+        if not set(self.chain_seeds) <= set(self.seeds):
+            raise InputError("chain_seeds", self.chain_seeds, "name seeds among those of the trees")
+        if self.remaining[0] > self.remaining[1]:
+            raise InputError("remaining", self.remaining, "give the least first")
+        self.law()
+
+    def law(self) -> Dyck:
+        """What the models are trained on."""
+        return Dyck(self.length, (0.2, 0.8), 0.5)
+
+    def other_law(self) -> Dyck:
+        """What prompts are drawn from."""
+        return Dyck(self.length, (0.8, 0.2), 0.5)
+
+    def model(self) -> TransformerConfig:
+        """Shape of the models."""
+        return TransformerConfig(
+            vocab_size=4, layers=2, heads=4, width=32, mlp_width=128, max_length=self.length
+        )
+
+    def training(self, seed: int) -> TrainingConfig:
+        """How the model of `seed` is trained."""
+        return TrainingConfig(
+            steps=self.steps,
+            batch_size=32,
+            learning_rate=3e-3,
+            warmup_steps=min(50, self.steps),
+            schedule="cosine",
+            seed=seed,
+        )
+
+
+PRESETS = {
+    "smoke": Config(
+        seeds=(0, 1),
+        chain_seeds=(0,),
+        horizons=(2, 4, 6),
+        errors=(0.3, 1.0),
+        long_horizons=(4, 6),
+        draw_seeds=(0, 1),
+        draws=100,
+        training_seeds=(0, 1),
+        length=8,
+        steps=60,
+        rollouts=200,
+        prompts=3,
+        remaining=(5, 5),
+        outputs=40,
+    ),
+    "pilot": Config(
+        seeds=tuple(range(1000, 1004)),
+        chain_seeds=(1000,),
+        draw_seeds=tuple(range(1000, 1003)),
+        training_seeds=tuple(range(1000, 1003)),
+    ),
+    "default": Config(),
+    "night": Config(
+        seeds=tuple(range(1, 101)),
+        draw_seeds=tuple(range(1, 21)),
+        draws=2000,
+        training_seeds=tuple(range(1, 21)),
+    ),
+}

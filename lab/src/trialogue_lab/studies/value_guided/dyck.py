@@ -1,0 +1,146 @@
+"""Models of Dyck strings, completed under exact, noisy and trained values."""
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from trialogue.models.transformer import Transformer
+from trialogue.oracles import Verifier
+from trialogue.randomness import numpy_generator, seed_of
+from trialogue.samplers import Ancestral, Backtracking, SequentialMonteCarlo, generate
+from trialogue.samplers.exact import PrefixTree, exact_values, prefix_tree, total_variation
+from trialogue.samplers.prefix.sampler import Walk
+from trialogue.training.probes import ProbeConfig
+from trialogue.training.recipes import Recipe, trained
+from trialogue.training.values import train_values
+from trialogue.verifiers import NoisyValues, OutcomeReward
+from trialogue_lab.studies.value_guided.config import Config
+from trialogue_lab.theory.value_guided import action_level_law, first_leaf
+
+Prefix = tuple[int, ...]
+Law = Mapping[Prefix, float]
+EXACT, NOISY, TRAINED = "exact", "noisy", "trained"
+NOISE = 1.0
+"""Noisy values are a factor of 2 above or below the exact ones."""
+PARTICLES = 8
+
+
+def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
+    """The trained model, from `artifacts` if it is there."""
+    recipe = Recipe(Transformer, config.model(), partial(_strings, config, seed), config.training(seed))
+    return trained(recipe, artifacts).network
+
+
+def _strings(config: Config, seed: int, step: int) -> Tensor:
+    return config.law().sample(32, seed_of(seed, "batch", step))
+
+
+def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
+    """Prompts of another law than the model was trained on: tokens, lengths."""
+    lengths = (config.length - config.remaining[1], config.length - config.remaining[0])
+    return config.other_law().sample_prompts(number, lengths, seed_of(seed, "prompts", role))
+
+
+def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+    """Laws of value-guided rules, exactly, and those of other walks as they run, means over prompts."""
+    model = trained_model(config, seed, artifacts)
+    taught = train_values(
+        model,
+        config.law(),
+        prompts_of(config, config.rollouts, seed, "rollouts"),
+        num_samples=1,
+        config=ProbeConfig(seed=seed_of(seed, "values")),
+        seed=seed_of(seed, "rollouts"),
+    )
+    probe = taught.verifier
+    tokens, lengths = prompts_of(config, config.prompts, seed, "measured")
+    rows: list[dict[str, Any]] = []
+    for place, (row, length) in enumerate(zip(tokens.tolist(), lengths.tolist(), strict=True)):
+        rows += measure_prompt(config, model, probe, tuple(row[:length]), seed_of(seed, "prompt", place))
+    for name in dict.fromkeys((row["rule"], row["values"]) for row in rows):
+        of_rule = [row for row in rows if (row["rule"], row["values"]) == name]
+        yield {
+            "kind": "dyck",
+            "rule": name[0],
+            "values": name[1],
+            **{
+                column: math.fsum(row[column] for row in of_rule) / len(of_rule)
+                for column in of_rule[0]
+                if column not in ("rule", "values")
+            },
+        }
+
+
+def measure_prompt(
+    config: Config, model: Transformer, probe: Verifier, prompt: Prefix, seed: int
+) -> Iterator[dict[str, Any]]:
+    """One row per rule and values."""
+    law, horizon = config.law(), config.length - len(prompt)
+    tree = prefix_tree(model, prompt=prompt, max_new_tokens=horizon)
+    exact = exact_values(model, law, prompt=prompt, max_new_tokens=horizon)
+    leaves = [tree.prefixes[leaf] for leaf in np.flatnonzero(tree.leaf).tolist()]
+    log_probs = dict(zip(tree.prefixes, tree.log_probs.tolist(), strict=True))
+    weights = {x: math.exp(log_probs[x]) for x in leaves if exact(x) > 0}
+    accepted = math.fsum(weights.values())
+    target = {x: weight / accepted for x, weight in weights.items()}
+    values: dict[str, Verifier] = {
+        EXACT: exact,
+        NOISY: NoisyValues(exact, NOISE, seed=seed),
+        TRAINED: OutcomeReward(probe, exact),
+    }
+    for name, guide in values.items():
+        found = first_leaf(model, guide, prompt=prompt, max_new_tokens=horizon)
+        yield _row("first leaf", name, found.law, target, found.moves, found.nodes)
+        down = action_level_law(model, guide, prompt=prompt, max_new_tokens=horizon)
+        yield _row("action level", name, down, target, horizon, horizon)
+    walks: dict[tuple[str, str], tuple[Walk[Any], Verifier | None]] = {
+        ("no rule", ""): (Ancestral(), None),
+        ("backtracking", ""): (Backtracking(4, 4), law),
+        **{
+            ("sequential Monte Carlo", name): (SequentialMonteCarlo(PARTICLES, proposal="mask"), guide)
+            for name, guide in values.items()
+        },
+    }
+    for (rule, name), (walk, verifier) in walks.items():
+        drawn = generate(
+            model,
+            [prompt],
+            walk=walk,
+            verifier=verifier,
+            max_new_tokens=horizon,
+            num_samples=config.outputs,
+            seed=seed_of(seed, rule, name),
+        )
+        counts: dict[Prefix, float] = {}
+        for output in drawn.sequences():
+            counts[output] = counts.get(output, 0.0) + 1 / config.outputs
+        yield _row(rule, name, counts, target, float(drawn.queries.double().mean()))
+    rejected = _expected_length(tree) / accepted
+    draw = numpy_generator(seed, "counts").multinomial(config.outputs, list(target.values())) / config.outputs
+    yield _row("rejection", "", target, target, rejected)
+    counts = dict(zip(target, draw.tolist(), strict=True))
+    yield _row("as many draws of the restricted law", "", counts, target, rejected)
+
+
+def _expected_length(tree: PrefixTree) -> float:
+    """Tokens of a completion that nothing rules, on average."""
+    inner = np.exp(tree.log_probs[~tree.leaf])
+    return math.fsum(inner)
+
+
+def _row(
+    rule: str, values: str, law: Law, target: Law, queries: float, nodes: float | None = None
+) -> dict[str, Any]:
+    row = {
+        "rule": rule,
+        "values": values,
+        "variation": total_variation(law, target),
+        "accuracy": math.fsum(p for x, p in law.items() if x in target),
+        "queries": queries,
+    }
+    return row if nodes is None else {**row, "nodes": nodes}

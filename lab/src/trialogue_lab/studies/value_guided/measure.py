@@ -1,0 +1,23 @@
+"""The parts of a run: one per tree, one per set of draws, one per trained model."""
+
+from functools import partial
+
+from trialogue_lab.ledger import Part
+from trialogue_lab.studies.value_guided.config import Config
+from trialogue_lab.studies.value_guided.dyck import measure_dyck
+from trialogue_lab.studies.value_guided.long_horizons import measure_long_horizons
+from trialogue_lab.studies.value_guided.trees import measure_trees
+
+
+def parts(config: Config) -> list[Part]:
+    """Trees, long horizons, models."""
+    measured = (
+        ("trees", measure_trees, config.seeds),
+        ("long", measure_long_horizons, config.draw_seeds),
+        ("dyck", measure_dyck, config.training_seeds),
+    )
+    return [
+        Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
+        for name, measure, seeds in measured
+        for seed in seeds
+    ]

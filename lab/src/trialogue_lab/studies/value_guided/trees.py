@@ -1,0 +1,84 @@
+"""Random trees with values that err in a controlled way: what walks sample on them, and what it costs, exactly."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from trialogue.data import Table
+from trialogue.randomness import numpy_generator
+from trialogue.samplers.exact import exact_values, target_law, total_variation
+from trialogue.verifiers import NoisyValues
+from trialogue_lab.studies.value_guided.config import EXACT, KINDS, Config
+from trialogue_lab.theory.value_guided import (
+    action_level_law,
+    first_leaf,
+    leaf_mass,
+    stationary_law,
+    value_guided_chain,
+)
+
+Prefix = tuple[int, ...]
+Rows = Iterator[dict[str, Any]]
+MIXED, LEAVES_MIXED = 0.25, 0.05
+"""Total variation at which the law of the node, and that of a leaf given that it is one, count as mixed."""
+
+
+def random_oracle(seed: int, horizon: int) -> Table:
+    """Two tokens; the first has a probability from 0.3 to 0.7, drawn for every prefix."""
+
+    def law(prefix: Prefix) -> tuple[float, float]:
+        share = float(numpy_generator(seed, "law", prefix).uniform(0.3, 0.7))
+        return share, 1 - share
+
+    return Table(law, 2, max_length=horizon)
+
+
+def outcome_of(seed: int, sequence: Prefix) -> float:
+    """The outcome of a complete sequence: uniform between 0 and 1."""
+    return float(numpy_generator(seed, "outcome", sequence).random())
+
+
+def measure_trees(config: Config, seed: int, _: Path) -> Rows:
+    """One row per horizon, kind and size of error; those of the chain where the seed is one of its own."""
+    for horizon in config.horizons:
+        oracle = random_oracle(seed, horizon)
+
+        def outcome(sequence: Prefix) -> float:
+            return outcome_of(seed, sequence)
+
+        target, exact = target_law(oracle, outcome), exact_values(oracle, outcome)
+        errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
+        for kind, error in errors:
+            values = exact if kind == EXACT else NoisyValues(exact, error, kind, seed=seed)
+            found, stationary = first_leaf(oracle, values), stationary_law(oracle, values)
+            leaves = {x: p for x, p in stationary.items() if len(x) == horizon}
+            mass = math.fsum(leaves.values())
+            place = {"horizon": horizon, "values": kind, "error": error}
+            yield {
+                "kind": "tree",
+                **place,
+                "action_level": total_variation(action_level_law(oracle, values), target),
+                "first_leaf": total_variation(found.law, target),
+                "stationary": total_variation({x: p / mass for x, p in leaves.items()}, target),
+                "leaf_mass": leaf_mass(oracle, values),
+                "moves": found.moves,
+                "nodes": found.nodes,
+            }
+            if seed in config.chain_seeds:
+                chain = value_guided_chain(oracle, values)
+                own = dict(zip(chain.states, chain.stationary.tolist(), strict=True))
+                yield {
+                    "kind": "chain",
+                    **place,
+                    "irreversibility": chain.reversibility_residual,
+                    "stationary_residual": max(abs(own[x] - p) for x, p in stationary.items()),
+                    "first_leaf_residual": total_variation(chain.first_leaf_law(), found.law),
+                    "steps": chain.steps_to_leaf,
+                    "steps_residual": abs(chain.steps_to_leaf / (2 * found.moves) - 1),
+                    "leaf_variation": total_variation(chain.leaf_law(chain.stationary), target),
+                    "gap": chain.spectral_gap,
+                    "closed_gap": (1 - math.cos(math.pi / (2 * horizon))) / 2,
+                    "mixing": chain.mixing_time(MIXED),
+                    "leaf_mixing": chain.leaf_mixing_time(target, LEAVES_MIXED),
+                }

@@ -1,0 +1,189 @@
+"""Claims of the study: Corollary 1.2.1, its rate, what lengthens coherence, and the controls."""
+
+import math
+
+from trialogue_lab.ledger import Claim
+from trialogue_lab.ledger.claims.extremes import RESOLVED, largest, smallest
+from trialogue_lab.studies.window_coherence import quantities
+from trialogue_lab.studies.window_coherence.config import UNLIMITED
+
+_COROLLARY = "Potts chains, Corollary 1.2.1"
+_OURS = f"{_COROLLARY} (not in the document)"
+_TOPOLOGIES = "Potts chains, section on topologies (not measured there)"
+_GROWS, _COST = "Potts chains, Theorem 1.1, equation 3", "the most a wall can cost grows with W - 1"
+_CROSSING, _BOLTZMANN = "Potts chains, Theorem 1.1, equation 5", "exp(-(W - 1) E_max / T)"
+_STAY = "the product of the probabilities to stay"
+_SETTING = (
+    "Small networks with windows of 3 to 11 tokens, trained on two noisy patterns of seven tokens, stand for any "
+    "autoregressive model with a fixed window."
+)
+_BEST_OVER_CORPUS = smallest("best", "rate", where="temperature == 1") / quantities.corpus("rate")
+
+CLAIMS = (
+    Claim(
+        "no-window-is-coherent-for-ever",
+        "Every network trained here with a finite window leaves its pattern at every temperature tried (0.4 to 1.4; "
+        "smallest long-run rate, nats per token, above what rounding leaves).",
+        smallest("rate", "rate") > RESOLVED,
+        _COROLLARY,
+        "cannot generate infinite coherent output",
+        statement_id="potts:S0-C1.2.1",
+        setting=_SETTING,
+    ),
+    Claim(
+        "coherent-below-the-crossing-length",
+        "The mean coherent length of every network trained here is below the crossing length of its Hamiltonian (most "
+        "decades above).",
+        quantities.decades_beyond_crossing() < 0,
+        _CROSSING,
+        "L* = 1 + exp((W - 1) E_max / T) / (N - 1)",
+        statement_id="potts:S0-T1.1",
+        setting=_SETTING,
+    ),
+    Claim(
+        "no-window-has-the-law-of-the-corpus",
+        "The best model with any of the windows leaves its pattern more than ten times as fast as the corpus seems to, "
+        "by the noise of the measure (smallest ratio).",
+        _BEST_OVER_CORPUS > 10,
+        _OURS,
+        origin="ours",
+    ),
+    Claim(
+        "measured-rate-is-the-eigenvalue",
+        "Text leaves its pattern at the rate of the transfer matrix of the network that wrote it (log ratio of walls "
+        "behind the first measured window, all windows together, within 0.1).",
+        quantities.measured_rate_error().near(0, margin=0.1),
+        _COROLLARY,
+        _STAY,
+        statement_id="potts:S0-C1.2.1.rate",
+        setting=_SETTING,
+    ),
+    Claim(
+        "text-has-the-exact-law",
+        "Text stays in its pattern as long as the transfer matrix of the network that wrote it says (log ratio of the "
+        "mean tokens before a wall or the horizon, mean over finite windows, within 0.05).",
+        quantities.mean_run_error().near(0, margin=0.05),
+        _COROLLARY,
+        "Theorem 1.2: the model is a Potts chain",
+        "ours",
+    ),
+    Claim(
+        "survival-falls-at-the-eigenvalue",
+        "Over the last measured window before the horizon, exact survival falls at the rate of the chain's largest "
+        "eigenvalue within 5 % (largest log ratio over networks, patterns and temperatures of generation).",
+        largest("rate", "late_error", where="late_error.notna()") < 0.05,
+        _COROLLARY,
+        _STAY,
+        "ours",
+    ),
+    Claim(
+        "best-models-with-longer-windows-stay-longer",
+        "Of the best models with a window, one with a token more always leaves its pattern more slowly (least log "
+        "ratio of rates, from the shortest trained window on).",
+        quantities.best_step() > 0,
+        _GROWS,
+        _COST,
+        "ours",
+    ),
+    Claim(
+        "each-longer-window-stays-longer",
+        "Each longer window leaves its pattern more slowly than the next shorter one (least log ratio of rates).",
+        quantities.longer() > 0,
+        _GROWS,
+        _COST,
+        statement_id="potts:S0-T1.1.derived",
+        setting=_SETTING,
+    ),
+    Claim(
+        "longer-windows-stay-longer",
+        "Up to the longest window but one (one period), networks with a longer window leave their pattern more slowly "
+        "(least log ratio of rates).",
+        quantities.longer(last=-1) > 0,
+        _GROWS,
+        _COST,
+        "ours",
+    ),
+    Claim(
+        "beyond-a-period-stays-longer",
+        "The longest window (more than one period) leaves its pattern more slowly than the one before (log ratio of "
+        "rates).",
+        quantities.longer(first=-1) > 0,
+        _GROWS,
+        _COST,
+        "ours",
+    ),
+    Claim(
+        "colder-leaves-more-slowly",
+        "Where the window tells the patterns apart, the rate at the lowest temperature of generation is below that at "
+        "1 (least log ratio).",
+        quantities.colder(tells=True) > 0,
+        _CROSSING,
+        _BOLTZMANN,
+        statement_id="potts:S0-T1.1.derived",
+        setting=_SETTING,
+    ),
+    Claim(
+        "colder-stays-longer",
+        "Where the window tells the patterns apart, the rate at the lowest temperature of generation is less than half "
+        "of that at 1 (least log ratio).",
+        quantities.colder(tells=True) > math.log(2),
+        _CROSSING,
+        _BOLTZMANN,
+        "ours",
+    ),
+    Claim(
+        "cold-does-not-help-a-window-that-cannot-tell",
+        "With the shortest window, whose contexts belong to both patterns, the rate does not depend on the temperature "
+        "(log ratio of rates within 0.1).",
+        quantities.colder(tells=False).near(0, margin=0.1),
+        "Potts chains, Theorem 1.1 (not in the document)",
+        origin="ours",
+    ),
+    Claim(
+        "networks-leave-faster-than-the-best",
+        "A trained network leaves its pattern faster than the best model with its window (log ratio of rates, mean "
+        "over windows that tell the patterns apart).",
+        quantities.above_best(sliding=False) > 0,
+        _OURS,
+        origin="ours",
+    ),
+    Claim(
+        "sliding-attention-is-a-window",
+        "Attention within a window leaves faster than the best model whose window is its receptive field (log ratio of "
+        "rates).",
+        quantities.above_best(sliding=True) > 0,
+        _OURS,
+        origin="ours",
+    ),
+    Claim(
+        "unlimited-attention-stays-longer",
+        "With attention to all of the text, more of it is still in its pattern at the horizon than with the longest "
+        "window, by more than 0.2.",
+        quantities.unlimited_gain() > 0.2,
+        _TOPOLOGIES,
+        origin="ours",
+    ),
+    Claim(
+        "unlimited-attention-is-as-coherent-as-the-corpus",
+        "With attention to all of the text, survival to the horizon is that of the corpus (within 0.02).",
+        (quantities.text(UNLIMITED, "survival") - quantities.corpus("survival")).near(0, margin=0.02),
+        _TOPOLOGIES,
+        origin="ours",
+    ),
+    Claim(
+        "greedy-decoding-stays",
+        "At temperature zero, where E_max is infinite and the theorem does not hold, networks whose window tells the "
+        "patterns apart hold each of them to the horizon (least share of patterns).",
+        quantities.greedy_survival() > 0.99,
+        "Potts chains, Theorem 1.1, its assumption",
+        "E_max is finite",
+        "ours",
+    ),
+)
+
+NUMBERS = {
+    "survival with unlimited attention": quantities.text(UNLIMITED, "survival"),
+    "survival of the corpus": quantities.corpus("survival"),
+    "smallest rate of a network": smallest("rate", "rate"),
+    "best window over corpus": _BEST_OVER_CORPUS,
+}

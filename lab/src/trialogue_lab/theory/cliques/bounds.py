@@ -1,0 +1,231 @@
+"""Where samplers get stuck: bounds on k-Gibbs and independent parallel sampling of a ferromagnetic clique.
+
+The models are those of Definition 4.1.12 with pairs read as unordered: p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j),
+the second sum over unordered pairs of a clique, the other sites independent. R_1 and R_{-1} are the states where
+the whole clique is up or down. Assumption 4.1.5 is h_G = sum of the clique's fields > sum of |h_i| outside it, and
+J - ||h||_1 >= J_0 > 0. Exact counterparts are in `clique_chains`.
+"""
+
+import math
+import sys
+from typing import NamedTuple
+
+import torch
+from scipy.special import logsumexp
+
+from trialogue.data.ising.model import Ising
+from trialogue.errors import InputError, positive_number, probability, whole_number
+from trialogue_lab.theory.cliques.chains import log_binomial
+
+
+class CliqueAssumption(NamedTuple):
+    """Assumption 4.1.5 at its best: `excess` is J_0 = J - ||h||_1 and `clique_field` is h_G."""
+
+    sites: int
+    clique: int
+    excess: float
+    clique_field: float
+
+
+def clique_assumption(model: Ising, *, fields_outside: bool = True) -> CliqueAssumption:
+    """J_0 and h_G of a clique model, as Assumption 4.1.5 asks.
+
+    Only the clique's own fields matter for the clique's dynamics, hence for Propositions 4.1.4 and 4.1.5: with
+    `fields_outside=False` the other sites are left out of both conditions. Proposition 4.3.3 needs them. Raises
+    `InputError` where the model is no clique of equal couplings, or breaks the assumption.
+    """
+    members = model.members if isinstance(model, Ising) else None
+    if members is None or int(members.sum()) < 2:
+        raise InputError(
+            "model", type(model).__name__, "use one clique of equal couplings, such as Ising.clique"
+        )
+    inside, outside = model.field[members], model.field[~members]
+    first, second = torch.nonzero(members)[:2, 0].tolist()
+    clique_field = float(inside.sum())
+    others = float(outside.abs().sum()) if fields_outside else 0.0
+    if not clique_field > others:
+        raise InputError("field", clique_field, f"the clique's fields must sum to more than {others:g}")
+    excess = float(model.coupling[first, second]) - float(inside.abs().sum()) - others
+    if not excess > 0:
+        raise InputError("coupling", excess, "J - ||h||_1 must be positive: use a larger coupling")
+    return CliqueAssumption(model.sites, int(members.sum()), excess, clique_field)
+
+
+class ModeOrdering(NamedTuple):
+    """Proposition 4.3.3 over all states x in R_1, y in R_{-1}, z elsewhere: the least log-ratios, and a residual.
+
+    It says `up_over_down` = log p(x) / p(y) > 0, `down_over_rest` = log p(y) / p(z) - 2 J_0 >= 0 (equality occurs),
+    and `flip_residual` = |log p(x) / p(f(x)) - 2 h_G| = 0, where f turns the clique over.
+    """
+
+    up_over_down: float
+    down_over_rest: float
+    flip_residual: float
+
+
+def mode_ordering(model: Ising) -> ModeOrdering:
+    """Proposition 4.3.3 by enumeration, under Assumption 4.1.5; infinite where there is no state elsewhere."""
+    _, _, excess, clique_field = clique_assumption(model)
+    states = model.states()
+    log_weights = -model.energy(states)
+    inside = states[:, model.members]
+    up, down = inside.all(1), ~inside.any(1)
+    rest = log_weights[~(up | down)]
+    # States with the same spins outside the clique stand in the same order in both modes.
+    flips = log_weights[up] - log_weights[down]
+    return ModeOrdering(
+        float(log_weights[up].min() - log_weights[down].max()),
+        float(log_weights[down].min() - rest.max()) - 2 * excess if len(rest) else math.inf,
+        float((flips - 2 * clique_field).abs().max()),
+    )
+
+
+class HittingBound(NamedTuple):
+    """Proposition 4.1.4: every step enters R_1 with probability at least `rate` = 1 - c_{R1}, from any state.
+
+    So k-Gibbs visits R_1 within `steps` = ceil(log delta / log c_{R1}) steps with probability at least 1 - delta.
+    """
+
+    rate: float
+    steps: int
+
+
+def hitting_bound(
+    sites: int, clique: int, block_size: int, excess: float, clique_field: float, delta: float = 0.5
+) -> HittingBound:
+    """Proposition 4.1.4 for k-Gibbs, k = `block_size` >= |C_G| = `clique`, under Assumption 4.1.5.
+
+    1 - c_{R1} = binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2),
+    with `excess` = J_0 and `clique_field` = h_G. Raises `InputError` where the assumptions fail.
+    """
+    sites, clique = _sizes(sites, clique)
+    block_size = whole_number("block_size", block_size, 1)
+    if not clique <= block_size <= sites:
+        raise InputError("block_size", block_size, f"use from clique={clique} to sites={sites}")
+    _positive("excess", excess)
+    _positive("clique_field", clique_field)
+    _risk(delta)
+    covered = float(log_binomial(sites - clique, block_size - clique) - log_binomial(sites, block_size))
+    # In logarithms, relative to the numerator: neither 2^{|C|} nor a small rate need fit into a float.
+    rest = clique * math.log(2) + math.log1p(-(2.0 ** (1 - clique))) - 2 * (excess + clique_field)
+    rate = math.exp(covered - float(logsumexp([0.0, -2 * clique_field, rest])))
+    if rate < sys.float_info.min:
+        raise InputError(
+            "clique", clique, "its bound on the rate is below double precision: use a smaller one"
+        )
+    steps = 1 if rate >= 1 else math.ceil(math.log(delta) / math.log1p(-rate) - 1e-12)
+    return HittingBound(rate, max(steps, 1))
+
+
+class StuckBound(NamedTuple):
+    """Proposition 4.1.5: started with sum_C x_i <= -2, independent parallel keeps that for `steps` steps.
+
+    It does so with probability at least 1 - delta; `exponent` is c_stuck and `steps` = floor(delta / 2 e^{c_stuck}).
+    """
+
+    exponent: float
+    steps: int
+
+
+def stuck_bound(clique: int, excess: float, delta: float = 0.5) -> StuckBound:
+    """Proposition 4.1.5 for independent parallel sampling, under Assumption 4.1.5 and |C| tanh J_0 > 2.
+
+    c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|, with `excess` = J_0. The second assumption, missing in the source,
+    is what Hoeffding's inequality needs: without it the statement fails (|C| = 2, J_0 = 1e-4, delta = .74). For most
+    moderate parameters `steps` is zero, and says nothing. Raises `InputError` where the assumptions fail.
+    """
+    clique = whole_number("clique", clique, 2)
+    _positive("excess", excess)
+    _risk(delta)
+    margin = math.tanh(excess) * clique / 2 - 1
+    if not margin > 0:
+        if clique == 2:
+            raise InputError("clique", clique, "clique * tanh(excess) must exceed 2: use at least 3")
+        raise InputError(
+            "excess", excess, f"clique * tanh(excess) must exceed 2: use a larger one for clique={clique}"
+        )
+    exponent = 2 * margin**2 / clique
+    # Beyond 2^53 a float is a whole number, and no chain is run for longer.
+    steps = math.floor(delta / 2 * math.exp(min(exponent, 600.0)))
+    return StuckBound(exponent, steps)
+
+
+class OneStep(NamedTuple):
+    """What Corollary 4.1.1 asks of the parameters, and what Propositions 4.1.4 and 4.1.5 then give.
+
+    `hitting_rate` is at least 1 - delta / 2: k-Gibbs is in R_1 after one step. `stuck_exponent` is at least
+    ln(4 M / delta): independent parallel avoids R_1 for M steps. Both together hold with probability 1 - delta.
+    """
+
+    hitting_rate: float
+    stuck_exponent: float
+
+
+def one_step_corollary(
+    sites: int, clique: int, block_size: int, excess: float, clique_field: float, *, delta: float, steps: int
+) -> OneStep:
+    """Corollary 4.1.1: one step of k-Gibbs against M = `steps` of independent parallel, started at sum_C x_i <= -2.
+
+    Assumptions 4.1.6 (|C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta), J_0 >= 1/2 |C| ln 2) and
+    4.1.7 (k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))), with Assumption 4.1.5. Raises `InputError`
+    naming the first that fails.
+    """
+    sites, clique = _sizes(sites, clique)
+    needed = least_parameters(clique, delta=delta, steps=steps)
+    _positive("excess", excess)
+    _positive("clique_field", clique_field)
+    block_size = whole_number("block_size", block_size, 1)
+    if clique < needed.clique:
+        raise InputError("clique", clique, f"use at least {needed.clique}")
+    if clique_field < needed.clique_field:
+        raise InputError("clique_field", clique_field, f"use at least {needed.clique_field:g}")
+    if excess < needed.excess:
+        raise InputError("excess", excess, f"use at least {needed.excess:g}")
+    least = least_block_size(sites, clique, delta)
+    if block_size < least:
+        raise InputError("block_size", block_size, f"use at least {least}")
+    return OneStep(
+        hitting_bound(sites, clique, block_size, excess, clique_field, delta / 2).rate,
+        stuck_bound(clique, excess, delta / 2).exponent,
+    )
+
+
+class LeastParameters(NamedTuple):
+    """The smallest parameters that Assumption 4.1.6 allows; `excess` is J_0 for the clique that was given."""
+
+    clique: int
+    clique_field: float
+    excess: float
+
+
+def least_parameters(clique: int, *, delta: float, steps: int) -> LeastParameters:
+    """Assumption 4.1.6 for M = `steps`: the least |C|, the least h_G, and the least J_0 at |C| = `clique`."""
+    _risk(delta)
+    steps = whole_number("steps", steps, 1)
+    return LeastParameters(
+        math.ceil(8 * (1 + math.log(4 * steps / delta))),
+        math.log(2 * (4 - delta) / delta) / 2,
+        whole_number("clique", clique, 2) * math.log(2) / 2,
+    )
+
+
+def least_block_size(sites: int, clique: int, delta: float) -> int:
+    """Assumption 4.1.7: the smallest k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))."""
+    sites, clique = _sizes(sites, clique)
+    _risk(delta)
+    return max(clique, math.ceil(sites - delta * (sites + 1) / ((4 - delta) * clique + delta) - 1e-9))
+
+
+def _sizes(sites: int, clique: int) -> tuple[int, int]:
+    sites, clique = whole_number("sites", sites, 2), whole_number("clique", clique, 2)
+    if clique > sites:
+        raise InputError("clique", clique, f"there are {sites} sites: use at most {sites}")
+    return sites, clique
+
+
+def _positive(field: str, value: float) -> None:
+    positive_number(field, value, "Assumption 4.1.5 needs a finite number above 0")
+
+
+def _risk(delta: float) -> None:
+    probability("delta", delta, zero=False, one=False, mend="use a probability between 0 and 1")

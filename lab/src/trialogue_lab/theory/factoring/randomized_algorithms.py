@@ -1,0 +1,171 @@
+"""Randomized algorithms of the autoregressive type: fresh coins at every call, and no memory but the output.
+
+Footnote 1 of the source: any of them can be made deterministic, by answering with the law of the next token over the
+coins, and induces the same law of sequences; the new one need not be fast. That rests on the coins being fresh: with
+coins that are kept from call to call the same function can induce another law, which is what a random seed is for.
+
+Source: "Theoretical Limitations of Autoregressive Models", section "A Note on Architecture", footnotes 1 and 2.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from itertools import product
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+
+from trialogue.data.table import Table
+from trialogue.errors import InputError, reason, require_function, truth_value, whole_number
+from trialogue.randomness import numpy_generator
+from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, one_hot
+
+
+class Algorithm(Protocol):
+    """A polynomial-time algorithm may stand here: it reads the output so far, and tosses coins of its own."""
+
+    def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
+        """The token after `prefix`."""
+        ...
+
+
+def run_algorithm(algorithm: Algorithm, length: int, n: int, seed: int = 0) -> Tensor:
+    """Sequences (n, length) int64 written token by token, with coins of their own for every call.
+
+    Raises `InputError` for an algorithm that answers with no token, and for one that keeps anything from call to call:
+    asked again for the tokens of the first sequence, out of order and among questions about another sequence, it must
+    give them again. A copy of it is asked, so that its counters stay as they are.
+    """
+    whole_number("length", length, 1)
+    if isinstance(algorithm, type) or not callable(getattr(algorithm, "next_token", None)):
+        raise InputError("algorithm", algorithm, "give an object with next_token(prefix, coins)")
+    rows = []
+    for sample in range(whole_number("n", n, 0)):
+        prefix: Prefix = ()
+        for place in range(length):
+            token = algorithm.next_token(prefix, numpy_generator(seed, "coins", sample, place))
+            prefix = (*prefix, whole_number("next_token", token, 0))
+        rows.append(prefix)
+    if rows:
+        _require_forgetful(algorithm, rows[0], seed)
+    return torch.tensor(rows, dtype=torch.int64).view(n, length)
+
+
+def _require_forgetful(algorithm: Algorithm, written: Prefix, seed: int) -> None:
+    """Raise `InputError` where `algorithm` does not write again the first sequence, `written`."""
+    try:
+        again = deepcopy(algorithm)
+    except Exception:
+        again = algorithm
+    for place in reversed(range(len(written))):
+        # Whatever is kept is now of another sequence. It may have no beginning, which is no matter here.
+        with suppress(Exception):
+            again.next_token((), numpy_generator(seed, "other coins", place))
+        try:
+            token: int | str = again.next_token(written[:place], numpy_generator(seed, "coins", 0, place))
+        except Exception as error:
+            token = reason(error)
+        if token != written[place]:
+            mend = (
+                f"it keeps something between calls: after {written[:place]} it gave {written[place]}, and asked again "
+                f"with the same coins {token}; let prefix and coins alone decide"
+            )
+            raise InputError("algorithm", type(algorithm).__name__, mend)
+
+
+TOSSES = 10**6
+"""Laws over more coins than this are not gone through."""
+
+CoinFunction = Callable[[Prefix, int], int]
+"""The next token after a prefix as a function of the coins, which are one whole number below some `outcomes`."""
+
+
+def derandomized(function: CoinFunction, outcomes: int, vocab_size: int, length: int) -> Table:
+    """Footnote 1: the oracle that answers with the average of the algorithm over its coins.
+
+    The oracle raises `InputError` where the algorithm writes no token below `vocab_size`.
+    """
+    outcomes, length = whole_number("outcomes", outcomes, 1), whole_number("length", length, 1)
+    require_function("function", function, "give a function of a prefix and the coins")
+
+    def law(prefix: Prefix) -> list[float]:
+        answers = [one_hot(function(prefix, coins), vocab_size) for coins in range(outcomes)]
+        return [math.fsum(column) / outcomes for column in zip(*answers, strict=True)]
+
+    return Table(law, vocab_size, max_length=length)
+
+
+def law_over_coins(
+    function: CoinFunction, outcomes: int, length: int, *, fresh: bool = True
+) -> dict[Prefix, float]:
+    """The law of sequences by going through all coins: of every call by itself, or of one toss for all calls.
+
+    Raises `InputError` where there are more than `TOSSES` to go through.
+    """
+    outcomes, length = whole_number("outcomes", outcomes, 1), whole_number("length", length, 1)
+    require_function("function", function, "give a function of a prefix and the coins")
+    calls = length if truth_value("fresh", fresh) else 1
+    # Logarithms first: the power itself may take for ever.
+    if calls * math.log(outcomes) > math.log(TOSSES) + 1 or outcomes**calls > TOSSES:
+        raise InputError("outcomes", outcomes, f"{outcomes}^{calls} tosses are too many to go through")
+    tosses: list[Sequence[int]] = (
+        list(product(range(outcomes), repeat=length))
+        if fresh
+        else [(coins,) * length for coins in range(outcomes)]
+    )
+    law: dict[Prefix, float] = {}
+    for toss in tosses:
+        prefix: Prefix = ()
+        for coins in toss:
+            prefix = (*prefix, function(prefix, coins))
+        law[prefix] = law.get(prefix, 0.0) + 1 / len(tosses)
+    return law
+
+
+class RandomnessTest(NamedTuple):
+    """Whether numbers look uniform: Pearson's statistic and p-value of leading and of other digits.
+
+    `distinct` says how many numbers have no digit twice, `distinct_chance` how probable that is for one number, and
+    `distinct_p` for at least so many.
+    """
+
+    first_statistic: float
+    first_p: float
+    rest_statistic: float
+    rest_p: float
+    distinct: int
+    distinct_chance: float
+    distinct_p: float
+
+
+def randomness_test(numbers: Sequence[int]) -> RandomnessTest:
+    """Hold numbers of one length against the uniform law on such numbers: leading digit 1 to 9, others 0 to 9.
+
+    Raises `InputError` where there are none, they have fewer than 2 or more than 10 digits, or lengths differ.
+    """
+    if isinstance(numbers, str) or not isinstance(numbers, Iterable):
+        raise InputError("numbers", numbers, "give a list of numbers")
+    texts = [str(whole_number("numbers", number, 1)) for number in numbers]
+    lengths = {len(text) for text in texts}
+    if len(lengths) != 1 or not 2 <= min(lengths) <= 10:
+        raise InputError("numbers", sorted(lengths), "give numbers of one length, from 2 to 10 digits")
+    (length,) = lengths
+    first = np.bincount([int(text[0]) for text in texts], minlength=10)[1:]
+    rest = np.bincount([int(digit) for text in texts for digit in text[1:]], minlength=10)
+    # Nine leading digits, then nine others, eight, ...
+    chance = math.perm(9, length - 1) / 10 ** (length - 1)
+    distinct = sum(len(set(text)) == length for text in texts)
+    leading, others = stats.chisquare(first), stats.chisquare(rest)
+    return RandomnessTest(
+        float(leading.statistic),
+        float(leading.pvalue),
+        float(others.statistic),
+        float(others.pvalue),
+        distinct,
+        chance,
+        float(stats.binom.sf(distinct - 1, len(texts), chance)),
+    )

@@ -1,0 +1,316 @@
+"""Pseudolikelihoods of every mask law and how well they estimate: losses, information, asymptotic covariance.
+
+The estimator minimises -log p_theta(x_K | x_{-K}, K) over samples, each with one random block K of masked sites
+(Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis); masking every site is maximum likelihood. Functions of arrays
+take a law p (states,) over all states, in the order of `itertools.product`, features F (states, parameters) of an
+exponential family p_theta ∝ exp(theta . F) and a `BlockLaw`; functions of a model take an enumerable exponential
+family such as `trialogue.data.Ising` and the description of a block law that `block_law` reads. All exact.
+"""
+
+import math
+from itertools import combinations
+from typing import Annotated, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from trialogue.arrays import Reals, real_tensor
+from trialogue.blocks import Blocks, Weights
+from trialogue.errors import InputError, at_least
+from trialogue.validation import InstanceOf, validated
+from trialogue_lab.theory.masking.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
+
+Features = Annotated[Tensor, Reals("states parameters")]
+"""Features of an exponential family, one row for each state."""
+_MASKS = "use at least 1, or math.inf for all masks"
+_MOST_WORK = 1e12  # states * blocks * parameters ** 2
+
+
+@runtime_checkable
+class ExponentialFamily(Protocol):
+    """A law p(x) ∝ exp(parameters . features(x)) on sequences of `sites` tokens, small enough to enumerate."""
+
+    @property
+    def sites(self) -> int:
+        """Number of sites."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens of a site."""
+        ...
+
+    @property
+    def parameters(self) -> Tensor:
+        """Natural parameters (parameters,) float64."""
+        ...
+
+    def states(self) -> Tensor:
+        """All states (vocab_size ** sites, sites) int64, in the order of `itertools.product`."""
+        ...
+
+    def probabilities(self) -> Tensor:
+        """Their probabilities (states,) float64."""
+        ...
+
+    def features(self, tokens: Tensor) -> Tensor:
+        """Features (rows, parameters) float64 of `tokens` (rows, sites)."""
+        ...
+
+
+@validated
+def pseudolikelihood_loss(
+    data: Tensor,
+    log_weights: Annotated[Tensor, Reals("states", infinite="negative")],
+    law: InstanceOf[BlockLaw],
+) -> Tensor:
+    """Population loss E_{X ~ data} E_{K ~ p_K(. | X)} [-log p_theta(X_K | X_{-K}, K)], in nats, differentiable.
+
+    Definitions 4.1.2, 4.1.3 (weighted and k-pseudolikelihood) and 4.1.7 with eq. (4.1) (adaptive: p_K(K | x) enters
+    the conditional). `data` (states,) is the law of the data, an empirical one included; `log_weights` (states,)
+    is log p_theta up to a constant. Infinite where data fall on conditionals of probability zero.
+    """
+    data = law_of_states(data, law.states, "data")
+    if log_weights.shape != (law.states,):
+        raise InputError("log_weights", tuple(log_weights.shape), f"use the shape ({law.states},)")
+    log_weights = log_weights.double()
+    given = law.each_state()
+    loss = log_weights.new_zeros(())
+    for block in range(len(law.blocks)):
+        states = law.completions(block)
+        joint = (log_weights + given[:, block].log())[states]
+        # Where every completion is impossible there is no conditional, and no data to ask for it.
+        conditionals = joint.masked_fill((joint == -math.inf).all(1, keepdim=True), 0.0).log_softmax(1)
+        weights = (data * given[:, block])[states]
+        loss = loss - (weights * torch.where(weights > 0, conditionals, 0.0)).sum()
+    return loss
+
+
+@validated
+def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
+    """I = Cov_p(F) (parameters, parameters): the Fisher information of an exponential family (Definition 4.1.1)."""
+    given = real_tensor("probabilities", probabilities, "give a law (states,)")
+    features = _features(features, given.numel())
+    probabilities = law_of_states(given, len(features))
+    centred = features - probabilities @ features
+    return (probabilities[:, None] * centred).T @ centred
+
+
+@validated
+def pseudolikelihood_information(
+    probabilities: Tensor, features: Features, law: InstanceOf[BlockLaw]
+) -> Tensor:
+    """I_PL = E Cov(F | X_{-K}, K) (parameters, parameters), Hessian of the loss and covariance of the score.
+
+    Lemma 4.1.2 (weighted) and Lemma 4.3.3 (adaptive); assumes realizability: the data have the law
+    `probabilities` (states,) of the model itself.
+    """
+    probabilities, features = law_of_states(probabilities, law.states), _features(features, law.states)
+    _affordable(law, features)
+    information = features.new_zeros(features.shape[1], features.shape[1])
+    for states, weights, conditionals in law.fibres(probabilities):
+        own = features[states]
+        scores = (own - torch.einsum("rc,rcp->rp", conditionals, own)[:, None]).flatten(0, 1)
+        information += (weights.reshape(-1, 1) * scores).T @ scores
+    return information
+
+
+@validated
+def sandwich_covariance(
+    data: Tensor,
+    probabilities: Tensor,
+    features: Features,
+    law: InstanceOf[BlockLaw],
+    masks_per_sample: float = 1,
+) -> Tensor:
+    """H^{-1} V H^{-1} (parameters, parameters): Lemmas 4.1.1 and 4.3.9, realizable or not.
+
+    The estimator from n samples of the law `data` (states,), each with `masks_per_sample` independent blocks
+    (`math.inf`: every block, averaged over p_K), minus the minimiser of the loss, times sqrt(n), tends to a
+    centred normal law of this covariance. `probabilities` (states,) is p_theta at that minimiser, where H is the
+    Hessian of the population loss and V the covariance of the gradient of one sample.
+    Raises `InputError` where `masks_per_sample` is below one, H is singular, or theta is no minimiser.
+    """
+    masks_per_sample = at_least("masks_per_sample", masks_per_sample, 1, _MASKS)
+    data, features = law_of_states(data, law.states, "data"), _features(features, law.states)
+    probabilities = law_of_states(probabilities, law.states)
+    hessian, once, averaged, gradient = _score_moments(data, probabilities, features, law)
+    if float(gradient.abs().max()) > 1e-6:
+        mend = "the loss has a gradient here: give the law that minimises it"
+        raise InputError("probabilities", float(gradient.abs().max()), mend)
+    inverse = _inverse(hessian)
+    return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
+
+
+@validated
+def asymptotic_covariance(
+    model: InstanceOf[ExponentialFamily],
+    block_size: int | None = None,
+    *,
+    blocks: Blocks | None = None,
+    weights: Weights | None = None,
+    law: AdaptiveLaw | None = None,
+    masks_per_sample: float = 1,
+) -> Tensor:
+    """Gamma (parameters, parameters) float64: n Cov(theta^ - theta*) as the number n of samples grows.
+
+    Lemmas 4.1.1 and 4.1.2: Gamma_PL = I_PL^{-1} with one block per sample; `masks_per_sample` as in
+    `sandwich_covariance`. The block law is described as in `block_law`, an adaptive one enters the conditionals by
+    eq. (4.1). Assumes realizability (the data follow `model`), all parameters free, and what makes the limit
+    theorem hold: a unique minimiser. The expected squared error is Tr(Gamma) / n only asymptotically.
+    For an Ising model the parameters are pairs i < j, lexicographic, then fields.
+
+    Raises `InputError` where the block law is none, the model is too large to enumerate, or the parameters are
+    not identified.
+    """
+    own = block_law(
+        model.sites, model.vocab_size, block_size=block_size, blocks=blocks, weights=weights, law=law
+    )
+    probabilities, features = enumerated(model)
+    if at_least("masks_per_sample", masks_per_sample, 1, _MASKS) == 1:
+        return _inverse(pseudolikelihood_information(probabilities, features, own))
+    return sandwich_covariance(probabilities, probabilities, features, own, masks_per_sample)
+
+
+class InformationEquality(NamedTuple):
+    """Both sides of Lemma 4.1.2, (parameters, parameters), and their largest absolute difference."""
+
+    hessian: Tensor
+    score_covariance: Tensor
+    discrepancy: float
+
+
+@validated
+def information_equality(
+    model: InstanceOf[ExponentialFamily], law: InstanceOf[BlockLaw], shift: Tensor | float = 0.0
+) -> InformationEquality:
+    """Lemmas 4.1.2 and 4.3.3: the Hessian of the loss, differentiated, beside the covariance of the score.
+
+    The Hessian is that of `pseudolikelihood_loss` by automatic differentiation, at the parameters of `model` plus
+    `shift` (parameters,), with data from `model`. They agree at shift 0 (realizability) and in general nowhere
+    else.
+    """
+    probabilities, features = enumerated(model)
+    mend = f"give one number, or one for each of {len(model.parameters)} parameters"
+    moved = real_tensor("shift", shift, mend)
+    if moved.shape not in ((), model.parameters.shape) or not bool(moved.isfinite().all()):
+        raise InputError("shift", tuple(moved.shape), mend)
+    parameters = model.parameters.double() + moved
+    hessian = torch.autograd.functional.hessian(
+        lambda theta: pseudolikelihood_loss(probabilities, features @ theta, law), parameters
+    )
+    covariance = _score_moments(probabilities, (features @ parameters).softmax(0), features, law)[1]
+    return InformationEquality(hessian, covariance, float((hessian - covariance).abs().max()))
+
+
+class MaskingMore(NamedTuple):
+    """Theorem 4.1.1 for k = 1 to N - 1, both (N - 1,) float64.
+
+    `smallest_eigenvalue` of Gamma^k - Gamma^{k+1} is not negative where the theorem holds; `identity_discrepancy`
+    is the largest entry of I^{k+1} - I^k - C.
+    """
+
+    smallest_eigenvalue: Tensor
+    identity_discrepancy: Tensor
+
+
+@validated
+def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
+    """Theorem 4.1.1: masking more sites is no worse, Gamma^{k+1} ⪯ Gamma^k, and the identity its proof rests on.
+
+    I^{k+1} = I^k + C with C = E_S E_{a not in S} E[s s^T], S uniform of size k and
+    s = grad log p(x_a | x_{-(S u a)}) = E[F | x_{-S}] - E[F | x_{-(S u a)}]. The improvement need not be strict.
+    Assumes realizability. Raises `InputError` as `asymptotic_covariance`.
+    """
+    if model.sites < 2:
+        raise InputError("model", model.sites, "one site can only be masked: use two or more")
+    probabilities, features = enumerated(model)
+    laws = [block_law(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)]
+    information = [pseudolikelihood_information(probabilities, features, law) for law in laws]
+    covariances = [_inverse(matrix) for matrix in information]
+    means = _conditional_means(probabilities, features, laws)
+    eigenvalues, discrepancies = [], []
+    for size in range(1, model.sites):
+        eigenvalues.append(torch.linalg.eigvalsh(covariances[size - 1] - covariances[size])[0])
+        gain = torch.zeros_like(information[0])
+        pairs = [
+            (inner, (*inner, site))
+            for inner in combinations(range(model.sites), size)
+            for site in range(model.sites)
+            if site not in inner
+        ]
+        for inner, outer in pairs:
+            score = means[frozenset(inner)] - means[frozenset(outer)]
+            gain += (probabilities[:, None] * score).T @ score / len(pairs)
+        discrepancies.append((information[size] - information[size - 1] - gain).abs().max())
+    return MaskingMore(torch.stack(eigenvalues), torch.stack(discrepancies))
+
+
+def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
+    """Probabilities (states,) and features (states, parameters) of every state of `model`, float64."""
+    states = model.states()
+    return model.probabilities().double(), model.features(states).double()
+
+
+def _score_moments(
+    data: Tensor, probabilities: Tensor, features: Tensor, law: BlockLaw
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Hessian; covariance of the score with one mask, and averaged over the masks; mean score."""
+    _affordable(law, features)
+    given = law.each_state()
+    hessian = features.new_zeros(features.shape[1], features.shape[1])
+    once = torch.zeros_like(hessian)
+    averaged = torch.zeros_like(features)
+    for block, (states, _, conditionals) in enumerate(law.fibres(probabilities)):
+        own = features[states]
+        scores = (own - torch.einsum("rc,rcp->rp", conditionals, own)[:, None]).flatten(0, 1)
+        weights = (data * given[:, block])[states]
+        predicted = (weights.sum(1, keepdim=True) * conditionals).reshape(-1, 1)
+        hessian += (predicted * scores).T @ scores
+        once += (weights.reshape(-1, 1) * scores).T @ scores
+        averaged[states.flatten()] += given[:, block][states].reshape(-1, 1) * scores
+    mean = data @ averaged
+    outer = torch.outer(mean, mean)
+    return hessian, once - outer, (data[:, None] * averaged).T @ averaged - outer, mean
+
+
+def _conditional_means(
+    probabilities: Tensor, features: Tensor, laws: list[BlockLaw]
+) -> dict[frozenset[int], Tensor]:
+    """E[F | x_{-K}] (states, parameters) for every block K of every law."""
+    means = {}
+    for law in laws:
+        for mask, (states, _, conditionals) in zip(law.blocks, law.fibres(probabilities), strict=True):
+            mean = torch.empty_like(features)
+            mean[states] = torch.einsum("rc,rcp->rp", conditionals, features[states])[:, None]
+            means[frozenset(torch.nonzero(mask)[:, 0].tolist())] = mean
+    return means
+
+
+def _inverse(information: Tensor) -> Tensor:
+    eigenvalues = torch.linalg.eigvalsh(information)
+    if not float(eigenvalues[0]) > 1e-13 * float(eigenvalues[-1]):
+        raise InputError(
+            "features",
+            float(eigenvalues[0]),
+            "the information is singular in double precision: the blocks do not identify all parameters, or states "
+            "that would are too improbable",
+        )
+    inverse: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(information))
+    return inverse
+
+
+def _features(features: Tensor, states: int) -> Tensor:
+    if len(features) != states:
+        raise InputError("features", tuple(features.shape), f"use the shape ({states}, parameters)")
+    return features.double()
+
+
+def _affordable(law: BlockLaw, features: Tensor) -> None:
+    work = law.states * len(law.blocks) * features.shape[1] ** 2
+    if work > _MOST_WORK:
+        raise InputError(
+            "model",
+            f"{law.states} states, {len(law.blocks)} blocks, {features.shape[1]} parameters",
+            "too large to enumerate: use monte_carlo_covariance",
+        )

@@ -1,0 +1,196 @@
+"""Fewer features than contexts: what the likeliest ones leave to the rest, and least squares on all of them.
+
+Theorem 1 of the document on memorization in attention-only transformers for eps > 0 with its bounds (13) and (14), and
+beside it the ridge regression on all contexts that does better.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import lstsq, svd
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue_lab.theory.memorization.encoders import Encoder, checked_encoder, nearest_encoder
+from trialogue_lab.theory.memorization.folding import complete, fold, padded_states
+from trialogue_lab.theory.memorization.rank import generic_network
+from trialogue_lab.theory.memorization.targets import (
+    checked_contexts,
+    checked_log_probs,
+    checked_prior,
+    divergence,
+)
+
+_RIDGES = np.logspace(-14, 0, 29)
+_DEPENDENT = 1e-9
+"""The share of a row that others may leave of it where it counts as dependent on them"""
+_LOST = 1e-3
+"""How much of a divergence rounding may add"""
+
+
+class Approximated(NamedTuple):
+    """A network that holds some laws exactly, or all of them approximately. Divergences are in nats."""
+
+    model: AttentionOnly
+    """in float64; its `contexts` are those stored"""
+    kept: Tensor
+    """(T,) bool: the contexts whose laws are exact; none of a ridge regression"""
+    left: float
+    """eps: the prior probability of the others"""
+    encoder_kl: float
+    """mean KL(pi || encoder)"""
+    kl: float
+    """mean KL(pi || network)"""
+    tight_bound: float
+    """(13): 2 E ||W (W_O W_V A - E)||, which |kl - encoder_kl| does not exceed"""
+    loose_bound: float
+    """(14): 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), which (13) does not exceed; infinite for a ridge regression,
+    and where kept contexts end in fewer than d tokens"""
+
+
+class _Problem:
+    """The features of generic heads, and the states that they should be mapped to."""
+
+    def __init__(
+        self,
+        targets: Tensor,
+        contexts: Tensor,
+        width: int,
+        heads: int,
+        head_width: int,
+        seed: int,
+        prior: Tensor | None,
+        encoder: Encoder | None,
+    ) -> None:
+        self.laws = checked_log_probs(targets)
+        self.contexts = checked_contexts(contexts, *self.laws.shape)
+        self.prior = checked_prior(prior, len(self.laws))
+        self.config = AttentionOnlyConfig(
+            vocab_size=self.laws.shape[1],
+            context=self.contexts.shape[1],
+            width=width,
+            heads=heads,
+            head_width=head_width,
+        )
+        self.seed = seed
+        found = nearest_encoder(self.laws, width, self.prior) if encoder is None else encoder
+        self.encoder: Encoder = checked_encoder(found, self.laws, width).orthogonal()
+        features = generic_network(self.config, seed).features(self.contexts)
+        self.features = features.numpy()
+        self.states = padded_states(self.encoder, features, width).numpy()
+
+    def divergence_by(self, solution: NDArray[np.float64]) -> float:
+        """Mean KL(pi || network) where features are mapped by `solution`."""
+        read = self.encoder.unembedding.numpy()
+        logits = torch.from_numpy(self.features @ solution[:, : read.shape[1]] @ read.T)
+        return divergence(self.laws, logits.log_softmax(-1), self.prior)
+
+    def answered(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
+        """The network that maps features by `solution` (H d_h + d, d), and how far it is from the laws."""
+        read = self.encoder.unembedding.numpy()
+        missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
+        network = generic_network(self.config, self.seed)
+        fold(network, solution, self.encoder)
+        kl = divergence(self.laws, network.answers(self.contexts), self.prior)
+        network.remember(self.contexts[kept])
+        network.answered = network.unstored = 0
+        tight = 2 * float(self.prior.numpy() @ np.linalg.norm(missed, axis=1))
+        left = float(self.prior[~kept].sum())
+        return Approximated(network, kept, left, self.encoder.kl, kl, tight, loose_bound)
+
+
+def memorize_likeliest(
+    targets: Tensor,
+    contexts: Tensor,
+    width: int,
+    heads: int,
+    head_width: int,
+    seed: int = 0,
+    *,
+    prior: Tensor | None = None,
+    encoder: Encoder | None = None,
+) -> Approximated:
+    """Build a network that is exact on the likeliest contexts, as many as its features have rank.
+
+    A context whose features depend on those of likelier ones is passed over.
+    `targets` (T, N) are log-probabilities without zeros, `prior` (T,) says how likely each context is. What it answers
+    after the others is what the same weights make of them. `encoder` is the one to build in, by default that of
+    `nearest_encoder`. Raises `InputError` as `memorize` does.
+    """
+    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior, encoder)
+    order = problem.prior.argsort(descending=True, stable=True).numpy()
+    kept = torch.zeros(len(order), dtype=torch.bool)
+    kept[order[_independent(problem.features[order])]] = True
+    count = int(kept.sum())
+    exact, rest = problem.features[kept.numpy()], problem.features[~kept.numpy()]
+    # Of the pseudo-inverse: it gives the states, and what becomes of the others.
+    right = np.concatenate((problem.states[kept.numpy()], np.eye(count)), 1) if len(rest) else None
+    wanted = problem.states[kept.numpy()] if right is None else right
+    found = lstsq(exact, wanted, lapack_driver="gelsd")[0]
+    growth = float(np.linalg.norm(rest @ found[:, width:], 2)) if len(rest) else 0.0
+    left = float(problem.prior[~kept].sum())
+    logits = problem.encoder.states @ problem.encoder.unembedding.T
+    spread = float(torch.linalg.matrix_norm(logits, 2))
+    solution = complete(found[:, :width], exact, width)
+    # What is added for directions that no kept context has is not in the bound.
+    bounded = np.array_equal(solution, found[:, :width])
+    bound = 2 * left * spread * math.sqrt(1 + growth**2) if bounded else math.inf
+    return problem.answered(solution, kept, bound)
+
+
+def _independent(rows: NDArray[np.float64]) -> list[int]:
+    """The first of `rows` (n, k) and all that are linearly independent of those before them."""
+    basis = np.empty((min(rows.shape), rows.shape[1]))
+    places: list[int] = []
+    for place, row in enumerate(rows):
+        if len(places) == len(basis):
+            break
+        known, left = basis[: len(places)], row
+        for _ in range(2):  # once is not orthogonal to rounding
+            left = left - known.T @ (known @ left)
+        size = float(np.linalg.norm(left))
+        if size > _DEPENDENT * float(np.linalg.norm(row)):
+            basis[len(places)] = left / size
+            places.append(place)
+    return places
+
+
+def memorize_by_ridge(
+    targets: Tensor,
+    contexts: Tensor,
+    width: int,
+    heads: int,
+    head_width: int,
+    seed: int = 0,
+    *,
+    prior: Tensor | None = None,
+    encoder: Encoder | None = None,
+) -> Approximated:
+    """Build a network by ridge regression of the states on the features, contexts weighed by `prior` (T,).
+
+    The penalty is that of a grid which brings the network nearest to the laws. Arguments and errors are those of
+    `memorize_likeliest`.
+    """
+    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior, encoder)
+    roots = problem.prior.sqrt().numpy()[:, None]
+    left, singular, right = svd(roots * problem.features, full_matrices=False)
+    turned = left.T @ (roots * problem.states)
+    counted = problem.features[problem.prior.numpy() > 0]
+
+    def solution(ridge: float) -> NDArray[np.float64]:
+        scale = singular / (singular**2 + (ridge * singular[0]) ** 2)
+        return complete(right.T @ (scale[:, None] * turned), counted, width)
+
+    best = min((float(ridge) for ridge in _RIDGES), key=lambda ridge: problem.divergence_by(solution(ridge)))
+    kept = torch.zeros(len(problem.contexts), dtype=torch.bool)
+    found, due = problem.answered(solution(best), kept, math.inf), problem.divergence_by(solution(best))
+    if not abs(found.kl - due) <= _LOST * max(1.0, due):
+        mend = f"rounding makes {found.kl:.3g} of {due:.3g} nats: leave out contexts that are least likely"
+        raise InputError("prior", float(problem.prior.min()), mend)
+    return found

@@ -1,0 +1,179 @@
+"""Weights that hold given next-token laws: generic heads, one linear solve, and the skip connection folded in exactly.
+
+The constructive form of Theorem 1 of the document on memorization in attention-only transformers for eps = 0, without
+its limit: features of generic heads and of the skip connection have full rank (Lemma 2), so that the states of a
+sequence encoder are linear in them; the d x d matrix that the solve puts on the skip connection goes into new
+embeddings, and its inverse into queries, keys and values.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.arrays import whole_tensor
+from trialogue.errors import InputError, whole_number
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.validation import Count, InstanceOf, Natural, validated
+from trialogue_lab.theory.memorization.capacity import capacity
+from trialogue_lab.theory.memorization.encoders import (
+    Encoder,
+    association_encoder,
+    checked_encoder,
+    nearest_encoder,
+)
+from trialogue_lab.theory.memorization.folding import fold, padded_states, solved
+from trialogue_lab.theory.memorization.rank import generic_network, require_capacity
+from trialogue_lab.theory.memorization.targets import (
+    checked_contexts,
+    checked_log_probs,
+    checked_prior,
+    divergence,
+)
+
+MAX_VOCABULARY = 65_536
+"""The largest vocabulary: laws are held as a matrix (T, N) in float64"""
+
+
+class Memorized(NamedTuple):
+    """A network that was built, what it was built for, and how well it holds that. Divergences are in nats."""
+
+    model: AttentionOnly
+    """in float64; its `contexts` are those stored"""
+    target_log_probs: Tensor
+    """(T, N) float64: of the encoder of rank d that was built in; log pi itself where d is at least N - 1"""
+    encoder_kl: float
+    """mean KL(pi || encoder): what a width of d costs any network"""
+    kl: float
+    """mean KL(pi || network)"""
+    rank: int
+    """of the features of the generic heads and the skip connection: T, or nothing would have been built"""
+    condition: float
+    """the largest singular value of the features over the smallest"""
+    skip_condition: float
+    """that of the d x d matrix folded into the embeddings"""
+    over_provision: float
+    """features beyond T, as a share of T; 0.05 to 0.1 make good numbers"""
+    largest_error: float
+    """|log-probability of the network - target|, the largest, by a forward pass in float64"""
+    largest_error_float32: float
+    """the same of the network cast to float32"""
+    largest_error_bfloat16: float
+    """the same of the network cast to bfloat16"""
+    accuracy: float
+    """the share of contexts, by prior, whose likeliest token is that of the target"""
+
+
+@validated
+def memorize(
+    targets: Tensor,
+    contexts: Tensor,
+    width: Count,
+    heads: Natural,
+    head_width: Count,
+    seed: Natural = 0,
+    *,
+    prior: Tensor | None = None,
+    query_width: Count | None = None,
+    vocab_size: Count | None = None,
+    encoder: InstanceOf[Encoder] | None = None,
+) -> Memorized:
+    """Build an attention-only transformer that answers `targets` after `contexts` (T, S) int64.
+
+    `targets` are log-probabilities (T, N) float64, or tokens (T,) int64 of `vocab_size` N (by default one more than
+    the greatest in `targets` and `contexts`): associations. Where `width` d is below N - 1 the network holds the
+    nearest laws whose logits have rank d, found by `nearest_encoder` and weighed by `prior` (T,), uniform by default.
+    `query_width` 1 makes W_QK of rank one (Remark 2). `encoder` is the one to build in, where it has been found
+    before.
+
+    Raises `InputError` for laws with zeros (see `softened`), contexts that come twice, a prior that is none, and where
+    H d_h and the skip connection's min(d, number of last tokens) are less than T, or the features lack rank: it says
+    which.
+    """
+    laws, encoder, tokens, weights = _asked(targets, contexts, width, prior, vocab_size, encoder)
+    config = AttentionOnlyConfig(
+        vocab_size=laws.shape[1],
+        context=tokens.shape[1],
+        width=width,
+        heads=heads,
+        head_width=head_width,
+        query_width=query_width,
+    )
+    require_capacity(config, tokens)
+    network = generic_network(config, seed)
+    features = network.features(tokens)
+    held = encoder.orthogonal()
+    states = padded_states(held, features, width).numpy()
+    solution, rank, singular = solved(features.numpy(), states)
+    if rank < len(tokens):
+        mend = f"the features of {len(tokens)} contexts have rank {rank}: use more heads, or another seed"
+        raise InputError("seed", seed, mend)
+    skip_condition = fold(network, solution, held)
+    network.remember(tokens)
+    answers = network.answers(tokens)
+    network.answered = network.unstored = 0
+    return Memorized(
+        model=network,
+        target_log_probs=encoder.log_probs,
+        encoder_kl=encoder.kl,
+        kl=divergence(laws, answers, weights),
+        rank=rank,
+        condition=float(singular[0] / singular[len(tokens) - 1]),
+        skip_condition=skip_condition,
+        over_provision=capacity(width, head_width, heads) / len(tokens) - 1,
+        largest_error=float((answers - encoder.log_probs).abs().max()),
+        largest_error_float32=_error_in(torch.float32, network, encoder, tokens),
+        largest_error_bfloat16=_error_in(torch.bfloat16, network, encoder, tokens),
+        accuracy=min(1.0, float(weights[answers.argmax(1) == laws.argmax(1)].sum())),
+    )
+
+
+def _asked(
+    targets: Tensor,
+    contexts: Tensor,
+    width: int,
+    prior: Tensor | None,
+    vocab_size: int | None,
+    encoder: Encoder | None,
+) -> tuple[Tensor, Encoder, Tensor, Tensor]:
+    """Laws (T, N), the encoder of `width` to build in, contexts (T, S), and prior (T,)."""
+    if isinstance(targets, Tensor) and targets.is_floating_point():
+        laws = checked_log_probs(targets)
+        if vocab_size is not None:
+            mend = f"the targets are laws of {laws.shape[1]} tokens: leave it out"
+            whole_number("vocab_size", vocab_size, laws.shape[1], laws.shape[1], mend)
+        _require_vocabulary(laws.shape[1])
+        tokens = checked_contexts(contexts, len(laws), laws.shape[1])
+        weights = checked_prior(prior, len(laws))
+        found = nearest_encoder(laws, width, weights) if encoder is None else encoder
+        return laws, checked_encoder(found, laws, width), tokens, weights
+    mend = "give token ids (T,), or log-probabilities (T, N)"
+    chosen = whole_tensor("targets", targets, mend)
+    if chosen.ndim != 1 or not len(chosen):
+        raise InputError("targets", tuple(chosen.shape), mend)
+    tokens = whole_tensor("contexts", contexts, "give token ids (T, S)")
+    most = max(int(chosen.max()), int(tokens.max()) if tokens.numel() else 0)
+    size = whole_number("vocab_size", most + 1 if vocab_size is None else vocab_size, max(2, most + 1))
+    _require_vocabulary(size)
+    if int(chosen.min()) < 0:
+        raise InputError("targets", int(chosen.min()), f"tokens are 0 to {size - 1}")
+    tokens = checked_contexts(tokens, len(chosen), size)
+    weights = checked_prior(prior, len(chosen))
+    laws = torch.full((len(chosen), size), -torch.inf, dtype=torch.float64).scatter_(1, chosen[:, None], 0.0)
+    found = association_encoder(chosen, size, width, weights) if encoder is None else encoder
+    return laws, checked_encoder(found, laws, width), tokens, weights
+
+
+def _require_vocabulary(size: int) -> None:
+    if size > MAX_VOCABULARY:
+        raise InputError("vocab_size", size, f"use at most {MAX_VOCABULARY} tokens")
+
+
+def _error_in(dtype: torch.dtype, network: AttentionOnly, encoder: Encoder, contexts: Tensor) -> float:
+    cast = AttentionOnly(network.config)
+    cast.remember(network.contexts)
+    cast.load_state_dict(network.state_dict())
+    answers = cast.to(dtype).answers(contexts).double()
+    return float((answers - encoder.log_probs).abs().max())

@@ -1,0 +1,155 @@
+"""How many contexts generic heads tell apart: the rank of their features, as printed and as measured.
+
+Lemma 2 of the document on memorization in attention-only transformers says min(T, H d) of attention outputs; with
+values of d_h and the skip connection it is used as min(T, H d_h + d). It holds for S of at least 2 and d of at most N.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from annotated_types import Ge
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from trialogue.arrays import Integers
+from trialogue.errors import InputError
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue.validation import Count, InstanceOf, Natural, validated
+from trialogue_lab.theory.memorization.capacity import capacity
+
+Contexts = Annotated[Tensor, Integers("contexts positions", least=0)]
+"""Token ids (T, S) of T contexts of S tokens."""
+_MOST_CONTEXTS = 20_000
+_SPREAD = 5.0
+
+
+@validated
+def generic_network(config: InstanceOf[AttentionOnlyConfig], seed: Natural = 0) -> AttentionOnly:
+    """A network of `config` in float64 whose heads are generic: all its weights drawn from normal laws.
+
+    W_QK is scaled so that attention neither is uniform nor sees one position alone: then features almost depend.
+    """
+    network = AttentionOnly(config, seed).double()
+    asked = config.query_width or config.head_width
+    with torch.no_grad():
+        for name, weights in network.named_parameters():
+            weights.normal_(generator=generator(seed, "generic network", name))
+        network.query.mul_(_SPREAD / (config.width * asked**0.5))
+        network.value.div_(config.width**0.5)
+    return network.requires_grad_(False)
+
+
+def feature_rank(
+    vocab_size: int,
+    context: int,
+    width: int,
+    head_width: int,
+    heads: int,
+    seed: int = 0,
+    *,
+    query_width: int | None = None,
+    contexts: Tensor | None = None,
+) -> int:
+    """The rank of what generic heads and the skip connection make of `contexts` (T, S), by default all N^S.
+
+    One draw of full rank proves it for almost every draw: minors are analytic in the weights. Singular values count
+    from max(shape) * eps times the largest. Raises `InputError` where there are more than 20,000 contexts to list.
+    """
+    config = AttentionOnlyConfig(
+        vocab_size=vocab_size,
+        context=context,
+        width=width,
+        heads=heads,
+        head_width=head_width,
+        query_width=query_width,
+    )
+    if contexts is None:
+        if vocab_size**context > _MOST_CONTEXTS:
+            mend = f"{vocab_size}^{context} contexts are more than {_MOST_CONTEXTS}: give some of them"
+            raise InputError("contexts", None, mend)
+        contexts = whole_sequences(vocab_size, context)
+    return int(torch.linalg.matrix_rank(generic_network(config, seed).features(contexts)))
+
+
+@validated
+def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
+    """min(T, H d_h + d): the rank that Lemma 2 and Theorem 1 count on."""
+    return min(contexts, capacity(width, head_width, heads))
+
+
+@validated
+def expected_rank(
+    vocab_size: Annotated[int, Ge(2)],
+    context: Count,
+    width: Count,
+    head_width: Count,
+    heads: Natural,
+    contexts: Count | None = None,
+) -> int:
+    """The rank that is measured, of so many `contexts` in general position; by default of all N^S.
+
+    Token and position embeddings of a sequence have coefficients that sum to one each: x spans min(d, N + S - 1)
+    dimensions, and where d_h is at least N + S - 1 the values of a head hold a constant, which all heads share, and
+    the skip connection too. That knows the last token alone, and adds min(d, N). With one token of context attention
+    is the identity, and all that is known is the token.
+    """
+    total = vocab_size**context if contexts is None else contexts
+    return _rank(total, context, vocab_size + context - 1, vocab_size, width, head_width, heads)
+
+
+@validated
+def expected_rank_of(
+    config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
+) -> int:
+    """`expected_rank` of some `contexts` (T, S), all different: the tokens that come at their positions decide.
+
+    Of `heads` in place of the config's, if given.
+    """
+    total, length = contexts.shape
+    tokens, place = contexts.unique(return_inverse=True)
+    # Coefficients of tokens and positions have one relation in each part that no context connects to another.
+    links = (
+        np.ones(contexts.numel()),
+        (place.ravel().numpy(), len(tokens) + np.tile(np.arange(length), total)),
+    )
+    parts, _ = connected_components(coo_array(links, shape=(len(tokens) + length,) * 2), directed=False)
+    spanned, last = len(tokens) + length - parts, len(contexts[:, -1].unique())
+    count = config.heads if heads is None else heads
+    return _rank(total, length, spanned, last, config.width, config.head_width, count)
+
+
+@validated
+def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts) -> None:
+    """Raise `InputError` where no weights of `config` give the features of `contexts` (T, S) full rank."""
+    total, length = contexts.shape
+    have, skip = expected_rank_of(config, contexts), expected_rank_of(config, contexts, 0)
+    if have >= total:
+        return
+    if length == 1:
+        mend = (
+            f"with one token of context attention is the identity, heads add nothing, and {total} contexts need a "
+            f"width of {total}: use it, or a longer context"
+        )
+        raise InputError("width", config.width, mend)
+    each = expected_rank_of(config, contexts, 1) - skip
+    needed = f"use {-(-(total - skip) // each)} heads" if each > 0 else "use wider heads"
+    mend = (
+        f"{total} contexts need features of rank {total}: the heads have {config.heads * each} and the skip "
+        f"connection {skip}; {needed} of {config.head_width}, and 5 % more for good numbers"
+    )
+    raise InputError("heads", config.heads, mend)
+
+
+def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:
+    """The rank of the features of `total` contexts whose x spans `spanned` dimensions, and that of x_S `last`."""
+    skip = min(width, last)
+    if length == 1:
+        return min(total, skip)
+    shared = heads if head_width >= spanned else 0
+    return min(total, heads * min(head_width, spanned) - shared + skip)

@@ -1,0 +1,255 @@
+"""Expected oracle calls of rejection and of tokenwise rejection, exactly, for any oracle and verifier.
+
+With a(s) = P_{t ~ O(s)}[V(s o t)] tokenwise rejection is at prefix s with probability q(s) = prod p(s_t) V(s_1..t) / a,
+and asks 1 / a(s) times there; rejection asks once per token of a string, and 1 / p_O(A) times for a string
+(Definitions 3.1.4 to 3.1.6 of the thesis). Prefixes are gone through level by level; those of which the oracle says
+(`Autoregressive.sufficient`) and the verifier says (`Verifier.residuals`) that all that follows is alike are one, so
+that tasks with few states are computed at any length: Dyck strings of length 32, of which there are 2.3e12.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.oracles import Autoregressive, Verifier, as_oracle
+from trialogue.samplers.exact.elimination import SMALLEST
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.prompts import checked_prompts, limits, token_ids
+from trialogue.verifiers.function import VerifierLike, as_verifier
+
+Prompt = tuple[int, ...]
+
+MAX_NODES = 1 << 19
+"""Prefixes of one length that are looked at, by default: a binary tree of depth 20."""
+
+_ROWS_AT_ONCE = 1 << 14
+
+
+def rejection_cost(
+    oracle: Autoregressive,
+    verifier: VerifierLike,
+    *,
+    prompt: Prompt = (),
+    max_new_tokens: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> float:
+    """Expected oracle calls of rejection sampling: the expected length of a completion over p_O(A).
+
+    For strings of one length D this is D / p_O(A). Infinite where no completion is accepted. The verifier is asked
+    about complete sequences alone. Raises `InputError` where more than `max_nodes` prefixes of one length are to be
+    told apart, and wherever `generate` would.
+    """
+    tree = _Tree.of(oracle, verifier, prompt, max_new_tokens, max_nodes)
+    calls = accepted = 0.0
+    level = tree.root()
+    while len(level.weights):
+        step = tree.step(level, ends_only=True)
+        calls += float(level.weights.sum())
+        reached = level.weights[:, None] * step.laws
+        accepted += float(reached[step.ends & step.accepted].sum())
+        level = tree.below(level, reached.masked_fill(step.ends, 0.0))
+    if 0 < accepted < SMALLEST:
+        raise _too_rare(accepted)
+    return calls / accepted if accepted > 0 else math.inf
+
+
+def tokenwise_cost(
+    oracle: Autoregressive,
+    verifier: VerifierLike,
+    *,
+    prompt: Prompt = (),
+    max_new_tokens: int | None = None,
+    max_rejections: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> float:
+    """Expected oracle calls of tokenwise rejection by redrawing: the sum of q(s) / a(s) over the prefixes s.
+
+    Infinite where it reaches a prefix with a(s) = 0, unless `max_rejections` bounds the draws that are rejected at one
+    position: (1 - (1 - a)^R) / a are then made, R where a is 0. Raises `InputError` as `rejection_cost` does, and where
+    some a(s) is positive but below 1e-300.
+    """
+    tree = _Tree.of(oracle, verifier, prompt, max_new_tokens, max_nodes)
+    return _tokenwise(tree, max_rejections).calls
+
+
+def tokenwise_success(
+    oracle: Autoregressive,
+    verifier: VerifierLike,
+    *,
+    prompt: Prompt = (),
+    max_new_tokens: int | None = None,
+    max_rejections: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> float:
+    """The probability that tokenwise rejection gives an output: 1 less that of FAIL, or of going on for ever.
+
+    Raises `InputError` as `tokenwise_cost` does.
+    """
+    tree = _Tree.of(oracle, verifier, prompt, max_new_tokens, max_nodes)
+    return _tokenwise(tree, max_rejections).success
+
+
+class _Run(NamedTuple):
+    calls: float
+    success: float
+
+
+def _tokenwise(tree: "_Tree", max_rejections: int | None) -> _Run:
+    most = math.inf if max_rejections is None else whole_number("max_rejections", max_rejections, 1)
+    calls = success = 0.0
+    level = tree.root()
+    while len(level.weights):
+        step = tree.step(level)
+        kept = step.laws * step.accepted
+        chance = kept.sum(1).clamp_max(1.0)
+        if bool(((chance > 0) & (chance < SMALLEST)).any()):
+            raise _too_rare(float(chance[chance > 0].min()))
+        draws = _expected_draws(chance, most)
+        calls += float(level.weights @ draws)
+        # A draw that is accepted is one of the accepted tokens, in proportion to their probabilities.
+        share = kept / chance.masked_fill(chance == 0, 1.0)[:, None]
+        reached = (level.weights * _found(chance, most))[:, None] * share
+        success += float(reached[step.ends].sum())
+        level = tree.below(level, reached.masked_fill(step.ends, 0.0))
+    return _Run(calls, success)
+
+
+def _too_rare(chance: float) -> InputError:
+    hint = f"the acceptance probability is below {SMALLEST:g}: beyond double precision"
+    return InputError("verifier", chance, hint)
+
+
+def _found(chance: Tensor, most: float) -> Tensor:
+    """The probability (n,) that one of at most `most` draws is accepted, each with probability `chance` (n,)."""
+    if most == math.inf:
+        return (chance > 0).double()
+    # 1 - (1 - a)^R would lose the digits of a small acceptance probability a.
+    return -torch.expm1(most * torch.log1p(-chance))
+
+
+def _expected_draws(chance: Tensor, most: float) -> Tensor:
+    """The expected number of draws (n,), of at most `most`, up to the first accepted one."""
+    return torch.where(chance > 0, _found(chance, most) / chance, most)
+
+
+class _Level(NamedTuple):
+    """Prefixes of one length that are told apart: `tokens` (n, length) int64 of one of each, and `weights` (n,)."""
+
+    tokens: Tensor
+    weights: Tensor
+
+
+class _Step(NamedTuple):
+    """Of each prefix of a level and each next token (n, vocab): its probability, whether it ends, is accepted."""
+
+    laws: Tensor
+    ends: Tensor
+    accepted: Tensor
+
+
+@dataclass(frozen=True)
+class _Tree:
+    oracle: Autoregressive
+    verifier: Verifier
+    prompt: Prompt
+    limit: int
+    max_nodes: int
+
+    @staticmethod
+    def of(
+        oracle: Autoregressive,
+        verifier: VerifierLike,
+        prompt: Prompt,
+        max_new_tokens: int | None,
+        max_nodes: int,
+    ) -> "_Tree":
+        oracle = as_oracle(oracle)
+        tokens = token_ids("prompt", prompt)[None]
+        length = torch.tensor([tokens.shape[1]])
+        checked_prompts(tokens, length, oracle.vocab_size)
+        limit = int(limits(oracle, length, max_new_tokens))
+        if tokens.shape[1] == limit or (oracle.eos is not None and prompt[-1:] == (oracle.eos,)):
+            raise InputError("prompt", prompt, "it is complete as it stands: give one that goes on")
+        max_nodes = whole_number("max_nodes", max_nodes, 1)
+        return _Tree(oracle, as_verifier(verifier), tuple(tokens[0].tolist()), limit, max_nodes)
+
+    def root(self) -> _Level:
+        return _Level(torch.tensor([self.prompt], dtype=torch.int64), torch.ones(1, dtype=torch.float64))
+
+    @torch.inference_mode()
+    def step(self, level: _Level, ends_only: bool = False) -> _Step:
+        """What follows each prefix; with `ends_only` the verifier is asked about what is complete alone."""
+        parts = []
+        for batch in self._batches(level.tokens):
+            rows = torch.arange(len(batch.tokens))
+            laws = batch.log_probs(rows).double().exp()
+            if not bool((laws.sum(1) > 0).all()):
+                hint = "return log-probabilities without NaN, and some probability in every row"
+                raise InputError("oracle", float(laws.sum(1).min()), hint)
+            ends = torch.full_like(laws, level.tokens.shape[1] + 1 == self.limit, dtype=torch.bool)
+            if self.oracle.eos is not None:
+                ends[:, self.oracle.eos] = True
+            asked = (laws > 0) & (ends | (not ends_only))
+            parts.append(_Step(laws, ends, Judge(self.verifier, batch).children(rows, asked) > 0))
+        return _Step(*map(torch.cat, zip(*parts, strict=True)))
+
+    def below(self, level: _Level, weights: Tensor) -> _Level:
+        """The children of positive `weights` (n, vocab), those merged that are alike."""
+        rows, token = weights.nonzero(as_tuple=True)
+        length = level.tokens.shape[1] + 1
+        if len(rows) > self.max_nodes:
+            depth, vocab = self.limit - len(self.prompt), self.oracle.vocab_size
+            size = depth * math.log10(vocab)
+            said = f"{vocab**depth:.3g}" if size < 300 else f"10^{size:.0f}"
+            raise InputError(
+                "max_nodes",
+                self.max_nodes,
+                f"{len(rows)} prefixes of {length} tokens are to be told apart, and sequences are up to {vocab}^{depth}"
+                f" = {said}: allow more, take fewer tokens, let the oracle and the verifier say which prefixes are "
+                "alike (`sufficient`, `residuals`), or measure the mean of `generate(...).queries`",
+            )
+        tokens = torch.cat((level.tokens[rows], token[:, None]), 1)
+        return self._merged(_Level(tokens, weights[rows, token]))
+
+    @torch.inference_mode()
+    def _merged(self, level: _Level) -> _Level:
+        tokens = level.tokens
+        if not len(tokens):
+            return level
+        memory = self.oracle.sufficient(tokens, torch.full((len(tokens),), tokens.shape[1]))
+        residuals = [self.verifier.residuals(b, torch.arange(len(b.tokens))) for b in self._batches(tokens)]
+        told = [residual for residual in residuals if residual is not None]
+        if len(told) < len(residuals):
+            return level
+        # The statistics may have no column at all.
+        columns = (torch.zeros_like(tokens[:, :1]), tokens if memory is None else memory, torch.cat(told))
+        keys = torch.cat(columns, 1).numpy()
+        alike = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.itemsize * keys.shape[1])))[:, 0]
+        _, first, group = np.unique(alike, return_index=True, return_inverse=True)
+        weights = torch.zeros(len(first), dtype=torch.float64)
+        weights.index_add_(0, torch.from_numpy(group), level.weights)
+        return _Level(tokens[torch.from_numpy(first)], weights)
+
+    def _batches(self, tokens: Tensor) -> Iterator[Batch]:
+        """The prefixes `tokens` (n, length) in batches, each of which forgets the others."""
+        length, layers = tokens.shape[1], tuple(self.verifier.layers)
+        for part in tokens.split(_ROWS_AT_ONCE):
+            # One position more, so that what is about to be complete can be judged.
+            batch = Batch(self.oracle, len(part), min(self.limit, length + 1), layers=layers)
+            batch.select(torch.zeros(0, dtype=torch.int64))
+            lengths = torch.full((len(part),), length)
+            padded = torch.nn.functional.pad(part, (0, min(self.limit, length + 1) - length))
+            batch.add(
+                padded,
+                lengths,
+                torch.full_like(lengths, len(self.prompt)),
+                torch.full_like(lengths, self.limit),
+            )
+            yield batch

@@ -1,0 +1,75 @@
+"""Laws of tokenwise rejection as fractions, without rounding: what Proposition 3.1.2 compares."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from trialogue.errors import InputError, require_function, whole_number
+from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
+
+RationalLaw = dict[Prefix, Fraction]
+Conditional = Callable[[Prefix], Sequence[int | Fraction]]
+"""Weights of the next token after a prefix, whole numbers or fractions, not normalised."""
+
+_MOST_STRINGS = 1 << 14
+
+
+def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: int) -> RationalLaw:
+    """Law of the output of tokenwise rejection on strings of `length` tokens, prefixes and strings that are accepted.
+
+    q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), a being the probability that a drawn token is accepted; what reaches a
+    prefix with a = 0 is missing. Raises `InputError` for a length below 1, where strings are more than 2^14, and for
+    weights that are negative or no numbers.
+    """
+    return _law(conditional, length, accepts, tokenwise=True)
+
+
+def restricted_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: int) -> RationalLaw:
+    """The law p of strings of `length` tokens, restricted to those that are accepted, whose sum is one.
+
+    Raises `InputError` as `tokenwise_law` does, and where no string is accepted.
+    """
+    whole = _law(conditional, length, lambda prefix: len(prefix) < length or accepts(prefix), tokenwise=False)
+    total = sum(whole.values(), Fraction(0))
+    if not total:
+        raise InputError("accepts", None, "accept at least one string that can occur")
+    return {string: p / total for string, p in whole.items()}
+
+
+def rational_variation(first: Mapping[Prefix, Fraction], second: Mapping[Prefix, Fraction]) -> Fraction:
+    """Total variation of two laws whose sums are one."""
+    zero = Fraction(0)
+    differences = (abs(first.get(x, zero) - second.get(x, zero)) for x in first.keys() | second.keys())
+    return sum(differences, zero) / 2
+
+
+def _law(
+    conditional: Conditional, length: int, accepts: Callable[[Prefix], bool], *, tokenwise: bool
+) -> RationalLaw:
+    require_function("conditional", conditional, "give a function of a prefix (tuple of ints)")
+    require_function("accepts", accepts, "give a function of a prefix (tuple of ints)")
+    whole_number("length", length, 1)
+    law: RationalLaw = {(): Fraction(1)}
+    for _ in range(length):
+        longer: RationalLaw = {}
+        for prefix, mass in law.items():
+            weights = _weights(conditional, prefix)
+            kept = {token: w for token, w in enumerate(weights) if w and accepts((*prefix, token))}
+            total = sum(kept.values() if tokenwise else weights, Fraction(0))
+            longer |= {(*prefix, token): mass * weight / total for token, weight in kept.items()}
+            if len(longer) > _MOST_STRINGS:
+                raise InputError("length", length, f"there are more than {_MOST_STRINGS} strings to list")
+        law = longer
+    return law
+
+
+def _weights(conditional: Conditional, prefix: Prefix) -> list[Fraction]:
+    """The weights of the tokens after `prefix`; raises `InputError` unless they are non-negative numbers."""
+    given = conditional(prefix)
+    mend = f"after {prefix} give one non-negative number for each token"
+    try:
+        weights = [Fraction(weight) for weight in given]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError("conditional", given, mend) from error
+    if any(weight < 0 for weight in weights):
+        raise InputError("conditional", given, mend)
+    return weights

@@ -1,0 +1,166 @@
+"""The loss of one layer whose attention tells same word, same topic and other topics apart: thesis, section 2.1.3.
+
+Assumption 2.1.2: a position attends to one of its own word with weight beta, to another word of its topic with weight
+alpha, and to any other with weight 1, all before normalisation. Values are those of uniform attention: "block", Theorem
+2.1.2, or "diagonal", Definition 2.1.2. The loss is quadratic in what is attended to, of which few classes differ.
+"""
+
+import math
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize, minimize_scalar
+from torch import Tensor
+
+from trialogue.arrays import real_tensor
+from trialogue.data import BertMasking, TopicModel
+from trialogue.errors import InputError, one_of
+from trialogue.validation import InstanceOf, validated
+from trialogue_lab.theory.topics.values import constants
+
+Values = Literal["block", "diagonal"]
+Variant = Literal["printed", "mask", "nomask"]
+Array = NDArray[np.float64]
+
+_GRID = 241
+
+
+class _Read(NamedTuple):
+    """What the values make of attention: `slope` times it, and an offset of `base` + `mask` times that to [MASK]."""
+
+    slope: float
+    base: float
+    mask: float
+
+
+@validated
+def attention_loss(
+    model: InstanceOf[TopicModel],
+    alpha: ArrayLike | Tensor,
+    beta: ArrayLike | Tensor,
+    p_mask: float = 0.15,
+    p_correct: float = 0.1,
+    p_random: float = 0.1,
+    values: Values = "block",
+    variant: Variant = "printed",
+) -> Any:
+    """The squared loss of infinitely long documents: the finite losses of Theorems 2.1.3 ("block") and 2.1.5.
+
+    Summed over words, and over masked positions that do not show [MASK], whose share of all masked positions, p_c +
+    p_r, is not divided out; what a position with [MASK] attends to depends on neither number. `alpha` and `beta`, at
+    least 0, broadcast: the answer is a float, an array, or a tensor where one of them is.
+
+    Variants differ in what is attended to at [MASK]. "mask" is exact: such positions are keys as those of another
+    topic. "nomask" is exact where they are not attended to at all. "printed" leaves them out of the normalisation, as
+    Proposition 2.1.2 does, and lets them have the share p_0 of uniform attention all the same.
+
+    Raises `InputError` as `optimal_values` does, and for negative or complex numbers and unknown names.
+    """
+    masking = BertMasking(p_mask=p_mask, p_correct=p_correct, p_random=p_random)
+    first, second = _weights("alpha", alpha), _weights("beta", beta)
+    try:
+        np.broadcast_shapes(first.shape, second.shape)
+    except ValueError:
+        raise InputError("beta", second.shape, f"it does not go with alpha, of shape {first.shape}") from None
+    loss = _loss(model, masking, first, second, values, variant)
+    if isinstance(alpha, Tensor) or isinstance(beta, Tensor):
+        return real_tensor("loss", np.asarray(loss), "")
+    return float(loss) if np.ndim(loss) == 0 else loss
+
+
+@validated
+def optimal_attention(
+    model: InstanceOf[TopicModel],
+    masking: InstanceOf[BertMasking],
+    values: Values = "block",
+    variant: Variant = "printed",
+) -> tuple[float, float]:
+    """(alpha, beta) of the least `attention_loss`, numerically.
+
+    With block values the loss depends on gamma = ((v - 1) alpha + beta) / v alone (Remark 2.1.5): both are then gamma.
+    """
+    high = math.log(1e6 * model.vocab_size)
+    grid = np.linspace(-5.0, high, _GRID)
+
+    def loss(alpha: Array | float, beta: Array | float) -> Array:
+        return _loss(model, masking, np.asarray(alpha), np.asarray(beta), values, variant)
+
+    if values == "block":
+        best = int(np.argmin(loss(np.exp(grid), np.exp(grid))))
+        near = (grid[max(0, best - 1)], grid[min(_GRID - 1, best + 1)])
+        found = minimize_scalar(
+            lambda log: float(loss(math.exp(log), math.exp(log))), bounds=near, method="bounded"
+        )
+        gamma = math.exp(found.x)
+        return gamma, gamma
+    table = loss(np.exp(grid)[:, None], np.exp(grid))
+    row, column = np.unravel_index(int(np.argmin(table)), table.shape)
+    # The least alpha is zero in the limit of many words: its logarithm must be free to go there.
+    found = minimize(
+        lambda logs: float(loss(math.exp(logs[0]), math.exp(logs[1]))),
+        (grid[row], grid[column]),
+        method="Nelder-Mead",
+        bounds=((-30.0, high), (-5.0, high)),
+        options={"xatol": 1e-6, "fatol": 1e-15, "maxiter": 4000},
+    )
+    return math.exp(found.x[0]), math.exp(found.x[1])
+
+
+def _loss(
+    model: TopicModel, masking: BertMasking, alpha: Array, beta: Array, values: str, variant: str
+) -> Array:
+    read = _read(model, masking, values, variant)
+    hidden, inside, outside = model.rates(masking)
+    topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document
+    assert tau is not None
+    keys = hidden if variant == "mask" else 0.0
+    own = beta + alpha * (size - 1)
+    inner = inside * (own + size * (tau - 1)) + outside * size * (topics - tau) + keys
+    outer = outside * (own + size * (topics - tau - 1)) + inside * size * tau + keys
+
+    def answers(rate: float, mass: Array, norm: Array) -> Array:
+        return read.slope * rate * mass / norm + read.base + read.mask * keys / norm
+
+    average = own / size
+    word, mate = (average, average) if values == "block" else (beta, alpha)
+    # Of a query whose topic is the document's, the answers for its own word, its topic, other topics of the document
+    # and all others; then of a query of another topic.
+    mine, near = answers(inside, word, inner), answers(inside, mate, inner)
+    present, absent = (answers(rate, np.ones(()), inner) for rate in (inside, outside))
+    stray, around = answers(outside, word, outer), answers(outside, mate, outer)
+    there, nowhere = (answers(rate, np.ones(()), outer) for rate in (inside, outside))
+    squares = mine**2 + (size - 1) * near**2 + size * ((tau - 1) * present**2 + (topics - tau) * absent**2)
+    wrong = stray**2 + (size - 1) * around**2 + size * (tau * there**2 + (topics - tau - 1) * nowhere**2)
+    correct, random = masking.p_correct, masking.p_random
+    # The word asked for is the query, another of its topic, one of another topic; or the query's topic is not there.
+    return np.asarray(
+        (correct + random / (topics * size)) * (1 - 2 * mine + squares)
+        + random / topics * (1 - 1 / size) * (1 - 2 * near + squares)
+        + random * (tau - 1) / topics * (1 - 2 * present + squares)
+        + random * (1 - tau / topics) * (1 - 2 * there + wrong)
+    )
+
+
+def _read(model: TopicModel, masking: BertMasking, values: str, variant: str) -> _Read:
+    """q of the proofs: exact where the attention to [MASK] is known, at p_0 as printed."""
+    one_of("values", values, get_args(Values))
+    one_of("variant", variant, get_args(Variant))
+    c1, c2, c3 = constants(model, masking)
+    if variant == "printed":
+        return _Read(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)
+    if values == "diagonal":
+        return _Read(c3, 0.0, -c1)
+    scale = c2**2 + model.vocab_size
+    below, column = -(c1 * c2 + c3) / scale, (c2 * c3 - c1 * model.vocab_size) / scale
+    # Words get what [MASK] leaves: `below` times one less that.
+    return _Read(c3, below, column - below)
+
+
+def _weights(field: str, values: ArrayLike | Tensor) -> Array:
+    mend = "give weights of attention: finite numbers of at least 0"
+    weights = real_tensor(field, values, mend).detach().cpu().numpy()
+    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
+    if wrong.size:
+        raise InputError(field, float(wrong[0]), mend)
+    return np.asarray(weights)

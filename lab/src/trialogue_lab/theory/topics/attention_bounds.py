@@ -1,0 +1,80 @@
+"""Where the thesis puts optimal attention, and where it is to leading order: Theorems 2.1.3 and 2.1.5.
+
+The proofs of both theorems bound the loss on three ranges; what they leave is an interval for gamma ("block") or beta
+("diagonal"). The asymptotic losses of the proofs, equations 2.27 and 2.36, can be minimised exactly.
+"""
+
+import math
+from typing import NamedTuple, get_args
+
+from trialogue.data import BertMasking, TopicModel
+from trialogue.errors import InputError, one_of
+from trialogue.validation import InstanceOf, validated
+from trialogue_lab.theory.topics.attention import Values, Variant
+from trialogue_lab.theory.topics.values import constants
+
+
+class AttentionBounds(NamedTuple):
+    """The printed interval of the optimum, and the optimum to leading order with its loss.
+
+    Of block values they are about gamma = ((v - 1) alpha + beta) / v. Of diagonal ones they are about beta, where
+    alpha is below `ratio` times beta, and zero to leading order; of block ones `ratio` is infinite.
+    """
+
+    low: float
+    high: float
+    ratio: float
+    optimum: float
+    loss: float
+
+
+@validated
+def attention_bounds(
+    model: InstanceOf[TopicModel],
+    masking: InstanceOf[BertMasking],
+    values: Values = "block",
+    variant: Variant = "printed",
+) -> AttentionBounds:
+    """The interval (lambda_1 (tau - 1), lambda_2 T) of Theorem 2.1.3 or (lambda_3 tau, lambda_4 T) of Theorem 2.1.5.
+
+    Its ends are as printed, whatever the `variant`; the optimum is that of the variant. Raises `InputError` where an
+    end is not there: without random words, and of diagonal values where v is too small for lambda_4 to be positive.
+    Whether the theorems' assumptions hold, which ask for more, is not looked at.
+    """
+    one_of("values", values, get_args(Values))
+    one_of("variant", variant, get_args(Variant))
+    c4 = constants(model, masking).c3
+    topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document
+    assert tau is not None
+    random = masking.p_mask * masking.p_random
+    if random == 0:
+        raise InputError(
+            "p_random", masking.p_random, "without random words no upper end is finite: use more"
+        )
+    kept = 1 / c4
+    hidden = masking.p_mask * masking.p_hidden if variant == "mask" else 0.0
+    # What queries of the document's topics give to others of no topic of it, over p_1.
+    away = c4 * tau * (random + hidden)
+    if values == "block":
+        return AttentionBounds(
+            (kept + random) * (2 - kept) / (2 * kept) * (tau - 1),
+            100 * (kept / random + 1) * topics,
+            math.inf,
+            (tau - 1 + away) / (c4 - 1),
+            masking.p_correct * (1 - 1 / size) + masking.p_random,
+        )
+    if math.sqrt(size - 1) - 1 - kept <= 0:
+        mend = f"lambda_4 is positive with more than {(1 + kept) ** 2 + 1:.3g} words a topic: use as many"
+        raise InputError("words_per_topic", size, mend)
+    return AttentionBounds(
+        (kept + random) * size / 100 * tau,
+        kept
+        / (math.sqrt(size - 1) - 1 - kept)
+        * (1 - masking.p_mask * masking.p_hidden)
+        / random
+        * size
+        * topics,
+        c4 / (size - 1),
+        size * (tau + away) / (c4 - 1),
+        masking.p_random,
+    )

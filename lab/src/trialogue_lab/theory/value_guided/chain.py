@@ -1,0 +1,218 @@
+"""The value-guided walk as a Markov chain on prefixes, from its own `step`: mixing, hitting, and the spectrum."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
+from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse.linalg import eigsh
+
+from trialogue.errors import InputError, probability, whole_number
+from trialogue.oracles import Autoregressive
+from trialogue.probabilities import checked_probabilities
+from trialogue.samplers.exact import total_variation, walk_transitions
+from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution, stationary_distribution
+from trialogue.samplers.prefix.value_guided import ValueGuided
+from trialogue.verifiers.function import VerifierLike
+
+Array = NDArray[np.float64]
+Sequence_ = tuple[int, ...]
+_DENSE = 1500
+"""Chains of up to so many states are diagonalised whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class WalkChain:
+    """A walk that never stops, on n prefixes: `states`, the first of which is the prompt.
+
+    `transitions` (n, n) is its sparse matrix, rows summing to one; `leaf` (n,) bool says which states are complete.
+    Raises `InputError` where rows do not sum to one: the walk ends somewhere.
+    """
+
+    states: list[Sequence_]
+    transitions: csr_array
+    leaf: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        size = len(self.states) if isinstance(self.states, list) else 0
+        if not size:
+            raise InputError("states", self.states, "give a list of prefixes, beginning with the prompt")
+        if not issparse(self.transitions) or self.transitions.shape != (size, size):
+            given = self.transitions.shape if issparse(self.transitions) else type(self.transitions).__name__
+            raise InputError("transitions", given, f"give a sparse matrix of shape ({size}, {size})")
+        if not isinstance(self.leaf, np.ndarray) or self.leaf.dtype != np.bool_ or self.leaf.shape != (size,):
+            raise InputError("leaf", self.leaf, f"give a NumPy array of bools of shape ({size},)")
+        if not bool((self.transitions.data >= 0).all()):
+            raise InputError("transitions", float(self.transitions.data.min()), "give probabilities")
+        totals = np.asarray(self.transitions.sum(1))
+        if not bool((abs(totals - 1) < 1e-9).all()):
+            hint = "give a chain that goes on for ever: of this one some state has an end"
+            raise InputError("transitions", float(totals.min()), hint)
+
+    @cached_property
+    def stationary(self) -> Array:
+        """The stationary law (n,), which is unique: whatever is visited from the root leads back to it."""
+        return stationary_distribution(self.transitions)
+
+    @property
+    def reversibility_residual(self) -> float:
+        """The largest difference between the flow along an edge and the flow back, in the stationary law."""
+        flow = diags_array(self.stationary) @ self.transitions
+        difference = abs(flow - flow.T)
+        return float(difference.max())
+
+    @property
+    def leaf_mass(self) -> float:
+        """The stationary probability to be at a leaf."""
+        return math.fsum(self.stationary[self.leaf])
+
+    def leaf_law(self, law: Array) -> dict[Sequence_, float]:
+        """The law of the state given that it is a leaf, where that of the state is `law` (n,).
+
+        Raises `InputError` where no leaf has a positive probability, and where `law` is no distribution (n,).
+        """
+        law = checked_probabilities("law", law, (len(self.states),)).numpy()
+        mass = math.fsum(law[self.leaf])
+        if not mass > 0:
+            raise InputError("law", mass, "no leaf has a positive probability")
+        return {self.states[place]: float(law[place]) / mass for place in np.flatnonzero(self.leaf).tolist()}
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """1 less the largest absolute value of an eigenvalue other than the first 1; the walk must be reversible.
+
+        Raises `InputError` where it is not.
+        """
+        if self.reversibility_residual > 1e-9:
+            raise InputError(
+                "transitions",
+                self.reversibility_residual,
+                "the walk is not reversible: its spectrum is not real",
+            )
+        root = np.sqrt(self.stationary)
+        symmetric = diags_array(root) @ self.transitions @ diags_array(1 / root)
+        symmetric = (symmetric + symmetric.T) / 2
+        if len(self.states) < 2:
+            return 1.0
+        if len(self.states) <= _DENSE:
+            values = eigvalsh(symmetric.toarray())
+        else:
+            values = eigsh(symmetric, k=3, which="LM", return_eigenvectors=False, v0=root)
+        return float(1 - np.sort(abs(values))[-2])
+
+    def laws(self, steps: int) -> Array:
+        """The laws (steps + 1, n) of the state after 0, 1, ... steps from the root."""
+        laws = np.zeros((whole_number("steps", steps, 0) + 1, len(self.states)))
+        laws[0, 0] = 1.0
+        for step in range(1, len(laws)):
+            laws[step] = laws[step - 1] @ self.transitions
+        return laws
+
+    def mixing_time(self, distance: float = 0.25, max_steps: int = 100_000) -> int:
+        """Steps from the root until the law of the state is within `distance` (total variation) of the stationary one.
+
+        Raises `InputError` where that takes more than `max_steps`.
+        """
+        target = self.stationary
+        return self._first(lambda law: float(abs(law - target).sum()) / 2, distance, max_steps)
+
+    def leaf_mixing_time(
+        self, target: Mapping[Sequence_, float], distance: float = 0.05, max_steps: int = 100_000
+    ) -> int:
+        """Steps from the root until the law of the state, given that it is a leaf, is within `distance` of `target`.
+
+        Raises `InputError` where that takes more than `max_steps`.
+        """
+
+        def far(law: Array) -> float:
+            return total_variation(self.leaf_law(law), target) if law[self.leaf].any() else 1.0
+
+        return self._first(far, distance, max_steps)
+
+    def _first(self, far: Callable[[Array], float], distance: float, max_steps: int) -> int:
+        probability("distance", distance, zero=False)
+        law = np.zeros(len(self.states))
+        law[0] = 1.0
+        for step in range(whole_number("max_steps", max_steps, 0) + 1):
+            if far(law) <= distance:
+                return step
+            law = law @ self.transitions
+        hint = f"the law is still {far(law):.3g} away: allow more steps"
+        raise InputError("max_steps", max_steps, hint)
+
+    @cached_property
+    def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
+        """The states that are no leaf, and the chain on them, which ends at the first leaf."""
+        inner = np.flatnonzero(~self.leaf)
+        rows = self.transitions[inner]
+        return inner, AbsorbingChain(rows[:, inner], rows @ self.leaf.astype(np.float64))
+
+    @property
+    def steps_to_leaf(self) -> float:
+        """The expected number of steps from the root to the first leaf; infinite where it may never come."""
+        if self.leaf[0]:
+            return 0.0
+        chain = self._before_leaves[1]
+        return math.inf if chain.never_ends > 0 else float(chain.visits.sum())
+
+    def first_leaf_law(self) -> dict[Sequence_, float]:
+        """The distribution of the first leaf.
+
+        Raises:
+            InputError: If the walk may never come to a leaf.
+        """
+        leaves = np.flatnonzero(self.leaf)
+        if self.leaf[0]:
+            law = (leaves == 0).astype(np.float64)
+        else:
+            inner, chain = self._before_leaves
+            if chain.never_ends > 0:
+                raise InputError("never_ends", chain.never_ends, "must be 0: the walk may never reach a leaf")
+            law = chain.visits @ self.transitions[inner][:, leaves]
+        require_distribution("transitions", law.tolist())
+        return {self.states[place]: float(p) for place, p in zip(leaves.tolist(), law.tolist(), strict=True)}
+
+    def visited_before_leaf(self) -> dict[Sequence_, float]:
+        """The probability of each state that is no leaf to be visited before the first leaf.
+
+        It is the expected number of visits from the root over that from the state itself: G(root, y) / G(y, y).
+        """
+        if self.leaf[0]:
+            return {self.states[place]: 0.0 for place in np.flatnonzero(~self.leaf).tolist()}
+        inner, chain = self._before_leaves
+        shares = zip(inner.tolist(), chain.visited.tolist(), strict=True)
+        return {self.states[place]: share for place, share in shares}
+
+
+def value_guided_chain(
+    oracle: Autoregressive,
+    values: VerifierLike,
+    *,
+    prompt: Sequence_ = (),
+    max_new_tokens: int | None = None,
+    lazy: bool = True,
+    max_states: int = 100_000,
+) -> WalkChain:
+    """The chain of `ValueGuided(stop_at_leaf=False)`, from every branch of its `step`.
+
+    Raises `InputError` for more than `max_states` states, and wherever `exact_law` does.
+    """
+    states, transitions = walk_transitions(
+        ValueGuided(lazy=lazy, stop_at_leaf=False),
+        oracle,
+        values,
+        prompt=prompt,
+        max_new_tokens=max_new_tokens,
+        max_states=max_states,
+    )
+    longest = len(prompt) + max_new_tokens if max_new_tokens is not None else oracle.max_length
+    if oracle.max_length is not None and longest is not None:
+        longest = min(longest, oracle.max_length)
+    leaf = [
+        len(state) == longest or (len(state) > len(prompt) and state[-1] == oracle.eos) for state in states
+    ]
+    return WalkChain(states, transitions, np.array(leaf, dtype=np.bool_))

@@ -1,0 +1,1 @@
+"""Objectives, observers and data sources of training that only studies use."""

@@ -1,0 +1,118 @@
+"""Variation of attention between seeds against draws and by hand, likeness to a stack, and accuracies by definition."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.data import Dyck
+from trialogue.errors import InputError
+from trialogue.models.dyck_transformer import (
+    DyckTransformer,
+    DyckTransformerConfig,
+    balanced_transformer,
+    uniform_attention_transformer,
+)
+from trialogue.randomness import generator
+from trialogue_lab.analysis.attention_variation import (
+    causal_baseline,
+    mean_variation,
+    stack_likeness,
+    variation,
+    with_uniform_attention,
+)
+from trialogue_lab.analysis.closing_accuracy import closing_accuracy
+
+
+def random_patterns(count: int, length: int, causal: bool) -> Tensor:
+    """Rows uniform on the simplex of what is not ahead, or of everything."""
+    drawn = torch.empty(count, length, length, dtype=torch.float64).exponential_(
+        generator=generator(0, "rows")
+    )
+    drawn = drawn.tril() if causal else drawn
+    return drawn / drawn.sum(-1, keepdim=True)
+
+
+def test_the_baseline_is_that_of_random_causal_attention() -> None:
+    assert causal_baseline(19) == pytest.approx(3.295, abs=5e-4)
+    assert [causal_baseline(n) for n in (1, 2)] == pytest.approx([0, 1 / 3])
+    drawn = variation(*random_patterns(20_000, 9, True).view(2, -1, 9, 9))
+    error = 4 * float(drawn.std()) / math.sqrt(len(drawn))
+    assert float(drawn.mean()) == pytest.approx(causal_baseline(9), abs=error)
+    everywhere = variation(*random_patterns(20_000, 9, False).view(2, -1, 9, 9))
+    assert float(everywhere.mean()) != pytest.approx(causal_baseline(9), abs=error)
+
+
+def test_mean_variation_is_that_of_all_pairs() -> None:
+    patterns = random_patterns(4, 5, True)
+    pairs = [variation(patterns[i], patterns[j]) for i in range(4) for j in range(i)]
+    assert mean_variation(patterns) == pytest.approx(float(torch.stack(pairs).mean()))
+    assert float(variation(patterns[0], patterns[0])) == 0
+
+
+def test_a_stack_is_a_stack() -> None:
+    dyck = Dyck(24, (0.5, 0.5), 0.5, 4, complete=False)
+    tokens = dyck.sample(30, seed=1)
+    partner, depths = dyck.matching(tokens), dyck.depth(tokens)
+    perfect = torch.zeros(30, 25, 25)
+    for row in range(30):
+        stack: list[int] = []
+        for i in range(24):
+            if tokens[row, i] % 2 == 0:
+                stack.append(i)
+            else:
+                assert partner[row, i] == stack.pop()
+            perfect[row, i + 1, stack[-1] + 1 if stack else 0] = 1.0
+    assert stack_likeness(perfect, tokens) == 1.0
+    # One that looks at the bracket that is closed, or one position aside, is none.
+    assert stack_likeness(perfect.roll(1, 2), tokens) == 0.0
+    opened = perfect.clone()
+    asked = ((tokens % 2 == 1) & (depths > 0)).nonzero()[0]
+    opened[asked[0], asked[1] + 1] = 0
+    opened[asked[0], asked[1] + 1, 0] = 1
+    assert 0 < stack_likeness(opened, tokens) < 1
+
+
+def test_exact_networks_close_everything_rightly_and_uniform_ones_half() -> None:
+    tokens = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False).sample(30, seed=2)
+    # The exact law closes the right bracket alone, whatever opens beside it.
+    assert closing_accuracy(balanced_transformer(2, 3, 1.0), tokens) == (1.0, 1.0)
+    assert closing_accuracy(uniform_attention_transformer(2, 3), tokens, 40) == (1.0, 1.0)
+    network = DyckTransformer(DyckTransformerConfig(depth=3)).eval()
+    with torch.no_grad():
+        network.head.weight.zero_()
+        network.head.bias.copy_(torch.tensor([0.0, 1.0, 0.0, 0.0]))
+    found, always_first = closing_accuracy(network, tokens, 20), tokens[:, 20:]
+    share = float((always_first == 1).sum() / (always_first % 2 == 1).sum())
+    assert found.likeliest == pytest.approx(share)
+    assert found.confident == 0.0  # e / (1 + e) = 0.73 of the closing mass
+    with torch.no_grad():
+        network.head.bias[1] = 2.0
+    assert 0.3 < closing_accuracy(network, tokens, 20).confident < 0.7
+
+
+def test_ablation_is_uniform_in_every_layer_and_changes_nothing_else() -> None:
+    config = DyckTransformerConfig(embedding="tokens", residual=True, mlps=((9, 50), ()), initial_scale=0.5)
+    network = DyckTransformer(config, 1).eval()
+    tokens = Dyck(12, (0.5, 0.5), 0.5, 4, complete=False).sample(4, seed=1)
+    ablated = with_uniform_attention(network)
+    rows = 1 / torch.arange(1, 14)[:, None].expand(13, 13).tril() * torch.ones(13, 13).tril()
+    for pattern in ablated.attention_weights(tokens):
+        assert torch.allclose(pattern, rows.expand(4, 13, 13).nan_to_num(posinf=0.0), atol=1e-6)
+    assert not torch.allclose(network(tokens), ablated(tokens), atol=1e-4)
+    assert torch.equal(network.head.weight, ablated.head.weight)
+
+
+def test_bad_input() -> None:
+    patterns = random_patterns(2, 4, True)
+    with pytest.raises(InputError, match=r"^second=\(1, 3, 3\): it is compared with one of 4 positions"):
+        variation(patterns, random_patterns(1, 3, True))
+    with pytest.raises(InputError, match=r"^first=\(4,\)"):
+        variation(patterns[0, 0], patterns[0])
+    with pytest.raises(InputError, match=r"^patterns=\(1, 4, 4\): give at least two"):
+        mean_variation(patterns[:1])
+    with pytest.raises(InputError, match=r"^attention=\(2, 4, 4\): 5 tokens and the starting token"):
+        stack_likeness(patterns, torch.zeros(2, 5, dtype=torch.int64))
+    with pytest.raises(InputError, match=r"^length=0"):
+        causal_baseline(0)

@@ -1,0 +1,62 @@
+"""Spectra of logits: those of Walsh and Hadamard for two values, and ends where the interactions of a law end."""
+
+import pytest
+import torch
+
+from mutants.modules import altered
+from trialogue.data import ManyBody
+from trialogue.errors import InputError
+from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.oracles import whole_sequences
+from trialogue_lab.studies.interaction_order import logit_spectrum as module
+from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
+
+
+def walsh_hadamard(net: FactoredAttention, sites: int) -> torch.Tensor:
+    """The largest coefficient of the logit of value 1 over 0 at site 0, by number of other tokens."""
+    states = whole_sequences(2, sites - 1)
+    tokens = torch.cat((torch.zeros(len(states), 1, dtype=torch.int64), states), 1)
+    laws = net.site_log_weights(tokens, torch.zeros(len(tokens), dtype=torch.int64))
+    logit = (laws[:, 1] - laws[:, 0]).view([2] * (sites - 1))
+    for axis in range(sites - 1):
+        zero, one = logit.unbind(axis)
+        logit = torch.stack((zero + one, zero - one), axis)
+    sizes, coefficients = states.sum(1), logit.abs().flatten()
+    return torch.stack([coefficients[sizes == size].max() for size in range(sites)])
+
+
+def test_of_two_values_it_is_that_of_walsh_and_hadamard() -> None:
+    net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=7, layers=3), seed=4)
+    found, expected = logit_spectrum(net, 7), walsh_hadamard(net, 7)
+    torch.testing.assert_close(found / found.max(), expected / expected.max(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("site", [0, 2, 4])
+def test_a_law_of_k_bodies_depends_on_fewer_than_k_others_at_once(order: int, site: int) -> None:
+    law = ManyBody.random(5, 3, order=order, scale=1.0, seed=1)
+    spectrum = logit_spectrum(law, 5, site)
+    assert spectrum[order - 1] > 1e-3 * spectrum.max()
+    assert spectrum[order:].max() < 1e-12 * spectrum.max()
+
+
+@pytest.mark.parametrize(
+    "change", [("laws - laws.mean(1, keepdim=True)", "laws"), ("triangular[:, 0] = 1.0", "pass")]
+)
+def test_another_gauge_or_basis_is_rejected(change: tuple[str, str]) -> None:
+    law = ManyBody.random(5, 3, order=2, scale=1.0, seed=1)
+    spectrum = altered(module, change, compiled=False)["logit_spectrum"](law, 5)
+    assert spectrum[2:].max() > 1e-3 * spectrum.max()
+
+
+def test_one_site_has_a_constant_only() -> None:
+    net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=1))
+    assert logit_spectrum(net, 1).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(("sites", "site", "field"), [(22, 0, "sites"), (0, 0, "sites"), (3, 3, "site")])
+def test_bad_input_is_named(sites: int, site: int, field: str) -> None:
+    net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=max(sites, 1)))
+    with pytest.raises(InputError) as caught:
+        logit_spectrum(net, sites, site)
+    assert caught.value.field == field

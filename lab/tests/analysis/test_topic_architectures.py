@@ -1,0 +1,102 @@
+"""Topics are measured in each architecture of the source: small models of it with random weights, saved and loaded."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+from trialogue.data.corpus.documents import passages_of
+from trialogue.errors import InputError
+from trialogue.inspection.topic_structure.measure import AS_READ, TopicSettings, measured
+from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DIFFERENT, SAME
+from trialogue.models.attention_weights import load_attending
+from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, made_up_tokenizer
+
+WIDTH, TABLE, POSITIONS = 16, 8, 40
+SHAPE = {"vocab_size": 42, "hidden_size": WIDTH, "intermediate_size": 16, "num_attention_heads": 2}
+DEPTH = {"num_hidden_layers": 2, "max_position_embeddings": POSITIONS}
+BART = {
+    "vocab_size": 42,
+    "d_model": WIDTH,
+    "encoder_layers": 2,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 16,
+    "decoder_ffn_dim": 16,
+    "max_position_embeddings": POSITIONS,
+}
+# As their checkpoints are saved: with the head of the training, and a narrower table where theirs may be.
+MODELS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "bert": (transformers.BertForMaskedLM, transformers.BertConfig, SHAPE | DEPTH),
+    "albert": (
+        transformers.AlbertForMaskedLM,
+        transformers.AlbertConfig,
+        SHAPE | DEPTH | {"embedding_size": TABLE},
+    ),
+    "bart": (transformers.BartModel, transformers.BartConfig, BART),
+    "electra": (
+        transformers.ElectraForPreTraining,
+        transformers.ElectraConfig,
+        SHAPE | DEPTH | {"embedding_size": TABLE},
+    ),
+    "roberta": (transformers.RobertaForMaskedLM, transformers.RobertaConfig, SHAPE | DEPTH),
+}
+
+
+@pytest.fixture(params=MODELS)
+def saved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+    """The name of an architecture, and the folder of a model of it."""
+    model, config, shape = MODELS[request.param]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        model(config(**shape)).save_pretrained(tmp_path)
+    made_up_tokenizer().save_pretrained(tmp_path)
+    return request.param, tmp_path
+
+
+def test_every_architecture_of_the_source_is_measured(saved: tuple[str, Path]) -> None:
+    name, folder = saved
+    model = load_attending(folder)
+    tokens, lengths = torch.arange(20).reshape(2, 10) + 2, torch.tensor([10, 6])
+    weights = model.attention(tokens, lengths)
+    assert (weights[0] > 0).all()  # both ways: of an encoder and a decoder in one it is the encoder
+    assert torch.allclose(weights.sum(2)[0], torch.ones(10), atol=1e-5)
+    assert torch.allclose(weights[1, :6, :6].sum(1), torch.ones(6), atol=1e-5)
+    assert (weights[1, :, 6:] == 0).all()
+    rows, read = model.embeddings(tokens[0]), model.read_embeddings(tokens[0])
+    assert rows.shape == (10, TABLE if name in ("albert", "electra") else WIDTH)
+    assert read.shape == (10, WIDTH)
+    assert any(torch.equal(rows, table[tokens[0]]) for table in _tables(folder))
+
+    corpus = passages_of(made_up_documents(), 40)
+    settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=24)
+    for one in measured(model, corpus, settings):
+        found = {each.measure: each for each in one.compare(6)}
+        assert COSINE + AS_READ in found
+        for each in found.values():
+            assert all(np.isfinite(each.means[kind].value) for kind in (SAME, DIFFERENT))
+        # Weights are random, so that they attend alike within topics and between.
+        assert found[ATTENTION].ratio.value == pytest.approx(1, abs=0.05)
+
+
+def test_no_text_is_longer_than_the_positions_that_a_model_has(saved: tuple[str, Path]) -> None:
+    name, folder = saved
+    model = load_attending(folder)
+    # Those of RoBERTa are counted from behind that of its padding.
+    most = POSITIONS - 2 if name == "roberta" else POSITIONS
+    assert model.max_length == most
+    model.attention(torch.full((1, most), 5), torch.tensor([most]))
+    corpus = passages_of(made_up_documents(), 40)
+    settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=most + 1)
+    with pytest.raises(InputError, match=f"length={most + 1}: .* knows {most} positions"):
+        measured(model, corpus, settings)
+
+
+def _tables(folder: Path) -> list[torch.Tensor]:
+    """The tables of the checkpoint that have a row for each token."""
+    return [each for each in load_file(folder / "model.safetensors").values() if len(each) == 42]

@@ -1,0 +1,263 @@
+"""The evaluator of test cases: the thesis' own examples, texts with known errors, and Python's parser as a witness."""
+
+import ast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trialogue.errors import InputError
+from trialogue_lab.data.list_append.cases import CaseError, distinct_correct, evaluate, is_viable
+from trialogue_lab.data.list_append.literals import first_difference, read_literal
+from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, Task, random_names
+
+KNK = """assert knk([], 2) == [2]
+assert knk([1], 2) == [1, 2]
+assert knk([1, 3], 2) == [1, 3, 2]
+assert knk([1, 3, 5], 2) == [1, 3, 5, 2]
+assert knk([1, 3, 5, 7], 2) == [1, 3, 5, 7, 2]
+assert knk([1, 3, 5, 7, 9], 2) == [1, 3, 5, 7, 9, 2]
+assert knk([1, 3, 5, 7, 9, 11], 2) == [1, 3, 5, 7, 9, 11, 2]
+def sum_list(l):
+    return sum(l)
+List 8 test cases of the above function sum_list, one in each line:
+assert sum_list([]) == 0
+assert sum_list([1]) == 1
+"""
+OVS = """assert ovs([], 1) == [1]
+assert ovs([2], 1) == [1, 2]
+assert ovs([1, 2], 1) == [1, 1, 2]
+assert ovs([1, 2], 3) == [1, 2, 3]
+assert ovs([1, 2], 0) == [0, 1, 2]
+assert ovs([1, 2, 3], 4) == [1, 2, 3, 4]
+assert ovs([], 0) == [0]
+assert ovs([1, 2], 0) == [0, 1, 2]
+"""
+GOOD = "assert abc([1], 2) == [1, 2]\n"
+
+
+def test_the_completions_of_table_3_8() -> None:
+    first = evaluate(KNK, "knk")
+    assert (first.correct, len(first.cases)) == (7, 7)
+    assert (first.error, first.position) == (CaseError.LINE_WITHOUT_ASSERT, KNK.index("def"))
+    second = evaluate(OVS, "ovs")
+    assert [case.correct for case in second.cases] == [True, False, False, True, False, True, True, False]
+    assert (second.correct, second.error) == (4, CaseError.ASSERTION_FAILURE)
+    assert second.position == OVS.index("[1, 2]") + 1
+    assert distinct_correct([first, first, second]) == 7 + 4
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "wrong"),
+    [
+        ("x = 1", CaseError.LINE_WITHOUT_ASSERT, "x"),
+        ("assert abd([1], 2) == [1, 2]", CaseError.FUNCTION_NOT_TESTED, "d("),
+        ("assert abc([1], 2 == [1, 2]", CaseError.FUNCTION_CALL_VALUE_ERROR, "=="),
+        ("assert abc([1,", CaseError.FUNCTION_CALL_NO_CLOSING_PARENTHESIS, "\n"),
+        ("assert abc([1 2], 2) == [1, 2]", CaseError.FUNCTION_CALL_SYNTAX_ERROR, "2], 2) =="),
+        ("assert abc([1] * 3, 2) == [1, 2]", CaseError.FUNCTION_CALL_VALUE_ERROR, "*"),
+        ("assert abc([x], 2) == [1, 2]", CaseError.FUNCTION_CALL_UNKNOWN_VARIABLE, "x]"),
+        ("assert abc((1,), 2) == [1, 2]", CaseError.FIRST_ARGUMENT_TYPE_ERROR, "(1,)"),
+        ("assert abc([1]) == [1]", CaseError.ONLY_ONE_ARGUMENT, ") =="),
+        ("assert abc([1], 2, 3) == [1, 2]", CaseError.MORE_THAN_TWO_ARGUMENTS, "3)"),
+        ("assert abc([1], 2) is [1, 2]", CaseError.NO_ASSERTION_EQUALITY, "is"),
+        ("assert abc([1], 2) == [1, 2", CaseError.EXPECTED_OUTPUT_NO_CLOSING_BRACKET, "\n"),
+        ("assert abc([1], 2) == [1,, 2]", CaseError.EXPECTED_OUTPUT_SYNTAX_ERROR, ", 2]"),
+        ("assert abc([1], 2) == [1, 2] + []", CaseError.EXPECTED_OUTPUT_VALUE_ERROR, "+"),
+        ("assert abc([1], 2) == [y]", CaseError.EXPECTED_OUTPUT_UNDEFINED_VARIABLE, "y"),
+        ("assert abc([1], 2) == 3", CaseError.EXPECTED_OUTPUT_TYPE_ERROR, "3"),
+        ("assert abc([1], 2) == [1, 25]", CaseError.ASSERTION_FAILURE, "5]"),
+        ("assert abc([12], 2) == [1, 2]", CaseError.ASSERTION_FAILURE, ", 2]"),
+        ("assert abc(['ab'], 2) == ['ac', 2]", CaseError.ASSERTION_FAILURE, "c'"),
+        ("assert abc([1], 2) == [1]", CaseError.ASSERTION_FAILURE, "]\n"),
+        ("    assert abc([1], 2) == [1, 2]", CaseError.LINE_WITHOUT_ASSERT, "assert"),
+        ("assert abc([], 'ab') == ['ac", CaseError.ASSERTION_FAILURE, "c\n"),
+        ("assert abc([], 'ab') == ['ab", CaseError.EXPECTED_OUTPUT_NO_CLOSING_BRACKET, "\n"),
+        ("assert abc([], 'ab') == ['ac\\x']", CaseError.ASSERTION_FAILURE, "c\\"),
+        ("assert abc([], 'a\\\\') == ['a\\x']", CaseError.EXPECTED_OUTPUT_VALUE_ERROR, "x"),
+        ("assert abc([], 'ab') == ['a\\x']", CaseError.ASSERTION_FAILURE, "\\x"),
+        ("assert abc([1], 2) == [1, 02]", CaseError.ASSERTION_FAILURE, "02"),
+        ("assert abc([1], 0) == [1, 02]", CaseError.EXPECTED_OUTPUT_VALUE_ERROR, "2]"),
+        ("assert abc([1], -2) == [1, -02]", CaseError.ASSERTION_FAILURE, "02"),
+        ("assert abc([1], 2) == [1, -x]", CaseError.ASSERTION_FAILURE, "-x"),
+        ("assert abc([1], True) == [1, Fax]", CaseError.ASSERTION_FAILURE, "Fax"),
+        ("assert abc([1], False) == [1, Fax]", CaseError.EXPECTED_OUTPUT_UNDEFINED_VARIABLE, "x]"),
+        ("assert abc([1], 2) == [1 02]", CaseError.EXPECTED_OUTPUT_SYNTAX_ERROR, "02"),
+        ('assert abc([1], 2) == [1, 2], "message"', CaseError.EXPECTED_OUTPUT_TYPE_ERROR, ', "m'),
+        ('assert abc([1], 2) == [1, 3], "message"', CaseError.ASSERTION_FAILURE, "3"),
+    ],
+)
+def test_each_error_where_it_begins(line: str, error: CaseError, wrong: str) -> None:
+    text = GOOD + line + "\n"
+    found = evaluate(text, "abc", 3)
+    assert found.error == error
+    assert found.position == text.rindex(wrong)
+    assert is_viable(text[: found.position], "abc", 3)
+    assert not is_viable(text[: found.position + 1], "abc", 3)
+
+
+def test_the_number_of_cases_counts() -> None:
+    assert evaluate(GOOD, "abc", 2).error == CaseError.FEWER_TEST_CASES_THAN_EXPECTED
+    assert evaluate(GOOD, "abc", 2, final=False).error is None
+    assert evaluate(GOOD * 2, "abc", 2).error is None
+    extra = evaluate(GOOD * 2 + "\n  def", "abc", 2)
+    assert (extra.error, extra.position) == (CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION, 2 * len(GOOD) + 3)
+    assert is_viable(GOOD * 2 + "\n  def", "abc", 2)
+    assert len(evaluate(GOOD * 5, "abc", 2).cases) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert abc([[1], [2]], [3]) == [[1], [2], [3]]",
+        "assert abc([1], [2]) == [1, [2]]",
+        "assert abc(['a'], \"b\") == [\"a\", 'b']",
+        "assert  abc ( [ 1.0 , ] , (2,) , )==[1,(2, ),]  # yes",
+        "assert abc([], '\\'') == [\"'\"]",
+        "assert abc([-1, None, True], 0.50) == [-1, None, True, .5]",
+    ],
+)
+def test_other_spellings_of_correct_cases(line: str) -> None:
+    found = evaluate(line, "abc", 1)
+    assert found.error is None, found
+    assert found.correct == 1
+    for stop in range(len(line)):
+        assert is_viable(line[:stop], "abc", 1), line[:stop]
+
+
+def test_no_text_is_a_bomb() -> None:
+    for text in ("[" * 200_000, "assert abc(" + "[" * 200_000 + "]" * 200_000 + ", 9" * 50_000):
+        evaluate(text, "abc")
+    huge = "9" * 100_000
+    assert evaluate(f"assert abc([], {huge}) == [{huge}]", "abc", 1).correct == 1
+
+
+VALUES = st.recursive(
+    st.integers(-20, 120)
+    | st.sampled_from([0.5, -2.25, True, False, None])
+    | st.text("ab'\"\\\n ", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=2).map(tuple),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(st.lists(VALUES, max_size=3), VALUES, st.lists(VALUES, max_size=4))
+def test_texts_from_known_values(items: list[object], item: object, expected: list[object]) -> None:
+    """Python builds the line, so what is right is known; the evaluator only sees the text."""
+    for output in ([*items, item], expected):
+        line = f"assert abc({items!r}, {item!r}) == {output!r}\n"
+        right = repr(output) == repr([*items, item])
+        found = evaluate(line, "abc", 1)
+        assert found.correct == right
+        assert (found.error is None) == right
+        if not right:
+            assert found.error == CaseError.ASSERTION_FAILURE
+            assert is_viable(line[: found.position], "abc", 1)
+            assert not is_viable(line[: found.position + 1], "abc", 1)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(st.text("[](),'1 TrueFalsN\\\"", max_size=12))
+def test_what_is_read_is_a_literal_of_python(text: str) -> None:
+    reading = read_literal(text + "\n")
+    if reading.stop is not None:
+        value = ast.literal_eval(text[: reading.stop].strip())
+        again = read_literal(repr(value) + "\n")
+        assert again.stop is not None
+        assert first_difference(reading.lexemes, again.lexemes) is None
+
+
+PIECES = [
+    "a",
+    "b",
+    "\\",
+    "\\'",
+    "'",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    ", ",
+    " ",
+    "1",
+    "0",
+    "2",
+    "-",
+    ".",
+    "True",
+    "Fa",
+    "None",
+    "x",
+    "#",
+    "\n",
+]
+
+
+@settings(deadline=None, max_examples=400, derandomize=True)
+@given(
+    st.sampled_from(["", "", "", " ", "\t  "]),
+    st.lists(VALUES, max_size=2),
+    VALUES,
+    st.integers(0, 40),
+    st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
+)
+def test_the_first_error_is_where_viability_ends(
+    indentation: str, items: list[object], item: object, kept: int, noise: str
+) -> None:
+    """The evaluation of a whole text agrees with that of each of its prefixes, of which none knows what follows."""
+    call, output = f"{indentation}assert abc({items!r}, {item!r}) == ", repr([*items, item])
+    for text in (call + output[:kept] + noise + output[kept:] + "\n", (call + output)[:kept] + noise + "\n"):
+        found = evaluate(text, "abc", 1)
+        viable = [is_viable(text[:stop], "abc", 1) for stop in range(len(text) + 1)]
+        assert viable == sorted(viable, reverse=True)
+        if found.error in (
+            None,
+            CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION,
+            CaseError.FEWER_TEST_CASES_THAN_EXPECTED,
+        ):
+            assert all(viable)
+        else:
+            assert viable.index(False) == found.position + 1, (text, found)
+
+
+def test_prompts_have_the_layout_of_table_3_7() -> None:
+    prompt = Task().prompt("knk", 3)
+    lines = prompt.split("\n")
+    assert lines[:5] == [
+        "def f(a, b):",
+        "    return a + b",
+        "",
+        "List 8 test cases of the above function f, one in each line:",
+        lines[4],
+    ]
+    assert lines[12:] == [
+        "",
+        "def knk(l, item):",
+        "    assert type(l) is list",
+        "    l.append(item)",
+        "    return l",
+        "",
+        "List 8 test cases of the above function knk, one in each line:",
+        "",
+    ]
+    for line in lines[4:12]:
+        call, _, total = line.removeprefix("assert f(").partition(") == ")
+        assert sum(map(int, call.split(", "))) == int(total)
+    assert Task().prompt("knk", 4) != prompt == Task().prompt("knk", 3)
+
+
+def test_further_demonstrations_are_correct_and_names_are_new() -> None:
+    prompt = Task(cases=4, examples=2).prompt("add", 0)
+    shown = prompt.split("def ")[2:]
+    assert len(shown) == 3
+    for block in shown[:-1]:
+        name, cases = block[:3], block.partition("each line:\n")[2].strip()
+        assert evaluate(cases, name, 4).error is None
+        assert name not in (*TRAINING_NAMES, *OOD_NAMES)
+    names = random_names(50, 1, TRAINING_NAMES)
+    assert len(set(names)) == 50
+    assert not set(names) & set(TRAINING_NAMES)
+    with pytest.raises(InputError, match=r"^n=20000"):
+        random_names(20_000, 0)

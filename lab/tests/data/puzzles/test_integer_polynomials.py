@@ -1,0 +1,105 @@
+"""Polynomials with integer roots against numpy and enumeration."""
+
+import itertools
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.samplers import Ancestral, generate
+from trialogue.samplers.exact import exact_law, total_variation
+from trialogue_lab.data.puzzles.integer_polynomials import RootedPolynomials
+
+ORDERS = ("coefficients-first", "roots-first")
+
+
+def brute_force(degree: int, largest: int, order: str, offset: int) -> dict[tuple[int, ...], float]:
+    choices = list(itertools.product(range(-largest, largest + 1), repeat=degree))
+    law = {}
+    for roots in choices:
+        coefficients = np.poly(roots).round().astype(int)[1:].tolist()
+        parts = [*coefficients, *roots] if order == "coefficients-first" else [*roots, *coefficients]
+        law[tuple(part + offset for part in parts)] = 1 / len(choices)
+    return law
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("degree", "largest"), [(1, 2), (2, 3), (3, 2)])
+def test_the_oracle_has_the_exact_law(degree: int, largest: int, order: str) -> None:
+    polynomials = RootedPolynomials(degree, largest, order)
+    truth = brute_force(degree, largest, order, polynomials.offset)
+    law = exact_law(Ancestral(), polynomials).probabilities
+    assert total_variation(law, truth) < 1e-12
+    assert set(map(tuple, polynomials.states().tolist())) == set(truth)
+    assert polynomials.probabilities().tolist() == pytest.approx([1 / len(truth)] * len(truth))
+    # One order for the roots, as of a player who sorts them, is another law.
+    if degree > 1:
+        kept = {x: p for x, p in truth.items() if x[degree:] == tuple(sorted(x[degree:]))}
+        total = sum(kept.values())
+        assert total_variation(law, {x: p / total for x, p in kept.items()}) > 0.1
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_samples(order: str) -> None:
+    polynomials = RootedPolynomials(3, 4, order)
+    drawn = polynomials.sample(300, seed=1)
+    assert bool(polynomials.valid(drawn).all())
+    assert torch.equal(polynomials.sample(10, seed=1), drawn[:10])
+    _, roots = polynomials.decode(drawn)
+    assert sorted(roots.unique().tolist()) == list(range(-4, 5))
+    assert bool(polynomials.valid(generate(polynomials, num_samples=20).tokens).all())
+    shifted = drawn.clone()
+    shifted[:, -1] = (shifted[:, -1] + 1) % polynomials.vocab_size
+    assert not bool(polynomials.valid(shifted).any())
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError, match=r"^order='backwards'"):
+        RootedPolynomials(2, 3, "backwards")
+    for call in (RootedPolynomials(8, 3).states, RootedPolynomials(8, 3).probabilities):
+        with pytest.raises(InputError, match=r"^degree=8: 5764801 choices of roots"):
+            call()
+    with pytest.raises(InputError, match=r"^degree=40: roots up to 9 make coefficients beyond 62 bits"):
+        RootedPolynomials(40, 9)
+    with pytest.raises(InputError, match=r"^largest=0"):
+        RootedPolynomials(2, 0)
+    for tokens, told in (
+        (torch.zeros(3, 3, dtype=torch.int64), r"^tokens=\(3, 3\): give a matrix \(n, 4\)"),
+        (torch.zeros(4, dtype=torch.int64), r"^tokens=\(4,\)"),
+        (torch.zeros(3, 4), r"^tokens=torch.float32: give whole numbers"),
+    ):
+        with pytest.raises(InputError, match=told):
+            RootedPolynomials(2, 3).valid(tokens)
+
+
+def test_numbers_of_numpy_do_not_overflow() -> None:
+    assert RootedPolynomials(np.int32(12), np.int32(8)).offset == RootedPolynomials(12, 8).offset  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_polynomials_too_many_to_list_are_drawn(order: str) -> None:
+    polynomials = RootedPolynomials(14, 9, order)
+    drawn = polynomials.sample(20, seed=5)
+    assert bool(polynomials.valid(drawn).all())
+    for coefficients, roots in zip(*(part.tolist() for part in polynomials.decode(drawn)), strict=True):
+        for x in (-3, 2, 11):
+            value = sum(c * x ** (13 - k) for k, c in enumerate(coefficients)) + x**14
+            assert value == math.prod(x - root for root in roots)
+
+
+def test_a_large_vocabulary_takes_no_memory_of_its_own() -> None:
+    """Written out for every prefix, weights of 20,001 tokens would take gigabytes here."""
+    polynomials = RootedPolynomials(2, 100)
+    assert (polynomials.offset, polynomials.vocab_size) == (10_000, 20_001)
+    tracemalloc.start()
+    RootedPolynomials(2, 60).weights(())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50e6
+    drawn = polynomials.sample(2, seed=3)
+    assert torch.equal(generate(polynomials, drawn[:, :3]).tokens, drawn)
+    # One root is known: the other follows.
+    assert bool(polynomials.valid(generate(polynomials, drawn[:, :2]).tokens).all())

@@ -1,0 +1,139 @@
+"""Random activations that are kept: the law of what is written, against enumeration, and what it costs."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from scipy import stats
+
+from trialogue.errors import InputError
+from trialogue.samplers.exact import total_variation
+from trialogue_lab.data.puzzles import random_activations
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.data.puzzles.random_activations import RandomActivations, activated_factors
+
+
+def uniform(tuples: SemiprimeTuples) -> dict[tuple[int, ...], float]:
+    return {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
+
+
+@pytest.mark.parametrize("order", ["product-first", "factors-first"])
+@pytest.mark.parametrize("digits", [1, 2])
+def test_the_law_is_that_of_the_tuples_and_nothing_is_factored(digits: int, order: str) -> None:
+    tuples = SemiprimeTuples(digits, order)
+    assert total_variation(activated_factors(tuples).law(), uniform(tuples)) < 1e-14
+    cost = tuples.arithmetic.cost
+    assert (cost.factorings, cost.factoring_steps, cost.primality_tests) == (0, 0, 0)
+    assert cost.multiplications == tuples.size * 4 * digits
+
+
+def test_samples() -> None:
+    tuples = SemiprimeTuples(5)
+    model = activated_factors(tuples)
+    drawn = model.sample(20, seed=1)
+    assert bool(tuples.valid(drawn).all())
+    assert tuples.arithmetic.cost.multiplications == 20 * 20
+    assert torch.equal(model.sample(5, seed=1), drawn[:5])
+    assert not torch.equal(model.sample(5, seed=2), drawn[:5])
+    assert model.sample(0).shape == (0, 20)
+
+
+def test_samples_have_the_law() -> None:
+    tuples = SemiprimeTuples(1)
+    drawn = activated_factors(tuples).sample(1600, seed=3)
+    place = {tuple(row): index for index, row in enumerate(tuples.states().tolist())}
+    counts = torch.bincount(torch.tensor([place[tuple(row)] for row in drawn.tolist()]), minlength=16)
+    assert stats.chisquare(counts.numpy()).pvalue > 1e-4
+    # One of the 16 tuples left out is seen.
+    counts[3] = 0
+    assert stats.chisquare(counts.numpy()).pvalue < 1e-4
+
+
+def test_activations_that_are_not_kept_are_of_no_use() -> None:
+    """Drawn anew at every digit, as by an algorithm without memory, p and q of each digit are others."""
+    tuples = SemiprimeTuples(1)
+    states = [tuple(row) for row in tuples.states().tolist()]
+
+    def written(prefix: tuple[int, ...], tuple_number: int) -> list[float]:
+        return [float(states[tuple_number][len(prefix)] == digit) for digit in range(10)]
+
+    kept = RandomActivations(lambda *_: [1.0] * 16, lambda x, h: written(x, h[0]), 3, 10)
+    forgotten = RandomActivations(lambda *_: [1.0] * 16, lambda x, h: written(x, h[-1]), 3, 10)
+    truth: dict[tuple[int, ...], float] = {}
+    for state in states:
+        truth[state[:3]] = truth.get(state[:3], 0.0) + 1 / 16
+    assert total_variation(kept.law(), truth) < 1e-14
+    fresh: dict[tuple[int, ...], float] = {}
+    for choice in itertools.product(states, repeat=3):
+        x = tuple(state[place] for place, state in enumerate(choice))
+        fresh[x] = fresh.get(x, 0.0) + 1 / 16**3
+    assert total_variation(forgotten.law(), fresh) < 1e-12
+    assert total_variation(fresh, truth) > 0.7
+
+
+def test_activations_and_tokens_may_depend_on_all_that_was_drawn() -> None:
+    """Against sums over all activations and tokens, with two layers and weights that depend on everything."""
+
+    def activation(prefix: tuple[int, ...], kept: tuple[int, ...]) -> list[float]:
+        return [1.0 + sum(prefix), 2.0 + sum(kept), 0.0, 1.0 + len(kept)][: 2 + 2 * (len(kept) % 2)]
+
+    def token(prefix: tuple[int, ...], kept: tuple[int, ...]) -> list[float]:
+        return [1.0, float(kept[0] + len(prefix)), 0.5 + kept[-1]]
+
+    truth: dict[tuple[int, ...], float] = {}
+    for h in itertools.product(range(4), repeat=4):
+        for x in itertools.product(range(3), repeat=2):
+            probability = 1.0
+            for place in range(2):
+                for layer in range(2):
+                    weights = activation(x[:place], h[: 2 * place + layer])
+                    value = h[2 * place + layer]
+                    probability *= weights[value] / math.fsum(weights) if value < len(weights) else 0.0
+                weights = token(x[:place], h[: 2 * place + 2])
+                probability *= weights[x[place]] / math.fsum(weights)
+            truth[x] = truth.get(x, 0.0) + probability
+    model = RandomActivations(activation, token, 2, 3, layers=2)
+    assert math.fsum(truth.values()) == pytest.approx(1)
+    assert total_variation(model.law(), truth) < 1e-14
+    drawn = model.sample(2000, seed=4).tolist()
+    expected = [2000 * truth[x] for x in sorted(truth) if truth[x]]
+    counts = [sum(tuple(row) == x for row in drawn) for x in sorted(truth) if truth[x]]
+    assert stats.chisquare(counts, expected).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: activated_factors(SemiprimeTuples(8)), r"^digits=8: there are about"),
+        (lambda: RandomActivations(None, None, 0, 2), r"^length=0"),
+        (lambda: RandomActivations(None, None, 2, 0), r"^vocab_size=0"),
+        (lambda: RandomActivations(None, None, 2, 2, layers=0), r"^layers=0"),
+        (lambda: activated_factors(SemiprimeTuples(1)).sample(-1), r"^n=-1"),
+        (
+            lambda: RandomActivations(lambda *_: [], lambda *_: [1.0, 1.0], 2, 2).sample(1),
+            r"^activation=\(\): after \(\) give non-negative finite weights",
+        ),
+        (
+            lambda: RandomActivations(lambda *_: [math.nan], lambda *_: [1.0, 1.0], 2, 2).law(),
+            r"^activation=\(nan,\): after \(\)",
+        ),
+        (
+            lambda: RandomActivations(lambda *_: [1.0], lambda *_: [1.0], 2, 2).law(),
+            r"^token=\(1\.0,\): after \(\) give 2 non-negative",
+        ),
+    ],
+)
+def test_bad_input(call, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        call()
+
+
+def test_a_law_with_too_much_to_remember(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_activations, "ENUMERABLE", 100)
+    model = RandomActivations(lambda *_: [1.0] * 11, lambda *_: [1.0, 0.0], 2, 2)
+    with pytest.raises(
+        InputError, match=r"^length=2: what is drawn by position 1 takes more than 100 values"
+    ):
+        model.law()
+    assert model.sample(3).tolist() == [[0, 0]] * 3

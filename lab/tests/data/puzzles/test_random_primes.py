@@ -1,0 +1,137 @@
+"""Random numbers and primes digit by digit, and the arithmetic that counts itself."""
+
+import math
+
+import pytest
+import torch
+from sympy import isprime, nextprime, primerange
+
+from mutants.arithmetic import CompositePrimes
+from trialogue.errors import InputError
+from trialogue.samplers import Ancestral, generate
+from trialogue.samplers.exact import exact_law
+from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic, Operations
+from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes, primes_of
+
+
+def test_six_random_digits_are_uniform() -> None:
+    """Every conditional is uniform, and no number begins with zero, so all 900,000 numbers are equally likely."""
+    law = RandomNumbers(6)
+    assert law.size == 900_000
+    assert list(law.weights(())) == [0.0] + [1.0] * 9
+    assert all(list(law.weights(prefix)) == [1.0] * 10 for prefix in ((1,), (9, 0), (5, 0, 0, 0, 0)))
+    assert list(law.weights((1,) * 6)) == list(law.weights((0, 1))) == [0.0] * 10
+    drawn = law.sample(2000, seed=1)
+    assert drawn.shape == (2000, 6)
+    assert int(drawn[:, 0].min()) == 1
+    assert int(drawn.min()) == 0
+    assert int(drawn.max()) == 9
+    assert bool(torch.isclose(law.probabilities().sum(), torch.ones((), dtype=torch.float64)))
+    assert set(exact_law(Ancestral(), RandomNumbers(2)).probabilities) == {
+        tuple(row) for row in RandomNumbers(2).states().tolist()
+    }
+
+
+def prime_law_error(oracle: RandomPrimes) -> float:
+    law = exact_law(Ancestral(), oracle).probabilities
+    truth = {tuple(map(int, str(p))): 1.0 for p in primerange(10 ** (oracle.digits - 1), 10**oracle.digits)}
+    return max(abs(law.get(x, 0.0) - truth.get(x, 0.0) / len(truth)) for x in law.keys() | truth.keys())
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3])
+def test_random_primes_are_exactly_uniform(digits: int) -> None:
+    assert prime_law_error(RandomPrimes(digits)) < 1e-15
+
+
+def test_composite_primes_are_noticed() -> None:
+    assert prime_law_error(CompositePrimes(3)) > 1e-3
+
+
+def test_how_many_primes_there_are() -> None:
+    assert [RandomPrimes(digits).size for digits in range(1, 7)] == [4, 21, 143, 1061, 8363, 68906]
+
+
+def test_expected_trials() -> None:
+    trials = [RandomPrimes(digits).expected_trials() for digits in range(1, 7)]
+    assert [float(each[0]) for each in trials] == pytest.approx(
+        [2.25, 4.29, 6.29, 8.48, 10.76, 13.06], abs=0.005
+    )
+    assert [float(each[-1]) for each in trials] == pytest.approx(
+        [2.25, 4.29, 5.80, 6.49, 7.20, 7.63], abs=0.006
+    )
+    for digits, each in enumerate(trials, 1):
+        assert float(each.max()) == pytest.approx(9 * 10 ** (digits - 1) / RandomPrimes(digits).size)
+
+
+def test_long_primes_are_drawn_by_trial() -> None:
+    drawn = RandomPrimes(20).sample(4, seed=2)
+    assert all(isprime(int("".join(map(str, row)))) and row[0] for row in drawn.tolist())
+    assert torch.equal(RandomPrimes(20).sample(2, seed=2), drawn[:2])
+    with pytest.raises(InputError, match=r"^digits=20: there are about 2\.0e\+18 such primes"):
+        RandomPrimes(20).weights(())
+
+
+@pytest.mark.parametrize("digits", [3, 8, 20])
+def test_no_primes_have_a_shape_too(digits: int) -> None:
+    assert RandomPrimes(digits).sample(0).shape == (0, digits)
+
+
+def test_a_prefix_without_primes_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^tokens=\(0,\): no sequence"):
+        generate(RandomPrimes(2), [[0]])
+    with pytest.raises(InputError, match=r"^digits=400: there are about 9\.8e\+396 such primes"):
+        RandomPrimes(400).weights(())
+
+
+def test_lists_of_primes_are_read_only() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        primes_of(2)[0] = 4
+
+
+@pytest.mark.parametrize("factoring", ["pollard-rho", "trial-division"])
+def test_factoring(factoring: str) -> None:
+    arithmetic = Arithmetic(factoring)
+    small = list(primerange(2, 60))
+    for p in small:
+        for q in small:
+            assert arithmetic.factor(p * q) == (min(p, q), max(p, q))
+    for number in (0, 1, 2, 3, 4 * 3, 7, 97, 2 * 3 * 5, 5**3, 9973, 101**4):
+        with pytest.raises(InputError, match=f"^semiprime={number}: give a product of two primes"):
+            arithmetic.factor(number)
+
+
+def test_steps_of_factoring() -> None:
+    def steps(factoring: str, digits: int) -> int:
+        arithmetic = Arithmetic(factoring)
+        p, q = nextprime(3 * 10 ** (digits - 1)), nextprime(7 * 10 ** (digits - 1))
+        assert arithmetic.factor(p * q) == (p, q)
+        return arithmetic.cost.factoring_steps
+
+    # Odd divisors from 3 to the smaller factor, after 2.
+    assert [steps("trial-division", digits) for digits in (2, 3, 6)] == [
+        (nextprime(3 * 10 ** (digits - 1)) - 1) // 2 + 1 for digits in (2, 3, 6)
+    ]
+    # The square root of a factor, up to a factor that is rarely above 6: three iterations a turn.
+    assert all(
+        0 < steps("pollard-rho", digits) < 18 * math.sqrt(3 * 10 ** (digits - 1)) for digits in (3, 6, 9)
+    )
+
+
+def test_operations_are_counted() -> None:
+    arithmetic = Arithmetic("trial-division")
+    before = arithmetic.cost
+    assert arithmetic.is_prime(97)
+    assert not arithmetic.is_prime(91)
+    assert (arithmetic.product(6, 7), arithmetic.quotient(43, 7)) == (42, 6)
+    arithmetic.factor(15)
+    arithmetic.read(5)
+    assert arithmetic.cost - before == Operations(2, 2, 1, 2, 5)
+    with pytest.raises(InputError, match=r"^factoring='sieve': use one of pollard-rho, trial-division"):
+        Arithmetic("sieve")
+    for value in (15.0, "15", -15):
+        with pytest.raises(InputError, match=r"^semiprime="):
+            arithmetic.factor(value)
+    with pytest.raises(InputError, match=r"^divisor=0"):
+        arithmetic.quotient(5, 0)
+    with pytest.raises(InputError, match="numbers below 2\\^63"):
+        arithmetic.factor(10**20)

@@ -1,0 +1,145 @@
+"""Small Sudoku: the law of puzzles in both orders against enumeration, and where it is hard to be without memory."""
+
+from collections import Counter
+from itertools import permutations, product
+
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.samplers import Ancestral, generate
+from trialogue.samplers.exact import exact_law, total_variation
+from trialogue_lab.data.puzzles.sudoku import (
+    SudokuPuzzles,
+    allowed_digits,
+    dead_end_probability,
+    sudoku_grids,
+)
+
+ORDERS = ("puzzle-first", "solution-first")
+
+
+def brute_force_grids() -> set[tuple[int, ...]]:
+    rows = list(permutations(range(1, 5)))
+    found = set()
+    for grid in product(rows, repeat=4):
+        columns = all(len(set(column)) == 4 for column in zip(*grid, strict=True))
+        boxes = all(
+            len({grid[r][c] for r in (y, y + 1) for c in (x, x + 1)}) == 4 for y in (0, 2) for x in (0, 2)
+        )
+        if columns and boxes:
+            found.add(tuple(cell for row in grid for cell in row))
+    return found
+
+
+def test_there_are_288_grids() -> None:
+    grids = [tuple(grid) for grid in sudoku_grids().tolist()]
+    assert len(grids) == 288
+    assert grids == sorted(brute_force_grids())
+
+
+def law_of(puzzles: SudokuPuzzles) -> dict[tuple[int, ...], float]:
+    states = map(tuple, puzzles.states().tolist())
+    return dict(zip(states, puzzles.probabilities().tolist(), strict=True))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("clues", [0, 1, 2, 16])
+def test_the_oracle_has_the_law_of_who_solves_first(clues: int, order: str) -> None:
+    puzzles = SudokuPuzzles(clues, order)
+    law = law_of(puzzles)
+    assert len(law) == puzzles.size == 288 * {0: 1, 1: 16, 2: 120, 16: 1}[clues]
+    if clues == 0 or (clues == 1 and order == "puzzle-first"):
+        assert total_variation(exact_law(Ancestral(), puzzles).probabilities, law) < 1e-12
+    # After the beginnings of a few sequences, by counting the sequences that go on with each token.
+    states = puzzles.states()
+    for row in states[:: max(1, len(states) // 3)].tolist():
+        for length in range(0, 32, 3):
+            same = states[(states[:, :length] == torch.tensor(row[:length])).all(1)]
+            counts = torch.bincount(same[:, length], minlength=5).double()
+            found = puzzles.next_log_probs(torch.tensor([row]), torch.tensor([length]))[0].exp()
+            assert torch.allclose(found, counts / counts.sum(), atol=1e-14)
+
+
+class AnyClue(SudokuPuzzles):
+    """Writes clues that the rules allow one by one, and forgets to ask for a solution."""
+
+    def _clue_weights(self, puzzle, solution):
+        weights = super()._clue_weights(puzzle, solution)
+        return [weights[0], *[sum(weights[1:]) / 4] * 4]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_nothing_goes_on_after_a_whole_sequence(order: str) -> None:
+    puzzles = SudokuPuzzles(clues=4, order=order)
+    (row,) = puzzles.sample(1).tolist()
+    assert puzzles.begins(tuple(row))
+    assert list(puzzles.weights(tuple(row))) == [0.0] * 5
+
+
+def test_clues_without_a_solution_are_noticed() -> None:
+    puzzles = AnyClue(12)
+    with pytest.raises(InputError, match="no sequence of the law begins like this"):
+        generate(puzzles, num_samples=20)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_samples(order: str) -> None:
+    puzzles = SudokuPuzzles(7, order)
+    for drawn in (puzzles.sample(3000, seed=1), generate(puzzles, num_samples=40, seed=1).tokens):
+        first, second = drawn.split(16, 1)
+        puzzle, solution = (first, second) if order == "puzzle-first" else (second, first)
+        assert bool(((puzzle > 0).sum(1) == 7).all())
+        assert bool(((puzzle == 0) | (puzzle == solution)).all())
+        assert {tuple(row) for row in solution.tolist()} <= {tuple(row) for row in sudoku_grids().tolist()}
+    counts = Counter(
+        tuple(row) for row in puzzles.sample(28_800, seed=2).split(16, 1)[order == ORDERS[0]].tolist()
+    )
+    assert len(counts) == 288
+    # About 28,800 / 288 each, with a deviation of ten.
+    assert 40 < min(counts.values()) < max(counts.values()) < 170
+    assert puzzles.sample(0).shape == (0, 32)
+    assert torch.equal(puzzles.sample(5, seed=2), puzzles.sample(9, seed=2)[:5])
+    blanks = puzzles.sample(8000, seed=3).split(16, 1)[order != ORDERS[0]] == 0
+    # Every cell is a clue as often as any: 7 / 16, with a deviation of 0.0055.
+    assert bool(((1 - blanks.double().mean(0)) - 7 / 16).abs().max() < 0.033)
+
+
+def test_cells_one_by_one_come_to_dead_ends() -> None:
+    """Against a recursion over the share of the ways that go on."""
+
+    def completed(grid: tuple[int, ...]) -> float:
+        if len(grid) == 16:
+            return 1.0
+        digits = allowed_digits(grid)
+        return sum(completed((*grid, digit)) for digit in digits) / len(digits) if digits else 0.0
+
+    assert dead_end_probability() == pytest.approx(1 - completed(()))
+    assert dead_end_probability() == pytest.approx(0.25)
+
+
+def test_grids_are_looked_at_again_for_every_clue() -> None:
+    puzzles = SudokuPuzzles(6)
+    for prefix, looks in (((), 0), ((1,), 288), ((1, 0), 288), ((1, 0, 2), 288 + 72)):
+        before = puzzles.looked_up
+        puzzles.weights(prefix)
+        assert puzzles.looked_up - before == looks
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: SudokuPuzzles(17), "^clues=17: there are 16 cells"),
+        (lambda: SudokuPuzzles(-1), "^clues=-1"),
+        (lambda: SudokuPuzzles(6, "backwards"), "^order='backwards'"),
+        (lambda: SudokuPuzzles(6).states(), "^clues=6: there are 2306304 puzzles"),
+        (lambda: SudokuPuzzles(6).sample(-1), "^n=-1"),
+        (lambda: generate(SudokuPuzzles(6), [[1, 1]]), r"^tokens=\(1, 1\): no sequence"),
+        (lambda: generate(SudokuPuzzles(1), [[1, 0, 2]]), r"^tokens=\(1, 0, 2\): no sequence"),
+        (lambda: generate(SudokuPuzzles(6), [[0] * 16]), "no sequence"),
+        (lambda: generate(SudokuPuzzles(6, "solution-first"), [[0]]), "no sequence"),
+    ],
+)
+def test_bad_input(call, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        call()

@@ -1,0 +1,140 @@
+"""Twenty questions: a fixed object and answers by what fits have one law; and what each costs."""
+
+import hashlib
+
+import pytest
+import torch
+
+from mutants.arithmetic import LastAnswerOnly
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+from trialogue.samplers import Ancestral
+from trialogue.samplers.exact import exact_law, total_variation
+from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
+
+
+def random_answers(objects: int, questions: int, seed: int) -> torch.Tensor:
+    return torch.rand(objects, questions, generator=generator(seed, "answers")) < 0.5
+
+
+def adaptive(transcript: tuple[int, ...]) -> int:
+    """Another question after every transcript of up to three answers."""
+    return sum(answer << place for place, answer in enumerate(transcript)) + 2 ** len(transcript) - 1
+
+
+def fixed_object_law(answers: torch.Tensor, rounds: int, question) -> dict[tuple[int, ...], float]:
+    law: dict[tuple[int, ...], float] = {}
+    for row in answers.tolist():
+        transcript: tuple[int, ...] = ()
+        for _ in range(rounds):
+            transcript = (*transcript, int(row[question(transcript)]))
+        law[transcript] = law.get(transcript, 0.0) + 1 / len(answers)
+    return law
+
+
+GAMES = [
+    (random_answers(16, 15, 1), 4, adaptive),
+    (random_answers(11, 5, 2), 5, len),
+    (random_answers(1, 2, 3), 2, len),
+]
+
+
+def distance(kind: type[TwentyQuestions], game) -> float:
+    answers, rounds, question = game
+    player = kind(answers, rounds, question)
+    return total_variation(
+        exact_law(Ancestral(), player).probabilities, fixed_object_law(answers, rounds, question)
+    )
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_answers_by_what_fits_have_the_law_of_a_fixed_object(game) -> None:
+    assert distance(TwentyQuestions, game) < 1e-14
+    answers, rounds, question = game
+    player = TwentyQuestions(answers, rounds, question)
+    listed = player.law()
+    law = dict(zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True))
+    assert total_variation(law, fixed_object_law(answers, rounds, question)) < 1e-14
+    assert set(map(tuple, player.sample(50, seed=1).tolist())) <= set(law)
+    assert torch.equal(player.sample(50, seed=1)[:7], player.sample(7, seed=1))
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_an_index_gives_the_answers_of_going_through_all_objects(game) -> None:
+    assert distance(IndexedTwentyQuestions, game) < 1e-14
+    answers, rounds, question = game
+    rescanning, indexed = (
+        kind(answers, rounds, question) for kind in (TwentyQuestions, IndexedTwentyQuestions)
+    )
+    for number in range(len(answers)):
+        transcript = rescanning.transcript(number)
+        for length in range(rounds):
+            assert indexed.weights(transcript[:length]) == rescanning.weights(transcript[:length])
+    assert indexed.weights((1 - transcript[0], *transcript[1:], 0, 0)) == [0, 0]
+
+
+def test_an_index_is_looked_up_where_something_fits_alone() -> None:
+    """Questions that halve the objects: after i answers N / 2^i of N are looked at."""
+    objects = torch.arange(64)
+    bits = torch.stack([objects >> place & 1 for place in range(5)], 1)
+    player = IndexedTwentyQuestions(bits)
+    looked = []
+    for length in range(5):
+        before = player.looked_up
+        player.weights(player.transcript(37)[:length])
+        looked.append(player.looked_up - before)
+    assert looked == [64, 32, 16, 8, 4]
+
+
+def test_a_player_who_forgets_is_noticed() -> None:
+    assert distance(LastAnswerOnly, GAMES[0]) > 0.05
+
+
+def test_what_an_answer_costs() -> None:
+    """A fixed object costs one look per question; who has none looks at every object, and again for what fits."""
+    player = TwentyQuestions.of_hashes(256, 8)
+    transcript = player.transcript(77)
+    looked = []
+    for length in range(8):
+        before = player.looked_up
+        player.weights(transcript[:length])
+        looked.append(player.looked_up - before)
+    assert looked[0] == 256
+    assert all(256 <= now < 2.3 * 256 for now in looked)
+    assert looked == sorted(looked)
+
+
+def test_bits_of_hashes() -> None:
+    player = TwentyQuestions.of_hashes(3, 256)
+    for number in range(3):
+        bits = "".join(map(str, player.transcript(number)))
+        assert f"{int(bits, 2):064x}" == hashlib.sha256(str(number).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: TwentyQuestions(torch.zeros(0, 3)), r"^answers=\(0, 3\)"),
+        (lambda: TwentyQuestions(torch.zeros(2, 3), 4), "^rounds=4: there are 3 questions"),
+        (
+            lambda: TwentyQuestions(torch.zeros(2, 3), 2, lambda _: 3).transcript(0),
+            "^question=3: name one of the 3",
+        ),
+        (lambda: TwentyQuestions(torch.full((2, 3), 0.5)), r"^answers=0\.5: give 0 or 1"),
+        (lambda: TwentyQuestions([[0.0, float("nan")]]), "^answers=nan: give 0 or 1"),
+        (lambda: TwentyQuestions(torch.zeros(2, 3)).transcript(2), "^number=2: name an object from 0 to 1"),
+        (lambda: TwentyQuestions(torch.zeros(2, 3)).transcript(-1), "^number=-1"),
+        (
+            lambda: TwentyQuestions(torch.zeros(2, 3), 2, lambda _: 0.5).weights(()),
+            r"^question=0\.5: use a whole number",
+        ),
+        (
+            lambda: TwentyQuestions(torch.zeros(2, 3), 2, lambda _: -1).weights(()),
+            "^question=-1: use at least 0",
+        ),
+        (lambda: TwentyQuestions.of_hashes(4, 257), "^rounds=257: a hash has 256 bits"),
+    ],
+)
+def test_bad_input(call, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        call()

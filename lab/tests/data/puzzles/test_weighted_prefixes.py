@@ -1,0 +1,105 @@
+"""Laws given as lists of sequences."""
+
+import itertools
+import math
+import tracemalloc
+
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+from trialogue.samplers import Ancestral, generate
+from trialogue.samplers.exact import exact_law
+from trialogue_lab.data.puzzles.random_primes import RandomNumbers
+from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Stopped, decimal_edges
+
+
+def test_a_listed_law_is_the_law_of_its_oracle() -> None:
+    sequences = torch.tensor([[0, 1, 2], [0, 2, 2], [0, 1, 2], [2, 0, 0], [1, 1, 1]])
+    law = Listed(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
+    truth = {(0, 1, 2): 0.5, (0, 2, 2): 0.25, (2, 0, 0): 0.25}
+    assert exact_law(Ancestral(), law).probabilities == pytest.approx(truth)
+    assert dict(zip(map(tuple, law.states().tolist()), law.probabilities().tolist(), strict=True)) == truth
+    assert law.next_log_probs(torch.tensor([[0, 1]]), torch.tensor([1]))[0].exp().tolist() == pytest.approx(
+        [0, 2 / 3, 1 / 3]
+    )
+    with pytest.raises(InputError, match=r"^tokens=\(1,\): no sequence"):
+        generate(law, [[1]])
+
+
+def test_a_stop_token_ends_every_sequence_and_nothing_else() -> None:
+    oracle = Stopped(RandomNumbers(2))
+    law = exact_law(Ancestral(), oracle).probabilities
+    assert law == pytest.approx({(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)})
+    assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0
+    with pytest.raises(InputError, match=r"^oracle='Stopped': use an oracle"):
+        Stopped(oracle)
+
+
+def test_intervals_of_numbers_that_continue_a_prefix() -> None:
+    assert list(decimal_edges((), 1)) == list(range(11))
+    assert list(decimal_edges((4, 2), 4)) == [4200 + 10 * digit for digit in range(11)]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "length", "told"),
+    [
+        ([0, 1, 2], 3, r"^tokens=\(0, 1, 2\): ask after fewer than 3 tokens"),
+        ([0, 3, 2], 2, r"^tokens=\(0, 3\): use tokens from 0 to 2"),
+        ([-1, 1, 2], 2, r"^tokens=\(-1, 1\): use tokens from 0 to 2"),
+        ([1, 1, 2], 1, r"^tokens=\(1,\): no sequence"),
+    ],
+)
+def test_prefixes_without_a_next_token(tokens, length: int, told: str) -> None:
+    law = Listed(torch.tensor([[0, 1, 2]]), torch.ones(1), 3)
+    with pytest.raises(InputError, match=told):
+        law.next_log_probs(torch.tensor([tokens]), torch.tensor([length]))
+
+
+def test_what_a_law_begins_with() -> None:
+    law = Listed(torch.tensor([[0, 1, 2], [2, 0, 0]]), torch.ones(2), 3)
+    beginnings = {(), (0,), (0, 1), (0, 1, 2), (2,), (2, 0), (2, 0, 0)}
+    for prefix in [()] + [p for n in (1, 2, 3) for p in itertools.product(range(-1, 4), repeat=n)]:
+        assert law.begins(prefix) == (prefix in beginnings)
+
+
+def test_a_listed_law_takes_the_memory_of_its_list() -> None:
+    sequences = torch.randint(0, 3, (40_000, 24), generator=generator(0, "listed"))
+    tracemalloc.start()
+    law = Listed(sequences, torch.ones(40_000), 3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * sequences.numel() * 8
+    row = tuple(sequences[17].tolist())
+    for length in range(24):
+        same = sequences[(sequences[:, :length] == sequences[17, :length]).all(1)]
+        assert law.weights(row[:length]) == torch.bincount(same[:, length], minlength=3).tolist()
+    assert law.weights(row) == [0.0, 0.0, 0.0]
+
+
+def test_huge_weights_do_not_overflow() -> None:
+    law = Listed(torch.tensor([[0], [1]]), torch.tensor([1.5e308, 1.5e308], dtype=torch.float64), 2)
+    assert law.probabilities().tolist() == [0.5, 0.5]
+    assert law.weights(()) == [1.0, 1.0]
+
+
+def test_no_digit_is_left() -> None:
+    with pytest.raises(InputError, match=r"^prefix=\(1, 0, 1\): give fewer than 3 digits"):
+        decimal_edges((1, 0, 1), 3)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "weights", "told"),
+    [
+        (torch.zeros(0, 2, dtype=torch.int64), torch.ones(0), r"^sequences=\(0, 2\)"),
+        (torch.tensor([[3]]), torch.ones(1), "^sequences=3: use tokens from 0 to 2"),
+        (torch.tensor([[0.5]]), torch.ones(1), "^sequences=torch.float32: give tokens as whole numbers"),
+        (torch.tensor([[1]]), torch.ones(2), r"^weights=\[1.0, 1.0\]: give 1 non-negative"),
+        (torch.tensor([[1]]), torch.tensor([math.nan]), r"^weights=\[nan\]"),
+        (torch.tensor([[1]]), torch.zeros(1), "^weights=0.0"),
+    ],
+)
+def test_bad_input(sequences, weights, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Listed(sequences, weights, 3)

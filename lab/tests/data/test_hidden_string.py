@@ -1,0 +1,123 @@
+"""Tasks of section 3.1: the oracle of a hidden string, and verifiers that are perfect."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.oracles import next_log_probs
+from trialogue.samplers import Ancestral, values
+from trialogue.samplers.exact import exact_law
+from trialogue.verifiers import FunctionVerifier
+from trialogue_lab.data.hidden_string import (
+    HiddenString,
+    SubsetSum,
+    all_zeros_task,
+    fair_bits,
+    hidden_string_task,
+    some_zero_task,
+    subset_sum_task,
+)
+
+
+@pytest.mark.parametrize("hidden", [(), (1,), (0, 1), (1, 1, 0, 1)])
+def test_the_oracle_of_a_hidden_string(hidden: tuple[int, ...]) -> None:
+    oracle = HiddenString(hidden)
+    law = exact_law(Ancestral(), oracle).probabilities
+    assert len(law) == 2 ** len(hidden)
+    assert all(p == pytest.approx(2.0 ** -len(hidden)) for p in law.values())
+    assert [string for string in law if sum(string) % 2 == 0] == [oracle.answer]
+    assert oracle.answer[:-1] == hidden
+
+
+def test_short_queries_tell_nothing() -> None:
+    tokens = torch.tensor([[0, 0, 1], [1, 1, 0]])
+    for stop in (0, 1, 2):
+        lengths = torch.full((2,), stop)
+        answers = [next_log_probs(HiddenString(hidden), tokens, lengths) for hidden in ((0, 0, 1), (1, 1, 1))]
+        assert torch.equal(*answers)
+        assert float(answers[0].exp().min()) == pytest.approx(0.5)
+
+
+def is_perfect(verifier, length: int, rule) -> bool:
+    """Whether it says of every prefix whether some string of A begins so, and of every string whether it is in A."""
+    strings = [string for string in product((0, 1), repeat=length) if rule(string)]
+    viable = {string[:size] for string in strings for size in range(length + 1)}
+    prefixes = [p for size in range(length + 1) for p in product((0, 1), repeat=size)]
+    told = values(verifier, fair_bits(length), prefixes)
+    return [bool(value) for value in told] == [prefix in viable for prefix in prefixes]
+
+
+WEIGHTS = (3, 1, 0, 4, 2)
+TASKS = [
+    (hidden_string_task((0, 1, 1, 0)), lambda bits: sum(bits) % 2 == 0),
+    (all_zeros_task(5), lambda bits: not any(bits)),
+    (some_zero_task(5), lambda bits: not all(bits)),
+    (some_zero_task(1), lambda bits: not all(bits)),
+    (
+        subset_sum_task(WEIGHTS, 6),
+        lambda bits: sum(x for bit, x in zip(bits, WEIGHTS, strict=True) if bit) == 6,
+    ),
+    (subset_sum_task((2, 4, 6), 3), lambda bits: False),
+]
+
+
+@pytest.mark.parametrize(("task", "rule"), TASKS)
+def test_verifiers_are_perfect(task, rule) -> None:
+    assert is_perfect(task.verifier, task.length, rule)
+    assert task.oracle.max_length == task.length
+
+
+class Membership(SubsetSum):
+    """Knows strings alone."""
+
+    def values(self, decoding, rows):
+        return torch.where(decoding.complete[rows], super().values(decoding, rows), 1.0)
+
+
+@pytest.mark.parametrize(
+    "broken", [Membership(WEIGHTS, (6,)), SubsetSum(WEIGHTS[::-1], (6,)), SubsetSum(WEIGHTS, (6, 7))]
+)
+def test_verifiers_that_are_not_are_told_apart(broken: SubsetSum) -> None:
+    assert not is_perfect(broken, 5, TASKS[4][1])
+
+
+def test_other_lengths_and_tokens_are_not_in_a() -> None:
+    verifier, oracle = SubsetSum((1, 1), (0, 1)), Table(lambda _: (1, 1, 1), 3)
+    assert values(verifier, oracle, [(), (0,), (2,), (0, 2), (0, 1), (1, 1)], max_length=2).tolist() == [
+        1, 1, 0, 0, 1, 0
+    ]  # fmt: skip
+    assert not values(verifier, oracle, [(), (0,), (0, 0, 0)], max_length=3).any()
+    ends = Table(lambda _: (1, 1), 2, eos=0, max_length=2)
+    assert values(verifier, ends, [(1,), (0,), (1, 0)]).tolist() == [1, 0, 1]
+    assert values(FunctionVerifier(lambda prefix: True), ends, [(0,)]).tolist() == [1]
+
+
+def test_many_sums_are_refused_and_few_are_not() -> None:
+    with pytest.raises(InputError, match=r"^weights=.*partial sums lead to a total"):
+        SubsetSum([3**power for power in range(24)], (sum(3**power for power in range(24)) // 2 + 1,))
+    assert SubsetSum((1,) * 200, range(201)).length == 200
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: HiddenString((0, 2)), "hidden=2: give a sequence of bits"),
+        (lambda: HiddenString("01"), "hidden='01'"),
+        (lambda: HiddenString(3), "hidden=3"),
+        (lambda: HiddenString((0.0,)), "hidden=0.0"),
+        (lambda: SubsetSum((), (1,)), r"weights=\(\)"),
+        (lambda: SubsetSum((1, 2), (-1,)), "totals=-1"),
+        (lambda: SubsetSum(3, (1,)), "weights=3"),
+        (lambda: all_zeros_task(0), "length=0"),
+        (lambda: some_zero_task(True), "length=True"),
+        (lambda: fair_bits(-1), "length=-1"),
+        (lambda: subset_sum_task((1,), 1, chance=math.nan), "chance=nan"),
+    ],
+)
+def test_bad_input_is_named(call, told: str) -> None:
+    with pytest.raises(InputError, match=f"^{told}"):
+        call()

@@ -1,0 +1,176 @@
+"""The corpus of stored patterns against sums over everything that could have happened."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.oracles import Autoregressive, whole_sequences
+from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, maximal_length_patterns
+
+LENGTH = 5
+SMALL = {
+    "binary": PatternCorpus([[0, 1, 1], [0, 0, 1]], 0.2),
+    "three tokens": PatternCorpus([[0, 1], [2, 2]], 0.3, vocab_size=3),
+    "one constant": PatternCorpus([[1]], 0.6),
+}
+
+
+def joint(corpus: PatternCorpus, length: int = LENGTH) -> Tensor:
+    """p(x) (V^length,) by the definition: label, then right and wrong tokens."""
+    law = []
+    for tokens in itertools.product(range(corpus.vocab_size), repeat=length):
+        total = 0.0
+        for pattern in corpus.patterns:
+            for phase in range(corpus.period):
+                right = [token == int(pattern[(i + phase) % corpus.period]) for i, token in enumerate(tokens)]
+                wrong = corpus.noise / (corpus.vocab_size - 1)
+                total += math.prod(1 - corpus.noise if ok else wrong for ok in right) / corpus.labels
+        law.append(total)
+    return torch.tensor(law, dtype=torch.float64)
+
+
+def answers_exactly(corpus: PatternCorpus) -> bool:
+    law = joint(corpus).view((corpus.vocab_size,) * LENGTH)
+    for length in range(LENGTH):
+        prefixes = whole_sequences(corpus.vocab_size, length)
+        beginning = law.sum(tuple(range(length + 1, LENGTH))) if length + 1 < LENGTH else law
+        exact = beginning.reshape(-1, corpus.vocab_size)
+        exact = (exact / exact.sum(1, keepdim=True)).log()
+        found = corpus.next_log_probs(prefixes, torch.full((len(prefixes),), length))
+        if not torch.allclose(found, exact, atol=1e-12, rtol=0):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_oracle_is_the_law(name: str) -> None:
+    assert isinstance(SMALL[name], Autoregressive)
+    assert answers_exactly(SMALL[name])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda _, log_weights, predicted: original_law(SMALL["binary"], log_weights * 0, predicted),
+        lambda _, log_weights, predicted: original_law(SMALL["binary"], log_weights, predicted.roll(1, 1)),
+        lambda _, log_weights, predicted: original_law(SMALL["binary"], 2 * log_weights, predicted),
+    ],
+)
+def test_another_posterior_is_noticed(broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PatternCorpus, "_law", broken)
+    assert not answers_exactly(SMALL["binary"])
+
+
+original_law = PatternCorpus._law
+
+
+def test_ragged_prefixes_do_not_see_their_padding() -> None:
+    corpus = SMALL["binary"]
+    tokens = torch.tensor([[0, 1, 1, 0], [0, 1, 0, 0], [1, 1, 1, 1]])
+    lengths = torch.tensor([4, 2, 0])
+    found = corpus.next_log_probs(tokens, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = corpus.next_log_probs(tokens[row : row + 1, :length], lengths[row : row + 1])
+        torch.testing.assert_close(found[row : row + 1], alone)
+
+
+@pytest.mark.parametrize("window", [0, 1, 2, 3])
+def test_a_window_has_one_law_wherever_it_lies(window: int) -> None:
+    corpus = SMALL["three tokens"]
+    law = joint(corpus).view((3,) * LENGTH)
+    for begin in range(LENGTH - window):
+        outside = [axis for axis in range(LENGTH) if not begin <= axis <= begin + window]
+        exact = law.sum(outside).reshape(3**window, 3) if outside else law.reshape(3**window, 3)
+        exact = exact / exact.sum(1, keepdim=True)
+        torch.testing.assert_close(corpus.context_log_probs(window).exp(), exact)
+
+
+def test_the_law_of_a_label() -> None:
+    corpus = SMALL["three tokens"]
+    law = corpus.label_log_probs(1, 3, 2).exp()  # 0 1 0 1 .. shifted by one: 1 0 1 [0 1]
+    torch.testing.assert_close(law, torch.tensor([[0.7, 0.15, 0.15], [0.15, 0.7, 0.15]], dtype=torch.float64))
+
+
+def sampled_chi2(corpus: PatternCorpus, seed: int = 0, n: int = 20_000) -> float:
+    """Of the counts of sequences of 3 tokens, less their degrees of freedom, in standard deviations."""
+    places = corpus.vocab_size ** torch.arange(2, -1, -1)
+    counts = torch.bincount(
+        (corpus.sample(n, 3, seed) * places).sum(1), minlength=corpus.vocab_size**3
+    ).double()
+    expected = n * joint(corpus, 3)
+    freedom = len(expected) - 1
+    return float((((counts - expected) ** 2 / expected).sum() - freedom) / math.sqrt(2 * freedom))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_samples_have_the_law(name: str) -> None:
+    corpus = SMALL[name]
+    assert sampled_chi2(corpus) < 6
+    assert torch.equal(corpus.sample(7, 9, seed=3), corpus.sample(7, 9, seed=3))
+    assert not torch.equal(corpus.sample(7, 9, seed=3), corpus.sample(7, 9, seed=4))
+    assert corpus.sample(0, 4).shape == (0, 4)
+
+
+def test_samples_of_another_noise_are_noticed() -> None:
+    other = PatternCorpus(SMALL["binary"].patterns, 0.25)
+    assert abs(sampled_chi2(SMALL["binary"])) < 6
+    other.noise, sampled = 0.2, other.sample
+    assert sampled(1, 1).shape == (1, 1)
+    corpus = PatternCorpus(SMALL["binary"].patterns, 0.25)
+    counts = torch.bincount((corpus.sample(20_000, 3) * torch.tensor([4, 2, 1])).sum(1), minlength=8)
+    expected = 20_000 * joint(SMALL["binary"], 3)
+    assert float(((counts - expected) ** 2 / expected).sum()) > 7 + 6 * math.sqrt(14)
+
+
+def test_sequences_stay_with_their_label() -> None:
+    corpus = PatternCorpus(maximal_length_patterns(3), 0.05)
+    tokens = corpus.sample(200, 700)
+    wrong = torch.stack([(tokens != one).sum(1) for one in corpus.predictions(700)], 1)
+    least = wrong.sort(1).values
+    assert int(least[:, 0].max()) < 700 * 0.12
+    assert int(least[:, 1].min()) > 700 * 0.3
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4, 5])
+def test_patterns_of_maximal_length(bits: int) -> None:
+    patterns = maximal_length_patterns(bits)
+    period = 2**bits - 1
+    assert [len(pattern) for pattern in patterns] == [period, period]
+    labels = PatternCorpus(patterns, 0.1).predictions(period)
+    apart = (labels[:, None] != labels).sum(2)
+    assert int(apart[~torch.eye(2 * period, dtype=torch.bool)].min()) == (period - 1) // 2
+    for pattern in patterns:
+        windows = {tuple(pattern.repeat(2)[i : i + bits].tolist()) for i in range(period)}
+        assert len(windows) == period
+
+
+@pytest.mark.parametrize(
+    ("field", "make"),
+    [
+        ("noise", lambda: PatternCorpus([[0, 1]], 0.0)),
+        ("noise", lambda: PatternCorpus([[0, 1]], 1.0)),
+        ("noise", lambda: PatternCorpus([[0, 1]], math.nan)),
+        ("patterns", lambda: PatternCorpus([], 0.1)),
+        ("patterns", lambda: PatternCorpus([[0, 1], [0]], 0.1)),
+        ("patterns", lambda: PatternCorpus([[0, 3]], 0.1, vocab_size=3)),
+        ("bits", lambda: maximal_length_patterns(1)),
+        ("n", lambda: SMALL["binary"].sample(-1, 2)),
+        ("window", lambda: SMALL["binary"].context_log_probs(-1)),
+        ("window", lambda: SMALL["binary"].context_log_probs(21)),
+        ("bits", lambda: maximal_length_patterns(25)),
+        ("label", lambda: SMALL["binary"].label_log_probs(SMALL["binary"].labels, 0, 3)),
+        ("label", lambda: SMALL["binary"].label_log_probs(-1, 0, 3)),
+        ("begin", lambda: SMALL["binary"].label_log_probs(0, -1, 3)),
+        ("length", lambda: SMALL["binary"].label_log_probs(0, 0, -1)),
+        ("length", lambda: SMALL["binary"].predictions(-1)),
+    ],
+)
+def test_bad_input_is_named(field: str, make: Callable[[], object]) -> None:
+    with pytest.raises(InputError) as error:
+        make()
+    assert error.value.field == field

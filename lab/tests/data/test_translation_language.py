@@ -1,0 +1,161 @@
+import itertools
+import math
+from collections import Counter
+
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.oracles import whole_sequences
+from trialogue_lab.studies.translation_dependency.language import (
+    SPECIAL,
+    TranslationLanguage,
+    phrases_of_lengths,
+    translation_law,
+)
+from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
+
+
+def _listed(phrases, coupling, swapping):
+    """The law of clean translations, by listing every order and every style."""
+    words, styles, law = len(phrases), len(phrases[0]), Counter()
+    stay = math.exp(coupling) / (math.exp(coupling) + styles - 1)
+
+    def orders(word):
+        if word >= words:
+            return [((), 1.0)]
+        kept = [((word, *rest), p * (1 - swapping * (word + 1 < words))) for rest, p in orders(word + 1)]
+        if word + 1 < words:
+            kept += [((word + 1, word, *rest), p * swapping) for rest, p in orders(word + 2)]
+        return kept
+
+    for order, chance in orders(0):
+        for chosen in itertools.product(range(styles), repeat=words):
+            weight = chance / styles
+            for left, right in itertools.pairwise(chosen):
+                weight *= stay if left == right else (1 - stay) / (styles - 1)
+            target = [
+                token for word, style in zip(order, chosen, strict=True) for token in phrases[word][style]
+            ]
+            law[tuple(target)] += weight
+    return law
+
+
+@pytest.mark.parametrize("lengths", [((1, 2), (2, 1)), ((1, 1), (1, 2), (2, 2)), ((1, 2, 1), (2, 1, 1))])
+def test_the_law_is_that_of_all_orders_and_styles(lengths):
+    phrases = phrases_of_lengths(lengths)
+    law = translation_law(phrases, coupling=0.7, swapping=0.3)
+    listed = _listed(phrases, 0.7, 0.3)
+    assert sum(listed.values()) == pytest.approx(1)
+    for target, chance in listed.items():
+        assert math.exp(-float(law.energy(torch.tensor([target]))[0])) == pytest.approx(chance)
+    longest = max(map(len, listed))
+    assert float(law.length_log_probs(longest).exp().sum()) == pytest.approx(1)
+    wrong = translation_law(phrases, coupling=0.7, swapping=0.25)
+    target = min(listed, key=listed.get)
+    assert math.exp(-float(wrong.energy(torch.tensor([target]))[0])) != pytest.approx(listed[target])
+
+
+def _total_correlation(law, sites):
+    weights = (-law.energy(whole_sequences(law.vocab_size, sites))).exp()
+    return closest_in_divergence((weights / weights.sum()).view((law.vocab_size,) * sites)).distance
+
+
+@pytest.mark.parametrize("coupling", [0.0, 0.5, 2.0, 6.0])
+def test_single_tokens_in_order_have_the_total_correlation_of_a_chain(coupling):
+    phrases = phrases_of_lengths(((1, 1),) * 3)
+    stay = math.exp(coupling) / (math.exp(coupling) + 1)
+    entropy = -sum(p * math.log(p) for p in (stay, 1 - stay))
+    law = translation_law(phrases, coupling=coupling)
+    assert _total_correlation(law, 3) == pytest.approx(2 * (math.log(2) - entropy), abs=1e-12)
+
+
+def test_one_synonym_in_order_leaves_nothing_to_depend_on():
+    law = translation_law([[[0, 1]], [[2]]], coupling=3.0, slips=0.1, vocab_size=5)
+    assert _total_correlation(law, 3) == pytest.approx(0, abs=1e-12)
+    swapped = translation_law([[[0, 1]], [[2]]], coupling=3.0, swapping=0.3, slips=0.1, vocab_size=5)
+    assert _total_correlation(swapped, 3) > 0.1
+
+
+def test_slips_are_uniform_over_the_alphabet():
+    law = translation_law([[[0]]], coupling=0.0, slips=0.4, vocab_size=4)
+    assert (-law.energy(torch.arange(4)[:, None])).exp().tolist() == pytest.approx([0.7, 0.1, 0.1, 0.1])
+
+
+def test_sentences_are_drawn_from_their_law():
+    language = TranslationLanguage(words=6, coupling=1.0, swapping=0.3, slips=0.05, seed=2)
+    source = [SPECIAL + 3, SPECIAL, SPECIAL + 5]
+    law, drawn = language.condition(source), 20000
+    counts = Counter(map(tuple, language.translate([source] * drawn, seed=1)))
+    common = [target for target, count in counts.items() if count > 100]
+    assert len(common) > 5
+    for target in common:
+        chance = math.exp(law.log_prob(target))
+        assert abs(counts[target] / drawn - chance) < 6 * math.sqrt(chance / drawn)
+    clean = language.condition(source, slips=0.0)
+    assert any(clean.log_prob(target) == -math.inf for target in counts)
+    assert law.log_prob([*common[0], SPECIAL]) == -math.inf
+    assert law.log_prob([]) == -math.inf
+
+
+def _translations(language, source):
+    """The distribution of `translate`: words in every order, each token kept, or any of those in use."""
+    phrases, law = language.phrases(source), Counter()
+    every = {token for word in phrases for phrase in word for token in phrase}
+    for clean, chance in _listed(phrases, language.coupling, language.swapping).items():
+        for written in itertools.product(every, repeat=len(clean)):
+            kept = [
+                (1 - language.slips) * (token == own) + language.slips / len(every)
+                for token, own in zip(written, clean, strict=True)
+            ]
+            law[written] += chance * math.prod(kept)
+    return law
+
+
+@pytest.mark.parametrize("synonyms", [1, 2])
+@pytest.mark.parametrize("expanding", [0.0, 1.0])
+def test_translations_have_the_distribution_that_is_stated(synonyms, expanding):
+    language = TranslationLanguage(
+        words=3, swapping=0.3, expanding=expanding, slips=0.4, synonyms=synonyms, seed=2
+    )
+    source, drawn = [SPECIAL + 2, SPECIAL], 20_000
+    stated, listed = language.condition(source), _translations(language, source)
+    assert sum(listed.values()) == pytest.approx(1, abs=1e-12)
+    for target, chance in listed.items():
+        assert math.exp(stated.log_prob(target)) == pytest.approx(chance, abs=1e-12)
+    counts = Counter(map(tuple, language.translate([source] * drawn, seed=1)))
+    assert set(counts) <= set(listed)
+    for target, chance in listed.items():
+        assert abs(counts[target] / drawn - chance) < 7 * math.sqrt(chance / drawn)
+
+
+def test_one_synonym_is_a_lexicon_that_always_translates_alike():
+    settings = {"words": 6, "seed": 2, "swapping": 0.0, "slips": 0.0}
+    language, alike = TranslationLanguage(**settings), TranslationLanguage(**settings, synonyms=1)
+    sources = alike.sources(50, (2, 4), seed=5)
+    assert {len(source) for source in sources} == {2, 3, 4}
+    assert all(len(set(source)) == len(source) for source in sources)
+    assert alike.vocab_size == language.vocab_size
+    for source, target in zip(sources, alike.translate(sources, seed=9), strict=True):
+        assert target == [token for word in language.phrases(source) for token in word[0]]
+        assert alike.condition(source).log_prob(target) == 0
+
+
+@pytest.mark.parametrize(
+    ("phrases", "message"),
+    [([], "as many synonyms"), ([[[0], [1]], [[2]]], "as many synonyms"), ([[[]]], "a token")],
+)
+def test_what_are_no_phrases_is_refused(phrases, message):
+    with pytest.raises(InputError, match=message):
+        translation_law(phrases, coupling=1.0)
+
+
+def test_what_is_no_sentence_is_refused():
+    language = TranslationLanguage(words=6)
+    for source in ([], [SPECIAL, SPECIAL], [SPECIAL + 6], [1]):
+        with pytest.raises(InputError, match="different words from 4 to 9"):
+            language.condition(source)
+    with pytest.raises(InputError, match="swapping"):
+        TranslationLanguage(swapping=1.5)
+    with pytest.raises(InputError, match="synonyms"):
+        TranslationLanguage(synonyms=3)

@@ -1,0 +1,252 @@
+"""The page: one file, the same bytes each time, whose numbers are the exact ones."""
+
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue import cli, exact_law, generate, run_chain, target_law, total_variation
+from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection
+from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
+from trialogue_lab.gallery.document import SCRIPTS, _percent
+from trialogue_lab.gallery.embedding import in_characters, rounded
+
+ROOT = Path(__file__).parents[2]
+VOID = {"meta", "link", "input", "br"}
+
+
+@pytest.fixture(scope="module")
+def recorded(page: Path) -> dict[str, Any]:
+    """What the page carries."""
+    found = re.search(
+        r'<script type="application/json" id="recorded">(.*?)</script>', page.read_text("utf-8")
+    )
+    assert found is not None
+    content: dict[str, Any] = json.loads(found[1])
+    return content
+
+
+class Checker(HTMLParser):
+    """Every element is closed where it should be; ids, and what refers to something, are noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.references: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        values = dict(attrs)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.references += [
+            values[name] or "" for name in ("src", "href", "action", "data") if name in values
+        ]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_it_is_valid_small_and_refers_to_nothing_elsewhere(page: Path) -> None:
+    text = page.read_text("utf-8")
+    checker = Checker()
+    checker.feed(text)
+    assert checker.open == []
+    assert len(set(checker.ids)) == len(checker.ids)
+    assert all(reference.startswith(("#", "data:")) for reference in checker.references)
+    assert {reference[1:] for reference in checker.references if reference[0] == "#"} <= set(checker.ids)
+    assert "default-src 'none'" in text
+    assert not re.search(
+        r"https?://(?!www\.w3\.org/2000/svg)|url\((?!#)|@import|\bfetch\(|XMLHttpRequest", text
+    )
+    assert len(text.encode()) < 700_000
+
+
+def test_the_same_bytes_each_time(recorded: dict[str, Any]) -> None:
+    """Whole scenes once more; those of chains and walls are compared with their samplers below."""
+    again = {"walks": rule_at_the_end.scene(0), "layers": waking_layers.scene(ROOT / "results")}
+    assert rounded(again["walks"]) == recorded["walks"]
+    assert rounded(again["layers"]) == recorded["layers"]
+    assert rule_at_the_end.scene(1)["walks"][0]["runs"] != again["walks"]["walks"][0]["runs"]
+
+
+def test_laws_of_walks_are_exact(recorded: dict[str, Any]) -> None:
+    walks = recorded["walks"]
+    law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()
+    target = target_law(law, judge)
+    # By hand: "Dogs bark loudly" and its share of all sentences that end so.
+    loudly = {"Dogs bark": 0.4 * 0.7 * 0.8, "Dogs swim": 0.4 * 0.3 * 0.3, "Fish swim": 0.6 * 0.95 * 0.02}
+    loudly["Fish bark"] = 0.6 * 0.05 * 0.5
+    due = {said: p / sum(loudly.values()) for said, p in loudly.items()}
+    shown = {sentence(walks, node): p for node, p in enumerate(walks["target"]) if p > 0}
+    assert shown == pytest.approx({f"{said} loudly": p for said, p in due.items()}, rel=1e-5)
+    masked = exact_law(TokenwiseRejection("mask"), law, judge)
+    assert walks["walks"][0]["distance"] == pytest.approx(
+        total_variation(masked.probabilities, target), rel=1e-5
+    )
+    assert walks["walks"][0]["law"][walks["tempting"]] == pytest.approx(0.6 * 0.95)
+    assert walks["walks"][3]["distance"] == 0
+    assert sentence(walks, walks["tempting"]) == rule_at_the_end.TEMPTING
+
+
+def sentence(walks: dict[str, Any], node: int) -> str:
+    words: list[str] = []
+    while node > 0:
+        words.insert(0, walks["words"][node])
+        node = walks["parents"][node]
+    return " ".join(words)
+
+
+def test_recorded_walks_are_those_of_the_engine(recorded: dict[str, Any]) -> None:
+    """Every step goes where the engine's rows went: outputs and queries of each sample are what it returned."""
+    walks = recorded["walks"]
+    law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()
+    for place, player in enumerate(rule_at_the_end.PLAYERS[:3]):
+        runs = walks["walks"][place]["runs"]
+        samples = generate(
+            law, walk=player.walk, verifier=judge, num_samples=rule_at_the_end.QUERIES // 3, seed=0
+        )
+        assert [sentence(walks, run["output"]) for run in runs] == [
+            " ".join(rule_at_the_end.WORDS[token] for token in sample.tokens)
+            for sample in samples[: len(runs)]
+        ]
+        costs = [sum(len(step[0]) for step in run["steps"]) for run in runs]
+        assert costs == samples.queries[: len(runs)].tolist()
+        assert rule_at_the_end.QUERIES - max(costs) < sum(costs) <= rule_at_the_end.QUERIES
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_sampled_shares_are_near_the_exact_law(recorded: dict[str, Any], place: int) -> None:
+    """Within five standard deviations, leaf by leaf."""
+    walk = recorded["walks"]["walks"][place]
+    outputs = np.bincount([run["output"] for run in walk["runs"]], minlength=len(walk["law"])) / len(
+        walk["runs"]
+    )
+    law = np.array(walk["law"])
+    assert (abs(outputs - law) <= 5 * np.sqrt(law * (1 - law) / len(walk["runs"])) + 1e-9).all()
+
+
+def test_copies_of_drafts_have_their_source() -> None:
+    """Nodes of a step continue the nodes that its sources were at."""
+    law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()
+    walk = SequentialMonteCarlo(particles=4, proposal="mask")
+    samples = generate(law, walk=walk, verifier=judge, num_samples=50, seed=3, trace=True)
+    prefixes = [()] + [(a,) for a in (0, 1)] + [(a, b) for a in (0, 1) for b in (2, 3)]
+    prefixes += [(a, b, c) for a in (0, 1) for b in (2, 3) for c in (4, 5)]
+    runs = rule_at_the_end.recorded(samples, 4, prefixes)
+    copied = 0
+    for run in runs:
+        at = [0] * 4
+        for nodes, sources in run["steps"]:
+            assert [prefixes[node][:-1] for node in nodes] == [prefixes[at[source]] for source in sources]
+            copied += sources != [0, 1, 2, 3]
+            at = nodes
+        assert run["output"] in at
+    assert copied > 0
+
+
+def test_walls_are_counted_and_expected_exactly(recorded: dict[str, Any]) -> None:
+    walls, chain = recorded["walls"], domain_walls.chain()
+    level = walls["levels"][8]
+    texts = chain.sample(domain_walls.SAMPLES, domain_walls.LENGTH, level["temperature"], seed=0)
+    assert level["text"] == "".join(domain_walls.LETTERS[letter] for letter in texts[0].tolist())
+    assert level["expected"] == pytest.approx(
+        chain.expected_domain_walls(160, level["temperature"]), rel=1e-5
+    )
+    for labels, count in zip(level["labels"], level["walls"], strict=True):
+        assert sum(a != b for a, b in itertools.pairwise(labels)) == count
+    expected = [level["expected"] for level in walls["levels"]]
+    assert expected == sorted(expected)
+
+
+def test_recorded_chains_are_those_of_the_engine(recorded: dict[str, Any]) -> None:
+    """Run again, every copy is where it was at every step, and the first one's spins are those of its counts."""
+    for level, coupling in zip(recorded["cliques"]["levels"], two_cliques.COUPLINGS, strict=True):
+        ising = two_cliques.model(coupling)
+        start = ising.states()[:1].expand(two_cliques.COPIES, -1)
+        for shown, (chain, _) in zip(level["chains"], two_cliques.PLAYERS.values(), strict=True):
+            run = run_chain(chain, ising, start=start, steps=100, seed=0, thin=1, require_ergodic=False)
+            assert shown["copies"][1:] == in_characters(two_cliques.counts(run.samples))
+            assert shown["spins"][1:] == in_characters(run.samples[:, 0])
+
+
+def test_two_cliques_have_their_exact_law(recorded: dict[str, Any]) -> None:
+    cliques = recorded["cliques"]
+    for level in cliques["levels"]:
+        # Cliques do not touch: the law is a product, by hand from magnetisations.
+        ups = np.arange(5)
+        ways, magnetisation = np.array([1, 4, 6, 4, 1]), 2.0 * ups - 4
+        alone = ways * np.exp(level["coupling"] * (magnetisation**2 - 4) / 2 + 0.1 * magnetisation)
+        law = np.outer(alone, alone) / alone.sum() ** 2
+        assert np.allclose(np.reshape(level["target"], (5, 5)), law, rtol=1e-5, atol=0)
+        for chain in level["chains"]:
+            assert set(chain["copies"][0]) == {"0"}
+            assert chain["distance"][0] == pytest.approx(1 - law[0, 0], rel=1e-4)
+        # A step that keeps the law never leads away from it.
+        assert np.diff(level["chains"][0]["distance"]).max() < 1e-9
+        jointly, at_once = (chain["distance"][-1] for chain in level["chains"])
+        assert jointly < 0.001 < at_once
+
+
+def test_layers_are_rows_of_the_study(recorded: dict[str, Any]) -> None:
+    layers = recorded["layers"]
+    (file,) = (ROOT / "results" / "interaction-order" / layers["result"].split("@")[1]).glob("rows.jsonl")
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    trainings = [row for row in rows if row["kind"] == "training" and row["layers"] == 3]
+    assert [law["onsets"] for law in layers["laws"]] == [
+        [row[f"onset_{layer}"] for layer in (1, 2, 3)]
+        for row in sorted(trainings, key=lambda row: row["seed"])
+    ]
+    assert layers["last_first"] == sum(
+        row["onset_3"] < min(row["onset_1"], row["onset_2"]) for row in trainings
+    )
+    law = layers["laws"][4]
+    curve = [
+        row for row in rows if row["kind"] == "curve" and (row["seed"], row["layers"]) == (law["seed"], 2)
+    ]
+    assert law["curves"][1]["losses"] == pytest.approx([row["loss"] for row in curve], rel=1e-5)
+
+
+def test_the_text_says_the_numbers(page: Path, recorded: dict[str, Any]) -> None:
+    text = " ".join(page.read_text("utf-8").split("<script", maxsplit=1)[0].split())
+    walks, layers = recorded["walks"], recorded["layers"]
+    masked = _percent(walks["walks"][0]["law"][walks["tempting"]]).replace("\u00a0", " ")
+    assert f"{masked} of its sentences" in text
+    assert f"In {layers['last_first']} of {len(layers['laws'])} trainings" in text
+    assert "{{" not in text
+
+
+def test_rounding_and_characters() -> None:
+    assert rounded({"a": [1.23456789, 3], "b": ("x", True)}) == {"a": [1.23457, 3], "b": ["x", True]}
+    assert in_characters(torch.tensor([[0, 10, 35]])) == ["0az"]
+    assert [_percent(share) for share in (0.0, 1e-5, 0.04, 0.53)] == [
+        "0\u00a0%", "less than 0.1\u00a0%", "4.0\u00a0%", "53\u00a0%",
+    ]  # fmt: skip
+
+
+def test_every_script_is_part_of_the_page() -> None:
+    folder = ROOT / "src" / "trialogue" / "gallery" / "page"
+    assert sorted(SCRIPTS) == sorted(file.name for file in folder.glob("*.js"))
+
+
+def test_missing_rows_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "gallery.html"
+    assert cli.main(["gallery", "--out", str(out), "--results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "trialogue run interaction-order" in said
+    assert not out.exists()
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["gallery", "--out", str(tmp_path / "no" / "gallery.html")]) == 2
+    assert "there is no folder" in capsys.readouterr().err

@@ -1,0 +1,70 @@
+"""The record of the studies: everything whose change would break committed results.
+
+`python -m tests.ledger.record FILE` writes it. The committed file was written before a large change of the code, and
+`test_record` compares the code of today with it.
+"""
+
+import hashlib
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from trialogue_lab import studies
+from trialogue_lab.ledger import Study, ledger
+from trialogue_lab.ledger.runs.results import PRESETS, config_hash, config_values, finished_results
+
+
+def record_of(name: str) -> dict[str, Any]:
+    """Return the hashes, registrations, task names, pilot and verdicts of a study, as JSON holds them."""
+    study = studies.find(name)
+    (entry,) = ledger([study])
+    finished = finished_results(study.name, Path("results"), lambda line: None)
+    return {
+        "hashes": {
+            preset: config_hash(study.name, study.version, config_values(study.presets[preset]))
+            for preset in PRESETS
+            if preset in study.presets
+        },
+        "registrations": {
+            preset: _digest(_registrations(study, preset)) for preset in PRESETS if preset in study.presets
+        },
+        "claims": sorted(claim.id for claim in study.claims),
+        "withdrawn": [claim.id for claim in study.withdrawn],
+        "numbers": sorted(study.numbers),
+        "figures": [figure.name for figure in study.figures],
+        "tasks": {preset: _digest(_tasks(study, preset)) for preset in PRESETS if preset in study.presets},
+        "pilot": _digest(sorted(study.pilot.estimates)),
+        "verdicts": {
+            each.claim.id: [each.answer, *map(_finite, (each.estimate, each.low, each.high))]
+            for each in entry.verdicts
+        },
+        "results": {
+            result.hash: _digest([result.estimates, (result.folder / "claims.json").read_text()])
+            for result in finished
+        },
+    }
+
+
+def _registrations(study: Study[Any], preset: str) -> list[Any]:
+    values = config_values(study.presets[preset])
+    return [[claim.id, claim.registration(values)] for claim in study.claims]
+
+
+def _tasks(study: Study[Any], preset: str) -> list[Any]:
+    return [[part.name, part.lane, dict(part.columns)] for part in study.parts(study.presets[preset])]
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(
+        json.dumps({name: record_of(name) for name in studies.modules()}, indent=0) + "\n"
+    )

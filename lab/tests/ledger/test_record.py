@@ -1,0 +1,26 @@
+"""Committed results stay valid: hashes, registrations, tasks, pilots and verdicts are those of the record."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ledger.record import record_of
+
+RECORD = json.loads((Path(__file__).parent / "record.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", RECORD)
+def test_a_study_is_as_recorded(name: str) -> None:
+    recorded, found = dict(RECORD[name]), record_of(name)
+    verdicts, seen = recorded.pop("verdicts"), found.pop("verdicts")
+    results, kept = recorded.pop("results"), found.pop("results")
+    assert found == recorded
+    # A larger result may be added, and then decides. A result that was recorded stays as it is.
+    assert results.items() <= kept.items()
+    if kept == results:
+        assert {claim: answer for claim, (answer, *_) in seen.items()} == {
+            claim: answer for claim, (answer, *_) in verdicts.items()
+        }
+        for claim, (_, *numbers) in verdicts.items():
+            assert seen[claim][1:] == pytest.approx(numbers, rel=1e-9, abs=1e-12), claim

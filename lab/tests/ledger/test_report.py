@@ -1,0 +1,220 @@
+"""Tables, figures, comparisons, and the page that shows them."""
+
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from biased_coin import STUDY, Config
+from pandas import Series
+
+from trialogue.display.numbers import format_number
+from trialogue.errors import InputError
+from trialogue_lab import studies
+from trialogue_lab.ledger import Entry, ResultTable, Rows, judged, ledger
+from trialogue_lab.ledger.pages.comparison import compare, difference
+from trialogue_lab.ledger.pages.figures import svg
+from trialogue_lab.ledger.pages.report import render_report
+from trialogue_lab.ledger.pages.tables import sheet
+from trialogue_lab.ledger.runs.execution import execute
+
+
+@pytest.fixture(scope="module")
+def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
+    return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
+
+
+@pytest.fixture(scope="module")
+def page(entry: Entry) -> str:
+    return render_report([entry])
+
+
+class Reader(HTMLParser):
+    """Checks that tags nest, and keeps ids, references and text."""
+
+    VOID = frozenset({"meta", "br", "link", "img"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.references: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.handle_startendtag(tag, attributes)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("href", "src", "xlink:href"):
+                self.references.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+def test_the_page_asks_for_nothing_outside_itself(page: str) -> None:
+    reader = read(page)
+    assert all(reference.startswith("#") for reference in reader.references)
+    assert {reference[1:] for reference in reader.references} <= set(reader.ids)
+    assert re.findall(r"url\((?!#)|@import|<script|<link|<iframe", page) == []
+
+
+def test_every_id_is_there_once_with_several_figures(entry: Entry) -> None:
+    again = replace(STUDY.figures[0], name="again")
+    twice = Entry(replace(STUDY, figures=(*STUDY.figures, again)), entry.result, entry.verdicts)
+    counts = Counter(read(render_report([twice])).ids)
+    drawn = [name for name in counts if name.startswith("biased-coin-")]
+    assert len(drawn) > 4
+    assert max(counts.values()) == 1
+
+
+def test_the_page_can_be_read_on_a_phone(page: str) -> None:
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    assert page.count("<table>") == len(re.findall(r'<div class="wide"[^>]*>\s*<table>', page)) == 1
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_the_page_says_what_there_is_to_say(page: str, entry: Entry) -> None:
+    words = " ".join(" ".join(read(page).words).split())
+    for said in (
+        STUDY.question,
+        *(verdict.claim.said for verdict in entry.verdicts),
+        *(verdict.reason for verdict in entry.verdicts),
+        "Published claims (3): 3 holds",
+        "Our claims (2): 1 holds · 1 refuted",
+        "Table 1. Share of heads",
+        "0.3 or so",
+        "Share of heads by seed",
+    ):
+        assert said in words
+    shown = re.findall(r'<header>\s*<span class="verdict [a-z-]+">([a-z ]+)</span>', page)
+    assert shown == [verdict.answer for verdict in entry.verdicts]
+
+
+def test_text_of_a_study_is_not_markup(page: str) -> None:
+    assert "<not>" not in page
+    assert "&lt;not&gt;" in page
+
+
+def test_words_between_backticks_are_code(entry: Entry) -> None:
+    verdict = replace(entry.verdicts[0], remarks=("see `heads < tails`, not ` alone",))
+    page = render_report([replace(entry, verdicts=(verdict,))])
+    assert "see <code>heads &lt; tails</code>, not ` alone" in page
+
+
+def test_equal_results_give_equal_bytes(page: str, entry: Entry) -> None:
+    with matplotlib.rc_context({"axes.facecolor": "red", "svg.hashsalt": None, "font.size": 30}):
+        assert render_report([entry]) == page
+
+
+def test_the_figure_follows_the_rows(entry: Entry) -> None:
+    assert entry.result is not None
+    records = entry.result.records
+    other = [record | {"heads": record.get("heads", 0) + place} for place, record in enumerate(records)]
+    assert svg(STUDY.figures[0], Rows(records)) == svg(STUDY.figures[0], entry.rows)
+    assert svg(STUDY.figures[0], Rows(records)) != svg(STUDY.figures[0], Rows(other))
+
+
+def test_a_study_without_a_result_is_shown(tmp_path: Path) -> None:
+    page = render_report(ledger([STUDY, STUDY], tmp_path))
+    assert page.count("no finished run of a preset") == 2 * len(STUDY.claims)
+    assert "<svg" not in page
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.69871, 3, "0.699"),
+        (0.9996, 3, "1.00"),
+        (9.996, 3, "10.0"),
+        (1234.5, 3, "1234"),
+        (123456.7, 3, "123457"),
+        (12345678.9, 3, "1.23e+07"),
+        (0.00012345, 3, "0.000123"),
+        (0.0000012345, 3, "1.23e-06"),
+        (-0.5, 2, "-0.50"),
+        (0.0, 3, "0"),
+        (np.float32(0.25), 2, "0.25"),
+        (12345, 2, "12345"),
+        (np.int64(7), 2, "7"),
+        (math.inf, 3, "∞"),
+        (-math.inf, 3, "-∞"),
+        (math.nan, 3, "–"),
+        (None, 3, "–"),
+        ("0.3 or so", 3, "0.3 or so"),
+    ],
+)
+def test_numbers_as_text(value: object, digits: int, text: str) -> None:
+    assert format_number(value, digits) == text
+
+
+def test_our_numbers_stand_beside_the_published_ones() -> None:
+    table = ResultTable(
+        title="t",
+        source="s",
+        published={"a": {"x": 0.5}, "c": {"x": 0.25, "y": "many"}},
+        cells={"a": {"x": Series([0.49, 0.53]), "z": 3}, "b": {"x": 0.1, "z": Series([4.0])}},
+        rows_are="name",
+    )
+    shown = sheet(table, Rows([]))
+    assert shown.corner == "name"
+    assert shown.columns == [
+        ("x", "published"),
+        ("x", "ours"),
+        ("z", "ours"),
+        ("y", "published"),
+        ("y", "ours"),
+    ]
+    assert shown.lines == [
+        ("a", ["0.500", "0.510 ± 0.028", "3", "–", "–"]),
+        ("b", ["–", "0.100", "4.00", "–", "–"]),
+        ("c", ["0.250", "–", "–", "many", "–"]),
+    ]
+
+
+def test_two_results_side_by_side(entry: Entry, tmp_path: Path) -> None:
+    assert entry.result is not None
+    other = execute(STUDY, replace(STUDY.presets["default"], bias=0.4), tmp_path)
+    compared = compare(STUDY, entry.result, other)
+    assert compared.config == [("bias", "0.7", "0.4")]
+    by_claim = {line[0]: line for line in compared.claims}
+    assert by_claim["law"][1:] == ("holds: 0.700", "refuted: 0.400", "-0.300")
+    assert by_claim["more-heads"][2].startswith("refuted: 0.4")
+    (title, lines), *_ = compared.tables
+    assert title == "Table 1. Share of heads"
+    assert ("law · heads", "0.700", "0.400", "-0.300") in lines
+    with pytest.raises(InputError, match="compare results of one study"):
+        compare(studies.find("dyck-backtracking"), entry.result, other)
+
+
+def test_differences() -> None:
+    assert difference(1, 1.5) == "+0.500"
+    assert difference(1.5, 1.0) == "-0.500"
+    assert difference("a", 1.0) == difference(True, False) == difference(math.nan, 1.0) == "–"
+
+
+def test_a_config_of_the_user_s_own_is_judged_as_such(tmp_path: Path) -> None:
+    own = judged(STUDY, execute(STUDY, Config(bias=0.4), tmp_path))
+    assert own.result is not None
+    assert own.result.preset is None
+    assert {verdict.claim.id: verdict.answer for verdict in own.verdicts}["more-heads"] == "refuted"

@@ -1,0 +1,55 @@
+"""One layer of standard attention against attention computed by torch, and what it must not see."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+from trialogue_lab.models.self_attention import SelfAttention, SelfAttentionConfig
+
+TOKENS = torch.randint(3, (6, 5), generator=generator(0, "tokens"))
+
+
+def network() -> SelfAttention:
+    return SelfAttention(SelfAttentionConfig(vocab_size=3, sites=5), seed=1).double()
+
+
+def test_it_is_attention() -> None:
+    net = network()
+    for site in range(5):
+        states = F.one_hot(TOKENS, 3).double()
+        states[:, site] = 0
+        states = states + net.positions
+        attended = F.scaled_dot_product_attention(
+            states @ net.queries.T, states @ net.keys.T, states @ net.values.T
+        )
+        answer = net(TOKENS, torch.full((6,), site))
+        torch.testing.assert_close(answer, attended[:, site], rtol=1e-10, atol=1e-12)
+        assert answer.requires_grad
+
+
+def test_a_masked_token_is_not_seen() -> None:
+    net, other = network(), TOKENS.clone()
+    other[:, 2] = (other[:, 2] + 1) % 3
+    at = torch.full((6,), 2)
+    assert torch.equal(net(TOKENS, at), net(other, at))
+    assert not torch.equal(net(TOKENS, at - 1), net(other, at - 1))
+    assert net.site_log_probs(TOKENS).exp().sum(2).sub(1).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("sites", lambda: SelfAttentionConfig(vocab_size=3, sites=0)),
+        ("initial_scale", lambda: SelfAttentionConfig(vocab_size=3, sites=4, initial_scale=-1.0)),
+        ("config", lambda: SelfAttention(3)),  # type: ignore[arg-type]
+        ("tokens", lambda: network().site_log_probs(TOKENS[:, :4])),
+    ],
+)
+def test_bad_input_is_named(field: str, call: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.field == field

@@ -1,0 +1,158 @@
+"""The transformer of topics against attention token by token, and what of it is trained."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mutants.modules import altered
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+from trialogue.testing import check_masked
+from trialogue.training import load_model, save_model
+from trialogue_lab.models import topic_transformer
+from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
+
+WORDS = 5
+INPUTS = torch.randint(0, WORDS + 1, (4, 9), generator=generator(0, "inputs"))
+SHAPES: dict[str, dict[str, Any]] = {
+    "one layer": {},
+    "one-hot": {"embeddings": "one-hot"},
+    "uniform": {"attention": "uniform", "values": "fixed"},
+    "one-hot and uniform": {"embeddings": "one-hot", "attention": "uniform"},
+    "two heads": {"width": 8, "heads": 2, "biases": "all"},
+    "deep": {"width": 6, "layers": 3, "heads": 3, "residual": True, "biases": "all", "tied": False},
+    "deep and uniform": {"width": 6, "layers": 2, "attention": "uniform"},
+}
+
+
+def network(kind: type[TopicTransformer] = TopicTransformer, **shape: Any) -> TopicTransformer:
+    made = kind(TopicTransformerConfig(vocab_size=WORDS, initial_scale=3.0, **shape), seed=1).double()
+    for number, parameter in enumerate(made.parameters()):
+        if parameter.ndim == 1:
+            parameter.data.normal_(generator=generator(2, number))
+    return made
+
+
+def by_tokens(net: TopicTransformer, inputs: Tensor) -> Tensor:
+    """Every token of every document by itself: predictions (n, N, V + 1)."""
+    config = net.config
+    states = F.one_hot((inputs + 1) % (WORDS + 1), WORDS + 1).double() @ net.embedding.double()
+    for layer in range(config.layers):
+        values = states @ net.values[layer].T
+        if config.biases == "all":
+            values = values + net.value_biases[layer]
+        if config.attention == "uniform":
+            mixed = values.mean(1, keepdim=True).expand_as(values)
+        else:
+            queries = states @ net.queries[layer].T
+            if config.biases == "all":
+                queries = queries + net.query_biases[layer]
+            parts = (queries, states @ net.keys[layer].T, values)
+            heads = [part.unflatten(2, (config.heads, -1)).transpose(1, 2) for part in parts]
+            mixed = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+        states = mixed + states if config.residual else mixed
+    predicted = states @ (net.embedding.double() if net.prediction is None else net.prediction).T
+    return predicted if net.bias is None else predicted + net.bias
+
+
+def error(kind: type[TopicTransformer], shape: dict[str, Any]) -> float:
+    net = network(kind, **shape)
+    with torch.no_grad():
+        return float((net(net.counts(INPUTS), net.places(INPUTS)) - by_tokens(net, INPUTS)).abs().max())
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_counts_of_words_are_attention_token_by_token(name: str) -> None:
+    assert error(TopicTransformer, SHAPES[name]) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (
+            ("scores + counts.log()[:, None, None]", "scores + 0 * counts.log()[:, None, None].exp()"),
+            "one layer",
+        ),
+        (("math.sqrt(keys.shape[-1])", "math.sqrt(self.config.state_width)"), "two heads"),
+        (("mixed = mixed + self._at(states, asked)", "pass"), "deep"),
+        (("values = values + self.value_biases[layer]", "pass"), "two heads"),
+        (("scores = queries @ keys.mT", "scores = keys @ queries.mT"), "deep"),
+    ],
+)
+def test_other_networks_are_told_apart(change: tuple[str, str], name: str) -> None:
+    source = ("@register_network(_NAME, TopicTransformerConfig)", "")
+    names = altered(topic_transformer, source, change, compiled=False)
+    made = names["TopicTransformer"]
+    # The config is of the module itself, which an altered one does not know.
+    names["TopicTransformerConfig"] = TopicTransformerConfig
+    assert error(made, SHAPES[name]) > 1e-3
+
+
+def test_attention_of_a_token_is_that_of_one_of_its_word() -> None:
+    net = network()
+    weights = net.attention(net.counts(INPUTS))[:, 0]
+    places = net.places(INPUTS)
+    states = F.one_hot(places, WORDS + 1).double() @ net.embedding
+    scores = states @ net.queries[0].T @ (states @ net.keys[0].T).mT / math.sqrt(WORDS + 1)
+    expected = scores.softmax(2)
+    rows = torch.arange(len(INPUTS))[:, None, None]
+    torch.testing.assert_close(
+        weights[rows, places[:, :, None], places[:, None]], expected, rtol=1e-10, atol=1e-12
+    )
+
+
+def test_padding_is_not_read() -> None:
+    net = network(width=8, heads=2)
+    padded = F.pad(INPUTS, (0, 3), value=-1)
+    assert torch.equal(net.counts(padded), net.counts(INPUTS))
+    assert torch.equal(net.counts(INPUTS).sum(1), torch.full((4,), 9.0))
+    assert net.counts(INPUTS)[0, 0] == (INPUTS[0] == WORDS).sum()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_it_is_a_masked_oracle(name: str) -> None:
+    check_masked(network(**SHAPES[name]).float(), sites=3, tolerance=1e-5)
+
+
+def test_what_is_held_is_not_trained_and_comes_back(tmp_path: Any) -> None:
+    net = TopicTransformer(TopicTransformerConfig(vocab_size=3, embeddings="one-hot", values="fixed"))
+    held = torch.arange(16.0).view(4, 4)
+    net.fix_values(held)
+    trained = {name for name, parameter in net.named_parameters() if parameter.requires_grad}
+    assert trained == {"keys.0", "queries.0", "bias"}
+    back = load_model(save_model(net, tmp_path / "net.safetensors"), TopicTransformer)
+    assert torch.equal(back.values[0], held)
+    counts = net.counts(torch.tensor([[0, 1, 3]]))
+    assert torch.equal(back(counts, torch.tensor([[0]])), net(counts, torch.tensor([[0]])))
+
+
+def test_initial_weights_are_as_small_as_asked_for() -> None:
+    config = TopicTransformerConfig(vocab_size=99, initial_scale=0.01)
+    net = TopicTransformer(config)
+    for group in net.matrices().values():
+        assert float(group[0].detach().std()) == pytest.approx(0.001, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: TopicTransformerConfig(vocab_size=0), "vocab_size=0: use at least 1"),
+        (lambda: TopicTransformerConfig(vocab_size=4, width=6, embeddings="one-hot"), "width=6: one-hot"),
+        (lambda: TopicTransformerConfig(vocab_size=4, heads=2), "heads=2: use a divisor of the width 5"),
+        (lambda: TopicTransformerConfig(vocab_size=4, attention="none"), "attention='none': use one of"),  # type: ignore[arg-type]
+        (lambda: TopicTransformerConfig(vocab_size=4, initial_scale=0.0), "initial_scale=0.0"),
+        (lambda: network().fix_values(torch.eye(6)), "values='trained': make the network with"),
+        (
+            lambda: network(values="fixed").fix_values(torch.eye(5)),
+            r"values=\(5, 5\): give a matrix \(6, 6\)",
+        ),
+        (lambda: TopicTransformer(3), "config=3: give a TopicTransformerConfig"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_input_is_one_line(call: Any, told: str) -> None:
+    with pytest.raises(InputError, match=f"^{told}"):
+        call()

@@ -1,0 +1,26 @@
+"""Smoke runs that tests of several files read."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+from filelock import FileLock
+
+from trialogue_lab import studies
+from trialogue_lab.ledger import Result
+from trialogue_lab.ledger.runs.execution import execute
+
+
+@pytest.fixture(scope="session")
+def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
+    """The finished smoke run of the study of a name; it is measured once, by whichever test process asks first."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+
+    def run(name: str) -> Result:
+        study = studies.find(name)
+        with FileLock(folder / f"smoke-{name}.lock"):
+            return execute(study, study.preset("smoke"), folder / "smoke")
+
+    return run

@@ -1,0 +1,339 @@
+"""The studies of clones: when a curve ends its fall, protocols of the source, exact twins, texts that are not there."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mutants.modules import altered
+from trialogue.data import ManyBody
+from trialogue.errors import InputError
+from trialogue.intervals import Counts, interval
+from trialogue_lab import studies
+from trialogue_lab.ledger import NoRows, Result, Rows
+from trialogue_lab.ledger.claims.claims import Registration
+from trialogue_lab.ledger.claims.verdicts import ALPHA
+from trialogue_lab.ledger.runs.results import config_values
+from trialogue_lab.studies.clones import quantities
+from trialogue_lab.studies.clones.config import ENCODER, PRESETS, TEXT
+from trialogue_lab.studies.clones.material import corpus_of, order_of, starts_of
+from trialogue_lab.studies.clones.quantities import saturated
+from trialogue_lab.studies.clones.twin import _conditional_entropy, twin_rows
+from trialogue_lab.studies.clones_gpt.config import PRESETS as GPT_PRESETS
+
+SMOKE = PRESETS["smoke"]
+STEPS = (0, 1, 10, 100, 1000)
+
+
+def curve(*losses: float) -> "pd.Series[float]":
+    return pd.Series(losses, index=STEPS)
+
+
+@pytest.mark.parametrize(
+    ("losses", "step"),
+    [
+        ((4.0, 3.0, 2.0, 1.0, 0.0), 820.0),  # 0.2 lies eight tenths of the way from 1.0 to 0.0
+        ((4.0, 4.0, 0.0, 0.0, 0.0), 1 + 9 * 3.8 / 4.0),
+        ((4.0, 4.0, 0.0, 7.0, 9.0), 1 + 9 * 3.8 / 4.0),  # what rises later changes nothing
+        ((104.0, 103.0, 102.0, 101.0, 100.0), 820.0),  # nor does a floor
+    ],
+)
+def test_where_a_curve_ends_its_fall(losses, step):
+    assert saturated(curve(*losses)) == pytest.approx(step)
+
+
+def test_a_curve_that_only_rises_has_no_such_step():
+    with pytest.raises(NoRows):
+        saturated(curve(1.0, 2.0, 3.0, 4.0, 5.0))
+
+
+def rows(
+    curves: dict[str, tuple[float, ...]], seeds: tuple[int, ...] = (0, 1), steps: tuple[int, ...] = STEPS
+) -> Rows:
+    """Losses by clone, the same for both samplers, every number of sweeps and every seed."""
+    records: list[dict[str, Any]] = [
+        {
+            "kind": "loss",
+            "seed": seed,
+            "step": step,
+            "clone": name,
+            "sampler": "" if name == TEXT else sampler,
+            "sweeps": sweeps,
+            "loss": loss * (1.01 if sweeps == 20 else 1.0),
+        }
+        for seed in seeds
+        for name, losses in curves.items()
+        for sampler, sweeps in (
+            (("", 0),) if name == TEXT else (("metropolis", 20), ("metropolis", 70), ("gibbs", 70))
+        )
+        for step, loss in zip(steps, losses, strict=True)
+    ]
+    return Rows(records, "kind", {"layers": [1, 2], "sweeps": [20, 70]})
+
+
+ORDERED = rows(
+    {
+        "layers-1": (4.0, 2.0, 1.0, 1.5, 2.0),
+        "layers-2": (4.0, 2.1, 1.2, 0.5, 0.6),
+        ENCODER: (4.0, 2.2, 1.4, 0.9, 0.1),
+        TEXT: (4.0, 2.2, 1.4, 0.9, 0.0),
+    }
+)
+
+
+@pytest.mark.parametrize("sampler", ["metropolis", "gibbs"])
+def test_curves_in_order(sampler):
+    assert quantities.in_order(sampler)(ORDERED).tolist() == [1.0, 1.0]
+    later = quantities.later(sampler)(ORDERED)
+    low, high = (quantities.saturation(name, sampler)(ORDERED) for name in ("layers-1", ENCODER))
+    assert later.tolist() == pytest.approx((high / low).tolist())
+    assert quantities.lowest_saturation(sampler)(ORDERED).tolist() == low.tolist()
+    # Three tenths of 1000 steps lie log10(3) of the way from 100 to 1000.
+    scale, left = 1.01 if sampler == "metropolis" else 1.0, 1 - np.log10(3)
+    assert quantities.late_gain(sampler)(ORDERED).tolist() == pytest.approx([scale * left * 0.8] * 2)
+    assert quantities.late_change(ENCODER, sampler)(ORDERED).tolist() == pytest.approx(
+        [scale * left * 0.8] * 2
+    )
+    assert quantities.late_change("layers-1", sampler)(ORDERED).tolist() == pytest.approx(
+        [-scale * left / 2] * 2
+    )
+    # Of two depths the deeper is no low order.
+    assert quantities.low_orders_later(sampler)(ORDERED).tolist() == pytest.approx((high / low).tolist())
+    assert quantities.late_share(sampler)(ORDERED).tolist() == [0.0, 0.0]
+
+
+def test_a_loss_that_rises_less_than_another_is_no_gain():
+    rising = rows({"layers-1": (4.0, 2.0, 1.0, 2.0, 5.0), ENCODER: (4.0, 2.0, 1.0, 1.5, 2.0)})
+    assert quantities.late_gain("gibbs")(rising).tolist() == [0.0, 0.0]
+    assert (quantities.late_change(ENCODER, "gibbs")(rising) < 0).all()
+
+
+def test_the_latest_of_the_low_orders_is_compared_with_all_orders():
+    names = ("layers-1", "layers-2", "layers-4")
+    table = rows(
+        dict(
+            zip(
+                (*names, ENCODER),
+                (
+                    (4.0, 0.0, 0.0, 0.0, 0.0),
+                    (4.0, 4.0, 0.0, 0.0, 0.0),
+                    (4.0, 4.0, 4.0, 4.0, 0.0),
+                    (4.0, 4.0, 4.0, 0.0, 0.0),
+                ),
+                strict=True,
+            )
+        )
+    )
+    table.config["layers"] = [1, 2, 4]
+    found = quantities.low_orders_later("gibbs")(table)
+    later = quantities.saturation(ENCODER, "gibbs")(table) / quantities.saturation("layers-2", "gibbs")(table)
+    assert found.tolist() == pytest.approx(later.tolist())
+    table.config["layers"] = [4]
+    assert quantities.low_orders_later("gibbs")(table).empty
+
+
+LATE = [
+    ((0, 1, 10, 100), (4.0, 3.0, 2.0, 0.0), 2.0 / 4.0),
+    ((0, 1, 10, 50, 100), (4.0, 3.0, 2.0, 1.0, 3.0), 1.0 / 3.0),  # a rise in the end takes nothing back,
+    ((0, 1, 5, 10, 100), (4.0, 3.0, 0.0, 2.0, 1.0), 1.0 / 4.0),  # one before makes the whole fall no smaller,
+    ((0, 1, 10, 100), (4.0, 1.0, 2.0, 3.0), 0.0),  # and what rises only falls by nothing
+    ((0, 1, 1000), (4.0, 4.0, 0.0), (4.0 / 3.0) / 4.0),  # 100 lies two thirds of the way from 1 to 1000
+    ((0, 1, 2, 5), (4.0, 3.0, 2.0, 0.0), 3.0 / 4.0),  # a tenth of five steps is before step 1
+]
+
+
+@pytest.mark.parametrize(("steps", "losses", "share"), LATE)
+def test_the_share_of_the_fall_that_comes_after_a_tenth_of_the_steps(steps, losses, share):
+    found = quantities.late_share("gibbs")(rows({"layers-1": losses}, steps=steps))
+    assert found.tolist() == pytest.approx([share] * 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("late.iloc[0] - late.min()", "late.iloc[0] - late.iloc[-1]"),
+        ("/ (table.iloc[0] - table.min())", "/ (table.iloc[0] - late.min())"),
+        ("np.interp(np.log(step), np.log(steps)", "np.interp(step, steps"),
+        (
+            "steps, step = looks.index.to_numpy(float), share * table.index[-1]",
+            "steps = looks.index.to_numpy(float); step = steps[np.abs(steps - share * steps[-1]).argmin()]",
+        ),
+    ],
+    ids=["to the last loss", "the whole fall as the late one", "in steps", "at the nearest look"],
+)
+def test_wrong_late_shares_are_rejected(change):
+    mutant = altered(quantities, change, compiled=False)["late_share"]("gibbs")
+    found = [mutant(rows({"layers-1": losses}, steps=steps)).iloc[0] for steps, losses, _ in LATE]
+    assert found != pytest.approx([share for *_, share in LATE])
+
+
+def test_curves_out_of_order():
+    swapped = rows(
+        {
+            "layers-1": (4.0, 2.0, 1.4, 0.9, 0.1),
+            "layers-2": (4.0, 2.1, 1.2, 0.5, 0.6),
+            ENCODER: (4.0, 2.2, 1.0, 1.5, 2.0),
+            TEXT: (4.0, 2.2, 1.4, 0.9, 0.0),
+        }
+    )
+    assert quantities.in_order("gibbs")(swapped).tolist() == [0.0, 0.0]
+    assert (quantities.later("gibbs")(swapped) < 1).all()
+
+
+def test_early_on_curves_differ_by_little():
+    """Up to a third of the first saturation, at step 4 or so, only the steps 0 and 1 count."""
+    spread = quantities.early_spread("gibbs")(ORDERED)
+    assert spread.tolist() == pytest.approx([0.2 / 4.0] * 2)
+
+
+def test_clones_of_more_sweeps_differ_as_they_do():
+    for name in ("layers-1", ENCODER):
+        assert quantities.between_sweeps(name, "metropolis")(ORDERED).tolist() == pytest.approx([0.01] * 2)
+    with pytest.raises(LookupError):
+        quantities.between_sweeps("layers-4", "metropolis").statistic(ORDERED)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("np.argmax(losses <= level)", "np.argmin(losses)"),
+        ("losses <= level", "losses < losses[0]"),
+    ],
+    ids=["the minimum itself", "the first step down"],
+)
+def test_wrong_ends_are_rejected(change):
+    mutant = altered(quantities, change, compiled=False)["saturated"]
+    cases = (curve(104.0, 103.0, 102.0, 101.0, 100.0), curve(4.0, 1.0, 0.9, 0.05, 0.0))
+    assert [mutant(case) for case in cases] != pytest.approx([saturated(case) for case in cases])
+
+
+def test_a_share_of_the_level_would_see_no_fall_above_a_floor():
+    change = ("losses.min() + NEAR * (losses[0] - losses.min())", "losses.min() + NEAR * losses[0]")
+    mutant = altered(quantities, change, compiled=False)["saturated"]
+    assert mutant(curve(4.0, 3.0, 2.0, 1.0, 0.0)) == 820.0
+    with pytest.raises(NoRows, match="never falls"):
+        mutant(curve(104.0, 103.0, 102.0, 101.0, 100.0))
+
+
+@pytest.fixture(scope="module")
+def smoke(smoke_run: Callable[[str], Result]) -> Rows:
+    return studies.find("clones").rows(smoke_run("clones"))
+
+
+def test_encoders_share_their_initial_weights_and_differ_in_their_data(smoke: Rows):
+    table = smoke["loss"].pivot(index=["clone", "sampler", "sweeps", "step"], columns="seed", values="loss")
+    first = table[table.index.get_level_values("step") == 0]
+    assert (first[0] == first[1]).all()
+    last = table[table.index.get_level_values("step") == SMOKE.encoder_steps]
+    assert (last[0] != last[1]).all()
+
+
+def test_every_clone_is_measured_at_every_step(smoke: Rows):
+    losses = smoke["loss"]
+    drawn = {(name, "metropolis", sweeps) for name in SMOKE.names for sweeps in SMOKE.sweeps}
+    drawn |= {(name, "gibbs", SMOKE.sweeps[-1]) for name in SMOKE.names}
+    found = set(zip(losses.clone, losses.sampler, losses.sweeps, strict=True))
+    assert found == drawn | {(TEXT, "", 0)}
+    steps = losses.groupby(["seed", "clone", "sampler", "sweeps"]).step.apply(tuple)
+    assert steps.nunique() == 1
+    assert steps.iloc[0][0] == 0
+    assert steps.iloc[0][-1] == SMOKE.encoder_steps
+    sweeps = smoke["energy"].groupby(["clone", "sampler"]).sweep.apply(tuple)
+    assert set(sweeps) == {tuple(range(SMOKE.sweeps[-1] + 1))}
+    networks = smoke["network"].groupby("network").seed.apply(sorted)
+    assert networks.to_dict() == {name: list(SMOKE.seeds) for name in SMOKE.names}
+
+
+def test_orders_are_those_of_the_architecture():
+    config = replace(PRESETS["default"], layers=(1, 2, 4, 6))
+    assert [order_of(config, name) for name in config.names] == [2, 3, 9, None, None]
+    assert order_of(replace(config, layer_norm=True), "layers-2") is None
+
+
+def test_chains_start_from_held_out_text(tmp_path: Path):
+    corpus, starts = corpus_of(SMOKE, tmp_path), starts_of(SMOKE, tmp_path)
+    assert len(starts) == SMOKE.sequences == len(starts.unique(dim=0))
+    assert {tuple(row) for row in starts.tolist()} <= {tuple(row) for row in corpus.test.tolist()}
+
+
+def test_losses_on_exact_clones_are_bounded_by_their_entropies(smoke: Rows):
+    for order in SMOKE.twin_orders:
+        entropy = smoke.where("twin-law", order=order).set_index("seed").entropy
+        losses = quantities.twin_curves(smoke, order)
+        assert (losses >= entropy - 1e-9).all(axis=None)
+        # Nothing learned: near uniform.
+        assert losses.iloc[0].to_numpy() == pytest.approx(np.log(SMOKE.twin_vocab), abs=0.05)
+    distances = smoke["twin-sampler"].pivot_table("distance", "sampler", "order")
+    assert (distances.loc[["gibbs", "metropolis-by-order"]] < 1e-12).all(axis=None)
+    assert (distances.loc["metropolis"] > 0.01).all()
+
+
+def test_the_entropy_of_a_site_given_the_others():
+    law = ManyBody.random(4, 3, order=3, rank=5, seed=1)
+    states, p = law.states(), law.probabilities()
+    own = law.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0].mean(1)
+    assert _conditional_entropy(p.view(3, 3, 3, 3)) == pytest.approx(-float(p @ own))
+
+
+def test_the_twin_learns_its_law(tmp_path: Path):
+    config = replace(SMOKE, twin_steps=250, twin_rows=20_000, twin_rank=20)
+    found = Rows(list(twin_rows(config, 3, tmp_path)), "kind")
+    last = found.where("twin-loss", order=4, step=250).loss.item()
+    first = found.where("twin-loss", order=4, step=0).loss.item()
+    least = found.where("twin-law", order=4).entropy.item()
+    assert last - least < 0.5 * (first - least)
+
+
+def test_a_twin_need_not_be_followed_on_its_own_law(tmp_path: Path):
+    def twin(*orders: int) -> Rows:
+        config = replace(SMOKE, twin_steps=20, twin_orders=orders)
+        return Rows([{"seed": 3} | row for row in twin_rows(config, 3, tmp_path)], "kind")
+
+    whole, parts = twin(2, 3, 4), twin(2, 3)
+    for order in (2, 3):
+        pd.testing.assert_frame_equal(
+            quantities.twin_curves(parts, order), quantities.twin_curves(whole, order)
+        )
+    later = quantities.twin_later(4, 3)
+    assert later(parts).empty
+    assert later.absence(parts) == "no exact clone of 4 bodies"
+
+
+def test_the_claim_of_all_orders_can_be_decided_at_night_and_not_by_default():
+    for study in map(studies.find, ("clones", "clones-gpt")):
+        claim = next(claim for claim in study.claims if claim.id == "in-order")
+        alpha = Registration().level(claim, study.claims, ALPHA)
+        for preset, decides in (("default", False), ("night", True), ("paper", True)):
+            ones = np.ones(claim.quantity.replication.required(config_values(study.preset(preset))))
+            low = interval(ones, alpha, counts=Counts(pd.Series(ones), pd.Series(ones))).low
+            assert (low > claim.criterion.threshold) == decides, (study.name, preset)
+
+
+@pytest.mark.parametrize("preset", [PRESETS["default"], GPT_PRESETS["default"]])
+def test_a_text_that_is_not_there_is_one_line(preset: Any, tmp_path: Path):
+    with pytest.raises(InputError, match="no such file or folder") as error:
+        corpus_of(replace(preset, text="nowhere"), tmp_path)
+    assert error.value.field == "text"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("rank", 400), ("layers", (2, 1)), ("sweeps", (70, 20)), ("vocab_size", 256)]
+)
+def test_settings_out_of_range_are_named(field: str, value: object):
+    with pytest.raises(InputError) as error:
+        replace(PRESETS["default"], **{field: value})
+    assert error.value.field == field
+
+
+def test_published_sizes_and_batches():
+    paper = PRESETS["paper"]
+    shape = paper.encoder()
+    assert (shape.layers, shape.heads, shape.width, shape.mlp_width) == (4, 16, 768, 1536)
+    assert paper.encoder_training(0).batch_size == 1026  # 54 sequences of 19 copies each
+    decoder = GPT_PRESETS["paper"].decoder()
+    assert (decoder.layers, decoder.heads, decoder.width, decoder.causal) == (2, 16, 768, True)
+    assert GPT_PRESETS["paper"].decoder_training(0).learning_rate == 5e-4

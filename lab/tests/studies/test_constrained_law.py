@@ -1,0 +1,230 @@
+"""The study's exact laws are what the walks' own enumeration gives, and it runs end to end in miniature."""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided
+from trialogue.samplers.exact import exact_law, target_law, total_variation
+from trialogue.verifiers import FunctionVerifier
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.pages.figures import svg
+from trialogue_lab.studies.constrained_law import STUDY
+from trialogue_lab.studies.constrained_law.cases import Case, toy_case
+from trialogue_lab.studies.constrained_law.config import PRESETS, Config
+from trialogue_lab.studies.constrained_law.laws import distance, drawn_distance, sampling_error
+from trialogue_lab.studies.constrained_law.measure import measure
+from trialogue_lab.studies.constrained_law.quantities import (
+    best_weighted,
+    decoded,
+    gain_of_resampling_on_the_way,
+    gain_over_rejection,
+    rejection_queries,
+    samples_over_rejection,
+)
+from trialogue_lab.studies.constrained_law.tasks import CAPITALS, TASKS
+from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
+
+SMOKE = PRESETS["smoke"]
+
+
+def toy(kind: str = "regex", seed: int = 0) -> tuple[Case, TokenTree]:
+    case = toy_case(SMOKE, kind, seed)
+    tree = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=1e-9, max_prefixes=1000)
+    return case, tree
+
+
+@pytest.mark.parametrize(("kind", "seed"), list(itertools.product(TASKS, (0, 1, 2))))
+def test_the_tree_gives_the_laws_that_enumeration_gives(kind: str, seed: int) -> None:
+    case, tree = toy(kind, seed)
+    target = target_law(case.oracle, case.verifier)
+    masked = exact_law(TokenwiseRejection("mask"), case.oracle, case.verifier).probabilities
+    assert total_variation(tree.restricted, target) < 1e-12
+    assert total_variation(tree.masked, masked) < 1e-12
+    # The check can fail: the two laws are far apart.
+    assert total_variation(tree.masked, target) > 0.01
+    assert tree.left_p == tree.left_q == 0.0
+
+
+@pytest.mark.parametrize(
+    "walk", [ValueGuided(), ValueGuided(lazy=False), TokenwiseRejection("mask"), Rejection()]
+)
+def test_walks_have_the_same_law_on_the_lumped_oracle(
+    walk: ValueGuided | TokenwiseRejection | Rejection,
+) -> None:
+    case, tree = toy()
+    lumped = Lumped(tree, case.oracle.eos)
+    own = exact_law(walk, case.oracle, case.verifier)
+    seen = exact_law(walk, lumped, lumped)
+    translated = {lumped.leaves[x]: p for x, p in seen.probabilities.items() if p}
+    assert total_variation(translated, {x: p for x, p in own.probabilities.items() if p}) < 1e-9
+    if not isinstance(walk, Rejection):  # whose queries beyond the rule are lumped too
+        assert seen.expected_queries == pytest.approx(own.expected_queries)
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_the_first_leaf_is_where_the_current_goes(kind: str) -> None:
+    case, tree = toy(kind, seed=2)
+    law, queries = first_leaf(tree)
+    walk = exact_law(ValueGuided(), case.oracle, case.verifier)
+    assert total_variation(law, {x: p for x, p in walk.probabilities.items() if p}) < 1e-9
+    assert queries == pytest.approx(walk.expected_queries)
+    assert total_variation(law, tree.masked) > 0.01
+
+
+def word_case(words: set[str], horizon: int, seed: int) -> Case:
+    """A random table over two letters whose rule allows `words`, some of which may be too long for `horizon`."""
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        return numpy_generator(seed, prefix).dirichlet([0.7] * 3).tolist()
+
+    def text(completion: tuple[int, ...]) -> str:
+        return "".join("ab"[token] for token in completion if token != 2)
+
+    def allowed(completion: tuple[int, ...]) -> bool:
+        if 2 in completion:
+            return text(completion) in words
+        return any(word.startswith(text(completion)) for word in words)
+
+    oracle = Table(law, vocab_size=3, eos=2, max_length=horizon)
+    return Case(oracle, FunctionVerifier(allowed), (), text, horizon)
+
+
+def test_dead_ends_are_visited_but_lead_nowhere() -> None:
+    # After "bb" the rule allows nothing that fits: "bbb" is complete and no word.
+    def allowed(completion: tuple[int, ...]) -> bool:
+        text = "".join("ab"[token] for token in completion if token != 2)
+        if 2 in completion or len(completion) == 3:
+            return text in {"a", "ab"}
+        return any(word.startswith(text) for word in ("a", "ab", "bbba"))
+
+    case = dataclasses.replace(word_case(set(), 3, 1), verifier=FunctionVerifier(allowed))
+    tree = explore(case.oracle, case.verifier, (), 3, tolerance=1e-9, max_prefixes=100)
+    assert (1, 1) in tree.nodes
+    law, queries = first_leaf(tree)
+    walk = exact_law(ValueGuided(), case.oracle, case.verifier)
+    assert total_variation(law, {x: p for x, p in walk.probabilities.items() if p}) < 1e-9
+    assert queries == pytest.approx(walk.expected_queries)
+
+
+def test_a_walk_on_the_lumped_oracle_may_go_where_no_leaf_was_found() -> None:
+    case = word_case({"a", "bbbb"}, 5, 3)
+    tree = explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=100)
+    partial = dataclasses.replace(tree, leaves={x: p for x, p in tree.leaves.items() if len(x) < 4})
+    assert max(map(len, partial.nodes)) > max(map(len, partial.leaves))
+    lumped = Lumped(partial, case.oracle.eos)
+    seen = exact_law(TokenwiseRejection("mask"), lumped, lumped)
+    assert {lumped.leaves[x] for x, p in seen.probabilities.items() if p} <= set(partial.leaves)
+
+
+def test_counts_are_further_off_than_the_law_they_are_drawn_from() -> None:
+    law, number = {"a": 0.6, "b": 0.3}, 4  # and 0.1 breaks the rule
+    target = {"a": 0.5, "b": 0.5}
+    outcomes = {"a": 0.6, "b": 0.3, "": 0.1}
+    exact = 0.0
+    for drawn in itertools.product(outcomes, repeat=number):
+        counts = {x: drawn.count(x) / number for x in law}
+        exact += math.prod(outcomes[x] for x in drawn) * distance(counts, target)
+    assert drawn_distance(law, target, number, 0, rounds=100_000) == pytest.approx(exact, abs=5e-3)
+    assert distance(law, target) < exact - 0.02
+
+
+def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
+    case, whole = toy(seed=1)
+    part = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=0.2, max_prefixes=1000)
+    missing_p = whole.accepted_mass - part.accepted_mass
+    missing_q = 1 - math.fsum(part.masked.values())
+    assert -1e-12 <= missing_p <= part.left_p + 1e-12
+    assert missing_q == pytest.approx(part.left_q)
+
+
+def test_a_tree_that_is_too_large_and_a_rule_that_allows_nothing_are_reported() -> None:
+    case = toy_case(SMOKE, "regex", 0)
+    with pytest.raises(InputError, match="max_prefixes=2: "):
+        explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=2)
+    with pytest.raises(InputError, match="allows no completion"):
+        explore(case.oracle, FunctionVerifier(lambda _: 0), (), 5, tolerance=1e-9, max_prefixes=9)
+
+
+def test_distances_count_what_is_missing() -> None:
+    assert distance({"a": 0.5}, {"a": 1.0}) == 0.5
+    assert distance({"a": 0.5, "b": 0.5}, {"a": 1.0}) == 0.5
+    assert sampling_error({"a": 1.0}, 10) == 0.0
+    assert sampling_error({"a": 0.5, "b": 0.5}, 100) == pytest.approx(0.0399, abs=1e-3)
+
+
+def test_a_seed_draws_its_own_questions() -> None:
+    for kind, make in TASKS.items():
+        tasks = [make(seed) for seed in range(20)]
+        assert all(task.kind == kind for task in tasks)
+        assert len({task.question for task in tasks}) == len(tasks)
+        assert tasks[3] == make(3)
+    assert any(city in TASKS["regex"](0).rule.replace("\\", "") for city in CAPITALS.values())
+
+
+def question(seed: int, kind: str, mass: float, ess: float, tv: float) -> list[dict[str, object]]:
+    """Rows of a question whose answers take ten queries; tv is that of one masked sample, of four a fourth of it."""
+    own = {"seed": seed, "kind": kind}
+    return [
+        own | {"measure": "tree", "accepted_mass": mass, "unexplored_p": 0.0, "unexplored_q": 0.01},
+        own | {"measure": "run", "rule": "no rule", "queries": 10.0},
+        *(
+            own
+            | {"measure": "exact", "rule": "masked, weighted", "size": size, "tv": tv / size, "drawn_tv": 0.3}
+            | {"ess_per_query": ess}
+            for size in (1, 4)
+        ),
+        own | {"measure": "simulated", "rule": "smc", "size": 4, "tv": tv / 2},
+    ]
+
+
+def test_quantities_of_known_rows() -> None:
+    rows = Rows(
+        [
+            *question(0, "regex", 0.1, 0.1, 0.4),  # rejection: 100 queries, 0.01 effective samples in one
+            *question(0, "json-schema", 0.001, 0.1, 0.8),  # 10,000 queries and 0.0001
+            *question(1, "regex", 0.1, 0.01, 0.2),
+        ],
+        STUDY.kind,
+    )
+    assert rejection_queries()(rows).item() == pytest.approx((100 * 10_000 * 100) ** (1 / 3))
+    assert gain_over_rejection()(rows).tolist() == pytest.approx([(1 + 3) / 2, 0])
+    assert samples_over_rejection()(rows).item() == pytest.approx(10)
+    assert best_weighted()(rows).tolist() == pytest.approx([0.15, 0.05])
+    assert gain_of_resampling_on_the_way()(rows).tolist() == pytest.approx([0, -0.2])
+    assert decoded("exact", "masked, weighted", size=1, kind="regex")(rows).tolist() == [0.4, 0.2]
+    assert decoded("run", "smc")(rows).empty
+
+
+def test_more_particles_than_samples_to_draw_among() -> None:
+    config = dataclasses.replace(SMOKE, seeds=(0,), sizes=(1, 2), particles=(4, 8))
+    measured = [
+        {"seed": 0, "kind": kind, **row}
+        for kind in TASKS
+        for row in measure(toy_case(config, kind, 0), config, 0)
+    ]
+    rows = Rows(measured, STUDY.kind)
+    assert gain_of_resampling_on_the_way()(rows).empty
+    assert svg(STUDY.figures[0], rows).startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("seeds", ()),
+        ("seeds", (1, 1)),
+        ("sizes", (4, 16)),
+        ("sizes", ()),
+        ("particles", (1,)),
+        ("samples", 0),
+        ("tolerance", 0.0),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

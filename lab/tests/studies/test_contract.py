@@ -1,0 +1,181 @@
+"""What holds of every study that is discovered, and of its committed result."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trialogue
+from trialogue_lab import studies
+from trialogue_lab.ledger import Entry, Quantity, Result, Study, judged, ledger
+from trialogue_lab.ledger.claims.claims import NOT_PRINTED
+from trialogue_lab.ledger.entries import counting_result
+from trialogue_lab.ledger.pages.figures import svg
+from trialogue_lab.ledger.pages.tables import sheet
+from trialogue_lab.ledger.runs.results import config_values, open_result
+from trialogue_lab.ledger.settings import seeds_of
+
+RESULTS = Path(__file__).parents[2] / "results"
+BUILT_IN = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue."))
+REPORTED = [name for name in BUILT_IN if (RESULTS / name).is_dir()]
+
+
+@pytest.fixture(scope="module")
+def entries() -> dict[str, Entry]:
+    found = ledger([studies.find(name) for name in REPORTED], RESULTS)
+    return {entry.study.name: entry for entry in found}
+
+
+def test_every_committed_result_belongs_to_a_study() -> None:
+    folders = sorted(path.parent for path in RESULTS.glob("*/*/DONE"))
+    assert len(folders) >= len(REPORTED)
+    for folder in folders:
+        assert open_result(folder).study in REPORTED
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_study_is_whole(name: str) -> None:
+    study = studies.find(name)
+    assert study.question.endswith("?")
+    assert study.question == studies.questions()[name]
+    assert study.claims
+    pilots = set(study.pilot.seeds) | seeds_of(study.preset("pilot"))
+    for preset, config in study.presets.items():
+        assert study.parts(config)
+        json.dumps(config_values(config))
+        assert preset == "pilot" or not seeds_of(config) & pilots
+    for claim in study.claims:
+        assert claim.statement.endswith("."), claim.id
+        assert claim.source, claim.id
+        if claim.unit != "exact":
+            needed = claim.quantity.replication.required(config_values(study.preset("default")))
+            largest = next(study.presets[name] for name in ("night", "default") if name in study.presets)
+            # What a quick preset leaves out is not tested there, and is in the one that counts.
+            assert needed >= 2 or not needed, claim.id
+            assert claim.quantity.replication.required(config_values(largest)) >= 2, claim.id
+        if claim.grade:
+            assert claim.criterion.threshold or claim.criterion.margin, claim.id
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_study_is_a_package_of_files_that_say_what_they_are(name: str) -> None:
+    folder = Path(trialogue.__file__).parent / "studies" / name.replace("-", "_")
+    files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
+    assert {"__init__.py", "config.py", "claims.py", "pilot.json"} <= files
+    assert not [path.name for path in folder.glob("*.py") if path.read_text("utf-8").count("\n") > 300]
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_no_statement_is_made_twice(name: str) -> None:
+    claims = studies.find(name).claims
+    for places in ("statement", "criterion"):
+        seen = [
+            claim.statement
+            if places == "statement"
+            else (
+                claim.quantity.name,
+                claim.criterion.direction,
+                claim.criterion.threshold,
+                claim.criterion.margin,
+            )
+            for claim in claims
+        ]
+        assert len(set(seen)) == len(seen), places
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_pilot_is_about_quantities_that_are_claimed(name: str) -> None:
+    study = studies.find(name)
+    assert set(study.pilot.estimates) <= {claim.quantity.name for claim in study.claims}
+    for estimates in study.pilot.estimates.values():
+        assert len(estimates) >= 2
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_the_committed_rows_give_what_was_stored_with_them(name: str, entries: dict[str, Entry]) -> None:
+    entry = entries[name]
+    assert entry.result is not None
+    for verdict in entry.verdicts:
+        identity, quantity = verdict.claim.id, verdict.claim.quantity
+        assert verdict.answer != "altered since the run", identity
+        if not verdict.replications:
+            continue
+        stored = entry.result.estimates.get(identity, {}).get(quantity.version)
+        assert stored is not None, f"{identity}: `trialogue run {name}` stores what it lacks"
+        # What machines round otherwise is far below.
+        assert quantity(entry.rows).tolist() == pytest.approx(stored, rel=1e-12, abs=0, nan_ok=True), identity
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_every_page_is_filled(name: str, entries: dict[str, Entry]) -> None:
+    entry = entries[name]
+    for table in entry.study.tables:
+        assert sheet(table, entry.rows).lines, table.title
+    for quantity in entry.study.numbers.values():
+        assert quantity(entry.rows).notna().all(), quantity.name
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_the_committed_figures_are_those_of_the_rows(name: str, entries: dict[str, Entry]) -> None:
+    entry = entries[name]
+    assert entry.result is not None
+    for figure in entry.study.figures:
+        assert figure.caption
+        drawn = svg(figure, entry.rows)
+        committed = (entry.result.folder / "figures" / f"{figure.name}.svg").read_text("utf-8")
+        assert drawn.count("<path") == committed.count("<path"), figure.name
+    files = {path.stem for path in (entry.result.folder / "figures").iterdir()}
+    assert files == {figure.name for figure in entry.study.figures}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_published_claims_say_what_is_published(name: str) -> None:
+    for claim in studies.find(name).claims:
+        assert claim.published or claim.published == NOT_PRINTED
+        assert "control" not in claim.source or claim.origin == "ours", claim.id
+
+
+def test_a_mutant_of_any_statistic_is_noticed(entries: dict[str, Entry]) -> None:
+    def negated(quantity: Quantity) -> Quantity:
+        return replace(quantity, statistic=lambda rows: -1.0 - quantity(rows), logarithmic=False)
+
+    for entry in entries.values():
+        mutants: list[Any] = [
+            replace(claim, criterion=replace(claim.criterion, quantity=negated(claim.quantity)))
+            for claim in entry.study.claims
+        ]
+        study: Study[Any] = replace(entry.study, claims=mutants)
+        for verdict in judged(study, entry.result).verdicts:
+            assert entry.result is not None
+            same_version = (
+                entry.result.estimates.get(verdict.claim.id, {}).get("version")
+                == verdict.claim.quantity.version
+            )
+            if same_version and verdict.replications:
+                assert verdict.answer == "altered since the run", verdict.claim.id
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_smoke_run_measures_everything_and_decides_nothing(
+    name: str, smoke_run: Callable[[str], Result]
+) -> None:
+    study = studies.find(name)
+    config, result = study.preset("smoke"), smoke_run(name)
+    entry = judged(study, result)
+    assert {record["part"] for record in result.records} == {part.name for part in study.parts(config)}
+    for verdict in entry.verdicts:
+        assert verdict.answer == "not tested", verdict.claim.id
+        # What only a grid of another preset holds has no estimate here.
+        assert verdict.replications in (0, verdict.needed), verdict.claim.id
+    assert sum(verdict.replications > 0 for verdict in entry.verdicts) > len(entry.verdicts) / 2
+    for table in study.tables:
+        assert sheet(table, entry.rows).lines, table.title
+    assert {path.stem for path in (result.folder / "figures").iterdir()} == {f.name for f in study.figures}
+
+
+def test_the_counting_results_are_those_committed() -> None:
+    for name in REPORTED:
+        assert counting_result(studies.find(name), RESULTS) is not None, name

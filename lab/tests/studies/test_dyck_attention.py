@@ -1,0 +1,188 @@
+"""The quantities of dyck-attention by hand-made rows, and what its networks yield."""
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trialogue.errors import InputError
+from trialogue_lab.analysis.attention_variation import causal_baseline
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
+from trialogue_lab.ledger.rows import NoRows
+from trialogue_lab.studies.dyck_attention import STUDY
+from trialogue_lab.studies.dyck_attention.config import PRESETS, Config
+from trialogue_lab.studies.dyck_attention.measure import parts
+from trialogue_lab.studies.dyck_attention.networks import NESTED, SETTINGS
+from trialogue_lab.studies.dyck_attention.quantities import (
+    closed,
+    learned_share,
+    minimal,
+    rank_correlation,
+    setting_variation,
+    table_variation,
+    variation,
+)
+
+
+def made(**columns: object) -> dict[str, object]:
+    return {"kind": "network", "arm": "words", **columns}
+
+
+def test_variation_is_the_mean_over_all_pairs_of_seeds() -> None:
+    patterns = {1: [[1.0, 0.0], [0.5, 0.5]], 2: [[1.0, 0.0], [1.0, 0.0]], 3: [[1.0, 0.0], [0.0, 1.0]]}
+    patterns[4] = patterns[2]
+    rows = Rows(
+        [
+            {"kind": "pattern", "arm": "words", "layer": 1, "seed": seed, "weights": json.dumps(weights)}
+            for seed, weights in patterns.items()
+        ]
+    )
+    # Pairs: 12, 13 and 14 are 0.5 apart, 23 and 34 are 2, 24 are the same.
+    assert variation("words")(rows).mean() == pytest.approx((3 * 0.5 + 2 * 2) / 6 / causal_baseline(2))
+    assert variation("words")(rows)[3] == pytest.approx((4 * 5.5 / 6 - 3 * 1 / 3) / causal_baseline(2))
+    assert variation("prefixes")(rows).empty
+    assert variation("words")(Rows(rows.records[:3])).empty
+
+
+def test_the_table_is_the_mean_over_its_settings() -> None:
+    settings = {setting: place + 1.0 for place, setting in enumerate(SETTINGS)}
+    rows = Rows(
+        [
+            {
+                "kind": "pair",
+                **setting._asdict(),
+                "seed": first,
+                "other": second,
+                "layer": layer,
+                "variation": layer * number * causal_baseline(19),
+            }
+            for setting, number in settings.items()
+            for layer in range(1, setting.layers + 1)
+            for second, first in combinations(range(5, 10), 2)
+        ]
+    )
+    assert setting_variation(SETTINGS[3], 2)(rows).tolist() == pytest.approx([8.0] * 5)
+    assert table_variation(1)(rows).mean() == pytest.approx(4.5)
+    assert table_variation(3, 3)(rows).mean() == pytest.approx(3 * 5.0)
+    assert table_variation(3)(rows).empty
+
+
+def test_the_rank_correlation_is_with_the_error() -> None:
+    balances = [0.1 * place for place in range(12)]
+    rows = Rows([made(seed=place, balance=each, outside=1 - each) for place, each in enumerate(balances)])
+    assert rank_correlation("words")(rows).tolist() == pytest.approx([1.0] * 12)
+    assert rank_correlation("words")(Rows(rows.records[:9])).empty
+    assert "needs 10" in rank_correlation("words").absence(Rows(rows.records[:9]))
+
+
+def test_the_rank_correlation_depends_on_the_accuracy_that_is_named() -> None:
+    columns = [
+        {"balance": 0.1 * place, "balance_released": -0.1 * place, "outside": 1 - 0.01 * place}
+        | {"outside_confident": 0.5 + 0.01 * place}
+        for place in range(12)
+    ]
+    rows = Rows([made(seed=place, **each) for place, each in enumerate(columns)])
+    assert rank_correlation("words")(rows).mean() == pytest.approx(1)
+    assert rank_correlation("words", "outside_confident")(rows).mean() == pytest.approx(-1)
+    assert rank_correlation("words", "outside_confident", "balance_released")(rows).mean() == pytest.approx(1)
+    equal = Rows([made(seed=place, balance=0.1 * place, outside=0.5) for place in range(12)])
+    assert "all networks have the same outside" in rank_correlation("words").absence(equal)
+
+
+def grid(share: float, count: int = 12) -> list[dict[str, object]]:
+    """Rows of networks of Table 2.6, of which a share of each setting has learned, and of their pairs."""
+    settings: list[dict[str, object]] = [
+        {
+            "kind": "setting",
+            **setting._asdict(),
+            "seed": seed,
+            "inside": 0.99 if seed < share * count else 0.96,
+        }
+        for setting in SETTINGS
+        for seed in range(count)
+    ]
+    return settings + [
+        {"kind": "pair", **setting._asdict(), "seed": first, "other": second, "layer": layer}
+        | {"variation": (layer + 0.01 * (first + second)) * causal_baseline(19)}
+        for setting in SETTINGS
+        for layer in range(1, setting.layers + 1)
+        for second, first in combinations(range(count), 2)
+    ]
+
+
+@pytest.mark.parametrize(("share", "answer"), [(1.0, "holds"), (11 / 12, "holds"), (10 / 12, "not tested")])
+def test_the_table_is_not_tested_where_networks_have_not_learned(share: float, answer: str) -> None:
+    rows = Rows(grid(share))
+    assert learned_share()(rows).item() == pytest.approx(share)
+    identity = "second-layers-differ-more-than-random"
+    (claim,) = (claim for claim in STUDY.claims if claim.id == identity)
+    (verdict,) = evaluate([claim], Evidence(rows=rows, config={"grid_seeds": range(12)}, preset="paper"))
+    assert verdict.answer == answer
+    assert ("nine in ten" in verdict.reason) == (answer == "not tested")
+
+
+def test_one_sided_claims_show_the_size_that_is_printed() -> None:
+    printed = {claim.id: claim.published for claim in STUDY.claims}
+    assert printed["seeds-differ-as-random-attention"].startswith("0.80 times")
+    assert printed["second-layers-differ-more-than-random"].startswith("1.5 to 2.8 times")
+    assert printed["minimal-seeds-agree-more"].startswith("0.084 times")
+
+
+def test_what_is_closed_is_counted() -> None:
+    rows = Rows([made(seed=seed, inside=share, closings=200) for seed, share in ((1, 1.0), (2, 0.97))])
+    counts = closed("words").counts(rows)
+    assert counts is not None
+    assert counts.successes.tolist() == [200, 194]
+    assert counts.trials.tolist() == [200, 200]
+    assert (minimal("words", "inside") - 0.97)(rows).tolist() == pytest.approx([0.03, 0.0])
+
+
+def test_a_network_yields_its_numbers_and_a_pattern_for_each_layer() -> None:
+    named = {part.name: part for part in parts(PRESETS["smoke"])}
+    assert len(named) == 2 * 8 + 2 * 3 + 8
+    row, *patterns = named["words-contrast-0"].rows(Path())
+    assert (row["arm"], row["seed"], row["kind"], row["violations"]) == ("words, contrast", 0, "network", 0)
+    assert row["cases"] == 144
+    # (q (1 - q) / k^2)^N alone is 16^-28; networks of this size leave it below 1.
+    assert -100 < row["log_decay"] < -28 * np.log(16)
+    assert [each["layer"] for each in patterns] == [1]
+    weights = np.array(json.loads(patterns[0]["weights"]))
+    assert weights.shape == (len(NESTED) + 1,) * 2
+    assert weights.sum(1) == pytest.approx(np.ones(len(weights)), abs=1e-2)
+
+
+def test_a_setting_yields_every_pair_of_its_networks_for_every_layer() -> None:
+    config = replace(PRESETS["smoke"], grid_seeds=(4, 5, 6), grid_steps=1)
+    named = {part.name: part for part in parts(config)}
+    rows = Rows(list(named["table-k2-d4-3-layers"].rows(Path())))
+    assert len(rows["setting"]) == 3
+    pairs = rows["pair"]
+    assert sorted(zip(pairs.seed, pairs.other, pairs.layer, strict=True)) == [
+        (first, second, layer) for first, second in ((5, 4), (6, 4), (6, 5)) for layer in (1, 2, 3)
+    ]
+    # Networks of different seeds that have hardly been trained attend alike to all, but not the same.
+    assert 0 < pairs.variation.max() < 0.1
+    assert set(rows["pattern"].seed) == {4, 5}
+    assert not any(part.name.startswith("table") for part in parts(Config()))
+
+
+def test_networks_of_the_table_have_a_learning_rate_of_their_own() -> None:
+    def losses(**changes: float) -> list[float]:
+        config = replace(PRESETS["smoke"], grid_seeds=(4, 5), grid_steps=3, **changes)  # type: ignore[arg-type]
+        (part,) = (part for part in parts(config) if part.name == "table-k2-d4-2-layers")
+        return list(Rows(list(part.rows(Path())))["setting"].loss)
+
+    assert losses() == losses(standard_learning_rate=0.1) != losses(grid_learning_rate=0.1)
+    # Results from before the field was there keep their hash.
+    assert STUDY.result_folder(PRESETS["night"]).name == "7c1bc393ee32"
+
+
+def test_a_single_network_of_a_setting_has_none_to_differ_from() -> None:
+    with pytest.raises(InputError, match=r"^grid_seeds=\[301\]: give at least two, or none"):
+        Config(grid_seeds=(301,))
+    with pytest.raises(NoRows):
+        setting_variation(SETTINGS[0], 1).statistic(Rows([]))

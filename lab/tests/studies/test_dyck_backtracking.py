@@ -1,0 +1,128 @@
+"""The flagship study runs end to end, in miniature, and its pieces mean what they say."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from complete_runs import require_complete
+
+from trialogue.data import Dyck, Table
+from trialogue.errors import InputError
+from trialogue.randomness import seed_of
+from trialogue.samplers import Backtracking, generate
+from trialogue_lab.ledger import Result
+from trialogue_lab.ledger.runs.execution import execute
+from trialogue_lab.studies.dyck_backtracking import STUDY
+from trialogue_lab.studies.dyck_backtracking.config import PRESETS, Config, UntilConverged
+from trialogue_lab.studies.dyck_backtracking.measure import _purity
+from trialogue_lab.studies.dyck_backtracking.models import Strings, predicted, training_of
+from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes
+
+SMOKE = PRESETS["smoke"]
+
+
+@pytest.fixture(scope="module")
+def result(smoke_run: Callable[[str], Result]) -> Result:
+    return smoke_run(STUDY.name)
+
+
+def test_every_part_claim_table_and_figure_has_rows(result: Result) -> None:
+    rows = require_complete(STUDY, SMOKE, result)
+    for table in STUDY.tables:
+        cells = table.filled(rows)
+        for label, line in table.published.items():
+            for head in line:
+                assert (label, head) in cells, (table.title, label, head)
+
+
+@pytest.mark.parametrize("name", ["training-0", "unseen-0"])
+def test_a_part_that_is_measured_alone_has_the_same_rows(name: str, result: Result, tmp_path: Path) -> None:
+    (part,) = (part for part in STUDY.parts(SMOKE) if part.name == name)
+    again = [json.loads(json.dumps(row)) for row in part.measure(tmp_path)]
+    first = [record for record in result.records if record["part"] == name]
+    assert len(first) == len(again) >= 2
+    for record, row in zip(first, again, strict=True):
+        row.pop("microseconds_per_query", None)
+        assert {column: record[column] for column in row} == pytest.approx(row, nan_ok=True)
+
+
+def test_a_training_ends_at_the_first_look_that_is_good_enough(tmp_path: Path) -> None:
+    looks = {"steps": 30, "look_every": 4, "validation_strings": 50, "width": 16, "warmup_steps": 1}
+    config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
+    assert isinstance(config, UntilConverged)
+    strings = Strings(config.length, config.p, config.q)
+    own = strings.drawn(50, seed_of(0, "validation"))
+
+    def training(accuracy: float, steps: int = 30) -> tuple[int, float]:
+        wanted = dataclasses.replace(config, converged_accuracy=accuracy, steps=steps)
+        network, losses, _ = training_of(wanted, 0, tmp_path)
+        return len(losses), predicted(network, own).closing_accuracy
+
+    reached = [training(1.0, steps)[1] for steps in range(4, 30, 4)]
+    wanted = (min(reached) + max(reached)) / 2
+    first = next(place for place, accuracy in enumerate(reached) if accuracy >= wanted)
+    assert training(wanted) == (4 * (first + 1), reached[first])
+    assert training(1.0)[0] == 30
+
+
+def test_purity_is_the_share_of_the_majorities() -> None:
+    found, labels = np.array([0, 0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 0, 0])
+    assert _purity(found, labels) == pytest.approx(5 / 6)
+    assert _purity(found, 1 - labels) == pytest.approx(5 / 6)
+    assert _purity(np.zeros(6, dtype=int), labels) == pytest.approx(4 / 6)
+
+
+def test_the_presets_are_what_they_say() -> None:
+    assert PRESETS["pilot"].unseen_prompts == PRESETS["night"].unseen_prompts
+    paper = PRESETS["paper"]
+    assert (paper.layers, paper.heads, paper.width) == (6, 8, 512)
+    assert (paper.unseen_prompts, paper.draws, paper.batch_size, paper.learning_rate) == (10_000, 5, 32, 3e-4)
+
+
+def test_rejected_prefixes_are_where_the_verifier_said_no() -> None:
+    law = Dyck(length=6)
+    prompts = (torch.tensor([[0, 0], [2, 0], [2, 2]]), torch.tensor([2, 1, 2]))
+    fair = Table(lambda _: [0.25] * 4, vocab_size=4, max_length=6)
+    samples = generate(
+        fair, prompts, walk=Backtracking(3, 2, erase_prompt=True), verifier=law, num_samples=20, trace=True
+    )
+    tokens = prompts[0].repeat_interleave(20, 0)
+    rejected, rejected_lengths = rejected_prefixes(samples, tokens)
+    assert len(rejected) > 20
+    viable = law.is_prefix(rejected, rejected_lengths)
+    assert not bool(viable.any())
+    # The token that the verifier saw is the first wrong one, unless greedy redoing went wrong before it.
+    position = law.first_error(rejected, rejected_lengths)
+    assert bool((position < rejected_lengths).all())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("p", 0.0),
+        ("q", 1.0),
+        ("ood_p", 1.5),
+        ("threshold", 1.1),
+        ("length", 31),
+        ("prompt_lengths", (25, 32)),
+        ("prompt_lengths", (4, 31)),
+        ("seeds", ()),
+        ("seeds", (1, 1)),
+        ("draws", 0),
+        ("width", 63),
+        ("steps", 0),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})
+
+
+def test_too_few_errors_are_reported(tmp_path: Path) -> None:
+    config = dataclasses.replace(SMOKE, max_prompts=10)
+    with pytest.raises(InputError, match=r"max_prompts=10: the model of seed 0 made only \d+ of 30 errors"):
+        execute(STUDY, config, tmp_path)

@@ -1,0 +1,62 @@
+"""The study of balance violation and accuracy: what a network yields, and that each claim can fail."""
+
+from pathlib import Path
+
+import pytest
+
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
+from trialogue_lab.studies.dyck_balance import STUDY
+from trialogue_lab.studies.dyck_balance.config import PRESETS
+
+COUNT = 40
+
+
+def rows(errors: float, unsure: float, inside: float = 0.99) -> Rows:
+    """Networks of growing violation, whose errors and unsure positions grow with it by these slopes."""
+    return Rows(
+        [
+            {
+                "kind": "network",
+                "arm": "words",
+                "seed": seed,
+                "inside": inside,
+                "outside": 0.8 - errors * seed + 0.001 * (7 * seed % 11),
+                "outside_confident": 0.7 - unsure * seed + 0.001 * (5 * seed % 13),
+                "balance": 0.1 + 0.01 * seed,
+                "balance_released": 0.2 + 0.01 * (seed + seed % 3),
+            }
+            for seed in range(COUNT)
+        ]
+    )
+
+
+def answers(table: Rows) -> dict[str, str]:
+    verdicts = evaluate(STUDY.claims, Evidence(rows=table, config={"seeds": range(COUNT)}, preset="default"))
+    return {verdict.claim.id: verdict.answer for verdict in verdicts}
+
+
+@pytest.mark.parametrize(
+    ("errors", "unsure", "expected"),
+    [
+        (0.001, 0.001, ("holds", "holds", "holds", "holds")),
+        (-0.001, 0.001, ("refuted", "holds", "holds", "refuted")),
+        (-0.001, -0.001, ("refuted", "refuted", "refuted", "refuted")),
+    ],
+)
+def test_each_accuracy_decides_its_own_claim(errors: float, unsure: float, expected: tuple[str, ...]) -> None:
+    found = answers(rows(errors, unsure))
+    assert tuple(found.values())[:4] == expected
+    assert (found["the-accuracy-matters"] == "holds") == (errors < 0 < unsure)
+
+
+def test_networks_that_have_not_learned_test_nothing() -> None:
+    assert set(answers(rows(0.001, 0.001, inside=0.96)).values()) == {"not tested"}
+
+
+def test_a_network_yields_both_accuracies_and_violations() -> None:
+    (row,) = STUDY.parts(PRESETS["smoke"])[0].rows(Path())
+    assert (row["kind"], row["arm"], row["seed"]) == ("network", "words", 0)
+    assert 0 <= row["outside_confident"] <= row["outside"] < 1
+    assert row["balance"] > 0
+    assert row["balance_released"] > 0

@@ -1,0 +1,71 @@
+"""The rows and quantities of dyck-construction: what is disturbed, which prefixes are asked, slopes by hand."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from trialogue.models.dyck_transformer import balanced_transformer
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.dyck_construction.config import PRESETS
+from trialogue_lab.studies.dyck_construction.measure import _closings, _disturb, _lemma
+from trialogue_lab.studies.dyck_construction.quantities import accuracy, failed, positive, slope
+
+
+def test_prefixes_end_with_a_closing_bracket_and_leave_one_open() -> None:
+    tokens, lengths, innermost = _closings(PRESETS["smoke"], 1, 20, 60)
+    assert len(tokens) == PRESETS["smoke"].disturbed_prefixes
+    for row, length, kind in zip(tokens.tolist(), lengths.tolist(), innermost.tolist(), strict=True):
+        stack: list[int] = []
+        for token in row[:length]:
+            if token % 2:
+                stack.pop()
+            else:
+                stack.append(token // 2)
+        assert row[length - 1] % 2 == 1
+        assert stack[-1] == kind
+
+
+def test_what_is_disturbed_are_scores_alone() -> None:
+    network, twin = (balanced_transformer(2, 3, 1.0, seed=1) for _ in range(2))
+    _disturb(network, 0.1, 1)
+    changed = {
+        name
+        for name, weight in network.state_dict().items()
+        if not torch.equal(weight, twin.state_dict()[name])
+    }
+    assert changed == {"layers.0.attention.query.weight"}
+    spread = (network.attention.query.weight - twin.attention.query.weight).detach()
+    assert float(spread.std()) == pytest.approx(0.1, rel=0.2)
+
+
+def test_the_printed_lemma_fails_where_vectors_are_short_and_the_corrected_one_nowhere() -> None:
+    ratios: dict[tuple[str, float], float] = {}
+    for row in _lemma(Path()):
+        key = row["form"], row["scale"]
+        ratios[key] = max(ratios.get(key, 0.0), row["ratio"])
+    assert ratios["printed", 1e-3] > 1
+    assert max(ratios["corrected", scale] for scale in (1e-3, 1.0, 1e3)) <= 1
+
+
+def test_quantities_by_hand() -> None:
+    pumped = [
+        {"kind": "pumped", "seed": seed, "disturbance": 0.1, "pairs": pairs, "distance": 5.0 / pairs**power}
+        for seed, power in ((1, 1.0), (2, 0.5))
+        for pairs in (1000, 100_000)
+    ]
+    asked = [
+        {"kind": "disturbed", "seed": seed, "disturbance": level, "longest": longest, "accuracy": seed / 10}
+        for seed in (1, 2)
+        for level in (0.0, 0.1)
+        for longest in (60, 5000)
+    ]
+    chains = [
+        {"kind": "chain", "network": name, "first": first, "positive": first}
+        for name, first in (("a", 2), ("b", 0))
+    ]
+    rows = Rows([*pumped, *asked, *chains])
+    assert slope(0.1)(rows).tolist() == pytest.approx([-1.0, -0.5])
+    assert accuracy(0.1, 60)(rows).tolist() == [0.1, 0.2]
+    assert failed("first")(rows).tolist() == [2.0]
+    assert [positive(name)(rows).item() for name in ("a", "b")] == [1.0, 0.0]

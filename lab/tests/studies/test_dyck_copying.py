@@ -1,0 +1,48 @@
+"""What dyck-copying reads of attention, on patterns that are known, and its quantities by hand-made rows."""
+
+import pytest
+import torch
+
+from trialogue_lab.analysis.attention_variation import causal_baseline, variation
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.dyck_copying.measure import _read
+from trialogue_lab.studies.dyck_copying.quantities import copied, lost, sharpest
+
+
+def test_what_is_read_of_known_patterns() -> None:
+    tokens = torch.tensor([[0, 1, 2, 3]])
+    uniform = torch.ones(5, 5).tril()[None]
+    uniform = uniform / uniform.sum(-1, keepdim=True)
+    own = torch.eye(5)[None]
+    told = _read(uniform, tokens)
+    assert told["from_uniform"] == 0.0
+    assert told["on_closing"] == told["on_closing_uniform"] == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
+    told = _read(own, tokens)
+    assert (told["on_itself"], told["on_closing"]) == (1.0, 0.5)
+    assert told["from_uniform"] == pytest.approx(float(variation(own, uniform)) / causal_baseline(5))
+
+
+def test_quantities_by_hand() -> None:
+    rows = Rows(
+        [
+            {
+                "kind": "network",
+                "arm": "1 layer",
+                "seed": seed,
+                "copied": 1.0,
+                "uniform": share,
+                "tokens": 100,
+            }
+            for seed, share in ((1, 0.9), (2, 0.5))
+        ]
+        + [
+            {"kind": "layer", "arm": "1 layer", "seed": seed, "layer": layer, "from_uniform": seed * layer}
+            for seed in (1, 2)
+            for layer in (1, 2)
+        ]
+    )
+    counts = copied("1 layer", "uniform").counts(rows)
+    assert counts is not None
+    assert counts.successes.tolist() == [90, 50]
+    assert lost("1 layer")(rows).tolist() == pytest.approx([0.1, 0.5])
+    assert sharpest("1 layer")(rows).tolist() == [2, 4]

@@ -1,0 +1,79 @@
+"""The quantities of dyck-pruning by hand-made rows: slopes, lines, what two targets share; and a pruned transformer."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.dyck_pruning.config import PRESETS
+from trialogue_lab.studies.dyck_pruning.measure import parts
+from trialogue_lab.studies.dyck_pruning.quantities import (
+    both_transformers_within,
+    different_first,
+    different_shared_layers,
+    falls,
+    matrices_fall,
+    numbers_fall,
+    straightness,
+    transformer_error,
+    transformers_fall,
+)
+
+
+def test_slopes_are_in_decades_and_lines_are_lines() -> None:
+    numbers = [
+        {"kind": "number", "seed": seed, "count": count, "error": 10.0 ** (-seed * count / 10)}
+        for seed in (1, 2)
+        for count in (8, 12, 16)
+    ]
+    crooked = {6: 1.0, 9: 0.01, 12: 1.0}
+    matrices = [
+        {"kind": "matrix", "size": 4, "seed": 1, "units": units, "error": 10.0**-units, "same_first": True}
+        for units in crooked
+    ] + [
+        {"kind": "matrix", "size": 4, "seed": 2, "units": units, "error": error, "same_first": units != 9}
+        for units, error in crooked.items()
+    ]
+    rows = Rows([*numbers, *matrices])
+    assert numbers_fall()(rows).tolist() == pytest.approx([-0.1, -0.2])
+    assert matrices_fall(4)(rows).tolist() == pytest.approx([-1.0, 0.0], abs=1e-9)
+    assert straightness(4)(rows).tolist() == pytest.approx([1.0, 0.0], abs=1e-9)
+    assert different_first()(rows).tolist() == [1.0]
+    assert falls("scores")(rows).empty
+
+
+def test_two_targets_are_within_only_where_both_are_in_both_places() -> None:
+    rows = Rows(
+        [
+            {
+                "kind": "transformer",
+                "layers": 1,
+                "hidden": hidden,
+                "first": first,
+                "seed": seed,
+                "error": 10.0 ** (-hidden / 10 * seed),
+                "other_error": 0.2 if (seed, first) == (2, 2) else 0.01,
+                "same": (seed, first) != (1, 0),
+            }
+            for seed in (1, 2, 3)
+            for hidden in (20, 30)
+            for first in (0, 2)
+        ]
+    )
+    assert both_transformers_within(1, 30, 0.1)(rows).tolist() == [1.0, 0.0, 1.0]
+    assert transformers_fall(1)(rows).tolist() == pytest.approx([-0.1, -0.2, -0.3])
+    assert transformer_error(1, 20)(rows).tolist() == pytest.approx([1e-2, 1e-4, 1e-6])
+    assert different_shared_layers()(rows).tolist() == [2.0]
+
+
+def test_a_draw_yields_what_a_pruned_transformer_misses() -> None:
+    config = replace(PRESETS["smoke"], hidden=(16, 96))
+    named = {part.name: part for part in parts(config)}
+    rows = Rows(list(named["transformer-1"].rows(Path())))["transformer"]
+    assert sorted(zip(rows.hidden, rows["first"], strict=True)) == [(16, 0), (16, 2), (96, 0), (96, 2)]
+    assert rows.same.all()
+    assert not rows.changed.any()
+    wide, narrow = (float(rows[rows.hidden == hidden].error.max()) for hidden in (96, 16))
+    assert wide < narrow
+    assert wide < float(rows.targets_apart.iloc[0])

@@ -1,0 +1,218 @@
+"""The staircase against its bounds, one layer on two bodies, orders by spectrum, and statistics on rows by hand."""
+
+import dataclasses
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data import ManyBody
+from trialogue.errors import InputError
+from trialogue.models.factored import FactoredAttention
+from trialogue.randomness import generator
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.interaction_order import laws, small
+from trialogue_lab.studies.interaction_order.config import PRESETS, Config
+from trialogue_lab.studies.interaction_order.large import TESTS, measure_large, unseen_loss
+from trialogue_lab.studies.interaction_order.laws import Staircase, population_of, staircase
+from trialogue_lab.studies.interaction_order.measure import parts
+from trialogue_lab.studies.interaction_order.quantities import (
+    excess,
+    exchange_exponent,
+    in_order,
+    last_first,
+    middle_before_first,
+    pair_excess,
+    standing,
+)
+from trialogue_lab.studies.interaction_order.small import (
+    correlation,
+    exchange_rows,
+    onset,
+    pair_rows,
+    spectrum_rows,
+    stays,
+    trained,
+)
+
+SMOKE = PRESETS["smoke"]
+STEPPED = Config(gap=0.05, starts=(3, 1))
+
+
+@cache
+def stairs() -> Staircase:
+    return staircase(STEPPED, 5)
+
+
+def test_laws_have_steps() -> None:
+    found = stairs()
+    assert found.two - found.three > 0.05
+    assert found.three - found.four > 0.05
+    assert found.draws >= 1
+    assert found.four == population_of(found.law).entropy
+
+
+def test_a_law_without_steps_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laws, "_MOST", 2)
+    with pytest.raises(InputError, match=r"gap=0\.9: none of 2 laws has such steps"):
+        staircase(dataclasses.replace(SMOKE, gap=0.9), 0)
+
+
+def one_layer_excess(config: Config) -> float:
+    losses, steps, moved = trained(config, stairs(), 1, 5)
+    assert len(losses) == config.steps[0] + 1
+    assert moved.shape == (len(steps), 1)
+    assert losses[0] == pytest.approx(math.log(3), abs=0.02)
+    assert moved[0, 0] == 0
+    return float(losses[-1] - stairs().two)
+
+
+def test_one_layer_reaches_the_two_body_bound() -> None:
+    assert abs(one_layer_excess(STEPPED)) < 0.01
+
+
+def test_another_architecture_or_too_little_training_is_told_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert one_layer_excess(dataclasses.replace(STEPPED, steps=(60, 1, 1))) > 0.01
+    deeper = small.network
+
+    def three_layers(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
+        del layers
+        return deeper(config, 3, seed, 0.6)
+
+    monkeypatch.setattr(small, "network", three_layers)
+    losses = trained(dataclasses.replace(STEPPED, steps=(1500, 1, 1)), stairs(), 1, 5)[0]
+    assert losses[-1] < stairs().two - 0.01
+
+
+def test_one_layer_recovers_two_bodies_where_standard_attention_does_not() -> None:
+    rows = Rows([{"seed": 1, **row} for row in pair_rows(dataclasses.replace(SMOKE, pair_steps=800), 1)])
+    table = rows["pairs"]
+    assert table.couplings.item() > 0.99
+    assert table.similarities.item() > 0.99
+    assert pair_excess("factored")(rows).item() < 1e-3
+    assert pair_excess("standard")(rows).item() > 0.01
+
+
+def test_another_tensor_does_not_correlate() -> None:
+    exact = torch.tensor([1.0, -2.0, 0.5, 3.0])
+    assert correlation(-4 * exact, exact) == pytest.approx(1)
+    assert correlation(exact[[1, 0, 3, 2]], exact) < 0.9
+
+
+def test_orders_are_those_of_the_architecture() -> None:
+    rows = [row for row in spectrum_rows(SMOKE, 1) if not row["norm"]]
+    assert [row["bodies"] for row in rows] == [2, 3, 5, 9]
+    assert all(row["bodies"] == row["bound"] for row in rows)
+    assert max(row["beyond"] for row in rows) < 1e-12
+    normed = [row for row in spectrum_rows(SMOKE, 1) if row["norm"] and row["layers"] > 1]
+    assert min(row["beyond"] for row in normed) > 1e-4
+
+
+def test_the_first_two_layers_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exponent() -> float:
+        return exchange_exponent()(
+            Rows([{"seed": 5, **row} for row in exchange_rows(SMOKE, stairs(), 5)])
+        ).item()
+
+    assert exponent() == pytest.approx(4, abs=0.2)
+    begun = small.network
+
+    def of_one_scale(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
+        del scale
+        return begun(config, layers, seed, 0.2)
+
+    monkeypatch.setattr(small, "network", of_one_scale)
+    assert exponent() < 1
+
+
+def test_standing_still_is_counted() -> None:
+    """100 steps down to 1, 300 there, 50 down to 0.5, 25 there, then below."""
+    losses = np.concatenate(
+        (
+            np.linspace(2, 1.02, 100),
+            np.full(300, 1.0),
+            np.linspace(0.98, 0.52, 50),
+            np.full(25, 0.5),
+            np.full(9, 0.1),
+        )
+    )
+    assert stays(losses, [1.0, 0.5]) == pytest.approx([3.0, 0.5])
+    assert stays(losses[:350], [1.0, 0.5]) == pytest.approx([2.5, 1 / 350])
+    assert stays(losses, [0.1])[0] == pytest.approx(9 / 475)
+    assert stays(np.full(10, 0.0), [1.0]) == [1.0]
+
+
+def test_a_layer_sets_out_at_a_tenth_of_its_displacement() -> None:
+    assert onset(np.array([0.0, 0.05, 0.1, 0.11, 2.0, 1.0])) == 3
+    assert onset(np.array([0.0, 0.9, 0.05, 1.0])) == 1
+
+
+def rows_of(*onsets: tuple[int, int, int]) -> Rows:
+    records: list[dict[str, Any]] = []
+    for seed, three in enumerate(onsets):
+        named = {f"onset_{layer + 1}": step for layer, step in enumerate(three)}
+        row = {"kind": "training", "seed": seed, "loss": 0.5, "two": 0.8, "three": 0.6, "four": 0.4}
+        records.append({**row, "layers": 3, "stay_1": 4.0, "stay_2": 0.5, **named})
+        records.append({**row, "layers": 2, "onset_1": three[0], "onset_2": three[2]})
+    return Rows(records)
+
+
+def test_orders_of_setting_out() -> None:
+    rows = rows_of((30, 20, 10), (20, 30, 10), (30, 20, 25), (30, 30, 10))
+    assert in_order()(rows).tolist() == [1, 0, 0, 0]
+    assert last_first()(rows).tolist() == [1, 1, 0, 1]
+    assert last_first(2)(rows).tolist() == [1, 1, 1, 1]
+    assert middle_before_first()(rows).tolist() == [1, 0, 1, 0]
+    assert excess(3)(rows).tolist() == pytest.approx([0.1] * 4)
+    assert excess(2)(rows).tolist() == pytest.approx([-0.1] * 4)
+    assert standing(1)(rows).tolist() == [4.0] * 4
+
+
+def test_unseen_loss_is_the_mean_surprise() -> None:
+    law = ManyBody.random(5, 3, scale=1.0, seed=1)
+    drawn = torch.multinomial(law.probabilities(), 40_000, True, generator=generator(0))
+    assert unseen_loss(law, law.states()[drawn]) == pytest.approx(population_of(law).entropy, abs=0.02)
+
+
+def test_a_large_law_is_sampled_and_learned() -> None:
+    config = dataclasses.replace(
+        SMOKE, large_sequences=4096, large_sweeps=30, large_steps=800, large_scale=0.5, large_batch=128
+    )
+    rows = Rows([{"seed": 3, **row} for row in measure_large(config, 3, None)])  # type: ignore[arg-type]
+    law, curve = rows["large-law"].iloc[0], rows["large-curve"]
+    assert TESTS == 1024
+    last = curve.groupby("layers").loss.last()
+    assert law.four < last[3] < last[1] < law.uniform
+    assert law.four < law.three < law.two < law.uniform
+    assert last[1] == pytest.approx(law.two, abs=0.05)
+    assert curve.moved_1[curve.step == 0].max() == 0
+
+
+def test_parts_are_laws() -> None:
+    assert [part.name for part in parts(SMOKE)] == ["small-0", "small-1", "large-0"]
+    assert len(parts(dataclasses.replace(SMOKE, large_seeds=()))) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sites", 4),
+        ("vocab_size", 1),
+        ("rank", 0),
+        ("scale", 0.0),
+        ("gap", -1.0),
+        ("starts", (1,)),
+        ("steps", (1, 2)),
+        ("momentum", 1.0),
+        ("spectrum_sites", 5),
+        ("large_seeds", (1, 1)),
+        ("large_steps", 2),
+        ("seeds", ()),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

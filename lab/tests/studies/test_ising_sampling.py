@@ -1,0 +1,209 @@
+"""Simulated hitting times against exact ones, and the study end to end in miniature."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.data import Ising
+from trialogue.errors import InputError
+from trialogue.samplers import BlockGibbs, HittingTimes, IndependentParallel, hitting_times
+from trialogue.samplers.exact import transition_matrix
+from trialogue_lab.ledger import Result, Rows, judged
+from trialogue_lab.ledger.pages.tables import sheet
+from trialogue_lab.ledger.runs.execution import execute
+from trialogue_lab.studies.ising_sampling import STUDY, measure
+from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, Config, block_label
+from trialogue_lab.studies.ising_sampling.measure import exact_row, simulated_rows
+from trialogue_lab.studies.ising_sampling.quantities import (
+    blocks,
+    expected_steps,
+    largest_increase_with_blocks,
+    log_steps_ratio,
+    slowdown,
+    smallest_increase_with_coupling,
+    smallest_slowdown,
+    steps_over_exact,
+)
+from trialogue_lab.theory.cliques.chains import block_chain, parallel_chain
+
+SMOKE = PRESETS["smoke"]
+
+
+def cell(coupling: float, size: int, mean: float, times: float) -> list[dict[str, Any]]:
+    """The exact row of a chain, and one simulated repetition that took so many times as long."""
+    common = {"coupling": coupling, "chain": block_label(size), "block_size": size}
+    return [
+        {"kind": "exact", **common, "mean": mean, "log_expected": math.log(mean)},
+        {"kind": "simulated", **common, "seed": 5, "mean": times * mean},
+    ]
+
+
+def test_statistics_compare_chains_and_couplings_by_logarithms() -> None:
+    means = {(2.0, 2): 40.0, (2.0, 9): 4.0, (2.0, 10): 1.0, (8.0, 2): 160.0, (8.0, 9): 5.0, (8.0, 10): 0.9}
+    rows = Rows([row for (coupling, size), mean in means.items() for row in cell(coupling, size, mean, 2.0)])
+    assert blocks(rows, below_all=1) == ["k = 2", "k = 9"]
+    assert blocks(rows, least=9) == ["k = 9", "k = 10"]
+    # By size and not by place: no k = 9 is a k below N - 1.
+    assert blocks(rows, below_all=2) == ["k = 2"]
+    assert log_steps_ratio("k = 2", "k = 9")(rows)[5] == pytest.approx(math.log(10 * 32) / 2)
+    assert slowdown(8.0, 2.0, below_all=2)(rows)[5] == pytest.approx(math.log(4))
+    assert slowdown(8.0, 2.0)(rows)[5] == pytest.approx(math.log(4 * 1.25 * 0.9) / 3)
+    assert steps_over_exact(9)(rows)[5] == pytest.approx(2)
+    assert largest_increase_with_blocks()(rows).item() == pytest.approx(math.log(0.25))
+    assert smallest_increase_with_coupling()(rows).item() == pytest.approx(math.log(0.9))
+    assert smallest_slowdown(8.0, 2.0)(rows).item() == pytest.approx(math.log(1.25))
+
+
+@pytest.mark.parametrize("chain", [BlockGibbs(1), BlockGibbs(2), BlockGibbs(4), IndependentParallel()])
+def test_the_exact_law_is_that_of_the_whole_chain(chain: BlockGibbs | IndependentParallel) -> None:
+    sites, clique, coupling, field, budget = 4, 3, 0.7, 0.4, 12
+    model = Ising.clique(sites, clique, coupling, field)
+    matrix = transition_matrix(chain, model)
+    there = (model.states()[:, :clique] == 1).all(1)
+    waiting, alive = matrix[~there][:, ~there], torch.zeros(int((~there).sum()), dtype=torch.float64)
+    alive[0] = 1.0
+    first = second = 0.0
+    for step in range(budget):
+        first, second = first + float(alive.sum()), second + (2 * step + 1) * float(alive.sum())
+        alive = alive @ waiting
+    expected = torch.linalg.solve(torch.eye(len(waiting)) - waiting, torch.ones_like(alive))[0]
+    small = (
+        parallel_chain(clique, coupling, field)
+        if isinstance(chain, IndependentParallel)
+        else block_chain(sites, clique, coupling, field, chain.block_size)
+    )
+    row = exact_row(small, budget)
+    assert row["mean"] == pytest.approx(first)
+    assert row["deviation"] == pytest.approx(math.sqrt(second - first**2))
+    assert row["reached"] == pytest.approx(1 - float(alive.sum()))
+    assert row["log_expected"] == pytest.approx(math.log(expected))
+
+
+def z_scores(config: Config, coupling: float, sizes: tuple[int | None, ...]) -> list[float]:
+    """Simulated mean of min(T, budget) minus the exact one, in exact standard errors; None: independent parallel."""
+    scores = []
+    for size in sizes:
+        chain = IndependentParallel() if size is None else BlockGibbs(size)
+        law = (
+            parallel_chain(config.clique, coupling, config.field)
+            if size is None
+            else block_chain(config.sites, config.clique, coupling, config.field, size)
+        )
+        truth = exact_row(law, config.budget)
+        rows = list(simulated_rows(config, coupling, str(size), chain))
+        error = truth["deviation"] / math.sqrt(len(rows) * config.chains)
+        scores.append((sum(row["mean"] for row in rows) / len(rows) - truth["mean"]) / error)
+    return scores
+
+
+MEASURED = Config(budget=60, chains=200, seeds=(0, 1))
+
+
+def as_computed(scores: list[float]) -> bool:
+    """Five standard errors: 1e-6 for a right sampler."""
+    return max(map(abs, scores)) < 5
+
+
+def test_simulated_times_are_the_exact_ones() -> None:
+    assert as_computed(z_scores(MEASURED, 2.0, (1, 2, 4, 6, None)))
+    assert as_computed(z_scores(MEASURED, 4.0, (4, 6, 8)))
+
+
+def _larger_blocks(chain: Any, model: Ising, **given: Any) -> HittingTimes:
+    larger = (
+        IndependentParallel() if isinstance(chain, IndependentParallel) else BlockGibbs(chain.block_size + 1)
+    )
+    return hitting_times(larger, model, **given)
+
+
+def _ordered_pairs(chain: Any, model: Ising, **given: Any) -> HittingTimes:
+    return hitting_times(chain, Ising(2 * model.coupling, model.field), **given)
+
+
+def _one_spin_missing(
+    chain: Any, model: Ising, target: Callable[[Tensor], Tensor], **given: Any
+) -> HittingTimes:
+    del target
+    return hitting_times(chain, model, target=lambda tokens: tokens[:, :4].sum(1) >= 3, **given)
+
+
+def _one_step_late(chain: Any, model: Ising, **given: Any) -> HittingTimes:
+    found = hitting_times(chain, model, **given)
+    return found._replace(steps=found.steps + 1)
+
+
+@pytest.mark.parametrize("broken", [_larger_blocks, _ordered_pairs, _one_spin_missing, _one_step_late])
+def test_a_broken_measurement_is_not(
+    broken: Callable[..., HittingTimes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "hitting_times", broken)
+    assert not as_computed(z_scores(MEASURED, 2.0, (1, 4, 6)))
+
+
+@pytest.fixture(scope="module")
+def result(smoke_run: Callable[[str], Result]) -> Result:
+    return smoke_run(STUDY.name)
+
+
+@pytest.mark.parametrize(
+    ("coupling", "chain", "steps"),
+    [
+        (2.0, "k = 1", 45.5),
+        (3.0, "k = 1", 1.0e4),
+        (4.0, "k = 4", 10.8),
+        (6.0, "k = 8", 2.99),
+        (2.0, PARALLEL, 4.2),
+    ],
+)
+def test_expected_steps_are_the_known_ones(result: Result, coupling: float, chain: str, steps: float) -> None:
+    assert expected_steps(coupling, chain)(STUDY.rows(result)).item() == pytest.approx(steps, rel=0.01)
+
+
+def test_another_setting_leaves_claims_without_a_number(tmp_path: Path) -> None:
+    config = dataclasses.replace(SMOKE, couplings=(0.5,), block_sizes=(2, 3), seeds=(0,))
+    entry = judged(STUDY, execute(STUDY, config, tmp_path))
+    estimates = {verdict.claim.id: verdict.replications for verdict in entry.verdicts}
+    for name in ("blocks-of-4-beat-1", "stronger-coupling-is-slower", "blocks-of-the-clique-arrive"):
+        assert estimates[name] == 0, name
+    assert all(sheet(table, entry.rows).lines for table in STUDY.tables)
+
+
+def test_a_repetition_does_not_depend_on_the_others(result: Result, tmp_path: Path) -> None:
+    alone = execute(STUDY, dataclasses.replace(SMOKE, seeds=(1,), couplings=(2.0,)), tmp_path)
+    first, second = (
+        STUDY.rows(each)["simulated"].query("seed == 1 and coupling == 2")["mean"].tolist()
+        for each in (alone, result)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sites", 1),
+        ("clique", 11),
+        ("clique", 1),
+        ("field", math.nan),
+        ("couplings", ()),
+        ("couplings", (2.0, 2.0)),
+        ("block_sizes", (1, 1)),
+        ("couplings", (math.inf,)),
+        ("block_sizes", ()),
+        ("block_sizes", (0,)),
+        ("block_sizes", (11,)),
+        ("budget", 0),
+        ("chains", 1),
+        ("seeds", ()),
+        ("seeds", (1, 1)),
+        ("seeds", (-1,)),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

@@ -1,0 +1,125 @@
+"""The study `joint-from-conditionals`: its constants against what is known, and mutants that its rows give away."""
+
+import dataclasses
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.claims.extremes import largest, smallest
+from trialogue_lab.studies.joint_from_conditionals import clique_family, measure
+from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFamily
+from trialogue_lab.studies.joint_from_conditionals.config import PRESETS, Config, Sizes
+from trialogue_lab.studies.joint_from_conditionals.measure import (
+    bound_row,
+    decay_rows,
+    random_model,
+    slow_rows,
+)
+from trialogue_lab.theory.masking.block_laws import block_law, conditionals
+
+SMOKE = PRESETS["smoke"]
+FAMILY = CliqueFamily(3, (0.0, 0.1), (0.8, 1.2))
+
+
+def data(samples: int = 10**5, masks: int = 10**3) -> Any:
+    return FAMILY.draw(0.05, 1.0, samples, masks, numpy_generator(3, "data"))
+
+
+def test_losses_are_those_of_the_conditionals() -> None:
+    theta = np.array([0.07, 0.9])
+    own = conditionals(FAMILY.law(0.07, 0.9), FAMILY.blocks)
+    assert torch.allclose(torch.from_numpy(np.exp(-FAMILY.losses(theta))), own)
+
+
+def test_a_fit_minimises_the_stated_loss() -> None:
+    counts = data()
+    fitted = FAMILY.fit(counts)
+    assert fitted == pytest.approx([0.05, 1.0], abs=0.03)
+    best = FAMILY.empirical_loss(counts, fitted)
+    for change in product((-1e-3, 0, 1e-3), repeat=2):
+        assert FAMILY.empirical_loss(counts, fitted + change) >= best - 1e-12
+    assert FAMILY.conditional_entropy(counts) < best
+
+
+def constants_are_certain(family: CliqueFamily, eps: float) -> bool:
+    """On a grid of the box: no conditional below beta, and none that varies within a cell by more than eps / 2."""
+    grid = [np.linspace(*bounds, 25) for bounds in (family.couplings, family.fields)]
+    losses = np.array([[family.losses(np.array((j, h))) for h in grid[1]] for j in grid[0]])
+    if losses.max() > -math.log(family.beta) + 1e-12:
+        return False
+    # One cell for each eps / 2 of the log-probabilities' range at least.
+    return family.cells(eps) >= np.ptp(losses, axis=(0, 1)).max() / (eps / 2)
+
+
+def test_constants_are_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert constants_are_certain(FAMILY, 0.05)
+    monkeypatch.setattr(CliqueFamily, "cells", lambda *_: 3)
+    assert not constants_are_certain(FAMILY, 0.05)
+    monkeypatch.undo()
+    monkeypatch.setattr(clique_family, "smallest_conditional", lambda *_: 0.4)
+    assert not constants_are_certain(FAMILY, 0.05)
+
+
+def test_the_bound_holds_and_says_something() -> None:
+    for place, sizes in enumerate(SMOKE.sizes):
+        row = bound_row(SMOKE, sizes, 0, place)
+        assert row["stated_bound_most"] < 1
+        assert row["proved_bound"] < row["stated_bound"]
+        for name in ("stated", "proved", "average", "lemma", "empirical"):
+            assert row[f"{name}_within"] == 1
+
+
+def test_a_fit_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tightest of the bounds rejects a fit far from the data; that of the theorem is too loose to."""
+    monkeypatch.setattr(measure, "empirical_law_bound", lambda **_: 1e-4)
+    row = bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
+    assert row["empirical_within"] < 1
+    monkeypatch.setattr(
+        CliqueFamily, "law", lambda self, *_: torch.eye(2**self.sites, dtype=torch.float64)[0]
+    )
+    with pytest.raises((InputError, ValueError)):
+        bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
+
+
+def test_decays_keep_their_bounds_and_twice_the_rate_is_too_much() -> None:
+    draws = numpy_generator(0, "decay")
+    model = random_model(3, 0.5, draws)
+    rows = [
+        row for size in (1, 2, 3) for row in decay_rows(SMOKE, model, block_law(3, 2, block_size=size), draws)
+    ]
+    assert max(row["chi_square"] for row in rows) < 1e-6
+    assert max(row["entropy"] for row in rows) < 1e-6
+    slow = Rows(list(slow_rows(SMOKE)))
+    assert largest("slow", "log_ratio + time")(slow).item() < 1e-6
+    assert largest("slow", "log_ratio + 2 * time")(slow).item() > 1
+    near = slow["slow"].query("rare == 1e-4 and time == 1").log_ratio.item()
+    assert near == pytest.approx(math.log(2.731 / -math.log(1e-4)), abs=1e-2)
+
+
+def test_the_loss_is_convex_and_another_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def least() -> float:
+        rows = [measure.convexity_row(SMOKE, numpy_generator(0, "convexity", place)) for place in range(3)]
+        return smallest("convexity", "smallest")(Rows([{"kind": "convexity", **row} for row in rows])).item()
+
+    assert least() > -1e-12
+    right = measure.pseudolikelihood_loss
+
+    def rooted(data: torch.Tensor, log_weights: torch.Tensor, law: Any) -> torch.Tensor:
+        return right(data, log_weights, law).sqrt()
+
+    monkeypatch.setattr(measure, "pseudolikelihood_loss", rooted)
+    assert least() < -1e-6
+
+
+def test_too_many_masks_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^masks="):
+        Sizes(sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
+    with pytest.raises(InputError, match=r"^data_sets="):
+        dataclasses.replace(Config(), data_sets=1)

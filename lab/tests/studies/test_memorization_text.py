@@ -1,0 +1,140 @@
+"""The study on made-up sentences: rows say what theory says, and quantities reject rows that do not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from trialogue.data.corpus.ngram_table import NgramTable
+from trialogue.errors import InputError
+from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.transformer import Transformer
+from trialogue.randomness import generator
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.claims.extremes import largest, smallest
+from trialogue_lab.ledger.pages.figures import svg
+from trialogue_lab.ledger.pages.tables import sheet
+from trialogue_lab.studies.memorization_text import STUDY
+from trialogue_lab.studies.memorization_text.config import EXACT, LIKELIEST, PRESETS, RIDGE, TABLE
+from trialogue_lab.studies.memorization_text.measure import SampleLaw
+from trialogue_lab.studies.memorization_text.networks import (
+    answers_of,
+    drawn_places,
+    equal_transformer,
+    size_of,
+)
+from trialogue_lab.studies.memorization_text.quantities import (
+    beyond,
+    digits_over,
+    digits_over_alone,
+    least_slack,
+    network,
+    text,
+)
+
+SMOKE = PRESETS["smoke"]
+TEXT = torch.randint(0, 4, (30, 40), generator=generator(0, "text")).clamp_max(2)
+HELD_OUT = torch.randint(0, 4, (9, 40), generator=generator(1, "text"))
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    folder: Path = tmp_path_factory.mktemp("work")
+    records = [dict(part.columns) | row for part in STUDY.parts(SMOKE) for row in part.measure(folder)]
+    return Rows(records, "kind", {"seeds": SMOKE.seeds})
+
+
+def changed(rows: Rows, method: str, **values: object) -> Rows:
+    """The rows of a broken measurement of one method."""
+    broken = [dict(record) | (values if record.get("method") == method else {}) for record in rows.records]
+    return Rows(broken, "kind", rows.config)
+
+
+def test_rows_say_what_theory_says(rows):
+    excess = "kl - encoder_kl"
+    assert largest("network", excess, where=f"method == '{EXACT}'")(rows).item() < 1e-9
+    assert smallest("network", excess, where=f"method == '{RIDGE}'")(rows).item() > 0
+    assert least_slack("loose")(rows).item() > least_slack("tight")(rows).item() > 0
+    assert (digits_over(LIKELIEST, RIDGE)(rows) > 0.5).all()
+    assert (digits_over_alone(LIKELIEST, 0.5)(rows) > 0).all()
+    assert (beyond(RIDGE, TABLE, "kl_float32")(rows) > 0).all()
+    # A table with room for all knows the law of the sample.
+    assert (network("kl", TABLE, 2, True, 0.5)(rows) == 0).all()
+    assert (text("table_held_out", 2)(rows) < text("alone_held_out", 2)(rows)).all()
+    table = rows["network"]
+    assert (table[table.method == TABLE].bytes <= 4 * table.parameters.max()).all()
+    apart = rows["text"].groupby("context").alone_kl.nunique()
+    assert (apart == len(SMOKE.seeds)).all()  # samples share no row
+
+
+def test_rows_of_something_else_are_told_apart(rows):
+    assert least_slack("tight")(changed(rows, LIKELIEST, tight=0.1)).item() < 0
+    excess = largest("network", "kl - encoder_kl", where=f"method == '{EXACT}'")
+    assert excess(changed(rows, EXACT, kl=1.0)).item() > 0.1
+    assert (beyond(RIDGE, TABLE, "kl_float32")(changed(rows, TABLE, kl_float32=99.0)) < 0).all()
+    assert (digits_over_alone(LIKELIEST, 0.5)(changed(rows, LIKELIEST, kl=0.01)) < 0).all()
+
+
+def test_scores_are_means_over_the_places_of_the_text():
+    config = replace(SMOKE, contexts=8, widths=(2,), smoothing=0.1)
+    law = SampleLaw(config, 2, TEXT, HELD_OUT)
+    table = NgramTable(law.orders, smoothing=0.1, most_bytes=300)
+    found = law.scores(table.answers)
+    places = HELD_OUT.unfold(1, 3, 1).reshape(-1, 3)
+    losses = -table.answers(places[:, :2]).gather(1, places[:, 2:])[:, 0]
+    known = torch.tensor([[row.tolist() == each.tolist() for each in law.contexts] for row in places[:, :2]])
+    assert found["held_out"] == pytest.approx(float(losses.mean()))
+    assert found["held_out_known"] == pytest.approx(float(losses[known.any(1)].mean()))
+    assert law.known_share == pytest.approx(float(known.any(1).double().mean()))
+    assert 0 < law.known_share < 1
+    terms = law.targets.exp() * (law.targets - table.answers(law.contexts))
+    assert found["kl"] == pytest.approx(float(law.prior @ terms.sum(1)))
+    assert found["kl"] > 0.001
+
+
+def test_trained_networks_see_places_of_the_text_and_are_equally_large():
+    contexts, following = drawn_places(TEXT, 3, 50, 0, step=4)
+    windows = set(map(tuple, TEXT.unfold(1, 4, 1).reshape(-1, 4).tolist()))
+    assert {
+        (*row, token) for row, token in zip(contexts.tolist(), following.tolist(), strict=True)
+    } <= windows
+    assert not torch.equal(contexts, drawn_places(TEXT, 3, 50, 0, step=5)[0])
+    shape = AttentionOnlyConfig(vocab_size=257, context=3, width=8, heads=37, head_width=8)
+    equal = equal_transformer(257, 3, 2, shape.parameters)
+    transformer, attention = Transformer(equal), AttentionOnly(shape)
+    assert size_of(attention) == shape.parameters
+    assert abs(size_of(transformer) / shape.parameters - 1) < 0.01
+    asked = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    assert torch.equal(answers_of(attention, asked), attention(asked).detach().double().log_softmax(-1))
+    # The transformer reads its BOS first, and says nothing of the end.
+    read = torch.cat((torch.full((2, 1), transformer.bos), asked), 1)
+    expected = transformer(read)[:, -1, :257].detach().double().log_softmax(-1)
+    assert torch.equal(answers_of(transformer, asked), expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"seeds": (0, 2)}, r"seeds=\(0, 2\): there are samples=2"),
+        ({"trained_shares": (0.3,)}, r"trained_shares=\(0.3,\): use some of shares"),
+        ({"length": 4, "context_lengths": (2, 4)}, r"length=4: use rows longer than a context"),
+        ({"widths": (4, 16)}, r"widths=\(4, 16\): 0.25 of 60 contexts are fewer"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_one_line(values, line):
+    with pytest.raises(InputError, match=line):
+        replace(SMOKE, **values)
+
+
+def test_a_text_too_short_to_deal_out_is_one_line(tmp_path):
+    short = replace(SMOKE, samples=600, seeds=(599,))
+    with pytest.raises(InputError, match="samples=600: the text has too few rows"):
+        list(STUDY.parts(short)[0].measure(tmp_path))
+
+
+def test_pages_are_drawn(rows):
+    for figure in STUDY.figures:
+        assert svg(figure, rows).count("<path") > 30
+    for table in STUDY.tables:
+        assert sheet(table, rows).lines

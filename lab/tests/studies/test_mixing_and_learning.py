@@ -1,0 +1,257 @@
+"""The bound of the chain on learning, the monotone gain of masking more, and the study end to end in miniature."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.data import Ising
+from trialogue.errors import InputError
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.mixing_and_learning import STUDY, measure
+from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, PRESETS, WEIGHTED, Config
+from trialogue_lab.studies.mixing_and_learning.measure import (
+    bound_of,
+    bound_rows,
+    classes_of_pairs,
+    more_rows,
+)
+from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_law
+from trialogue_lab.studies.mixing_and_learning.quantities import (
+    FEW,
+    MANY,
+    best_gain,
+    growth,
+    least,
+    most,
+    typical,
+)
+from trialogue_lab.theory.masking import covariance_bound
+from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
+from trialogue_lab.theory.masking.covariance_bound import CovarianceBound, bound_covariance
+from trialogue_lab.theory.masking.mixing import poincare_constant
+from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_information
+
+SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
+
+
+def test_known_constants_and_traces() -> None:
+    model = Ising.clique(4, 4, coupling=0.3, field=0.0)
+    found = [bound_of(model, block_law(4, 2, block_size=size)) for size in (1, 2, 3, 4)]
+    assert [one["constant"] for one in found] == pytest.approx((14.6987, 5.5516, 2.5172, 1), abs=1e-4)
+    assert [one["trace"] for one in found] == pytest.approx((43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4)
+
+
+def test_tightness_is_what_directions_say() -> None:
+    model, law = random_ising(4, 0.5, 0.3, 0, 0), block_law(4, 2, block_size=1)
+    one = bound_of(model, law)
+    probabilities, features = model.probabilities(), model.features(model.states())
+    relative = gamma(probabilities, features, law) @ fisher(probabilities, features)
+    direction = torch.linspace(-1, 1, features.shape[1], dtype=torch.float64) + 0.1
+    # Power iteration finds the direction in which Gamma is largest beside I^-1.
+    for _ in range(3000):
+        direction = relative @ direction
+        direction = direction / direction.norm()
+    score = features @ direction
+    rate = variance(probabilities, score) / mean_conditional_variance(probabilities, score)
+    assert rate == pytest.approx(one["best"], rel=1e-9)
+    assert one["tightness"] <= 1 + 1e-12
+
+
+def variance(probabilities: Tensor, values: Tensor) -> float:
+    return float(probabilities @ (values - probabilities @ values) ** 2)
+
+
+def mean_conditional_variance(probabilities: Tensor, values: Tensor) -> float:
+    """E Var(values | all sites but one), one of four sites at random, straight from its definition."""
+    total = 0.0
+    for site in range(4):
+        law = probabilities.view((2,) * 4).movedim(site, 0).reshape(2, -1)
+        own = values.view((2,) * 4).movedim(site, 0).reshape(2, -1)
+        mean = (law * own).sum(0) / law.sum(0)
+        total += float((law * (own - mean) ** 2).sum()) / 4
+    return total
+
+
+def fisher(probabilities: Tensor, features: Tensor) -> Tensor:
+    centred = features - probabilities @ features
+    return (probabilities[:, None] * centred).T @ centred
+
+
+def gamma(probabilities: Tensor, features: Tensor, law: BlockLaw) -> Tensor:
+    return pseudolikelihood_information(probabilities, features, law).inverse()
+
+
+def test_the_chain_on_pairs_falls_apart() -> None:
+    law = random_law(4, 5, True, 0, 0)
+    apart = sum(2 ** (4 - int(block.sum())) for block in law.blocks)
+    assert classes_of_pairs(random_ising(4, 0.3, 0.3, 0, 0), law) == apart
+
+
+def theorems_hold(rows: list[dict[str, Any]]) -> bool:
+    return all(row["slack"] > -1e-10 and row["information_slack"] > -1e-10 for row in rows)
+
+
+def nearly_tight(rows: list[dict[str, Any]]) -> bool:
+    """With k at least N - 2 the bound is attained, to rounding."""
+    return all(abs(row["tightness"] - 1) < 1e-9 for row in rows if row["law"] in {"k = 2", "k = 3", "k = 4"})
+
+
+def measured() -> list[dict[str, Any]]:
+    models = [random_ising(4, 0.4, 0.3, 0, place) for place in range(2)]
+    return list(bound_rows(SMALL, models, 0))
+
+
+def test_the_theorems_hold_and_are_attained() -> None:
+    rows = measured()
+    assert {row["law"] for row in rows} == {"k = 1", "k = 2", "k = 3", "k = 4", WEIGHTED, ADAPTIVE}
+    assert theorems_hold(rows)
+    assert nearly_tight(rows)
+
+
+def _constant_of_independent_sites(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
+    """The constant of a chain that does not know of the couplings."""
+    own = bound_covariance(probabilities, features, law)
+    wrong = float(law.sites / law.blocks[0].sum())
+    covariance, inverse = gamma(probabilities, features, law), fisher(probabilities, features).inverse()
+    return own._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(wrong * inverse - covariance)[0]))
+
+
+def _larger_constant(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
+    own = bound_covariance(probabilities, features, law)
+    return own._replace(constant=1.01 * own.constant)
+
+
+@pytest.mark.parametrize("broken", [_constant_of_independent_sites, _larger_constant])
+def test_another_constant_is_noticed(
+    broken: Callable[..., CovarianceBound], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "bound_covariance", broken)
+    rows = measured()
+    assert not (theorems_hold(rows) and nearly_tight(rows))
+
+
+def test_the_constant_of_the_unweighted_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unweighted(probabilities: Tensor, law: BlockLaw) -> Tensor:
+        even = torch.full_like(law.given, 1 / len(law.blocks))
+        return block_dynamics(probabilities, dataclasses.replace(law, given=even))
+
+    model = random_ising(4, 0.4, 0.3, 0, 0)
+    law = block_law(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])
+    right = bound_of(model, law)["slack"]
+    monkeypatch.setattr(
+        covariance_bound,
+        "poincare_constant",
+        lambda _: poincare_constant(unweighted(model.probabilities(), law)),
+    )
+    assert right > -1e-10
+    assert bound_of(model, law)["slack"] < -1e-3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_without_couplings_the_bound_is_an_equality(size: int) -> None:
+    one = bound_of(random_ising(4, 0.0, 0.3, 0, 0), block_law(4, 2, block_size=size))
+    assert one["constant"] == pytest.approx(4 / size)
+    assert one["tightness"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("families", [random_ising, random_family])
+def test_masking_more_is_no_worse_but_not_strictly_better(families: Callable[..., Any]) -> None:
+    ising = families is random_ising
+    models = [
+        random_ising(4, 0.4, 0.3, 0, place) if ising else random_family(4, 0, place) for place in range(3)
+    ]
+    rows = list(more_rows(models))
+    assert [row["masked"] for row in rows] == [1, 2, 3]
+    assert all(row["smallest"] > -1e-10 and row["identity"] < 1e-12 for row in rows)
+    assert all(row["trace_drop"] > 1e-6 for row in rows)
+    if ising:
+        assert rows[-1]["rank_most"] == 4
+        assert abs(rows[-1]["smallest_most"]) < 1e-12
+
+
+def test_models_of_a_place_share_their_normal_numbers() -> None:
+    weak, strong = (random_ising(4, scale, 0.3, 5, 2) for scale in (0.1, 0.4))
+    assert torch.allclose(4 * weak.coupling, strong.coupling)
+    assert torch.equal(weak.field, strong.field)
+    assert not torch.equal(weak.field, random_ising(4, 0.1, 0.3, 5, 3).field)
+
+
+def test_without_a_mask_law_or_a_second_coupling_there_is_no_estimate() -> None:
+    """Of three sites none leaves k < N - 2, and one coupling is no growth: neither stands for all laws."""
+    models = [random_ising(3, 0.4, 0.3, 0, 0)]
+    config = Config(sites=3, couplings=(0.4,), models=1, seeds=(0,))
+    rows = Rows(
+        [{"kind": "bound", "seed": 0, "coupling": 0.4, **row} for row in bound_rows(config, models, 0)]
+    )
+    assert len(typical("tightness", WEIGHTED)(rows)) == 1
+    assert typical("tightness", FEW)(rows).empty
+    assert growth("log_constant")(rows).empty
+
+
+def test_statistics_are_of_the_models_and_mask_laws_that_they_name() -> None:
+    def bound(coupling: float, law: str, share: float, log_constant: float = 0.0) -> dict[str, Any]:
+        common = {"kind": "bound", "seed": 7, "coupling": coupling, "law": law}
+        return common | {"tightness": share, "tightness_least": share - 0.1, "log_constant": log_constant}
+
+    def more(family: str, coupling: float | None, masked: int, smallest: float) -> dict[str, Any]:
+        common = {"kind": "more", "seed": 7, "coupling": coupling, "family": family, "masked": masked}
+        return common | {"smallest": smallest, "smallest_most": smallest + 1}
+
+    rows = Rows(
+        [
+            *(bound(0.0, f"k = {size}", 0.2, 9.0) for size in (1, 2, 3, 4)),
+            *(bound(0.1, f"k = {size}", 0.6 + size / 10, size) for size in (1, 2, 3, 4)),
+            *(bound(0.6, f"k = {size}", 0.8, 3.0) for size in (1, 2, 3, 4)),
+            bound(0.6, ADAPTIVE, 0.5),
+            more("Ising", 0.0, 1, -9.0),
+            more("Ising", 0.6, 1, 3.0),
+            more("Ising", 0.6, 2, 2.0),
+            more("random features", None, 2, 1.0),
+        ]
+    )
+    assert typical("tightness", FEW)(rows).to_dict() == pytest.approx({7: 0.75})
+    assert typical("log_constant", "k = 2", 0.1)(rows).to_dict() == pytest.approx({7: math.exp(2)})
+    assert least("tightness_least", MANY)(rows).item() == pytest.approx(0.7)
+    assert most("tightness", "k > 1", 0.1)(rows).item() == pytest.approx(1.0)
+    assert STUDY.numbers["least best constant over C"](rows).item() == pytest.approx(0.1)
+    assert growth("log_constant")(rows).to_dict() == pytest.approx({7: 2.0})
+    # Product laws are no test of masking more; families other than the Ising models are, of the theorem alone.
+    [no_worse] = (claim for claim in STUDY.claims if claim.id == "masking-more-is-no-worse")
+    assert no_worse.quantity(rows).item() == 1.0
+    assert best_gain()(rows).item() == 3.0
+
+
+def test_a_set_of_models_does_not_depend_on_the_others() -> None:
+    config = dataclasses.replace(PRESETS["smoke"], models=1)
+    [alone] = STUDY.parts(dataclasses.replace(config, seeds=(1,)))
+    beside = STUDY.parts(config)[1]
+    assert list(alone.measure(Path())) == list(beside.measure(Path()))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sites", 2),
+        ("couplings", (0.3, 0.3)),
+        ("sites", 9),
+        ("couplings", ()),
+        ("couplings", (-0.1,)),
+        ("couplings", (math.inf,)),
+        ("field", math.nan),
+        ("field", -1.0),
+        ("blocks", 1),
+        ("models", 0),
+        ("seeds", ()),
+        ("seeds", (1, 1)),
+        ("seeds", (-1,)),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

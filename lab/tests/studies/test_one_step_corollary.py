@@ -1,0 +1,55 @@
+"""The study `one-step-corollary`: its instances, the chain of bounds, and decoders that other weights give away."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.one_step_corollary import STUDY, measure
+from trialogue_lab.studies.one_step_corollary.config import PRESETS, Config
+from trialogue_lab.studies.one_step_corollary.measure import decoder_rows
+from trialogue_lab.studies.one_step_corollary.quantities import largest_error
+from trialogue_lab.studies.parallel_gap.cliques import one_step_rows, simulated_corollary_rows
+from trialogue_lab.studies.parallel_gap.quantities import both_events
+from trialogue_lab.theory.masking.parallel_decoder import map_decoder
+
+
+def test_twelve_instances_are_simulated() -> None:
+    labels = [one.label for one in Config().instances]
+    assert len(labels) == len(set(labels)) == 12
+    assert max(one.sites for one in Config().instances) == 440
+
+
+def test_the_chain_of_bounds_has_a_sixteenth_and_not_a_quarter() -> None:
+    rows = Rows(list(one_step_rows(Config().instances)))
+    excess = {claim.id: claim.quantity for claim in STUDY.claims if claim.id.startswith("chain-of-bounds")}
+    assert excess["chain-of-bounds-with-16"](rows).item() >= 0
+    assert excess["chain-of-bounds-with-4"](rows).item() < -0.5
+
+
+def test_decoders_by_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(row["states_apart"] == 0 and row["kernel_error"] < 1e-9 for row in decoder_rows((2, 3)))
+
+    def of_another_map(following: torch.Tensor, vocab: int) -> object:
+        return map_decoder(following.flip(0), vocab)
+
+    monkeypatch.setattr(measure, "map_decoder", of_another_map)
+    assert all(row["states_apart"] > 0 for row in decoder_rows((3,)))
+
+
+def test_simulated_shares_are_the_exact_chances() -> None:
+    smoke = PRESETS["smoke"]
+    rows = [row for seed in (0, 1) for row in simulated_corollary_rows(smoke.instances, 300, (seed,))]
+    found = Rows(rows)
+    assert (both_events()(found) > 0).all()
+    assert largest_error()(found).max() < 0.06
+    for row in rows:
+        row["exact"] -= 0.1
+    assert largest_error()(Rows(rows)).min() > 0.06
+
+
+def test_a_field_out_of_range_is_named() -> None:
+    with pytest.raises(InputError, match=r"^decoder_sites="):
+        dataclasses.replace(Config(), decoder_sites=(6,))

@@ -1,0 +1,199 @@
+"""The study `query-complexity`: its numbers against what is known, and statistics that notice what is broken."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from trialogue.errors import InputError
+from trialogue_lab.data.hidden_string import HiddenString
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.query_complexity import exact, knapsacks, measure
+from trialogue_lab.studies.query_complexity.config import PRESETS, Config
+from trialogue_lab.studies.query_complexity.exact import (
+    DYCK,
+    HIDDEN,
+    dyck_rows,
+    hidden_rows,
+    law_rows,
+    optimum_rows,
+    order_rows,
+    possible,
+    verifier_rows,
+    zero_rows,
+)
+from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, knapsack_rows, lattice_rows
+from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE, search_rows, walk_rows
+from trialogue_lab.studies.query_complexity.quantities import (
+    calls_beyond,
+    capped_error,
+    growth,
+    largest_error,
+    least_growth,
+    power,
+    searched,
+    searched_over,
+    solved,
+    unsolved,
+    walked,
+    walked_over_printed,
+    wrong,
+)
+from trialogue_lab.theory.query_complexity.trying_tokens import Generated
+
+
+def test_known_numbers() -> None:
+    rows = Rows([*optimum_rows((4, 8)), *order_rows((4,)), *zero_rows((2, 6)), *dyck_rows((2, 8))])
+    optimum = rows["optimum"].set_index("length")
+    assert optimum.inferred.tolist() == optimum.closed_form.tolist() == [35 / 8, 8255 / 128]
+    assert optimum.queried.tolist() == [4.5, 64.5]
+    assert optimum.printed.tolist() == [8, 128]
+    assert rows["order"].set_index("inferred")[["most", "mean"]].T.to_dict("list") == {
+        True: [7, 35 / 8],
+        False: [8, 4.5],
+    }
+    assert rows["zeros"].rejection.tolist() == pytest.approx([8, 384])
+    assert rows["zeros"].tokenwise.tolist() == pytest.approx([4, 12])
+    assert largest_error("zeros", "rejection", "rejection_printed")(rows).item() < 1e-12
+    dyck = rows["dyck"].set_index("length")
+    assert dyck.loc[8, ["rejection", "tokenwise"]].tolist() == pytest.approx((2340.571, 19.2757), abs=1e-3)
+    assert power("dyck", "tokenwise")(rows).item() == pytest.approx(0.842, abs=1e-3)
+    assert least_growth("dyck", "rejection")(rows).item() == pytest.approx(1.199, abs=1e-3)
+    assert growth("optimum", "inferred")(rows).item() == pytest.approx(0.970, abs=1e-3)
+
+
+def test_a_verifier_is_no_help_on_the_hidden_string() -> None:
+    rows = Rows([*hidden_rows((2, 5), (1, 3)), *verifier_rows((2, 4), (1, 3))])
+    assert capped_error()(rows).item() < 1e-12
+    assert rows["hidden"].rejection.tolist() == pytest.approx([4, 80])
+    capped = rows["capped"].set_index(["length", "cap"])
+    assert capped.per_output[5, 1] == pytest.approx(80)
+    assert capped.queries[5, 3] == pytest.approx(4 + 1 / 16 + 3 * 15 / 16)
+    assert unsolved(DYCK)(rows).item() == 0
+    assert unsolved(HIDDEN)(rows).item() == pytest.approx(0.75)
+    assert calls_beyond("verifier", task=DYCK)(rows).item() == 0
+    assert [possible(HiddenString((1, 0)), (1, 0, bit)) for bit in (0, 1)] == [False, True]
+
+
+def test_laws_as_fractions() -> None:
+    rows = Rows(list(law_rows((1, 2, 3))))["law"]
+    assert rows.variation.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
+    assert rows.walked.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
+    assert rows.off.tolist() == [0] * 3
+    assert rows["last"].tolist() == [2] * 3
+    assert rows.least_of_a.tolist() == [1] * 3
+    assert rows.least.tolist() == [0] * 3
+
+
+def wrong_answers(count: int = 12) -> tuple[float, float, float]:
+    rows = Rows([*knapsack_rows(count), *greedy_rows(30)])
+    found = (
+        wrong("knapsack", "generated_wrong"),
+        wrong("knapsack", "table_wrong"),
+        wrong("greedy", "wrong"),
+    )
+    assert {*rows["knapsack"].feasible} == {True, False}
+    assert {*rows["greedy"].unique} == {True, False}
+    assert calls_beyond("knapsack")(rows).item() <= 0
+    return tuple(quantity(rows).item() for quantity in found)
+
+
+def test_knapsacks_are_solved() -> None:
+    assert wrong_answers() == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "broken"),
+    [
+        (0, "generated", lambda task, seed: Generated(None, 0, 0)),
+        (0, "generated", lambda task, seed: Generated((0,) * task.length, 0, 0)),
+        (1, "knapsack_by_table", lambda weights, total: None),
+        (2, "superincreasing_knapsack", lambda weights, total: (1,) * len(weights)),
+    ],
+)
+def test_wrong_answers_are_counted(
+    place: int, name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knapsacks, name, broken)
+    found = wrong_answers()
+    assert [count > 0 for count in found] == [index == place for index in range(3)]
+
+
+def test_lattices_are_counted_as_shares() -> None:
+    config = dataclasses.replace(PRESETS["smoke"], lattices=3)
+    rows = Rows(list(lattice_rows(config)))
+    assert solved(32)(rows).tolist() == [1, 1]
+    assert rows.where("lattice", digits=32).density.tolist() == pytest.approx([0.25, 0.25], rel=0.05)
+    counts = solved(32).counts(rows)
+    assert counts is not None
+    assert counts.trials.tolist() == [3, 3]
+
+
+def searches_are_right() -> bool:
+    rows = Rows([*optimum_rows((2, 4)), *search_rows((2, 4), 60, (5, 6))])
+    assert rows["search"].right.tolist() == [1] * 8
+    ratios = [
+        searched_over("inferred", True)(rows).mean(),
+        searched_over("queried", False)(rows).mean(),
+    ]
+    return bool(searched(2, True)(rows).eq(1).all()) and all(abs(ratio - 1) < 0.15 for ratio in ratios)
+
+
+def test_searchers_take_the_optimum() -> None:
+    assert searches_are_right()
+
+
+def test_a_searcher_that_always_asks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = measure.search_hidden_string
+
+    def asking(oracle: Any, length: int, *, infer_last: bool, seed: int) -> Any:
+        return search(oracle, length, infer_last=False, seed=seed)
+
+    monkeypatch.setattr(measure, "search_hidden_string", asking)
+    assert not searches_are_right()
+
+
+def test_walks_take_what_is_printed() -> None:
+    rows = Rows(list(walk_rows((2, 4), 400, (3,))))
+    assert rows["walk"].accepted.tolist() == [1] * 4
+    for walk in (REJECTION, TOKENWISE):
+        assert walked_over_printed(walk)(rows).item() == pytest.approx(1, abs=0.15)
+    assert walked(TOKENWISE, 4)(rows).item() == pytest.approx(8, abs=0.6)
+
+
+def test_a_broken_cost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "rejection_cost", exact.tokenwise_cost)
+    rows = Rows(list(zero_rows((2, 6))))
+    assert largest_error("zeros", "rejection", "rejection_printed")(rows).item() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("optimum_lengths", (3,)),
+        ("optimum_lengths", (0, 1)),
+        ("hidden_lengths", (4, 2)),
+        ("caps", (0,)),
+        ("search_lengths", (1, 2)),
+        ("search_lengths", (20,)),
+        ("searches", 0),
+        ("search_seeds", ()),
+        ("zero_lengths", (0,)),
+        ("walked_lengths", (2.0,)),
+        ("walks", 0),
+        ("walk_seeds", (1, 1)),
+        ("law_lengths", (20,)),
+        ("dyck_lengths", (3, 4)),
+        ("dyck_lengths", (8,)),
+        ("verified_lengths", ()),
+        ("knapsacks", 0),
+        ("superincreasing", 0),
+        ("lattice_size", 3),
+        ("lattice_digits", (20,)),
+        ("lattices", 0),
+        ("lattice_seeds", (-1,)),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

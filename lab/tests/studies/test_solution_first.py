@@ -1,0 +1,124 @@
+"""The study `solution-first`: its exact rows against what is known, and mutants that they give away."""
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from trialogue.errors import InputError
+from trialogue_lab.data.puzzles.sudoku import SudokuPuzzles
+from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.solution_first.config import PRESETS, Config
+from trialogue_lab.studies.solution_first.measure import (
+    activation_rows,
+    density_rows,
+    overlap_rows,
+    question_rows,
+    stop_rows,
+    sudoku_rows,
+)
+from trialogue_lab.studies.solution_first.quantities import counted_fall, growth, leading_fall
+from trialogue_lab.theory.factoring.prime_density import density_variation
+
+SMOKE = PRESETS["smoke"]
+
+
+def test_laws_are_exact() -> None:
+    assert all(row["variation"] < 1e-12 for row in stop_rows(SMOKE))
+    assert all(row["variation"] < 1e-12 and row["factorings"] == 0 for row in activation_rows())
+
+
+def sudoku_error() -> float:
+    return max(row["error"] for row in sudoku_rows(SMOKE) if row["kind"] == "sudoku")
+
+
+def test_sudoku_has_one_law_in_both_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sudoku_error() < 1e-9
+    right = SudokuPuzzles.weights
+
+    def blanks_as_likely_as_clues(puzzles: SudokuPuzzles, prefix: tuple[int, ...]) -> Any:
+        return [float(weight > 0) for weight in right(puzzles, prefix)]
+
+    monkeypatch.setattr(SudokuPuzzles, "weights", blanks_as_likely_as_clues)
+    assert sudoku_error() > 0.1
+
+
+def off_halving(rows: Rows) -> float:
+    """How far looks are from objects / 2^i, as a share, where many objects fit."""
+    table = rows["question"].query("fitting >= 32")
+    return float((table.indexed / table.fitting - 1).abs().max())
+
+
+def test_an_index_looks_at_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows(list(question_rows(SMOKE)))
+    table = rows["question"]
+    assert off_halving(rows) < 0.1
+    assert (table.variation < 1e-12).all()
+    assert (table.rescanned >= table.objects).all()
+
+    def everything(player: IndexedTwentyQuestions, prefix: tuple[int, ...]) -> Any:
+        player.looked_up += player.objects
+        return [1.0, 1.0]
+
+    monkeypatch.setattr(IndexedTwentyQuestions, "weights", everything)
+    broken = Rows(list(question_rows(SMOKE)))
+    assert off_halving(broken) > 1
+    assert broken["question"].variation.max() > 0.01
+
+
+def test_counted_digits_leave_the_error_of_those_before() -> None:
+    rows = {row["counted"]: row["variation"] for row in density_rows(SMOKE) if row["digits"] == 4}
+    for counted in (1, 2):
+        assert rows[counted] == pytest.approx(float(density_variation(4, counted)[-1]), abs=1e-12)
+
+
+def variations(table: dict[tuple[int, int], float]) -> Rows:
+    return Rows(
+        [
+            {"kind": "density", "digits": n, "length": k, "counted": n - k, "variation": value}
+            for (n, k), value in table.items()
+        ]
+    )
+
+
+def test_trends_are_the_largest_ratio() -> None:
+    rows = variations(
+        {(n, k): 10.0 ** (k - n) * (2 if n == 6 else 1) for n in range(4, 8) for k in range(1, n)}
+    )
+    assert leading_fall()(rows).item() == pytest.approx(math.log(0.2))
+    assert counted_fall(2)(rows).item() == pytest.approx(math.log(2))
+    assert counted_fall(2).absence(variations({(4, 2): 0.5})) == "one size is no trend"
+
+
+def test_the_worst_of_a_batch_of_vectors_is_kept() -> None:
+    rows = list(overlap_rows(dataclasses.replace(SMOKE, vectors=250)))
+    assert [row["vectors"] for row in rows] == [100, 100, 50]
+    assert all(row["excess"] <= 1e-12 and 0.5 < row["ratio"] <= 1 for row in rows)
+
+
+def test_growth_is_that_of_the_dearest_digit() -> None:
+    rows = [
+        {
+            "kind": "first number",
+            "seed": seed,
+            "digits": digits,
+            "order": "product-first",
+            "position": position,
+            "products": 2.0 * 10**digits if position else 1.0,
+        }
+        for seed in (1, 2)
+        for digits in (1, 2, 3)
+        for position in (0, 1)
+    ]
+    assert growth("products")(Rows(rows)).tolist() == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("objects", (32,)), ("rounds", 1), ("clues", (17,)), ("cost_digits", (1,)), ("density_digits", (4, 5))],
+)
+def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

@@ -1,0 +1,99 @@
+"""Finding studies, and what a study must be."""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from biased_coin import STUDY, Config
+
+from trialogue.errors import InputError
+from trialogue_lab import studies
+
+
+def test_a_package_of_the_user_s_own_registers() -> None:
+    assert studies.find("biased-coin") is STUDY
+
+
+def test_an_unknown_study_suggests_the_closest() -> None:
+    with pytest.raises(InputError, match="did you mean biased-coin"):
+        studies.find("biased_coins")
+    with pytest.raises(InputError, match="trialogue list"):
+        studies.find("zzz")
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import nowhere_to_be_found", "cannot be imported"),
+        ("nobody", "cannot be imported: NameError"),
+        ("def", "cannot be imported: SyntaxError"),
+        ("study = 1", "does not bind STUDY"),
+        ("from biased_coin import STUDY", "rename the entry point to biased-coin"),
+    ],
+)
+def test_a_broken_module_is_one_line(
+    source: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_study.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(studies, "modules", lambda: {"broken": "broken_study"})
+    monkeypatch.delitem(sys.modules, "broken_study", raising=False)
+    with pytest.raises(InputError, match=told):
+        studies.find("broken")
+
+
+def test_a_module_that_cannot_be_read_is_told_among_the_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "unreadable_study.py").write_text("def", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(
+        studies, "modules", lambda: {"broken": "unreadable_study", "biased-coin": "biased_coin"}
+    )
+    told = studies.questions()
+    assert "unreadable_study cannot be read" in told["broken"]
+    assert told["biased-coin"] == STUDY.question
+    (tmp_path / "failing_package").mkdir()
+    (tmp_path / "failing_package" / "__init__.py").write_text("raise RuntimeError('boom')", encoding="utf-8")
+    (tmp_path / "latin_study.py").write_bytes(b'"""\xe9"""')
+    places = {"failing": "failing_package.study", "latin": "latin_study", "absent": "no_such_study"}
+    monkeypatch.setattr(studies, "modules", lambda: places)
+    told = studies.questions()
+    assert told["failing"] == "(module failing_package.study cannot be imported: RuntimeError: boom)"
+    assert told["latin"].startswith("(module latin_study cannot be read: 'utf-8' codec")
+    assert told["absent"] == "(module no_such_study is not installed)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserved:
+    force: bool = False
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"module": "not.a name"},
+        {"presets": {"smoke": Config()}},
+        {"presets": {"default": Config(), "huge": Config()}},
+        {"presets": {"default": {"flips": 1}}},
+        {"presets": {"default": Reserved()}},
+        {"claims": STUDY.claims[:1] * 2},
+        {"figures": (*STUDY.figures, *STUDY.figures)},
+    ],
+)
+def test_a_study_that_makes_no_sense_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        replace(STUDY, **changes)  # type: ignore[arg-type]
+
+
+def test_presets_by_name_and_by_value() -> None:
+    assert STUDY.preset_of(STUDY.preset("paper")) == "paper"
+    assert STUDY.preset_of(Config(flips=7)) is None
+    with pytest.raises(InputError, match="choose one of smoke, pilot, default, night, paper"):
+        STUDY.preset("large")
+
+
+def test_the_docstring_gives_question_and_background() -> None:
+    assert STUDY.question == "Does a coin of bias b show heads with probability b?"
+    assert STUDY.background.startswith("A study of a user's own package")

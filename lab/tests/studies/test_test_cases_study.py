@@ -1,0 +1,315 @@
+"""The study of test cases runs end to end on its surrogate, and its pieces mean what they say."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import Backtracking, generate
+from trialogue_lab.data.list_append.cases import evaluate
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.runs.results import Result
+from trialogue_lab.studies.test_cases import STUDY, draws, surrogate
+from trialogue_lab.studies.test_cases.config import PRESETS, Config
+from trialogue_lab.studies.test_cases.decodings import (
+    BASELINE,
+    EXTENTS,
+    GREEDY,
+    GROUND_TRUTH,
+    RELEASED,
+    TRAINED,
+    block_best_of,
+    extent_of,
+)
+from trialogue_lab.studies.test_cases.examples import Completion, GroundTruth, examples_of, token_of
+from trialogue_lab.studies.test_cases.models import after_first_error, trained_verifier
+from trialogue_lab.studies.test_cases.quantities import measured
+from trialogue_lab.studies.test_cases.subjects import SMALLEST, Subject
+from trialogue_lab.studies.test_cases.surrogate import (
+    PieceTokens,
+    Surrogate,
+    surrogate_completion,
+    surrogate_prompt,
+)
+
+TOKENS = PieceTokens()
+_SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
+UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
+
+
+@pytest.fixture(scope="module")
+def result(smoke_run: Callable[[str], Result]) -> Result:
+    return smoke_run(STUDY.name)
+
+
+@pytest.fixture(scope="module")
+def measured_rows(result: Result) -> Rows:
+    return STUDY.rows(result)
+
+
+def test_repetitions_that_move_together_share_a_lane_and_each_extent_has_its_repetitions() -> None:
+    config = PRESETS["night"]
+    parts = STUDY.parts(config)
+    names = [part.name for part in parts]
+    lanes = {
+        lane: [part.name for part in parts if part.lane == lane] for lane in {part.lane for part in parts}
+    }
+    assert len(lanes) == 3 + 24
+    assert lanes["pretrained-4"][:5] == [
+        *(f"pretrained-{seed}-learn" for seed in (4, 5, 6, 7)),
+        "pretrained-4-none",
+    ]
+    assert lanes["scratch-1003"] == [f"scratch-1003-{kind}" for kind in ("learn", *EXTENTS, "speed")]
+    for decoding, groups in ((BASELINE, (0, 4, 8)), (RELEASED, (0, 4))):
+        assert [name for name in names if name.endswith(f"-{decoding.name}")] == [
+            f"pretrained-{first}-{decoding.name}" for first in groups
+        ]
+    assert [name for name in names if name.endswith("top_p-0.7-T-0.2")] == [
+        "pretrained-0-none-top_p-0.7-T-0.2"
+    ]
+    assert sum(name.endswith("-speed") for name in names) == 6 + 24
+
+
+def test_a_decoding_has_one_extent() -> None:
+    for preset in ("night", "paper"):
+        config = PRESETS[preset]
+        found = {extent: config.decodings("pretrained", extent) for extent in EXTENTS}
+        assert all(extent_of(rule) == extent for extent, rules in found.items() for rule in rules)
+        names = [rule.name for rules in found.values() for rule in rules]
+        assert len(set(names)) == len(names) > 50
+
+
+@pytest.mark.parametrize(("size", "rows"), [(64, 64), (4, 8)])
+def test_candidates_share_the_batch(
+    size: int, rows: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The batch size counts rows, of which each sample of block best-of-8 needs eight."""
+    asked = []
+
+    def generate(*args: object, batch_size: int, **options: object) -> None:
+        asked.append(batch_size)
+        raise InterruptedError
+
+    monkeypatch.setattr(draws, "generate", generate)
+    monkeypatch.setattr(draws, "judges_of", lambda *args: None)
+    subject = dataclasses.replace(SMALLEST, batch_size=size)
+    monkeypatch.setattr(draws, "oracle_of", lambda *args: UNTRAINED)
+    with pytest.raises(InterruptedError):
+        list(draws.measure_decoding(subject, [0], block_best_of(8), tmp_path))
+    assert asked == [rows]
+
+
+class Scripted(Table):
+    """An oracle that always completes the prompt of a name in one way."""
+
+    tokenization = TOKENS
+
+    def __init__(self, completions: Mapping[str, str]) -> None:
+        eos = len(surrogate._PIECES)
+        self.scripts = [
+            (*TOKENS.encode(surrogate_prompt(name) + text), eos) for name, text in completions.items()
+        ]
+
+        def law(prefix: tuple[int, ...]) -> list[float]:
+            (script,) = (script for script in self.scripts if script[: len(prefix)] == prefix)
+            return [float(token == script[len(prefix)]) for token in range(eos + 1)]
+
+        super().__init__(law, eos + 1, eos=eos)
+
+
+def test_rows_of_a_repetition_are_known_where_completions_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two repetitions move as one batch, and each has the rows that it would have alone."""
+    subject = dataclasses.replace(SMALLEST, runs=3)
+    names = [name for seed in (5, 6) for name, _ in subject.prompts(seed, False)]
+    endings = ("[1], 2) == [1, 2]", "[], 3) == [3]", "[4], 5) == [4, 5]", "[6], 7) == [7, 6]")
+    completions = {
+        name: "".join(f"assert {name}({ending}\n" for ending in chosen)
+        for name, chosen in zip(names, (endings[:2], endings[2:], endings[:2], endings[1:3]), strict=True)
+    }
+    lengths = {name: len(TOKENS.encode(text)) + 1 for name, text in completions.items()}
+    monkeypatch.setattr(draws, "oracle_of", lambda *args: Scripted(completions))
+    for decoding in (BASELINE, GREEDY, GROUND_TRUTH):
+        rows = list(draws.measure_decoding(subject, [5, 6], decoding, tmp_path))
+        assert [row["table"] for row in rows] == ["draw", "progress", "progress"] * 2
+        for seed, place in ((5, 0), (6, 3)):
+            whole, *partial = rows[place : place + 3]
+            # In repetition 5 one of four cases is wrong, and written anew four times from four tokens before.
+            right, extra = (3, 16) if seed == 5 else (4, 0)
+            asked = sum(lengths[name] for name, _ in subject.prompts(seed, False))
+            asked += extra if decoding == GROUND_TRUTH else 0
+            assert [(row["seed"], row["runs"]) for row in (*partial, whole)] == [
+                (seed, 1),
+                (seed, 2),
+                (seed, 3),
+            ]
+            assert whole["accuracy"] == right / 4
+            for row in (*partial, whole):
+                assert row["distinct_correct"] == right  # again and again
+                assert row["queries"] == row["runs"] * asked
+            assert whole["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
+            assert whole["slope"] == 0
+            assert (whole["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
+
+
+def test_runs_that_differ_are_counted_one_by_one() -> None:
+    texts = [
+        "assert abc([1], 2) == [1, 2]\nassert abc([1], 2) == [1, 2]\n",
+        "assert abc([1], 2) == [1, 2]\nassert abc([2], 2) == [2, 2]\n",
+        "def",
+        "assert xyz([1], 2) == [1, 2]\nassert xyz([1], 3) == [1, 2]\n",
+    ]
+    evaluations = [
+        evaluate(text, name, 2) for text, name in zip(texts, ("abc", "abc", "xyz", "xyz"), strict=True)
+    ]
+    samples = SimpleNamespace(
+        queries=torch.tensor([99, 10, 20, 30, 40, 99]), verifier_calls=torch.tensor([9, 1, 2, 3, 4, 9])
+    )
+    rows = draws.progress(SMALLEST, 2, evaluations, samples, range(1, 5))  # type: ignore[arg-type]
+    assert rows == [
+        {
+            "runs": 1, "distinct_correct": 1, "correct": 2, "accuracy": 2 / 4, "accuracy_distinct": 1 / 4,
+            "queries": 40, "verifier_calls": 4,
+        },
+        {
+            "runs": 2, "distinct_correct": 3, "correct": 5, "accuracy": 5 / 8, "accuracy_distinct": 3 / 8,
+            "queries": 100, "verifier_calls": 10,
+        },
+    ]  # fmt: skip
+    assert draws.slope(rows) == pytest.approx(100 * 2 / 60)
+    third = rows[1] | {"queries": 160, "distinct_correct": 4}
+    assert draws.slope([*rows, third]) == pytest.approx(100 * 3 / 120)
+
+
+def test_completions_to_learn_from_end_with_the_line_of_their_first_error() -> None:
+    names = {"abc", "xyz"}
+    erred = after_first_error(names, TOKENS, 4)
+    right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
+    assert not erred(TOKENS.encode(right))
+    assert not erred(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line goes on
+    assert erred(TOKENS.encode(right + "assert abc([], 3) == [4]\n"))
+    assert not erred(TOKENS.encode(other))  # in order for the other name
+    assert erred(TOKENS.encode(right + other))  # for none of them
+    assert erred(TOKENS.encode("def abc()\n"))
+    assert not erred([])
+
+
+def test_numbers_stay_within_their_bounds(measured_rows: Rows) -> None:
+    rows = measured_rows
+    completions, tokens = SMALLEST.names * SMALLEST.runs, SMALLEST.max_new_tokens
+    drawn = rows["draw"]
+    assert (drawn.accuracy_distinct <= drawn.accuracy + 1e-12).all()
+    assert drawn.accuracy.between(0, 1).all()
+    assert (measured(BASELINE, "queries")(rows) <= completions * tokens).all()
+    assert (measured(TRAINED, "queries")(rows) <= completions * (tokens + 4 * 4)).all()
+    # Greedy completions of one name are equal: at most one run's cases are distinct.
+    assert (measured(GREEDY)(rows) <= 1 / SMALLEST.runs).all()
+    assert (measured(GROUND_TRUTH, "verifier_calls")(rows) > 0).all()
+
+
+def test_a_token_holds_a_character_and_ends_an_example() -> None:
+    assert [token_of(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
+    text = "assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [4]\n"
+    tokens = TOKENS.encode(text)
+    completion = Completion("abc", [*TOKENS.encode("abc\n"), *tokens], 4, False)
+    wrong = len(TOKENS.encode(text[: text.index("4]")]))
+    seen = set()
+    for seed in range(40):
+        examples = examples_of([completion], TOKENS, 2, "token", numpy_generator(seed))
+        (before, error), labels = examples.lengths[0], examples.labels
+        assert error == 4 + wrong + 1
+        assert TOKENS.text(completion.tokens[4:error]).endswith("[4")
+        assert labels == [1, 0]
+        seen.add(before)
+    assert min(seen) >= 5
+    assert max(seen) <= 4 + wrong
+    assert len(seen) > 10
+    blocks = examples_of([completion], TOKENS, 2, "block", numpy_generator(0))
+    assert [TOKENS.text(completion.tokens[4:stop]) for stop in blocks.lengths[0]] == [text[:29], text]
+    assert blocks.labels == [1, 0]
+    extra = completion._replace(tokens=[*completion.tokens[:4], *TOKENS.encode(text[:29] * 3)])
+    assert not examples_of([extra], TOKENS, 2, "token", numpy_generator(0)).labels
+
+
+def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
+    """On an untrained model almost every token is wrong: the verifier must say so, and a blind one must not."""
+    oracle = UNTRAINED
+    prompt = TOKENS.encode("abc\n")
+    truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
+    walk = Backtracking(5, 1, argmax_redo=False)
+    samples = generate(
+        oracle, [prompt], walk=walk, verifier=truth, num_samples=50, max_new_tokens=6, trace=True
+    )
+    assert samples.trace is not None
+    went_back = (samples.trace.kept < samples.trace.length).sum()
+    blind = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
+    blind.values = lambda decoding, rows: torch.ones(len(rows))  # type: ignore[method-assign]
+    unseeing = generate(
+        oracle, [prompt], walk=walk, verifier=blind, num_samples=50, max_new_tokens=6, trace=True
+    )
+    assert unseeing.trace is not None
+    assert went_back == 50 * 5
+    assert (unseeing.trace.kept < unseeing.trace.length).sum() == 0
+
+
+def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
+    draw = np.random.Generator(np.random.PCG64(1))
+    found = [evaluate(surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
+    cases = [case.correct for one in found for case in one.cases]
+    assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws leave the list as it is
+    assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
+
+
+def test_states_that_were_damaged_are_not_trained_on(result: Result, tmp_path: Path) -> None:
+    (path,) = result.folder.rglob("states-token-0.safetensors")
+    content = path.read_bytes()
+    (tmp_path / path.name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(InputError, match="checksum: remove it"):
+        trained_verifier(SMALLEST, 0, "token", -1, 1, tmp_path)
+
+
+def test_presets_are_what_they_say() -> None:
+    paper = PRESETS["paper"].pretrained
+    assert (paper.names, paper.runs, paper.cases, paper.max_new_tokens) == (10, 10, 8, 384)
+    assert (paper.model, paper.dtype, paper.examples) == ("codellama/CodeLlama-7b-hf", "float16", 0)
+    for preset in ("default", "night"):
+        config = PRESETS[preset]
+        assert config.pretrained.model == "smollm2"
+        assert not set(config.seeds) & set(config.scratch_seeds)
+    one, other = (PRESETS["night"].pretrained.prompts(seed, False) for seed in (0, 1))
+    assert not {name for name, _ in one} & {name for name, _ in other}
+    assert "ood" not in "".join(rule.name for rule in PRESETS["night"].decodings("scratch", "comparisons"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("seeds", ()), ("seeds", (1, 1)), ("comparisons", 3), ("planes", 3), ("scratch_seeds", (1, 7))],
+)
+def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
+    changes: dict[str, Any] = {field: value}
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("layer", 5), ("runs", 0), ("layers", (24, 24)), ("together", 0), ("cases", 0)]
+)
+def test_a_field_of_a_model_out_of_range_is_named(field: str, value: object) -> None:
+    changes: dict[str, Any] = {field: value}
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Subject(), **changes)
+
+
+def test_settings_within_settings_must_be_settings() -> None:
+    with pytest.raises(InputError, match=r"^scratch="):
+        Config(scratch={"model": "surrogate"})  # type: ignore[arg-type]

@@ -1,0 +1,37 @@
+"""The study of further draws: which claims it takes up, and that they are judged as in the first study."""
+
+import pytest
+from test_topic_pretrained import rows
+
+from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
+from trialogue_lab.ledger.settings import seeds_of
+from trialogue_lab.studies.topic_pairs import STUDY
+from trialogue_lab.studies.topic_pretrained import STUDY as EARLIER
+
+
+def test_claims_are_those_of_the_first_study_on_other_draws() -> None:
+    first = {claim.id: claim for claim in EARLIER.claims}
+    for claim in STUDY.claims:
+        earlier = first[claim.id]
+        assert (claim.said, claim.source, claim.published, claim.origin) == (
+            earlier.said,
+            earlier.source,
+            earlier.published,
+            earlier.origin,
+        )
+        assert claim.quantity.name == earlier.quantity.name
+        assert claim.quantity.version == 1
+    used = set().union(*(seeds_of(config) for config in EARLIER.presets.values()))
+    assert not seeds_of(STUDY.presets["default"]) & used
+    assert STUDY.pilot.rows_sha256 == EARLIER.pilot.rows_sha256
+    assert all(EARLIER.pilot.estimates[name] == numbers for name, numbers in STUDY.pilot.estimates.items())
+
+
+@pytest.mark.parametrize(("together", "answer"), [(0.9, "holds"), (0.01, "refuted")])
+def test_attention_to_words_that_meet_decides(together: float, answer: str) -> None:
+    table = rows(together=together)
+    for record in table.records:
+        record["same"] *= 1 + 0.001 * record["seed"]  # two draws that agree would have no interval
+    claim = STUDY.claims[0]
+    (verdict,) = evaluate([claim], Evidence(rows=table, config={"seeds": (0, 1)}, preset="default"))
+    assert verdict.answer == answer

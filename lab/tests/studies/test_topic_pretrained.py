@@ -1,0 +1,115 @@
+"""Quantities of the study on rows made by hand: each sees what it is about, and a model without topics fails."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from trialogue.errors import InputError
+from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.topic_pretrained import STUDY
+from trialogue_lab.studies.topic_pretrained.claims import MEASURES
+from trialogue_lab.studies.topic_pretrained.config import HERE, PUBLISHED, WORDS, Config
+from trialogue_lab.studies.topic_pretrained.quantities import (
+    RANDOM,
+    beyond_random,
+    fall,
+    gain,
+    mostly,
+    published_gain,
+    ratio,
+    together_gain,
+)
+
+
+def rows(**changes: Any) -> Rows:
+    """Two draws of every model in two texts: a ratio of 2, 1.5 and 1.2 for growing topics, and of 1 by chance."""
+    records = []
+    ratios = dict(zip(WORDS, changes.get("ratios", (2.0, 1.5, 1.2)), strict=True))
+    models = changes.get("models", (*HERE, *PUBLISHED))
+    for seed, model, text, words, measure, single, weights in product(
+        (0, 1),
+        models,
+        ("a", "b"),
+        WORDS,
+        (COSINE, DOT, ATTENTION),
+        (True, False),
+        ("pretrained", RANDOM),
+    ):
+        if weights == RANDOM and text == "b":
+            continue
+        of = 1.0 if weights == RANDOM else ratios[words]
+        numbers = {"same": 0.1 * of, "different": 0.1, "together": changes.get("together", 0.3)}
+        pairs = {"same_pairs": 40, "together_pairs": 40} | changes.get("pairs", {})
+        records.append(
+            {
+                "kind": "comparison",
+                "seed": seed,
+                "model": model,
+                "text": text,
+                "words": words,
+                "measure": measure,
+                "single": single,
+                "weights": weights,
+                **numbers,
+                **pairs,
+            }
+        )
+    return Rows(records)
+
+
+def test_quantities_are_over_texts_and_words() -> None:
+    table = rows()
+    assert gain("minilm", COSINE)(table).tolist() == pytest.approx([0.17 / 3] * 2)
+    assert ratio("minilm", COSINE)(table).tolist() == pytest.approx([3.6 ** (1 / 3)] * 2)
+    assert ratio("minilm", COSINE, 30)(table).tolist() == pytest.approx([1.5, 1.5])
+    assert ratio("minilm", ATTENTION, weights=RANDOM)(table).tolist() == pytest.approx([1, 1])
+    assert beyond_random("minilm", ATTENTION)(table).tolist() == pytest.approx([3.6 ** (1 / 3)] * 2)
+    assert fall("minilm", ATTENTION)(table).tolist() == pytest.approx([2 / 1.2] * 2)
+    assert together_gain("minilm", COSINE)(table).tolist() == pytest.approx([0.47 / 3 - 0.3] * 2)
+    assert mostly("minilm", (COSINE, DOT, ATTENTION)).counts(table).trials.tolist() == [18, 18]  # type: ignore[union-attr]
+    assert published_gain(DOT)(table).tolist() == pytest.approx([0.17 / 3] * 2)
+
+
+@pytest.mark.parametrize("pairs", [{"same_pairs": 39}, {"same_pairs": 29, "together_pairs": 29}])
+def test_unequal_or_few_pairs_are_not_compared(pairs: dict[str, int]) -> None:
+    quantity = together_gain("minilm", COSINE)
+    assert quantity(rows(pairs=pairs)).empty
+    assert "12 of 12 comparisons are of fewer than 30 pairs, or of unequal" in quantity.absence(
+        rows(pairs=pairs)
+    )
+
+
+def test_a_model_without_topics_is_seen() -> None:
+    broken = rows(ratios=(1.1, 0.9, 0.8))
+    assert (gain("gemma3", COSINE)(broken) < 0).all()
+    assert (ratio("gemma3", ATTENTION)(broken) < 1).all()
+    assert mostly("gemma3", (COSINE,))(broken).tolist() == pytest.approx([1 / 3, 1 / 3])
+    assert published_gain(COSINE)(rows(models=HERE)).empty  # one missing model is not five
+
+
+def test_a_ratio_of_means_that_are_not_positive_is_none() -> None:
+    assert ratio("minilm", COSINE)(rows(ratios=(2.0, 1.5, -1.0))).empty
+
+
+def test_claims_of_the_source_are_about_every_model_that_can_be_had() -> None:
+    origins = {claim.id: claim.origin for claim in STUDY.claims}
+    tables = (
+        "mostly-with-shared-words",
+        "embeds-closer-than-words-it-meets",
+        "attends-less-than-to-words-it-meets",
+    )
+    for name in HERE:
+        assert all(origins[f"{name}-{rest}"] == "published" for rest in (*tables, "random-attention"))
+        # Their statistic was changed after the pilot.
+        assert all(origins[f"{name}-same-topic-{measure}"] == "ours" for measure in MEASURES)
+    told = [claim for claim in STUDY.claims if claim.origin == "published" or "same-topic" in claim.id]
+    assert all(claim.criterion.threshold in (0, 0.5, 1) for claim in told)
+
+
+def test_lengths_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(InputError, match="shortest=50: use at most length=30"):
+        Config(shortest=50, length=30)
+    with pytest.raises(InputError, match="models="):
+        Config(models=("unknown",))  # type: ignore[arg-type]

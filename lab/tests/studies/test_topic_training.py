@@ -1,0 +1,168 @@
+"""The study of training in miniature, and its statistics on rows by hand."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from trialogue.data import TopicModel
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.topic_training import STUDY
+from trialogue_lab.studies.topic_training.config import PRESETS, RATES
+from trialogue_lab.studies.topic_training.matrices import classes
+from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, documents, trained
+from trialogue_lab.studies.topic_training.quantities import (
+    contrast,
+    early_growth,
+    gap,
+    growth,
+    ordered,
+    over,
+    progress,
+    prominence,
+    slowing,
+    standing,
+)
+
+SMOKE = PRESETS["smoke"]
+
+
+def test_classes_are_those_of_words() -> None:
+    matrix = torch.zeros(5, 5)
+    matrix[1:, 1:] = torch.tensor([[3.0, 1, 0, 0], [1, 3, 0, 0], [0, 0, 3, 1], [0, 0, 1, 3]])
+    matrix[0] = matrix[:, 0] = 9
+    found = classes(matrix, TopicModel(2, 2, 1))
+    assert found == {"diagonal": 3, "block": 1, "in_topic": 2, "other": 0, "other_std": 0}
+
+
+def test_a_training_that_diverges_is_counted() -> None:
+    run = Training("values", "wild", "squared", "sgd", 1e9, 20, network=VALUES_ONLY)
+    _, row = trained(SMOKE, run, 0)
+    assert row["failed"]
+    assert row["test"] is None
+
+
+def test_trainings_of_a_seed_share_documents_and_are_repeated() -> None:
+    assert documents(SMOKE, 0) is documents(SMOKE, 0)
+    run = Training("attention", "with values", "CE", "adam", 0.01, 10, network=ONE_HOT)
+    assert trained(SMOKE, run, 0)[1] == trained(SMOKE, run, 0)[1]
+    assert trained(SMOKE, run, 0)[1]["test"] != trained(SMOKE, run, 10)[1]["test"]
+
+
+def training_row(name: str, **values: Any) -> dict[str, Any]:
+    labels = {"kind": "training", "seed": 1, "name": name, "loss": "CE", "optimizer": "adam", "rate": 0.01}
+    return labels | {"test": 3.6} | values
+
+
+MATRIX = {"kind": "matrix", "seed": 1} | {f"word_{word}": 0.0 for word in range(100)}
+
+
+def test_statistics_of_matrices() -> None:
+    rows = Rows(
+        [
+            MATRIX,
+            training_row("all", block=0.5, other=0.1, other_std=0.2, in_topic=0.6, test=2.0),
+            training_row("embedding alone", block=0.5, other=-0.1, other_std=0.1, in_topic=0.6, test=2.1),
+        ]
+    )
+    assert contrast("all", "CE", "adam")(rows).item() == pytest.approx(2.0)
+    assert prominence("all", "CE", "adam")(rows).item() == pytest.approx(6)
+    assert prominence("embedding alone", "CE", "adam")(rows).item() == pytest.approx(6)
+    assert gap("embedding alone", "CE")(rows).item() == pytest.approx(0.05)
+    assert contrast("all", "squared", "adam")(rows).empty
+
+
+@pytest.mark.parametrize(("block", "stands"), [(1.1, 1.1), (0.9, 0.9)])
+def test_the_grade_of_values_is_ten_times_or_five_deviations(block: float, stands: float) -> None:
+    by_ratio = training_row("with L2", in_topic=block, other=-0.1, other_std=9.0)
+    by_deviations = training_row("with L2", in_topic=block, other=-9.0, other_std=0.2)
+    for row in (by_ratio, by_deviations):
+        assert standing("with L2", "CE", "adam")(Rows([MATRIX, row])).item() == pytest.approx(stands)
+
+
+def test_a_training_that_has_not_moved_says_nothing() -> None:
+    sizes = {"block": 0.5, "other": 0.1, "other_std": 0.1, "in_topic": 0.5}
+    adam = training_row("all", **sizes)
+    far = training_row("all", optimizer="sgd", rate=3.0, test=3.8, **sizes)
+    near = training_row("all", optimizer="sgd", test=4.55, **sizes)
+    second = [row | {"seed": 2} for row in (adam, far, near | {"test": 3.9})]
+    rows = Rows([MATRIX, adam, far, near, *second])
+    # A constant has the loss log 100 = 4.605.
+    assert progress("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([0.801, 0.801], abs=1e-3)
+    assert contrast("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([4, 4])
+    for quantity in (contrast, prominence, standing):
+        assert quantity("all", "CE", "sgd")(rows).empty
+        assert "1 of 2 trainings have hardly moved" in quantity("all", "CE", "sgd").absence(rows)
+
+
+def test_the_order_of_attention() -> None:
+    settings = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
+    rows = Rows(
+        [
+            {
+                "kind": "attention",
+                "seed": 1,
+                "name": "with values",
+                "loss": "CE",
+                "shift": 0,
+                "optimizer": optimizer,
+                "rate": rate,
+                "same_word": 3.0 if number < 2 else 1.0,
+                "same_topic": 2.0,
+                "other": 1.0,
+            }
+            for number, (optimizer, rate) in enumerate(settings)
+        ]
+        + [
+            training_row("with values", optimizer=optimizer, rate=rate, test=4.59 if rate == 0.003 else 3.6)
+            for optimizer, rate in settings
+        ]
+        + [MATRIX]
+    )
+    # Of the first two, which are in order, one has not moved.
+    found = ordered().counts(rows)
+    assert found is not None
+    assert (found.successes.tolist(), found.trials.tolist()) == ([1], [4])
+    assert over("same_topic", "other", "adam", 0.01)(rows).item() == pytest.approx(0.6931, abs=1e-4)
+    assert over("same_topic", "other", "adam", 0.003)(rows).empty
+
+
+def stages(keys: list[float], values: list[float]) -> Rows:
+    steps = range(0, 10 * len(keys), 10)
+    return Rows(
+        [
+            {
+                "kind": "stage",
+                "seed": 1,
+                "name": "one layer",
+                "optimizer": "sgd",
+                "step": step,
+                "keys": size,
+                "values": other,
+            }
+            for step, size, other in zip(steps, keys, values, strict=True)
+        ]
+    )
+
+
+def test_stages_are_told_apart_and_their_absence_is() -> None:
+    rows = stages([1.0, 1.0, 1.0, 2.0, 4.0], [0.0, 5.0, 9.0, 10.0, 10.0])
+    assert early_growth()(rows).item() == 0
+    assert slowing()(rows).item() == pytest.approx(0.0)
+    assert growth("keys")(rows).item() == 4
+    together = stages([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0, 5.0])
+    assert early_growth()(together).item() == pytest.approx(1)
+    assert slowing()(together).item() == pytest.approx(1)
+    still = stages([1.0] * 5, [0.0, 5.0, 9.0, 10.0, 10.0])
+    assert slowing()(still).item() == 1
+
+
+def test_a_refuted_claim_that_was_restated_stays_in_the_record() -> None:
+    withdrawn = {claim.id: claim for claim in STUDY.withdrawn}
+    assert len(withdrawn) == len(STUDY.withdrawn) == 13
+    restated = withdrawn["values-in-blocks-penalty-ce-adam"]
+    assert (restated.last_verdict, restated.result) == ("refuted", "1687814d4124")
+    assert 8 < restated.low < restated.estimate < restated.high < 10
+    (now,) = (claim for claim in STUDY.claims if claim.id == restated.id)
+    assert now.statement != restated.statement
+    assert now.statement_id == restated.statement_id == "thesis:T-Fig2.2"

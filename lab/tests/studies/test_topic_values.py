@@ -1,0 +1,66 @@
+"""The study of value matrices from printed initial weights: its arms, its statistics, and that each claim can fail."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
+from trialogue_lab.studies.topic_values import STUDY
+from trialogue_lab.studies.topic_values.config import PRESETS
+from trialogue_lab.studies.topic_values.measure import ARMS, LIBRARY, WITH_ATTENTION, WITH_L2, WITHOUT_L2
+from trialogue_lab.studies.topic_values.quantities import prominence, standing
+
+COUNT = 6
+
+
+def rows(**changes: float) -> Rows:
+    """Matrices as large as the printed ones."""
+    entry: dict[str, Any] = {"in_topic": 0.0055, "other": -0.0005, "other_std": 0.0006} | changes
+    return Rows(
+        [
+            {
+                "kind": "training",
+                "name": arm,
+                "seed": seed,
+                **entry,
+                "in_topic": entry["in_topic"] * (1 + seed / 1000),
+            }
+            | ({"other_std": 0.02} if arm == LIBRARY else {})
+            for arm in ARMS
+            for seed in range(COUNT)
+        ]
+    )
+
+
+def test_statistics_by_hand() -> None:
+    assert prominence(WITHOUT_L2)(rows())[0] == pytest.approx(11)
+    # Five deviations are 0.003, ten times the mean elsewhere is 0.005.
+    assert standing(WITHOUT_L2)(rows())[0] == pytest.approx(5.5 / 3)
+    assert standing(WITHOUT_L2)(rows(other_std=0.002))[0] == pytest.approx(1.1)
+    assert standing(WITHOUT_L2)(Rows([])).empty
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [({}, "holds"), ({"in_topic": 0.002}, "refuted"), ({"in_topic": -0.0055}, "undecided")],
+)
+def test_each_published_claim_can_fail(changes: dict[str, float], answer: str) -> None:
+    published = [claim for claim in STUDY.claims if claim.origin == "published"]
+    evidence = Evidence(rows=rows(**changes), config={"seeds": range(COUNT)}, preset="default")
+    assert {verdict.answer for verdict in evaluate(published, evidence)} == {answer}
+
+
+def test_arms_differ_in_what_is_trained_and_where_weights_begin(tmp_path: Path) -> None:
+    trained = {
+        row["name"]: row
+        for row in STUDY.parts(PRESETS["smoke"])[0].rows(tmp_path)
+        if row["kind"] == "training"
+    }
+    assert tuple(trained) == ARMS
+    assert {row["optimizer"] for row in trained.values()} == {"sgd"}
+    assert [trained[arm]["penalty"] > 0 for arm in ARMS] == [True, False, False, False]
+    deviations = {arm: row["other_std"] for arm, row in trained.items()}
+    assert max(deviations[arm] for arm in (WITH_L2, WITHOUT_L2, WITH_ATTENTION)) < 0.002
+    assert 0.01 < deviations[LIBRARY] < 0.04

@@ -1,0 +1,308 @@
+"""The study of translation: what its networks differ in, what its sets hold, and quantities of rows written down."""
+
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from trialogue.data.parallel.splitting import Split
+from trialogue.data.parallel.text import ParallelText
+from trialogue.errors import InputError
+from trialogue.samplers.translation.hypotheses import Hypothesis, Translation
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.translation import STUDY, measure
+from trialogue_lab.studies.translation import material as making
+from trialogue_lab.studies.translation.config import MASK_PREDICT, PLAIN, PRESETS, REFINER, SMALL, TWIN
+from trialogue_lab.studies.translation.material import HeldOut, Material
+from trialogue_lab.studies.translation.measure import _in_order_of_length, _latency, _scored, _spread, _strata
+from trialogue_lab.studies.translation.quantities import (
+    attention,
+    corpus,
+    greedy,
+    latency,
+    length,
+    refined,
+    small,
+)
+from trialogue_lab.studies.translation_dependency import STUDY as dependency
+
+DEFAULT = PRESETS["default"]
+
+
+def test_small_refiners_differ_in_one_respect():
+    plain = asdict(DEFAULT.of(PLAIN, 1))
+    for arm in SMALL:
+        differing = {name for name, value in asdict(DEFAULT.of(arm, 1)).items() if value != plain[name]}
+        assert len(differing) == (arm not in (PLAIN, "distilled")), arm
+    twin, refiner = DEFAULT.of(TWIN, 1), DEFAULT.of(REFINER, 1)
+    assert replace(twin, steps=refiner.steps) == refiner
+    names = [part.name for part in STUDY.parts(DEFAULT)]
+    assert names[0] == "twin-2"  # first, while those that need none are trained beside it
+    assert names.index("refiner-2") > names.index("masks-2")
+    assert len(names) == 6 + len(SMALL)
+
+
+def test_networks_that_are_trained_for_long_have_the_dropout():
+    config = replace(DEFAULT, dropout=0.3)
+    assert {arm: config.of(arm, 1).dropout for arm in (TWIN, REFINER, MASK_PREDICT, *SMALL)} == {
+        **dict.fromkeys((TWIN, REFINER, MASK_PREDICT), 0.3),
+        **dict.fromkeys(SMALL, 0.0),
+    }
+
+
+def test_strata_are_parts_of_the_test_sentences():
+    tested = HeldOut([[4]] * 4, ["a"] * 4, ["b"] * 4, [5, 12, 20, 3], [True, False, False, True])
+    assert _strata(tested, [0, 1, 2, 3]) == {
+        "all": [0, 1, 2, 3],
+        "familiar": [0, 3],
+        "new": [1, 2],
+        "new, 12 tokens or more": [1, 2],
+    }
+
+
+class Words:
+    """A vocabulary in which token 5 is the word 5."""
+
+    def decode(self, rows: list[list[int]]) -> list[str]:
+        return [" ".join(map(str, row)) for row in rows]
+
+
+def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
+    written = [4, 4, 5, 6, 7, 8]
+    config = replace(PRESETS["smoke"], test=2, sets=2, small_sets=2)
+    tested = HeldOut([[4], [5]], ["a", "b"], ["4 4 5 6 7 8"] * 2, [7, 7], [True, True])
+    held = Material((torch.empty(0), torch.empty(0)), tested, cast(Any, Words()))
+
+    def translate(sources, numbers):
+        return [Translation([Hypothesis(written, 0.0, 0.0)], 1) for _ in sources]
+
+    def bleus(arm):
+        setting = {"arm": arm, "steps": 4, "hypotheses": 1}
+        return [row["bleu"] for row in _scored(config, held, translate, setting, 0) if row["kind"] == "set"]
+
+    assert bleus(TWIN) == pytest.approx([100, 100])
+    assert max(bleus(REFINER)) < 90
+
+
+def test_chinese_is_scored_by_its_characters():
+    config = replace(PRESETS["smoke"], text="wmt17-en-zh", test=4, sets=2, small_sets=1)
+    tested = HeldOut([[4]] * 4, ["a"] * 4, ["我喜欢吃苹果"] * 4, [7] * 4, [False] * 4)
+    held = cast(
+        Any, SimpleNamespace(tested=tested, vocabulary=SimpleNamespace(decode=lambda _: ["我喜欢吃香蕉"]))
+    )
+
+    def translate(sources, numbers):
+        return [Translation([Hypothesis([5], 0.0, 0.0)], 1) for _ in numbers]
+
+    setting = {"arm": TWIN, "steps": 4, "hypotheses": 1}
+    rows = list(_scored(config, held, translate, setting, 0))
+    assert all(row["bleu"] > 40 for row in rows)  # whole lines as words would share none
+    assert all(row["low"] > 40 for row in rows if row["kind"] == "corpus")
+    assert replace(config, text="wmt17-zh-en").tokenize == "13a"
+
+
+def test_a_text_that_is_not_there_names_the_corpora():
+    with pytest.raises(InputError, match=r"text='wmt14-en-fr'.*wmt14-de-en, wmt14-en-de"):
+        making._split(replace(DEFAULT, text="wmt14-en-fr"), 0)
+
+
+def test_every_sentence_draws_as_its_place():
+    lengths = [3, 1, 2] * 50
+    sources = [[4] * length for length in lengths]
+    tested = HeldOut(sources, ["a"] * 150, ["b"] * 150, lengths, [True] * 150)
+
+    def translate(sources, numbers):
+        assert [len(source) for source in sources] == [lengths[place] for place in numbers]
+        return [Translation([Hypothesis([place], 0.0, 0.0)], 1) for place in numbers]
+
+    places = list(range(0, 150, 2))
+    assert [answer.best for answer in _in_order_of_length(translate, tested, places)] == [
+        [place] for place in places
+    ]
+
+
+def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkeypatch):
+    """What is timed and in which order; of 20 test sentences every third is long."""
+    config = replace(PRESETS["smoke"], test=20, rounds=2, timed=7, steps=(4, 10), hypotheses=(1, 5))
+    lengths = [config.long if place % 3 == 0 else 2 for place in range(20)]
+    tested = HeldOut([[4]] * 20, ["a"] * 20, ["b"] * 20, lengths, [True] * 20)
+    asked = []
+
+    def contender(name):
+        return lambda sources, numbers: asked.append((name, *numbers))
+
+    monkeypatch.setattr(measure, "material", lambda *_: Material((), tested, None))
+    for name in ("twin_of", "refiner_of"):
+        monkeypatch.setattr(measure, name, lambda *_: None)
+    monkeypatch.setattr(measure, "_written", lambda *_: contender("twin"))
+    monkeypatch.setattr(measure, "_refining", lambda *told: contender(f"{told[-2]} steps, {told[-1]}"))
+    monkeypatch.setattr(
+        measure, "_ranked", lambda *told: contender(f"{told[-2]} steps, {told[-1]}, rescored")
+    )
+    found = list(_latency(config, 0, None))
+    names = ["twin", "4 steps, 1", "4 steps, 5", "10 steps, 1", "10 steps, 5", "4 steps, 5, rescored"]
+    turns = [asked[start : start + 6] for start in range(0, len(asked), 6)]
+    assert all(sorted(name for name, _ in turn) == sorted(names) for turn in turns)
+    assert all(len({place for _, place in turn}) == 1 for turn in turns)
+    places = [turn[0][1] for turn in turns]
+    long = list(range(0, 20, 3))
+    even, odd = [0, 2, 4, 8, 10, 14, 16], [1, 3, 5, 9, 11, 15, 17]
+    assert places == [*even, *long, *odd, *long]
+    for start in range(0, 28, 7):
+        assert [turn[0][0] for turn in turns[start : start + 7]] == [*names, "twin"]
+    told = [(row["round"], row["sentences"], row["contender"], row["timed"]) for row in found]
+    assert told == [
+        (number, which, name, 7) for number in (0, 1) for which in ("all", "long") for name in names
+    ]
+
+
+def test_what_is_timed_is_of_all_lengths():
+    assert _spread(list(range(222)), 200)[-1] >= 220
+    assert _spread(list(range(400)), 200) == list(range(0, 400, 2))
+    assert _spread([3, 5], 9) == [3, 5]
+    assert _spread([], 9) == []
+
+
+def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
+    pair = ParallelText(["a"], ["b"])
+    monkeypatch.setattr(making, "_split", lambda *_: Split(pair, pair, pair, [False]))
+    with pytest.raises(
+        InputError, match=r"test=40: the text has 1 pairs to test on: ask for at most as many"
+    ):
+        making.material(PRESETS["smoke"], 0, tmp_path)
+
+
+def rows(**changed: float) -> Rows:
+    """Rows of two sets and two rounds, with numbers that can be told apart."""
+    records: list[dict[str, object]] = []
+    for place, (arm, steps, count) in enumerate(((TWIN, 0, 1), (REFINER, 4, 5), (PLAIN, 4, 1))):
+        setting = {"arm": arm, "steps": steps, "hypotheses": count, "seed": 1}
+        records += [
+            {"kind": "set", **setting, "set": number, "bleu": 10.0 * place + number, "stutter": 0.1 * place}
+            for number in (0, 1)
+        ]
+        records.append({"kind": "corpus", **setting, "stratum": "all", "bleu": 50.0 + place})
+    records += [
+        {
+            "kind": "latency",
+            "round": number,
+            "sentences": "all",
+            "contender": name,
+            "median": value,
+            "p99": 9.0,
+        }
+        for number in (0, 1)
+        for name, value in ((TWIN, 4.0 + number), ("4 steps, 5", changed.get("median", 2.0)))
+    ]
+    records.append({"kind": "length", "first": 0.25, "seed": 1})
+    return Rows(records, "kind", {"sets": 2, "small_sets": 2, "rounds": 2})
+
+
+def test_quantities_are_those_of_the_rows():
+    found = rows()
+    assert greedy()(found).tolist() == [0.0, 1.0]
+    assert (refined(4, 5) - greedy())(found).tolist() == [10.0, 10.0]
+    assert (refined(4, 5, "stutter") - greedy("stutter") * 2)(found).tolist() == [0.1, 0.1]
+    assert small(PLAIN)(found).tolist() == [20.0, 21.0]
+    assert corpus(REFINER, 4, 5)(found).tolist() == [51.0]
+    assert length("first")(found).tolist() == [0.25]
+    ratio = latency(TWIN, "median") / latency("4 steps, 5", "median")
+    assert ratio(found).tolist() == [2.0, 2.5]
+    assert ratio(rows(median=5.0)).tolist() == [0.8, 1.0]
+    assert refined(10, 5)(found).empty
+
+
+def attended(stuttering: dict[int, list[tuple[int, int, float]]], sets: int) -> Rows:
+    """Rows of attention: of each training the set, the pairs and the number where it stutters; 0.5 elsewhere."""
+    records: list[dict[str, object]] = []
+    for seed, found in stuttering.items():
+        rows = [(number, 10, 0.5, False) for number in range(sets)] + [(*each, True) for each in found]
+        records += [
+            {
+                "kind": "attention",
+                "seed": seed,
+                "set": place,
+                "pairs": pairs,
+                "own_mean": mean,
+                "stutter": said,
+            }
+            for place, pairs, mean, said in rows
+        ]
+    return Rows(records, "kind", {"sets": sets})
+
+
+def test_a_set_where_nothing_stutters_is_a_set_among_others():
+    difference = attention("own_mean", True) - attention("own_mean", False)
+    alike = difference(attended({1: [(number, 2, 0.5 + 0.1 * number) for number in range(4)]}, 4))
+    assert alike.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    found = attended({1: [(0, 1, 0.3), (1, 3, 0.7)]}, 4)
+    numbers = attention("own_mean", True)(found)
+    pooled = (1 * 0.3 + 3 * 0.7) / 4
+    assert numbers.index.tolist() == [0, 1, 2, 3]
+    assert numbers.tolist() == pytest.approx([4 * pooled - 3 * 0.7, 4 * pooled - 3 * 0.3, pooled, pooled])
+    assert attention("own_mean", False)(found).tolist() == pytest.approx([0.5] * 4)
+    assert difference(found).tolist() == pytest.approx((numbers - 0.5).tolist())
+
+
+@pytest.mark.parametrize(
+    ("stuttering", "sets", "lacking"),
+    [
+        ({1: [(0, 2, 0.4), (1, 2, 0.4)]}, 6, "in 2 of 6 sets"),
+        ({1: [(0, 2, 0.4)]}, 2, "in 1 of 2 sets"),
+        ({1: [(0, 2, 0.4), (1, 2, 0.4)], 2: []}, 2, "in 0 of 2 sets"),
+    ],
+)
+def test_where_next_to_nothing_stutters_nothing_is_said(stuttering, sets, lacking):
+    quantity, found = attention("own_mean", True), attended(stuttering, sets)
+    assert quantity(found).empty
+    assert lacking in quantity.absence(found)
+    assert not attention("own_mean", False)(found).empty
+
+
+def test_trainings_count_alike():
+    found = attended({1: [(0, 1, 0.2), (1, 1, 0.2)], 2: [(0, 90, 0.8), (1, 90, 0.8)]}, 2)
+    assert attention("own_mean", True)(found).tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_tables_of_attention_have_the_cells_in_print():
+    found = attended({1: [(0, 1, 0.2), (1, 1, 0.2)]}, 2)
+    records = [{**record, "arm": REFINER} for record in found.records]
+    tables = {table.source: table for table in STUDY.tables if table.source in ("Table 4.4", "Table 4.5")}
+    for table in tables.values():
+        printed = {(label, head) for label, line in table.published.items() for head in line}
+        assert set(table.filled(Rows(records, "kind", found.config))) == printed
+        assert not table.filled(rows())
+    cells = tables["Table 4.4"].filled(Rows(records, "kind", found.config))
+    assert cells["refiner, stutter: yes", "avg"].value == pytest.approx(0.2)
+    assert cells["refiner, stutter: no", "avg"].value == pytest.approx(0.5)
+
+
+def test_what_is_said_of_attention_is_what_is_said_of_the_made_up_language():
+    theirs = {claim.id: claim for claim in dependency.claims if "Table 4." in claim.source}
+    ours = {claim.id: claim for claim in STUDY.claims if claim.id in theirs}
+    said = [claim.id for claim in dependency.claims if claim.origin == "published"]
+    assert list(ours) == said
+    for name, claim in ours.items():
+        assert claim.statement.startswith("On held-out sentences of Tatoeba, at a reduced scale, ")
+        assert claim.statement.split("scale, ")[1] == theirs[name].statement.split("scale, ")[1]
+        assert claim.criterion.region == theirs[name].criterion.region
+        assert (claim.published, claim.grade) == (theirs[name].published, theirs[name].grade)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sets", 3),
+        ("small_sets", 30),
+        ("steps", (1, 2)),
+        ("width", 10),
+        ("hypotheses", (3, 1)),
+        ("columns", (1,)),
+    ],
+)
+def test_bad_settings_are_named(field, value):
+    with pytest.raises(InputError) as told:
+        replace(DEFAULT, **{field: value})
+    assert told.value.field == field

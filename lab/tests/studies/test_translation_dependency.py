@@ -1,0 +1,242 @@
+"""Exact laws of the study against what is known of them, quantities on rows by hand, and networks in miniature."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.oracles import whole_sequences
+from trialogue.samplers.exact.parallel_steps import refinement_laws
+from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.translation_dependency.attention import attention_rows
+from trialogue_lab.studies.translation_dependency.config import (
+    CONDITIONALS,
+    DENOISER,
+    LENGTHS,
+    ONE_STAGE,
+    ORDER,
+    PRESETS,
+    TWIN,
+    TWO_STAGES,
+    Config,
+    Sentence,
+)
+from trialogue_lab.studies.translation_dependency.exact import Truth, chain_rows, sentence_rows
+from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
+from trialogue_lab.studies.translation_dependency.networks import (
+    _without_last,
+    listed_sources,
+    network_rows,
+    perfect_laws,
+    random_targets,
+)
+from trialogue_lab.studies.translation_dependency.quantities import (
+    attention,
+    chains_lead,
+    excess_stutter,
+    kept_stutter,
+    least_lead,
+    least_rise,
+    listed,
+    most_undone,
+)
+
+SMOKE = PRESETS["smoke"]
+PAIR = Sentence(name="a pair", words=((1, 1), (1, 1)))
+
+
+def _of(rows, **values):
+    return [row for row in rows if all(row.get(key) == value for key, value in values.items())]
+
+
+def test_the_first_pass_loses_the_total_correlation_and_a_teacher_nothing():
+    rows = list(sentence_rows(PAIR, dataclasses.replace(SMOKE, couplings=(0.0, 3.0), passes=2)))
+    stay = math.exp(3) / (math.exp(3) + 1)
+    entropy = -sum(p * math.log(p) for p in (stay, 1 - stay))
+    for coupling, lost in ((0.0, 0.0), (3.0, math.log(2) - entropy)):
+        (truth,) = _of(rows, kind="truth", coupling=coupling)
+        assert truth["total_correlation"] == pytest.approx(lost, abs=0.01)
+        for sampler in (CONDITIONALS, DENOISER):
+            (first,) = _of(rows, kind="refined", coupling=coupling, sampler=sampler, passes=1)
+            assert first["divergence"] == pytest.approx(truth["total_correlation"], abs=1e-12)
+        (taught,) = _of(rows, kind="alike", coupling=coupling)
+        assert taught["divergence"] < 1e-12
+        # Of the teacher's one translation the language makes as much as that both words are of the first style.
+        assert taught["from_truth"] == pytest.approx(1 - (stay if coupling else 0.5) / 2, abs=0.01)
+
+
+def test_chains_that_leave_the_law_invariant_reach_it():
+    rows = list(chain_rows(ORDER, dataclasses.replace(SMOKE, chain_passes=20)))
+    (ruled,) = _of(rows, sampler="chain rule")
+    assert ruled["divergence"] < 1e-9
+    assert ruled["passes"] == pytest.approx(3)
+    for sampler in ("Gibbs", "Gibbs of pairs"):
+        found = [row["divergence"] for row in _of(rows, sampler=sampler)]
+        assert np.diff(found).max() < 1e-9
+        assert found[-1] < 0.01
+    assert _of(rows, sampler=CONDITIONALS)[-1]["divergence"] > 1
+
+
+def test_what_is_compared_with_the_truth():
+    truth = Truth(LENGTHS.law(1.0), LENGTHS.clean(1.0), LENGTHS.longest)
+    assert sum(truth.lengths.values()) == pytest.approx(1)
+    own = truth.compared(truth.laws)
+    assert own["divergence"] == pytest.approx(0, abs=1e-12)
+    assert own["valid"] > 0.99
+    joint = {length: weight * truth.laws[length] for length, weight in truth.lengths.items()}
+    assert truth.joint(joint) == pytest.approx((0, 0), abs=1e-12)
+    less = {length: law * 0.5 for length, law in joint.items()}
+    assert truth.joint(less) == pytest.approx((math.log(2), 0.5))
+
+
+def _refined(gaps, sampler=CONDITIONALS, sentence="order"):
+    return [
+        {
+            "kind": "refined",
+            "sampler": sampler,
+            "sentence": sentence,
+            "coupling": c,
+            "passes": p,
+            "divergence": g,
+        }
+        for (c, p), g in gaps.items()
+    ]
+
+
+def test_extremes_are_over_sentences_and_couplings():
+    rows = Rows(
+        _refined({(0.0, 1): 0.1, (1.0, 1): 0.4, (2.0, 1): 0.5, (1.0, 2): 0.3, (2.0, 2): 0.6})
+        + _refined({(0.0, 1): 0.1, (1.0, 1): 0.9, (2.0, 1): 0.7}, sentence="styles")
+        + _refined({(0.0, 1): 0.2, (1.0, 1): 0.1, (2.0, 1): 0.3, (1.0, 2): 0.2, (2.0, 2): 0.2}, DENOISER)
+    )
+    assert least_rise(CONDITIONALS, 1)(rows).tolist() == pytest.approx([-0.2])
+    assert least_lead(2)(rows).tolist() == pytest.approx([0.1])
+    assert most_undone(DENOISER)(rows).tolist() == pytest.approx([0.1])
+    told = {"kind": "chain", "passes": 10}
+    chains = Rows(
+        [{**told, "sampler": "Gibbs", "sentence": s, "divergence": g} for s, g in (("a", 0.1), ("b", 0.3))]
+        + [
+            {**told, "sampler": CONDITIONALS, "sentence": s, "divergence": g}
+            for s, g in (("a", 0.5), ("b", 0.4))
+        ]
+    )
+    assert chains_lead("Gibbs", CONDITIONALS, 10)(chains).tolist() == pytest.approx([0.1])
+
+
+def test_stutter_is_kept_wherever_words_trade_places():
+    told = {"coupling": 1.0, "sampler": CONDITIONALS, "passes": 10}
+    found = (("order", 0.2, 0.3), ("all of them", 0.2, 0.1), ("styles", 0.0, 0.05))
+    rows = Rows(
+        [{"kind": "refined", **told, "sentence": s, "swapping": w, "stutter": r} for s, w, r in found]
+        + [
+            {"kind": "truth", "coupling": 1.0, "sentence": s, "swapping": w, "stutter": 0.01}
+            for s, w, _ in found
+        ]
+    )
+    assert kept_stutter(CONDITIONALS, 10)(rows).tolist() == pytest.approx([0.09])
+
+
+def test_quantities_are_one_number_per_training():
+    said = {"kind": "quality", "keep": "stutter", "passes": 4, "arm": TWO_STAGES}
+    twin = {"kind": "quality", "keep": "nothing", "passes": 0, "arm": TWIN}
+    rows = Rows(
+        [{**said, "seed": 0, "stutter": 0.3}, {**said, "seed": 1, "stutter": 0.1}]
+        + [{**twin, "seed": 0, "stutter": 0.1}, {**twin, "seed": 1, "stutter": 0.1}]
+        + [
+            {
+                "kind": "law",
+                "arm": ONE_STAGE,
+                "passes": 4,
+                "seed": 0,
+                "divergence": d,
+                "perfect_divergence": 0.5,
+            }
+            for d in (1.0, 2.0)
+        ]
+        + [
+            {"kind": "attention", "arm": TWO_STAGES, "seed": 0, "stutter": s, "own_mean": 0.1}
+            for s in (True, False)
+        ]
+    )
+    assert excess_stutter(2)(rows).tolist() == pytest.approx([0.1, -0.1])
+    assert listed(ONE_STAGE, "divergence - 2 * perfect_divergence", 4)(rows).tolist() == pytest.approx([0.5])
+    difference = attention("own_mean", True) - attention("own_mean", False)
+    assert difference(rows).tolist() == [0.0]
+
+
+def test_attention_rows_part_the_pairs():
+    stutter = np.array([True, False, False])
+    heads = np.array([[0.1, 0.3], [0.2, 0.2], [0.4, 0.6]])
+    pairs = AdjacentAttention(stutter, heads, heads, heads, heads, heads, np.array([0, 0, 1]))
+    yes, no = attention_rows(pairs)
+    assert (yes["pairs"], no["pairs"]) == (1, 2)
+    assert yes["variation_least"] == pytest.approx(0.1)
+    assert no["variation_most"] == pytest.approx(0.4)
+    assert no["own_overlap_2"] == pytest.approx(0.4)
+    assert [row["stutter"] for row in attention_rows(pairs._replace(stutter=~stutter | True))] == [True]
+    assert [row["stutter"] for row in attention_rows(pairs.where(pairs.target == 1))] == [False]
+    assert not list(attention_rows(pairs.where(pairs.target == 2)))
+
+
+def test_the_last_token_is_left_out_of_a_law():
+    law = torch.arange(27.0)
+    assert _without_last(law, 3, 3).tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
+
+
+def test_perfect_answers_start_from_the_targets_that_networks_start_from():
+    config = dataclasses.replace(SMOKE, starts=3, passes=2)
+    (source,) = listed_sources(config)
+    law = config.language().condition(source)
+    states = whole_sequences(len(law.alphabet), 2)
+    prior = (-law.energy(states)).softmax(0)
+    expected = torch.zeros(len(states), dtype=torch.float64)
+    targets = random_targets(config, 2, 5)
+    targets[0, 0] = int(law.alphabet[0])
+    for target in targets:
+        right = torch.from_numpy(law.alphabet)[states] == target
+        noise = config.correct * right.double() + (1 - config.correct) / config.among
+        posterior = prior * noise.prod(1)
+        posterior = (posterior / posterior.sum()).view((len(law.alphabet),) * 2)
+        expected += torch.outer(posterior.sum(1), posterior.sum(0)).flatten() / len(targets)
+    first, second = perfect_laws(config, law, targets)
+    assert (first - expected).abs().max() < 1e-12
+    masks = refinement_laws(Denoiser(law, config.correct, config.among), 2, 0)[0]
+    assert (first - masks).abs().max() > 1e-3
+    assert (second - first).abs().max() > 1e-3
+
+
+def test_networks_in_miniature(tmp_path):
+    config = dataclasses.replace(SMOKE, training_steps=2, sources=10)
+    (source,) = listed_sources(config)
+    assert len(config.language().condition(source).alphabet) <= 6
+    twin = list(network_rows(config, TWIN, 0, tmp_path))
+    (law,) = _of(twin, kind="law")
+    assert 0 < law["outside"] < 1
+    assert law["divergence"] > 1
+    refiner = list(network_rows(config, ONE_STAGE, 0, tmp_path))
+    laws = _of(refiner, kind="law")
+    assert [row["passes"] for row in laws] == [1, 2, 3, 4]
+    assert all(row["divergence"] > row["perfect_divergence"] for row in laws)
+    assert len(_of(refiner, kind="quality")) == 8
+    assert _of(refiner, kind="attention")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tested_passes", (1, 4)),
+        ("width", 50),
+        ("model", "folder"),
+        ("test_lengths", (4, 7)),
+        ("source_lengths", (6, 2)),
+        ("seeds", ()),
+        ("correct", 1.0),
+    ],
+)
+def test_a_field_out_of_range_is_named(field, value):
+    with pytest.raises(InputError, match="^text=" if field == "model" else f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

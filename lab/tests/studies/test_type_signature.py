@@ -1,0 +1,269 @@
+"""The study `type-signature`: exact numbers, costs and networks against what is known, and end to end in miniature."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models.transformer import Transformer
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
+from trialogue_lab.studies.type_signature import STUDY, exact, networks
+from trialogue_lab.studies.type_signature.config import (
+    FACTORS_FIRST,
+    HIDDEN,
+    PRESETS,
+    PRODUCT_FIRST,
+    RHO,
+    TESTS,
+    Config,
+)
+from trialogue_lab.studies.type_signature.exact import density_rows, law_rows, overlap_rows, reduction_rows
+from trialogue_lab.studies.type_signature.measure import cost_rows
+from trialogue_lab.studies.type_signature.networks import Training, network_rows
+from trialogue_lab.studies.type_signature.quantities import (
+    density_error,
+    factored,
+    growth,
+    largest_fall,
+    learned,
+    unfactored,
+)
+
+
+def laws_are_exact() -> bool:
+    rows = list(law_rows())
+    exact = all(row["variation"] < 1e-12 for row in rows)
+    return exact and all((row["factorings"] > 0) == (row["stream"] == PRODUCT_FIRST) for row in rows)
+
+
+def test_laws_are_exact_and_only_product_first_factors() -> None:
+    assert laws_are_exact()
+
+
+def _without_hidden_tokens(tuples: SemiprimeTuples) -> SemiprimeTuples:
+    return tuples
+
+
+def _other_digits(tuples: SemiprimeTuples) -> Any:
+    from trialogue_lab.data.puzzles.hidden_streams import random_seed
+
+    return random_seed(tuples, 6)
+
+
+@pytest.mark.parametrize("broken", [_without_hidden_tokens, _other_digits])
+def test_a_work_around_that_is_none_is_noticed(
+    broken: Callable[[SemiprimeTuples], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "hidden_factors", broken)
+    assert not laws_are_exact()
+
+
+def test_the_overlap_bound_is_tight_and_never_broken() -> None:
+    rows = list(overlap_rows(100))
+    assert all(row["overlap"] <= row["bound"] + 1e-12 for row in rows)
+    tight = [row for row in rows if row["kind"] == "tight"]
+    assert [row["overlap"] for row in tight] == pytest.approx([row["factored"] / 100 for row in tight])
+    for row in rows:
+        if row["kind"] == "generator":
+            assert row["reached"] == pytest.approx(row["overlap"], abs=1e-12)
+
+
+def test_costs_grow_in_one_order() -> None:
+    rows = list(cost_rows(dataclasses.replace(Config(), cost_digits=(3, 5), cost_seeds=(7,))))
+    cost = {(row["routine"], row["digits"]): row["cost"] for row in rows}
+    assert cost[RHO, 5] > 4 * cost[RHO, 3]
+    assert cost[TESTS, 5] < 4 * cost[TESTS, 3]
+    assert len(cost) == 6
+
+
+QUICK = Training(1, FACTORS_FIRST, 300, 32, 32)
+
+
+def network(training: Training, seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    whole, *positions = network_rows(training, 200, seed)
+    return whole, positions
+
+
+def has_learned(training: Training) -> bool:
+    whole, _ = network(training)
+    return whole["valid"] > 0.8 and whole["overlap"] > 0.7 and whole["excess"] < 0.4
+
+
+@pytest.mark.parametrize("stream", [FACTORS_FIRST, HIDDEN])
+def test_a_network_learns_small_tuples(stream: str) -> None:
+    training = dataclasses.replace(QUICK, stream=stream)
+    whole, positions = network(training)
+    assert whole["valid"] > 0.8
+    assert whole["overlap"] > 0.7
+    assert sum(row["excess"] for row in positions) == pytest.approx(whole["excess"], abs=1e-9)
+    assert [row["position"] for row in positions] == list(range(-training.hidden, 5))
+    assert all(row["excess"] > -1e-9 for row in positions)
+
+
+def test_an_untrained_network_has_learned_nothing() -> None:
+    assert not has_learned(dataclasses.replace(QUICK, steps=1))
+
+
+def test_training_on_other_tuples_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shuffled(training: Training, public: Tensor) -> Tensor:
+        return public.flip(1)
+
+    training, trained = QUICK, None
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "written", shuffled)
+        trained = networks.trained(training, 0)
+    monkeypatch.setattr(networks, "trained", lambda *_: trained)
+    assert not has_learned(training)
+
+
+def test_the_law_itself_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the law's own conditionals in place of a network's, no position loses and the overlap is whole."""
+
+    def truth(_: Transformer, sequences: Tensor) -> Tensor:
+        tuples = SemiprimeTuples(1, "factors-first")
+        rows = [tuple(row) for row in sequences.tolist()]
+        found = [
+            [
+                float(tuples.next_log_probs(torch.tensor([row]), torch.tensor([k]))[0, row[k]])
+                for k in range(4)
+            ]
+            for row in rows
+        ]
+        return torch.cat((torch.tensor(found, dtype=torch.float64), torch.zeros(len(rows), 1)), 1)
+
+    monkeypatch.setattr(networks, "_log_probs", truth)
+    whole, positions = network(dataclasses.replace(QUICK, steps=1))
+    assert whole["overlap"] == pytest.approx(1)
+    assert whole["excess"] == pytest.approx(0, abs=1e-9)
+    assert [row["excess"] for row in positions] == pytest.approx([0] * 5, abs=1e-9)
+
+
+def test_known_numbers() -> None:
+    rows = Rows([*reduction_rows(), *density_rows()])
+    assert [factored(digits)(rows).item() for digits in (1, 2, 3)] == [10, 231, 10296]
+    assert unfactored()(rows).item() == 0
+    density = rows["density"].set_index(["digits", "counted", "length"])
+    assert density.variation[6, 0, 3] == pytest.approx(0.0289, abs=5e-5)
+    assert density.variation[6, 4, 6] == density_error(4)(rows).item() == pytest.approx(0.0063, abs=5e-5)
+    assert density.uniform[6, 0, 1] == pytest.approx(0.0192, abs=5e-5)
+
+
+def shares(**by_size: float) -> Rows:
+    """Rows of one budget that factors shares of the tuples, by number of digits."""
+    return Rows(
+        [
+            {"kind": "support", "exponent": 4, "digits": int(n[1:]), "share": share}
+            for n, share in by_size.items()
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "quotient"),
+    [
+        (shares(n1=0.4, n2=0.5, n3=0.2, n4=0.1, n5=0, n6=0), 0.5),
+        (shares(n1=0.4, n2=1, n3=1, n4=0.9, n5=0.3, n6=0), 0.9),
+        (shares(n1=0.4, n2=0.5, n3=0.6, n4=0), 1.2),
+    ],
+)
+def test_the_fall_is_judged_where_a_budget_factors_some_tuples_and_not_all(
+    rows: Rows, quotient: float
+) -> None:
+    assert largest_fall(2)(rows).item() == pytest.approx(quotient)
+
+
+def test_a_rise_from_one_digit_to_two_counts_where_it_is_not_left_out() -> None:
+    rows = shares(n1=0.4, n2=0.5, n3=0.2)
+    assert largest_fall(1)(rows).item() == pytest.approx(1.25)
+    claim = next(claim for claim in STUDY.claims if claim.id == "polynomial-budgets-lose-from-two-digits")
+    assert "from n = 2 on" in claim.statement
+    assert claim.quantity.name == "largest_fall(2)"
+
+
+def test_three_digits_are_compared_only_where_networks_have_learned_them() -> None:
+    def verdict(valid: float) -> str:
+        rows = [
+            {
+                "kind": "network",
+                "seed": seed,
+                "digits": 3,
+                "stream": stream,
+                "valid": valid,
+                "excess": excess + seed / 10,
+            }
+            for seed in (1, 2)
+            for stream, excess in ((FACTORS_FIRST, 1.0), (PRODUCT_FIRST, 2.0 + seed))
+        ]
+        claim = next(claim for claim in STUDY.claims if claim.id == "three-digits-are-closer-factors-first")
+        config = {"training_seeds": (1, 2)}
+        (found,) = evaluate([claim], Evidence(rows=Rows(rows, "kind", config), config=config))
+        return found.reason
+
+    assert verdict(0.0).startswith(
+        "precondition not met: networks have learned three-digit tuples, factors first"
+    )
+    assert not verdict(0.5).startswith("precondition")
+
+
+def test_costs_grow_by_a_factor_and_trainings_are_told_apart() -> None:
+    costs = [
+        {"kind": "cost", "seed": seed, "digits": n, "routine": RHO, "cost": seed * 3.0**n}
+        for seed in (1, 2)
+        for n in (2, 3, 5)
+    ]
+    assert (10 ** growth(RHO)(Rows(costs))).tolist() == pytest.approx([3, 3])
+    trained = Rows(
+        [
+            {
+                "kind": "network",
+                "seed": seed,
+                "digits": 2,
+                "stream": stream,
+                "valid": 0.1 * seed + (stream == HIDDEN),
+            }
+            for seed in (2, 1)
+            for stream in (HIDDEN, PRODUCT_FIRST)
+        ]
+    )
+    assert learned("valid", HIDDEN, 2)(trained).tolist() == pytest.approx([1.1, 1.2])
+    assert learned("valid", HIDDEN, 3)(trained).empty
+
+
+def test_parts_of_one_training_seed_share_a_lane() -> None:
+    parts = STUDY.parts(PRESETS["smoke"])
+    assert [part.name for part in parts][:3] == ["exact", "costs", "network-0-1-0"]
+    assert len(parts) == 2 + 2 * 3 * 3
+    assert {part.lane for part in parts[2:11]} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("vectors", 0),
+        ("cost_digits", (3,)),
+        ("cost_digits", (3, 10)),
+        ("cost_digits", (3, 3, 4)),
+        ("cost_digits", (2.5, 3)),
+        ("cost_samples", 0),
+        ("cost_seeds", ()),
+        ("training_digits", ()),
+        ("training_digits", (4,)),
+        ("training_digits", (2, 2)),
+        ("training_digits", (1.5,)),
+        ("training_seeds", (1, 1)),
+        ("training_seeds", (-1,)),
+        ("training_steps", 0),
+        ("batch_size", 0),
+        ("emitted", 0),
+        ("width", 6),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

@@ -1,0 +1,128 @@
+"""What the study computes beyond trees that are listed is what listing gives, and it runs end to end in miniature."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.samplers import values
+from trialogue.samplers.exact import exact_values, target_law, total_variation
+from trialogue.verifiers import NoisyValues
+from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger.pages.figures import svg
+from trialogue_lab.studies.value_guided import STUDY
+from trialogue_lab.studies.value_guided.config import EXACT, PRESETS, Config
+from trialogue_lab.studies.value_guided.dyck import measure_dyck
+from trialogue_lab.studies.value_guided.long_horizons import (
+    ProductValues,
+    action_level_shares,
+    first_leaf_shares,
+    log_ratios,
+    measure_long_horizons,
+    variation,
+)
+from trialogue_lab.studies.value_guided.quantities import golden_residual, least_leaf_mass, tree
+from trialogue_lab.studies.value_guided.trees import measure_trees
+from trialogue_lab.theory.value_guided import action_level_law, first_leaf_law
+
+SMOKE = PRESETS["smoke"]
+COINS = Table(lambda _: (0.5, 0.5), 2, max_length=5)
+
+
+def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
+    law = {(): 1.0}
+    for share in shares.tolist():
+        law = {(*x, a): p * q for x, p in law.items() for a, q in enumerate((share, 1 - share))}
+    return law
+
+
+@pytest.mark.parametrize(
+    ("shares_of", "law_of"), [(action_level_shares, action_level_law), (first_leaf_shares, first_leaf_law)]
+)
+@pytest.mark.parametrize("error", [0.0, 0.3])
+def test_laws_at_long_horizons_are_those_of_the_tree(shares_of, law_of, error):
+    guide = NoisyValues(ProductValues(0.3), error, "last token")
+    shares = shares_of(5, 0.3, error)
+    law, target = law_of(COINS, guide), target_law(COINS, guide)
+    assert total_variation(product_law(shares), law) < 1e-12
+    far = total_variation(law, target)
+    assert far < 1e-12 if error == 0 else far > 0.03
+    computed, chance = variation(shares, 0.3, 0)
+    assert computed == pytest.approx(far, abs=0.005)
+    sequences = np.array(list(target))
+    above = log_ratios(sequences, shares, 0.3) > 1e-12
+    assert math.fsum(p for x, p in target.items() if above[list(target).index(x)]) == pytest.approx(
+        chance if error else 0.0, abs=0.005 if error else 1e-9
+    )
+
+
+def test_product_values_are_exact():
+    exact = exact_values(COINS, ProductValues(0.3))
+    asked = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
+    assert values(ProductValues(0.3), COINS, asked).tolist() == pytest.approx([exact(x) for x in asked])
+
+
+def test_trees_tell_what_theory_says(tmp_path: Path):
+    rows = [{"seed": seed, **row} for seed in SMOKE.seeds for row in measure_trees(SMOKE, seed, tmp_path)]
+    measured = Rows(rows, "kind", {"seeds": SMOKE.seeds})
+    assert golden_residual()(measured).iloc[0] < 1e-12
+    assert least_leaf_mass()(measured).iloc[0] >= 1 - 1e-12
+    far, mended = tree("action_level", 4)(measured), tree("first_leaf", 4)(measured)
+    assert (far > mended).all()
+    assert (tree("stationary", 4)(measured) < 1e-12).all()
+    assert (tree("action_level", 4, EXACT, 0.0)(measured) < 1e-12).all()
+
+
+def test_walks_run_at_long_horizons_as_computed(tmp_path: Path):
+    config = Config(long_horizons=(6,), draws=4000)
+    for row in measure_long_horizons(config, 0, tmp_path):
+        assert row["sampled"] == pytest.approx(row["computed"], abs=0.04)
+        assert row["queries"] >= 6
+
+
+def test_models_of_dyck_strings(tmp_path: Path):
+    rows = {(row["rule"], row["values"]): row for row in measure_dyck(SMOKE, 0, tmp_path)}
+    assert rows["first leaf", "exact"]["variation"] < 1e-12
+    assert rows["first leaf", "exact"]["queries"] == pytest.approx(25)
+    assert rows["first leaf", "trained"]["accuracy"] == pytest.approx(1)
+    assert rows["rejection", ""]["variation"] == 0
+    assert 0 < rows["no rule", ""]["accuracy"] < 1
+    assert rows["action level", "noisy"]["variation"] > rows["first leaf", "noisy"]["variation"] > 0
+    assert torch.isfinite(torch.tensor([row["queries"] for row in rows.values()])).all()
+
+
+def test_figures_draw_what_rows_hold(tmp_path: Path):
+    records = [
+        {"seed": seed, **row}
+        for measure, seeds in ((measure_trees, SMOKE.seeds), (measure_long_horizons, SMOKE.draw_seeds))
+        for seed in seeds
+        for row in measure(SMOKE, seed, tmp_path)
+    ]
+    rules = [
+        (rule, name) for rule in ("first leaf", "action level") for name in ("exact", "noisy", "trained")
+    ]
+    for rule, name in [*rules, ("rejection", ""), ("backtracking", "")]:
+        numbers = {"variation": 0.1, "accuracy": 1.0, "queries": 9.0}
+        records.append({"kind": "dyck", "seed": 0, "rule": rule, "values": name, **numbers})
+    rows = Rows(records, "kind", vars(SMOKE))
+    for figure in STUDY.figures:
+        assert svg(figure, rows).count("<path") > 30
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"chain_seeds": (99,)}, "chain_seeds"),
+        ({"remaining": (5, 3)}, "remaining"),
+        ({"remaining": (3, 9)}, "remaining"),
+        ({"length": 9}, "length"),
+        ({"errors": (0.0,)}, "errors"),
+    ],
+)
+def test_settings_are_checked(fields, told):
+    with pytest.raises(InputError, match=told):
+        Config(**fields)

@@ -1,0 +1,206 @@
+"""Known rates, text against the exact law of the network that wrote it, and the study end to end in miniature."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.models import Cropped, Transformer
+from trialogue.oracles import Autoregressive
+from trialogue.samplers import truncated
+from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.window_coherence import measure
+from trialogue_lab.studies.window_coherence.config import PRESETS, SLIDING, UNLIMITED, Config, cropped
+from trialogue_lab.studies.window_coherence.measure import (
+    network_rows,
+    parts,
+    reference_rows,
+    text_rows,
+    token_loss,
+    trained,
+)
+from trialogue_lab.studies.window_coherence.quantities import (
+    above_best,
+    colder,
+    decades_beyond_crossing,
+    longer,
+    measured_rate_error,
+)
+
+SMOKE = PRESETS["smoke"]
+SHORT = dataclasses.replace(
+    SMOKE, samples=300, width=32, training_steps=200, batch_tokens=1024, learning_rate=1e-2
+)
+trained_once = cache(trained)
+
+
+@pytest.fixture(autouse=True)
+def train_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "trained", trained_once)
+
+
+def test_the_best_models_by_window_and_temperature() -> None:
+    rows = list(reference_rows(SHORT))
+    assert rows[0]["survival"] == pytest.approx(0.98, abs=0.01)
+    found = {(row["window"], row["temperature"]): row["rate"] for row in rows[1:]}
+    known = {(3, 1.0): 0.252, (5, 1.0): 0.0930, (7, 1.0): 0.0186, (3, 0.5): 0.251, (7, 0.5): 1.62e-4}
+    assert {key: found[key] for key in known} == pytest.approx(known, rel=0.005)
+
+
+def text_is_exact(name: str, temperature: float = 1.0) -> bool:
+    """Within five standard errors of 600 texts, at the horizon, and at temperature 1 on the way to it."""
+    rows = network_rows(SHORT, name, 0)
+    found = [row for row in rows if row.get("temperature", 1.0) == temperature]
+    shares = [(row["survival"], row["exact_survival"]) for row in found if "exact_survival" in row]
+    assert len(shares) > (5 if temperature == 1 else 0)
+    return all(
+        abs(share - exact) < 5 * math.sqrt(exact * (1 - exact) / 600) + 0.005 for share, exact in shares
+    )
+
+
+@pytest.mark.parametrize(("name", "temperature"), [(cropped(5), 1.0), (cropped(5), 0.5), (SLIDING, 1.0)])
+def test_text_is_that_of_the_exact_law(name: str, temperature: float) -> None:
+    assert text_is_exact(name, temperature)
+
+
+def _warmer(config: Config, oracle: Autoregressive, *arguments: Any) -> Any:
+    return text_rows(config, truncated(oracle, 3.0), *arguments)
+
+
+def _seeing_less(base: Autoregressive, window: int) -> Cropped:
+    # The map asks with double precision, the text is written with single precision.
+    double = next(base.base.parameters()).dtype == torch.float64  # type: ignore[attr-defined]
+    return Cropped(base, window if double else 2)
+
+
+@pytest.mark.parametrize(("attribute", "broken"), [("text_rows", _warmer), ("Cropped", _seeing_less)])
+def test_text_of_another_law_is_noticed(
+    attribute: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, attribute, broken)
+    assert not text_is_exact(cropped(5))
+
+
+def test_an_end_is_never_learned() -> None:
+    model, loss = trained_once(SHORT, cropped(5), 0)
+    assert 0.5 < loss < 0.66
+    inputs = torch.tensor([[model.bos, 0, 1, 1, 1]])
+    with torch.no_grad():
+        assert float(model(inputs)[0, -1].softmax(0)[model.eos]) < 0.05
+
+
+def test_the_loss_is_that_of_every_token() -> None:
+    model, _ = trained(dataclasses.replace(SHORT, training_steps=10), UNLIMITED, 0)
+    tokens = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 0]])
+    expected = [_log_prob(model, row[:place], int(row[place])) for row in tokens for place in range(4)]
+    with torch.no_grad():
+        assert float(token_loss(model, tokens)) == pytest.approx(-sum(expected) / 8, abs=1e-5)
+
+
+def _log_prob(model: Transformer, prefix: Tensor, token: int) -> float:
+    inputs = torch.cat((torch.tensor([model.bos]), prefix))[None]
+    with torch.no_grad():
+        return float(model(inputs)[0, -1].log_softmax(0)[token])
+
+
+def test_every_network_is_a_part() -> None:
+    assert len(parts(SMOKE)) == 1 + 2 * 5
+    assert {part.lane for part in parts(SMOKE)} == {"", "0", "1"}
+
+
+def rows_of(rates: dict[str, float], late: dict[str, tuple[int, int]] | None = None) -> Rows:
+    """Rows of one training at temperature 1, and at 0.5 of half the rates, by network: rates, late ends and tokens."""
+    records: list[dict[str, Any]] = [
+        {"kind": "best", "temperature": 1.0, "window": w, "rate": 0.02} for w in (5, 7)
+    ]
+    for name, rate in rates.items():
+        window = 7 if name == SLIDING else int(name.split()[1])
+        network = {"seed": 0, "model": name, "window": window}
+        records.append({"kind": "bound", **network, "log_crossing": math.log(30.0)})
+        for temperature, factor in ((1.0, 1.0), (0.5, 0.5)):
+            records.append({"kind": "rate", **network, "temperature": temperature, "rate": rate * factor})
+            ends, tokens = (late or {}).get(name, (0, 1))
+            written = {"temperature": temperature, "late_ends": ends, "late_tokens": tokens}
+            records.append({"kind": "network", **network, **written})
+    return Rows(records)
+
+
+RATES = {cropped(3): 0.2, cropped(5): 0.1, cropped(7): 0.04, cropped(11): 0.08}
+
+
+def test_steps_between_windows() -> None:
+    rows = rows_of(RATES)
+    assert longer()(rows).item() == pytest.approx(math.log(0.04 / 0.08))
+    assert longer(last=-1)(rows).item() == pytest.approx(math.log(2))
+    assert longer(first=-1)(rows).item() == pytest.approx(math.log(0.5))
+
+
+def test_the_crossing_length_is_that_of_the_same_network() -> None:
+    rows = rows_of(RATES)
+    # The longest coherent length is 25 tokens, the crossing length of all is 30.
+    assert decades_beyond_crossing()(rows).item() == pytest.approx(math.log10(25 / 30))
+
+
+def test_networks_beside_the_best_that_see_as_much() -> None:
+    rows = rows_of({cropped(3): 0.2, cropped(5): 0.1, cropped(7): 0.04, SLIDING: 0.08})
+    assert above_best(sliding=False)(rows).item() == pytest.approx((math.log(5) + math.log(2)) / 2)
+    assert above_best(sliding=True)(rows).item() == pytest.approx(math.log(4))
+
+
+def test_the_cold_rate_is_held_against_the_same_network() -> None:
+    assert colder(tells=True)(rows_of(RATES)).item() == pytest.approx(math.log(2))
+
+
+def test_late_walls_against_those_of_the_exact_rate() -> None:
+    rate = -math.log1p(-0.1)
+    rows = rows_of({cropped(3): rate, cropped(5): rate}, {cropped(3): (30, 200), cropped(5): (2, 100)})
+    assert measured_rate_error()(rows).item() == pytest.approx(math.log(32 / 30))
+
+
+def test_the_receptive_field_is_one_number() -> None:
+    config = Config(attention_window=6, layers=3, periods=3)
+    assert config.receptive_field == 16
+    assert config.networks[SLIDING] == 16
+    assert config.networks[UNLIMITED] is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("seeds", ()),
+        ("seeds", (1, 1)),
+        ("seeds", (-1,)),
+        ("periods", 4),
+        ("periods", 0),
+        ("pattern_bits", 1),
+        ("windows", (3,)),
+        ("windows", (5, 3)),
+        ("windows", (0, 3)),
+        ("windows", (3, 22)),
+        ("windows", (3, 5.5)),
+        ("seeds", (0.5,)),
+        ("attention_window", 2.5),
+        ("attention_window", 12),
+        ("attention_window", 0),
+        ("best_windows", 22),
+        ("temperatures", (1.0,)),
+        ("temperatures", (0.0, 1.0)),
+        ("temperatures", (0.6, 1.0)),
+        ("exact_temperatures", (0.5, math.inf)),
+        ("horizon", 21),
+        ("noise", 0.0),
+        ("learning_rate", math.nan),
+        ("samples", 0),
+        ("training_steps", 9),
+        ("heads", 0),
+    ],
+)
+def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        dataclasses.replace(Config(), **{field: value})

@@ -1,0 +1,192 @@
+"""Propositions 4.1.4, 4.1.5, 4.3.3 and Corollary 4.1.1 against exact chains; the printed misstatements fail."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data.ising.model import Ising
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+from trialogue_lab.theory.cliques.bounds import (
+    clique_assumption,
+    hitting_bound,
+    least_block_size,
+    least_parameters,
+    mode_ordering,
+    one_step_corollary,
+    stuck_bound,
+)
+from trialogue_lab.theory.cliques.chains import (
+    block_chain,
+    escape_probability,
+    hitting_probability,
+    parallel_chain,
+)
+
+
+def stuck(clique, coupling, field, steps):
+    """Smallest probability of sum_C x_i <= -2 throughout, over starts that have it."""
+    return 1 - escape_probability(parallel_chain(clique, coupling, field), (clique - 2) // 2, steps).max()
+
+
+# Fields of the clique, and .01 on every site outside: J = J_0 + ||h||_1.
+@pytest.mark.parametrize(
+    ("sites", "clique", "size", "excess", "field", "true", "bound"),
+    [
+        (5, 3, 3, 0.5, 0.1, 0.0582, 0.0362),
+        (5, 3, 4, 0.5, 0.1, 0.2330, 0.1449),
+        (6, 4, 5, 0.2, 0.05, 0.1406, 0.0419),
+        (6, 6, 6, 0.01, 0.2, 0.9168, 0.1514),
+        (8, 8, 8, 0.001, 1e-4, 0.00411, 0.00392),
+    ],
+)
+def test_printed_hitting_rates(sites, clique, size, excess, field, true, bound):
+    coupling = excess + clique * field + 0.01 * (sites - clique)
+    exact = np.exp(block_chain(sites, clique, coupling, field, size)[:, -1]).min()
+    assert exact == pytest.approx(true, abs=6e-5)
+    found = hitting_bound(sites, clique, size, excess, clique * field)
+    assert found.rate == pytest.approx(bound, abs=6e-5)
+    assert found.rate <= exact
+
+
+def test_the_misprinted_constant_is_no_bound():
+    """2 |C| - 2 where the proof has 2^{|C|} - 2."""
+    up, down = math.exp(2 * (0.001 + 8e-4)), math.exp(2 * 0.001)
+    exact = np.exp(block_chain(8, 8, 0.001 + 8e-4, 1e-4, 8)[:, -1]).min()
+    assert up / (up + down + 2 * 8 - 2) == pytest.approx(0.0627, abs=6e-5)
+    assert up / (up + down + 2 * 8 - 2) > exact
+
+
+def test_hitting_bound_on_a_grid():
+    draws = numpy_generator(0, "grid")
+    for _ in range(60):
+        clique = int(draws.integers(2, 8))
+        sites = clique + int(draws.integers(0, 5))
+        size = int(draws.integers(clique, sites + 1))
+        excess, field, delta = draws.uniform(0.01, 1), draws.uniform(0.001, 0.5), draws.uniform(0.05, 0.9)
+        bound = hitting_bound(sites, clique, size, excess, clique * field, delta)
+        chain = block_chain(sites, clique, excess + clique * field, field, size)
+        assert np.exp(chain[:, -1]).min() >= bound.rate
+        assert hitting_probability(chain, bound.steps).min() >= 1 - delta
+        # The bound has substance: one step less than it needs at its own rate is not enough.
+        assert (1 - bound.rate) ** bound.steps <= delta * (1 + 1e-9)
+        assert bound.steps == 1 or (1 - bound.rate) ** (bound.steps - 1) > delta
+
+
+def test_hitting_bound_where_2_to_the_clique_is_no_float():
+    """The whole model is a clique of 5000 and J_0 just makes up for 2^{|C|}: rate = 1 / (2 + e^{-2 h_G})."""
+    bound = hitting_bound(5000, 5000, 5000, 5000 * math.log(2) / 2 - 1.0, 1.0)
+    assert bound.rate == pytest.approx(1 / (2 + math.exp(-2)), rel=1e-9)
+    assert bound.steps == 2
+
+
+def test_printed_stuck_probabilities():
+    bound = stuck_bound(10, 2.0, 0.5)
+    assert (bound.exponent, bound.steps) == (pytest.approx(2.919, abs=6e-4), 4)
+    assert stuck(10, 2.0 + 0.1, 0.01, 4) == pytest.approx(1.0, abs=5e-5)
+    assert stuck_bound(8, 1.0, 0.74).steps == 1
+    assert stuck(8, 1.0 + 0.08, 0.01, 1) == pytest.approx(0.9994, abs=5e-5)
+
+
+@pytest.mark.parametrize(("excess", "field"), [(1e-4, 1e-6), (1e-3, 0.005)])
+def test_the_missing_assumption_is_needed(excess, field):
+    """Without |C| tanh J_0 > 2 the statement fails: the exponent is positive, the step allowed, the spins free."""
+    exponent = 2 * (-1 + math.tanh(excess) * 2 / 2) ** 2 / 2
+    assert math.floor(0.74 / 2 * math.exp(exponent)) == 1
+    assert stuck(2, excess + 2 * field, field, 1) < 1 - 0.74
+    with pytest.raises(InputError, match="must exceed 2"):
+        stuck_bound(2, excess, 0.74)
+
+
+@pytest.mark.parametrize("clique", [4, 6, 10, 16])
+@pytest.mark.parametrize("excess", [0.8, 1.5, 3.0])
+def test_stuck_bound_on_a_grid(clique, excess):
+    bound = stuck_bound(clique, excess, 0.5)
+    assert stuck(clique, excess + 0.01 * clique, 0.01, bound.steps) >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("delta", "steps", "clique", "sites", "size", "true", "rate"),
+    [
+        (0.1, 100, 75, 75, 75, 0.9873, 0.9750),
+        (0.1, 100, 75, 15000, 14995, 0.9629, 0.9509),
+        (0.5, 10, 44, 440, 439, 0.8400, 0.7875),
+        (0.05, 10**6, 154, 30800, 30798, 0.9838, 0.9776),
+    ],
+)
+def test_the_corollary_where_its_assumptions_hold(delta, steps, clique, sites, size, true, rate):
+    assert least_block_size(sites, clique, delta) == size
+    needed = least_parameters(clique, delta=delta, steps=steps)
+    assert needed.clique <= clique
+    corollary = one_step_corollary(
+        sites, clique, size, needed.excess, needed.clique_field, delta=delta, steps=steps
+    )
+    assert corollary.hitting_rate == pytest.approx(rate, abs=6e-5)
+    assert corollary.hitting_rate >= 1 - delta / 2
+    assert corollary.stuck_exponent >= math.log(4 * steps / delta)
+    coupling, field = needed.excess + needed.clique_field, needed.clique_field / clique
+    exact = np.exp(block_chain(sites, clique, coupling, field, size)[:, -1]).min()
+    assert exact == pytest.approx(true, abs=6e-5)
+    assert stuck(clique, coupling, field, steps) == pytest.approx(1, abs=1e-6)
+    with pytest.raises(InputError, match="block_size"):
+        one_step_corollary(
+            sites, clique, size - 1, needed.excess, needed.clique_field, delta=delta, steps=steps
+        )
+
+
+def test_modes_stand_above_the_rest():
+    draws = numpy_generator(0, "modes")
+    for _ in range(50):
+        clique = int(draws.integers(2, 6))
+        sites = clique + int(draws.integers(0, 7 - clique))
+        field = draws.uniform(-0.3, 0.3, sites)
+        field[0] += np.abs(field).sum() + 0.1
+        coupling = np.abs(field).sum() + draws.uniform(0.01, 0.5)
+        model = Ising.clique(sites, clique, coupling=float(coupling), field=torch.tensor(field))
+        order = mode_ordering(model)
+        assert order.up_over_down > 0
+        assert order.down_over_rest > -1e-12
+        assert order.flip_residual < 1e-12
+
+
+def test_the_second_inequality_of_the_modes_is_not_strict():
+    order = mode_ordering(Ising.clique(2, 2, coupling=1.5, field=torch.tensor([0.5, 0.0])))
+    assert order.down_over_rest == pytest.approx(0, abs=1e-15)
+
+
+def test_the_assumption_reads_a_model():
+    model = Ising.clique(5, 3, coupling=1.0, field=torch.tensor([0.1, 0.2, 0.1, -0.05, 0.1]))
+    assert clique_assumption(model) == (5, 3, pytest.approx(0.45), pytest.approx(0.4))
+    assert clique_assumption(model, fields_outside=False).excess == pytest.approx(0.6)
+
+
+GIVEN = {"delta": 0.1, "steps": 100}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: clique_assumption(Ising.clique(10, 4, coupling=4.0, field=5.0)), "must sum to more than 30"),
+        (lambda: clique_assumption(Ising.clique(4, 4, coupling=0.3, field=0.1)), "must be positive"),
+        (lambda: clique_assumption(Ising.clique(4, 4, coupling=0.3, field=0.0)), "must sum to more than 0"),
+        (lambda: clique_assumption(Ising(torch.zeros(3, 3), torch.ones(3))), "one clique"),
+        (lambda: hitting_bound(5, 3, 2, 0.5, 0.1), "from clique=3 to sites=5"),
+        (lambda: hitting_bound(5, 3, 6, 0.5, 0.1), "from clique=3 to sites=5"),
+        (lambda: hitting_bound(5, 3, 3, 0.0, 0.1), "excess"),
+        (lambda: hitting_bound(10_000, 2000, 2000, 1.0, 1.0), "below double precision"),
+        (lambda: hitting_bound(5, 3, 3, 0.5, -0.1), "clique_field"),
+        (lambda: hitting_bound(5, 6, 3, 0.5, 0.1), "clique"),
+        (lambda: hitting_bound(5, 3, 3, 0.5, 0.1, delta=1.0), "delta"),
+        (lambda: stuck_bound(10, 2.0, delta=0.0), "delta"),
+        (lambda: stuck_bound(2, 50.0), "^clique=2: .* use at least 3"),
+        (lambda: stuck_bound(10, 0.1), "^excess=0.1: .* use a larger one"),
+        (lambda: one_step_corollary(75, 74, 75, 30.0, 3.0, **GIVEN), "clique=74"),
+        (lambda: one_step_corollary(75, 75, 75, 30.0, 2.0, **GIVEN), "clique_field"),
+        (lambda: one_step_corollary(75, 75, 75, 25.0, 3.0, **GIVEN), "excess"),
+    ],
+)
+def test_violated_assumptions_are_refused(call, words):
+    with pytest.raises(InputError, match=words):
+        call()

@@ -1,0 +1,194 @@
+"""Generators of [pq, p, q] factor, and each order costs what it must."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from scipy import stats
+from sympy import primerange
+
+from mutants.arithmetic import OneOrderOfFactors
+from trialogue.errors import InputError
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.randomness import numpy_generator
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.data.puzzles.hidden_streams import hidden_factors
+from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
+from trialogue_lab.data.puzzles.random_primes import RandomPrimes
+from trialogue_lab.theory.factoring.overlap import cheating_generator, semiprime_masses
+from trialogue_lab.theory.factoring.randomized_algorithms import run_algorithm
+from trialogue_lab.theory.factoring.reduction import (
+    PrimeByTrials,
+    TupleByTrials,
+    digits_of_factors,
+    factor_by_generating,
+    first_number_costs,
+    second_number_cost,
+    share_factored,
+)
+
+
+@pytest.mark.parametrize(("digits", "count"), [(1, 10), (2, 231)])
+def test_an_exact_generator_factors_every_semiprime(digits: int, count: int) -> None:
+    oracle = SemiprimeTuples(digits)
+    products = list(semiprime_masses(oracle))
+    assert len(products) == count
+    for number, factors in zip(products, factor_by_generating(oracle, products), strict=True):
+        assert factors is not None
+        assert math.prod(factors) == number
+        assert digits_of_factors(number) == digits
+
+
+def test_larger_semiprimes() -> None:
+    for p, q in ((1009, 1013), (999979, 999983)):
+        (found,) = factor_by_generating(SemiprimeTuples(len(str(p))), [p * q])
+        assert found is not None
+        assert set(found) == {p, q}
+
+
+def test_a_generator_that_rarely_knows_the_factors_fails() -> None:
+    tuples = SemiprimeTuples(1)
+    oracle = cheating_generator(tuples, dict.fromkeys(semiprime_masses(tuples), 0.5))
+    answers = factor_by_generating(oracle, [4] * 300)
+    assert set(answers) == {None, (2, 2)}
+    assert abs(sum(answer is not None for answer in answers) / 300 - 0.5) < 0.15
+    network = Transformer(TransformerConfig(vocab_size=10, layers=1, heads=1, width=8, max_length=8))
+    assert factor_by_generating(network, [143]) == [None]
+
+
+def test_a_generator_of_another_length_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^products=143: the generator writes 4 tokens, not 8"):
+        factor_by_generating(SemiprimeTuples(1), [143])
+    for oracle, tokens in ((SemiprimeTuples(3), 12), (hidden_factors(SemiprimeTuples(2)), 12)):
+        with pytest.raises(InputError, match=f"^products=143: the generator writes {tokens} tokens, not 8"):
+            factor_by_generating(oracle, [143])
+    # A network with room to spare ends its sequences itself.
+    network = Transformer(TransformerConfig(vocab_size=10, layers=1, heads=1, width=8, max_length=12))
+    assert factor_by_generating(network, [143]) == [None]
+    for products in ([], [15, 143]):
+        with pytest.raises(InputError, match=r"^products=\[.*one number of digits"):
+            factor_by_generating(SemiprimeTuples(2), products)
+
+
+def chi_square_p(rows: torch.Tensor, states: torch.Tensor) -> float:
+    place = {tuple(row): index for index, row in enumerate(states.tolist())}
+    counts = torch.zeros(len(place) + 1)
+    for row in rows.tolist():
+        counts[place.get(tuple(row), -1)] += 1
+    if counts[-1]:
+        return 0.0
+    return float(stats.chisquare(counts[:-1].numpy()).pvalue)
+
+
+def test_primes_by_trials_are_uniform_and_cost_what_was_computed() -> None:
+    arithmetic, law = Arithmetic(), RandomPrimes(3)
+    n = 1500
+    rows = run_algorithm(PrimeByTrials(3, arithmetic), 3, n, seed=1)
+    assert chi_square_p(rows, law.states()) > 1e-4
+    # Without the 21 of 143 primes that begin with 1 it is another law, and that is seen.
+    assert chi_square_p(rows[rows[:, 0] > 1], law.states()) < 1e-4
+    trials = arithmetic.cost.primality_tests / n
+    # A geometric number of trials deviates by about its mean.
+    error = math.sqrt(float((law.expected_trials() ** 2).sum()) / n)
+    assert abs(trials - float(law.expected_trials().sum())) < 5 * error
+
+
+def test_a_prefix_without_primes_ends_in_an_error() -> None:
+    coins = numpy_generator(0, "test")
+    assert not list(primerange(1130, 1140))
+    with pytest.raises(
+        InputError, match=r"^tokens=\(1, 1, 3\): no 4-digit prime begins like this, after 300"
+    ):
+        PrimeByTrials(4, Arithmetic(), most=300).next_token((1, 1, 3), coins)
+    for prefix in ((0,), (1, 1, 2, 3)):
+        with pytest.raises(InputError, match=r"no 4-digit prime begins like this$"):
+            PrimeByTrials(4, Arithmetic()).next_token(prefix, coins)
+    with pytest.raises(InputError, match=r"^tokens=\(0,\)"):
+        PrimeByTrials(2, Arithmetic()).next_token((0,), coins)
+
+
+@pytest.mark.parametrize(
+    ("order", "prefix", "told"),
+    [
+        ("product-first", (9, 9, 9), "none of 200 random products begins like this"),
+        ("product-first", (0, 1, 4, 4), "give a product of two primes"),
+        ("product-first", (0, 1, 4, 3, 2), "no tuple of the law begins like this"),
+        ("product-first", (0, 1, 4, 3, 0, 0), "no tuple of the law begins like this"),
+        ("product-first", (0, 1, 4, 3, 1, 1, 2), "no tuple of the law begins like this"),
+        ("product-first", (0, 1, 4, 3, 1, 1, 1, 3), "ask after fewer than 8 tokens"),
+        ("factors-first", (0,), "no 2-digit prime begins like this"),
+        ("factors-first", (1, 1, 1, 3, 9), "no tuple of the law begins like this"),
+        ("factors-first", (1, 1, 1, 3, 0, 1, 4, 3), "ask after fewer than 8 tokens"),
+    ],
+)
+def test_what_begins_no_tuple_ends_in_an_error(order: str, prefix: tuple[int, ...], told: str) -> None:
+    algorithm = TupleByTrials(2, order, Arithmetic(), most=200)
+    with pytest.raises(InputError, match=told):
+        algorithm.next_token(prefix, numpy_generator(0, "test"))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: TupleByTrials(2, "sideways", Arithmetic()), "^order='sideways'"),
+        (lambda: TupleByTrials(0, "product-first", Arithmetic()), "^digits=0"),
+        (lambda: TupleByTrials(2, "product-first", Arithmetic(), most=0), "^most=0"),
+        (lambda: PrimeByTrials(0, Arithmetic()), "^digits=0"),
+        (lambda: PrimeByTrials(2, Arithmetic(), most=0), "^most=0"),
+    ],
+)
+def test_algorithms_that_cannot_be(call, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        call()
+
+
+@pytest.mark.parametrize("order", ["product-first", "factors-first"])
+def test_tuples_by_trials_are_uniform(order: str) -> None:
+    tuples = SemiprimeTuples(1, order)
+    rows = run_algorithm(TupleByTrials(1, order, Arithmetic()), 4, 800, seed=2)
+    assert chi_square_p(rows, tuples.states()) > 1e-4
+    more = SemiprimeTuples(2, order)
+    drawn = run_algorithm(TupleByTrials(2, order, Arithmetic()), 8, 10, seed=3)
+    assert bool(more.valid(drawn).all())
+    # With one order of the factors alone the law is another.
+    sorted_rows = OneOrderOfFactors(1, order).sample(800)
+    keep = torch.tensor([row[-2] <= row[-1] for row in sorted_rows.tolist()])
+    if order == "product-first":
+        assert chi_square_p(sorted_rows[keep], tuples.states()) < 1e-4
+
+
+def test_the_orders_cost() -> None:
+    """Three digits more cost a few more tests one way, and a thousand times the divisions the other way."""
+    easy = [second_number_cost(digits, "factors-first", 60, seed=1) for digits in (3, 6)]
+    hard = [
+        second_number_cost(digits, "product-first", 60, seed=1, arithmetic=Arithmetic("trial-division"))
+        for digits in (3, 6)
+    ]
+    assert [cost.factorings for cost in easy] == [0, 0]
+    assert [cost.factorings for cost in hard] == [1, 1]
+    assert easy[1].primality_tests < 5 * easy[0].primality_tests
+    assert 300 < hard[1].factoring_steps / hard[0].factoring_steps < 3000
+    assert hard[1].primality_tests == 0
+
+
+@pytest.mark.parametrize("divisions", [1, 2, 6, 20, 45, 50, 400])
+def test_the_share_that_trial_division_factors(divisions: int) -> None:
+    for digits in (1, 2, 3):
+        primes = list(primerange(10 ** (digits - 1), 10**digits))
+        reached = [*[2], *range(3, 2 * divisions, 2)]
+        known = sum(min(p, q) <= reached[-1] for p, q in product(primes, repeat=2))
+        assert share_factored(digits, divisions) == pytest.approx(known / len(primes) ** 2)
+
+
+def test_digits_of_the_first_number_cost_trials_alone() -> None:
+    """At a prefix of k digits as many pairs as the products have such prefixes, in expectation; never a factoring."""
+    samples = 400
+    costs = first_number_costs(1, "product-first", samples, seed=3)
+    products = [p * q for p, q in product((2, 3, 5, 7), repeat=2)]
+    expected = [1, len({number // 10 for number in products})]
+    assert [spent.multiplications / samples for spent in costs] == pytest.approx(expected, rel=0.2)
+    assert all(spent.factorings == spent.factoring_steps == 0 for spent in costs)
+    [easy] = first_number_costs(1, "factors-first", samples, seed=3)
+    assert easy.multiplications == 0
+    assert easy.primality_tests / samples == pytest.approx(9 / 4, rel=0.2)

@@ -1,0 +1,174 @@
+"""The overlap bound: the knapsack against linear programming and rationals, and the strategy that attains it."""
+
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from scipy.optimize import linprog
+
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+from trialogue.samplers import Ancestral
+from trialogue.samplers.exact import exact_law, total_variation
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.theory.factoring.overlap import (
+    Cheating,
+    cheating_generator,
+    optimal_cheating,
+    overlap,
+    overlap_bound,
+    semiprime_masses,
+    tightest_success,
+)
+
+
+def random_success(size: int, seed: int, power: float = 3.0) -> torch.Tensor:
+    return torch.rand(size, dtype=torch.float64, generator=generator(seed, "success")) ** power
+
+
+def by_linear_programming(success: torch.Tensor, target: torch.Tensor) -> float:
+    """Maximise sum of z over a, z with z_i <= a_i p_i, z_i <= t_i and sum a = 1."""
+    n = len(success)
+    solved = linprog(
+        [0.0] * n + [-1.0] * n,
+        A_ub=[
+            [-float(success[i]) * (j == i) for j in range(n)] + [float(j == i) for j in range(n)]
+            for i in range(n)
+        ],
+        b_ub=[0.0] * n,
+        A_eq=[[1.0] * n + [0.0] * n],
+        b_eq=[1.0],
+        bounds=[(0, 1)] * n + [(0, float(mass)) for mass in target],
+    )
+    return -float(solved.fun)
+
+
+def exact_knapsack(success: list[Fraction]) -> Fraction:
+    """The optimum for the uniform target in rationals: fill the largest first."""
+    left, reached = Fraction(1), Fraction(0)
+    for chance in sorted(success, reverse=True):
+        if chance == 0:
+            break
+        spent = min(left, 1 / (chance * len(success)))
+        left, reached = left - spent, reached + spent * chance
+    return reached
+
+
+def is_optimal(solver) -> bool:
+    for seed in range(25):
+        success = random_success(7, seed, 0.5 + seed % 4)
+        success[seed % 7] = 0.0
+        target = random_success(7, seed + 100)
+        target = target / target.sum()
+        for law in (torch.full((7,), 1 / 7, dtype=torch.float64), target):
+            found = solver(success, law)
+            if abs(found.overlap - by_linear_programming(success, law)) > 1e-9:
+                return False
+            if abs(overlap(success, found.first, law) - found.overlap) > 1e-12:
+                return False
+    return True
+
+
+def test_the_knapsack_is_the_optimum_and_its_strategy_attains_it() -> None:
+    assert is_optimal(optimal_cheating)
+
+
+def _smallest_first(success: torch.Tensor, target: torch.Tensor) -> Cheating:
+    found = optimal_cheating(success.max() - success, target)
+    return Cheating(overlap(success, found.first, target), found.first)
+
+
+def _largest_only(success: torch.Tensor, target: torch.Tensor) -> Cheating:
+    first = torch.zeros_like(success)
+    first[int(success.argmax())] = 1.0
+    return Cheating(overlap(success, first, target), first)
+
+
+def _without_masses(success: torch.Tensor, target: torch.Tensor) -> Cheating:
+    return optimal_cheating(success)
+
+
+@pytest.mark.parametrize("broken", [_smallest_first, _largest_only, _without_masses])
+def test_a_broken_strategy_is_noticed(broken) -> None:
+    assert not is_optimal(broken)
+
+
+def test_the_optimum_in_rationals() -> None:
+    for seed in range(50):
+        numerators = torch.randint(0, 65, (20,), generator=generator(seed, "numerators")).tolist()
+        success = [Fraction(numerator, 64) for numerator in numerators]
+        found = optimal_cheating(torch.tensor(numerators, dtype=torch.float64) / 64)
+        assert found.overlap == pytest.approx(float(exact_knapsack(success)), abs=1e-14)
+
+
+def test_no_violation_of_the_bound() -> None:
+    """A thousand vectors of chances; the largest ratio stays below 1 and comes near it."""
+    largest = 0.0
+    for seed in range(1000):
+        size = 2 + seed % 60
+        success = random_success(size, seed, 0.2 + seed % 11)
+        bound = overlap_bound(success)
+        best = optimal_cheating(success).overlap
+        assert best <= bound + 1e-12
+        largest = max(largest, best / bound)
+    assert 0.9 < largest <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("factored", [1, 10, 50, 100])
+def test_the_bound_is_attained(factored: int) -> None:
+    success = tightest_success(100, factored)
+    assert overlap_bound(success) == pytest.approx(factored / 100, abs=1e-14)
+    assert optimal_cheating(success).overlap == pytest.approx(factored / 100, abs=1e-14)
+
+
+def test_chances_of_zero_and_one_reach_their_share() -> None:
+    success = (random_success(40, 1) > 0.3).double()
+    assert optimal_cheating(success).overlap == pytest.approx(float(success.mean()))
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+def test_the_best_generator_as_an_oracle(digits: int) -> None:
+    tuples = SemiprimeTuples(digits)
+    masses = semiprime_masses(tuples)
+    assert len(masses) == {1: 10, 2: 231}[digits]
+    assert math.fsum(masses.values()) == pytest.approx(1)
+    chances = random_success(len(masses), 4)
+    target = torch.tensor(list(masses.values()), dtype=torch.float64)
+    best = optimal_cheating(chances, target)
+    assert best.overlap <= overlap_bound(chances, target)
+    oracle = cheating_generator(tuples, dict(zip(masses, chances.tolist(), strict=True)))
+    law = exact_law(Ancestral(), oracle).probabilities
+    truth = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
+    assert 1 - total_variation(law, truth) == pytest.approx(best.overlap, abs=1e-12)
+    # Its chance to factor, as the reduction would use it, is what was given.
+    for product, chance in list(zip(masses, chances.tolist(), strict=True))[:5]:
+        prefix = tuple(map(int, f"{product:0{2 * digits}d}"))
+        mass = math.fsum(p for x, p in law.items() if x[: 2 * digits] == prefix)
+        right = math.fsum(p for x, p in law.items() if x[: 2 * digits] == prefix and x in truth)
+        if mass > 1e-12:
+            assert right / mass == pytest.approx(chance)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: overlap_bound(torch.tensor([0.5, 1.5])), r"^success=1\.5: give probabilities"),
+        (lambda: overlap_bound(torch.tensor([math.nan])), r"^success=nan"),
+        (lambda: overlap_bound(torch.zeros(0)), r"^success=\(0,\)"),
+        (
+            lambda: overlap(torch.ones(2), torch.tensor([0.5, 0.6])),
+            r"^first=1\.1\d*: give non-negative probabilities that sum to one",
+        ),
+        (lambda: optimal_cheating(torch.ones(2), torch.ones(3) / 3), r"^target=\(3,\)"),
+        (lambda: tightest_success(4, 5), r"^factored=5: use from 1 to semiprimes=4"),
+        (lambda: cheating_generator(SemiprimeTuples(1, "factors-first"), {}), r"^order='factors-first'"),
+        (
+            lambda: cheating_generator(SemiprimeTuples(1), {4: 1.0}),
+            r"^success=1: give a chance for each of the 10",
+        ),
+    ],
+)
+def test_bad_input(call, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        call()

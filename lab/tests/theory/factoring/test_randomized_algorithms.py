@@ -1,0 +1,107 @@
+"""Footnotes 1 and 2: algorithms without their coins, and numbers that claim to be random."""
+
+import pytest
+
+from trialogue.errors import InputError
+from trialogue.samplers import Ancestral
+from trialogue.samplers.exact import exact_law, total_variation
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.data.puzzles.random_primes import RandomNumbers
+from trialogue_lab.theory.factoring.randomized_algorithms import derandomized, law_over_coins, randomness_test
+
+GPT4 = (
+    253489,
+    572931,
+    523749,
+    935271,
+    754823,
+    543219,
+    523891,
+    523689,
+    537218,
+    247856,
+    527893,
+    537891,
+    523198,
+)
+GPT4 = (*GPT4, 523817, 523481, 254839)
+
+
+def biased_walk(prefix: tuple[int, ...], coins: int) -> int:
+    """Repeats the last token unless the coins say otherwise."""
+    last = prefix[-1] if prefix else 1
+    return last if coins < 3 else (last + coins) % 3
+
+
+def test_a_deterministic_algorithm_has_the_law_of_the_randomized_one() -> None:
+    oracle = derandomized(biased_walk, 5, 3, length=5)
+    law = exact_law(Ancestral(), oracle).probabilities
+    assert total_variation(law, law_over_coins(biased_walk, 5, 5)) < 1e-14
+    # That rests on fresh coins: one toss for all calls is another law.
+    assert total_variation(law, law_over_coins(biased_walk, 5, 5, fresh=False)) > 0.3
+
+
+def test_coins_that_are_kept_are_memory() -> None:
+    """The k-th digit of tuple number `coins` needs no factoring, and is the right law if the coins are kept."""
+    tuples = SemiprimeTuples(1)
+    states = [tuple(row) for row in tuples.states().tolist()]
+
+    def digit(prefix: tuple[int, ...], coins: int) -> int:
+        return states[coins][len(prefix)]
+
+    uniform = dict.fromkeys(states, 1 / len(states))
+    assert total_variation(law_over_coins(digit, 16, 4, fresh=False), uniform) < 1e-14
+    fresh = law_over_coins(digit, 16, 4)
+    assert total_variation(fresh, uniform) > 0.8
+    assert (
+        total_variation(fresh, exact_law(Ancestral(), derandomized(digit, 16, 10, 4)).probabilities) < 1e-12
+    )
+
+
+def test_numbers_of_gpt_4_are_not_random() -> None:
+    found = randomness_test(GPT4)
+    assert found.first_statistic == pytest.approx(58.25)
+    assert found.first_p == pytest.approx(1.0e-9, rel=0.05)
+    assert found.rest_statistic == pytest.approx(24.5)
+    assert found.rest_p == pytest.approx(0.0036, abs=5e-5)
+    assert (found.distinct, found.distinct_chance) == (16, pytest.approx(0.1512))
+    assert found.distinct_p == pytest.approx(7.5e-14, rel=0.01)
+
+
+def test_random_numbers_are() -> None:
+    numbers = [int("".join(map(str, row))) for row in RandomNumbers(6).sample(2000, seed=5).tolist()]
+    found = randomness_test(numbers)
+    assert min(found.first_p, found.rest_p) > 1e-4
+    assert 1e-4 < found.distinct_p < 1 - 1e-4
+    assert randomness_test([number for number in numbers if number < 800_000]).first_p < 1e-10
+
+
+@pytest.mark.parametrize("numbers", [(), (12, 123), (3, 4), (12_345_678_901,)])
+def test_numbers_that_cannot_be_tested(numbers) -> None:
+    with pytest.raises(InputError, match=r"^numbers="):
+        randomness_test(numbers)
+
+
+def test_too_many_tosses() -> None:
+    with pytest.raises(InputError, match=r"^outcomes=100: 100\^5 tosses"):
+        law_over_coins(biased_walk, 100, 5)
+    with pytest.raises(InputError, match=r"^outcomes=1000000000: 1000000000\^1 tosses"):
+        law_over_coins(biased_walk, 10**9, 5, fresh=False)
+    with pytest.raises(InputError, match=r"^outcomes=10: 10\^1000000000 tosses"):
+        law_over_coins(biased_walk, 10, 10**9)
+
+
+@pytest.mark.parametrize("token", [-1, 3])
+def test_algorithms_write_tokens_of_the_vocabulary(token: int) -> None:
+    with pytest.raises(InputError, match=f"^token={token}: use tokens from 0 to 2"):
+        exact_law(Ancestral(), derandomized(lambda prefix, coins: token, 2, 3, 2))
+
+
+@pytest.mark.parametrize("length", [0, -1])
+def test_sequences_have_a_length(length: int) -> None:
+    for call in (
+        lambda: derandomized(biased_walk, 5, 3, length),
+        lambda: law_over_coins(biased_walk, 5, length),
+    ):
+        with pytest.raises(InputError, match=f"^length={length}: use at least 1"):
+            call()

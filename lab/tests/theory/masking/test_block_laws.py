@@ -1,0 +1,128 @@
+"""Block laws: conditionals of adaptive masks, the chain they make, and what is refused."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from theory.random_models import SIX_BLOCKS, random_ising, random_simplex
+from trialogue.errors import InputError
+from trialogue_lab.theory.masking.block_laws import (
+    block_dynamics,
+    block_law,
+    conditionals,
+    joint_block_dynamics,
+    uniform_blocks,
+)
+from trialogue_lab.theory.masking.mixing import reversibility_gap, stationary_law
+
+# Lemma 4.3.1, states 00, 01, 10, 11; blocks {0}, {1} are what is masked.
+LEMMA = torch.tensor([1 / 2, 1 / 3, 1 / 6, 0.0], dtype=torch.float64)
+LEMMA_LAW = torch.tensor(
+    [[1 / 2, 1 / 2], [1 / 3, 2 / 3], [1 / 4, 3 / 4], [1 / 2, 1 / 2]], dtype=torch.float64
+)
+
+
+def test_conditioning_on_the_block_changes_the_conditionals():
+    table = conditionals(LEMMA, block_law(2, 2, blocks=[[0], [1]], law=LEMMA_LAW))
+    assert float(table[0, 1]) == pytest.approx(9 / 17, abs=1e-15)  # p(x_1 = 0 | x_0 = 0, K = {1}), not 3/5
+    assert float(table[0, 0]) == pytest.approx(6 / 7, abs=1e-15)  # p(x_0 = 0 | x_1 = 0, K = {0}), not 3/4
+    plain = conditionals(LEMMA, block_law(2, 2, blocks=[[0], [1]]))
+    assert plain[0].tolist() == pytest.approx([3 / 4, 3 / 5], abs=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_plain_conditional_is_the_mean_over_blocks(seed):
+    """Lemma 4.3.2, by loops over states: the block that splits x is fixed, the block conditioned on is averaged."""
+    p, given = random_simplex(8, names=("p", seed)), random_simplex(8, 3, names=("law", seed))
+    states = list(itertools.product(range(2), repeat=3))
+    law = block_law(3, 2, blocks=[[0], [1, 2], [0, 2]], law=given)
+    for mask in law.blocks.tolist():
+        for state in range(8):
+            fibre = [
+                other
+                for other in range(8)
+                if all(m or a == b for m, a, b in zip(mask, states[state], states[other], strict=True))
+            ]
+            plain = p[state] / p[fibre].sum()
+            joint = p[:, None] * given
+            drawn = joint[fibre].sum(0)  # p(rest, K')
+            averaged = (drawn / p[fibre].sum() * joint[state] / drawn).sum()
+            assert float(plain) == pytest.approx(float(averaged), abs=1e-15)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 4])
+def test_block_dynamics_is_the_definition(block_size):
+    model = random_ising(4)
+    p, states = model.probabilities(), model.states()
+    expected = torch.zeros(16, 16, dtype=torch.float64)
+    blocks = list(itertools.combinations(range(4), block_size))
+    for block in blocks:
+        rest = [site for site in range(4) if site not in block]
+        same = (states[:, None, rest] == states[None, :, rest]).all(2)
+        expected += same * p / (same * p).sum(1, keepdim=True) / len(blocks)
+    matrix = block_dynamics(p, block_law(4, 2, block_size=block_size))
+    torch.testing.assert_close(matrix, expected, rtol=0, atol=1e-15)
+
+
+def test_the_adaptive_chain_keeps_the_law_and_ignoring_the_block_loses_it():
+    model, given = random_ising(4), random_simplex(16, 6)
+    p = model.probabilities()
+    law = block_law(4, 2, blocks=SIX_BLOCKS, law=given)
+    assert reversibility_gap(block_dynamics(p, law), law=p) < 1e-15
+    torch.testing.assert_close(stationary_law(block_dynamics(p, law)), p, rtol=1e-12, atol=0)
+    # The mutant draws x_K from p(x_K | x_{-K}) though the law of K depends on x.
+    mutant = torch.zeros(16, 16, dtype=torch.float64)
+    for k, fibres in enumerate(block_law(4, 2, blocks=SIX_BLOCKS).fibres(p)):
+        rows, columns = fibres.states[:, :, None], fibres.states[:, None, :]
+        mutant[rows, columns] += given[:, k][rows] * fibres.conditionals[:, None, :]
+    assert reversibility_gap(mutant, law=p) > 1e-3
+
+
+def test_the_chain_on_pairs_keeps_the_block():
+    p, law = random_simplex(8), block_law(3, 2, blocks=[[0], [1, 2]], law=random_simplex(8, 2))
+    matrix = joint_block_dynamics(p, law)
+    torch.testing.assert_close(matrix.sum(1), torch.ones(16, dtype=torch.float64), rtol=0, atol=1e-14)
+    pairs = torch.arange(16) % 2
+    assert not bool(matrix[pairs[:, None] != pairs].any())
+    torch.testing.assert_close(
+        (p[:, None] * law.given).flatten() @ matrix, (p[:, None] * law.given).flatten()
+    )
+
+
+def test_uniform_blocks_are_all_of_their_size():
+    masks = uniform_blocks(5, 2)
+    assert [tuple(torch.nonzero(mask)[:, 0].tolist()) for mask in masks] == list(
+        itertools.combinations(range(5), 2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"block_size": 5}, "block_size"),
+        ({"block_size": 0}, "block_size"),
+        ({}, "block_size"),
+        ({"block_size": 1, "blocks": [[0]]}, "block_size"),
+        ({"blocks": [[0], [1, 2]]}, "blocks"),
+        ({"blocks": [[0, 1, 2, 4]]}, "blocks"),
+        ({"blocks": [[0, 1, 2, 3], []]}, "blocks"),
+        ({"blocks": torch.ones(2, 3, dtype=torch.bool)}, "blocks"),
+        ({"blocks": [[0, 1, 2], [3]], "weights": [1.0, 0.0]}, "blocks"),
+        ({"blocks": [[0, 1, 2], [3]], "weights": [1.5, -0.5]}, "weights"),
+        ({"blocks": [[0, 1, 2], [3]], "weights": [math.nan, 1.0]}, "weights"),
+        ({"blocks": [[0, 1, 2], [3]], "law": lambda tokens: torch.ones(16, 2)}, "law"),
+        ({"blocks": [[0, 1, 2], [3]], "law": torch.full((8, 2), 0.5)}, "law"),
+        ({"blocks": [[0, 1], [2, 3]], "law": torch.full((16, 2), 0.5), "weights": [0.5, 0.5]}, "weights"),
+    ],
+)
+def test_bad_block_laws_are_refused(given, field):
+    with pytest.raises(InputError) as caught:
+        block_law(4, 2, **given)
+    assert caught.value.field == field
+
+
+def test_too_many_blocks_name_the_alternative():
+    with pytest.raises(InputError, match="monte_carlo_covariance"):
+        uniform_blocks(40, 20)

@@ -1,0 +1,52 @@
+"""Theorems 4.1.2 and 4.1.3 over random models and block laws, and constants that they reject."""
+
+import pytest
+import torch
+
+from theory.random_models import SIX_BLOCKS, random_family, random_ising, random_simplex
+from trialogue.data.ising.model import Ising
+from trialogue_lab.theory.masking.block_laws import block_law
+from trialogue_lab.theory.masking.covariance_bound import bound_covariance, covariance_bound
+from trialogue_lab.theory.masking.pseudolikelihood import (
+    asymptotic_covariance,
+    enumerated,
+    fisher_information,
+)
+
+
+def test_the_bound_on_the_printed_model():
+    """At k = 2 the slowest function is itself a score, so that the bound is an equality."""
+    bound = covariance_bound(Ising.clique(4, 4, coupling=0.3, field=0.0), 2)
+    assert bound.constant == pytest.approx(5.5516, abs=6e-5)
+    assert bound.best == pytest.approx(bound.constant, rel=1e-10)
+    assert bound.slack > -1e-10
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("seed", range(25))
+def test_the_covariance_is_bounded_and_the_bound_is_tight(seed, adaptive):
+    model = random_ising(4, seed) if seed % 3 else random_family(4, 2, 6, seed)
+    given = (
+        {"law": random_simplex(16, 6, names=seed)} if adaptive else {"weights": random_simplex(6, names=seed)}
+    )
+    bound = covariance_bound(model, blocks=SIX_BLOCKS, **given)
+    assert bound.information_slack > -1e-10
+    assert bound.slack > -1e-9 * bound.constant
+    assert bound.best <= bound.constant * (1 + 1e-10)
+    if seed % 3:
+        assert bound.best > 0.9 * bound.constant  # so that a constant 10 % smaller is rejected
+
+
+def test_slack_and_best_are_what_they_say():
+    model, law = random_ising(3), block_law(3, 2, block_size=1)
+    p, features = enumerated(model)
+    bound = bound_covariance(p, features, law)
+    inverse = torch.linalg.inv(fisher_information(p, features))
+    gamma = asymptotic_covariance(model, 1)
+
+    def slack(constant):
+        return float(torch.linalg.eigvalsh(constant * inverse - gamma)[0])
+
+    assert slack(bound.constant) == pytest.approx(bound.slack, abs=1e-10)
+    assert slack(bound.best) == pytest.approx(0, abs=1e-10)
+    assert slack(0.99 * bound.best) < -1e-3

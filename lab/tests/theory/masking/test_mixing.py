@@ -1,0 +1,293 @@
+"""Chains as matrices: stationary laws, Poincaré constants and mixing times against closed forms and brute force."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from theory.random_models import SIX_BLOCKS, random_ising, random_simplex
+from trialogue.data.ising.model import Ising
+from trialogue.errors import InputError
+from trialogue.samplers import BlockGibbs, Gibbs, IndependentParallel
+from trialogue.samplers.exact import transition_matrix
+from trialogue_lab.theory.masking.block_laws import block_dynamics, block_law, joint_block_dynamics
+from trialogue_lab.theory.masking.mixing import (
+    block_dirichlet_form,
+    chi_square,
+    chi_square_decay,
+    dirichlet_form,
+    mixing_time,
+    poincare_constant,
+    reversibility_gap,
+    stationary_law,
+)
+
+
+def dynamics(model, **given):
+    return block_dynamics(model.probabilities(), block_law(model.sites, 2, **given))
+
+
+@pytest.mark.parametrize(
+    ("coupling", "expected"), [(0.05, [4.7009, 2.2336, 1.4112, 1.0]), (0.3, [14.6987, 5.5516, 2.5172, 1.0])]
+)
+def test_printed_poincare_constants(coupling, expected):
+    model = Ising.clique(4, 4, coupling=coupling, field=0.0)
+    found = [poincare_constant(dynamics(model, block_size=k)) for k in range(1, 5)]
+    assert found == pytest.approx(expected, abs=6e-5)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+def test_product_law_has_sites_over_block_size(block_size):
+    model = Ising(torch.zeros(4, 4), torch.tensor([0.3, -0.2, 0.0, 1.0]))
+    assert poincare_constant(dynamics(model, block_size=block_size)) == pytest.approx(4 / block_size)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_block_size_improves_the_constant_by_at_least_itself(seed):
+    model = random_ising(4, seed)
+    constants = [poincare_constant(dynamics(model, block_size=k)) for k in range(1, 5)]
+    assert all(k * constants[k - 1] <= constants[0] * (1 + 1e-12) for k in range(1, 5))
+
+
+def two_states(a, b):
+    return torch.tensor([[1 - a, a], [b, 1 - b]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.3, 0.2), (1e-9, 3e-9), (0.9, 0.8)])
+def test_two_states_in_closed_form(a, b):
+    matrix = two_states(a, b)
+    law = torch.tensor([b, a], dtype=torch.float64) / (a + b)
+    torch.testing.assert_close(stationary_law(matrix), law, rtol=1e-14, atol=0)
+    assert poincare_constant(matrix) == pytest.approx(1 / (a + b), rel=1e-5)
+    # TV from state x is mu(other) |1 - a - b|^t.
+    steps = math.ceil(math.log(0.25 / float(law.max())) / math.log(abs(1 - a - b)))
+    assert mixing_time(matrix) == pytest.approx(steps, rel=1e-6)
+
+
+@pytest.mark.parametrize("a", [1e-4, 1e-7, 1e-9])
+def test_slow_chains_are_as_precise_as_is_said(a):
+    slow = two_states(a, 2 * a)
+    assert poincare_constant(slow) == pytest.approx(1 / (3 * a), rel=1e-15 / a)
+    steps = math.log(0.25 / (2 / 3)) / math.log1p(-3 * a)
+    assert mixing_time(slow) == pytest.approx(math.ceil(steps), rel=1e-15 / a, abs=1)
+
+
+def test_stationary_law_keeps_small_probabilities():
+    """A birth-death chain whose law spans 60 orders of magnitude."""
+    ratio, size = 1e-6, 11
+    matrix = np.zeros((size, size))
+    for state in range(size - 1):
+        matrix[state, state + 1], matrix[state + 1, state] = 0.4 * ratio, 0.4
+    matrix[np.diag_indices(size)] = 1 - matrix.sum(1)
+    law = stationary_law(matrix)
+    np.testing.assert_allclose(law[1:] / law[:-1], ratio, rtol=1e-9)
+
+
+@pytest.mark.parametrize("field", [30.0, 100.0, 200.0])
+def test_probabilities_too_small_for_a_float(field):
+    """Four spins that are nearly independent in a field: C = 4 and ten steps, though p(- - - -) underflows."""
+    model = Ising.clique(4, 4, coupling=0.3, field=field)
+    torch.testing.assert_close(stationary_law(Gibbs(), model), model.probabilities(), rtol=1e-10, atol=0)
+    assert poincare_constant(Gibbs(), model) == pytest.approx(4, rel=1e-12)
+    assert mixing_time(Gibbs(), model) == powers_until_mixed(transition_matrix(Gibbs(), model), 0.25) == 10
+
+
+def test_states_left_for_good_have_no_mass():
+    matrix = [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]]
+    assert stationary_law(matrix).tolist() == pytest.approx([0, 1 / 3, 2 / 3])
+    assert poincare_constant(matrix) == pytest.approx(1 / 0.75)
+
+
+def powers_until_mixed(matrix, eps):
+    law, power = stationary_law(matrix), torch.eye(len(matrix), dtype=torch.float64)
+    for step in range(10_000):
+        if float((power - law).abs().sum(1).max()) / 2 <= eps:
+            return step
+        power = power @ matrix
+    raise AssertionError
+
+
+@pytest.mark.parametrize("eps", [0.4, 0.25, 0.01, 1e-6])
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+def test_mixing_time_by_steps(block_size, eps):
+    matrix = dynamics(Ising.clique(4, 3, coupling=0.4, field=0.1), block_size=block_size)
+    assert mixing_time(matrix, eps=eps) == powers_until_mixed(matrix, eps)
+
+
+def test_a_distance_that_is_reached_exactly_counts():
+    """After one step the distance is exactly a quarter, and the computed one a rounding error from it."""
+    square = torch.tensor([[2, 1, 1, 0], [1, 2, 0, 1], [1, 0, 2, 1], [0, 1, 1, 2]]) / 4
+    assert mixing_time(square) == 1
+    assert mixing_time(Gibbs(), Ising.clique(2, 2, coupling=0.0, field=0.0)) == 1
+    assert mixing_time(square, eps=0.25 * (1 - 1e-9)) == 2
+
+
+def test_mixing_time_of_a_chain_that_is_not_reversible():
+    matrix = random_simplex(6, 6, names="rows") * 0.1 + 0.9 * torch.eye(6, dtype=torch.float64).roll(1, 0)
+    assert reversibility_gap(matrix) > 1e-3
+    assert mixing_time(matrix) == powers_until_mixed(matrix, 0.25)
+
+
+def test_poincare_constant_is_the_supremum():
+    """Also where the chain is not reversible; no function found beats it, and some function reaches it."""
+    matrix = random_simplex(5, 5, names="sup")
+    law = stationary_law(matrix)
+
+    def minus_ratio(values):
+        f = torch.tensor(values)
+        return -float(law @ (f - law @ f) ** 2) / dirichlet_form(matrix, f, f)
+
+    found = [
+        -minimize(minus_ratio, start).fun for start in random_simplex(5, 5, names="starts").numpy() - 0.2
+    ]
+    assert max(found) == pytest.approx(poincare_constant(matrix), rel=1e-6)
+
+
+def test_dirichlet_form_by_differences():
+    model = random_ising(3)
+    p, matrix = model.probabilities(), dynamics(model, block_size=2)
+    f, g = random_simplex(2, 8)
+    differences = (f[:, None] - f) * (g[:, None] - g)
+    expected = float((p[:, None] * matrix * differences).sum() / 2)
+    assert dirichlet_form(matrix, f, g) == pytest.approx(expected, abs=1e-15)
+    assert dirichlet_form(matrix, f, g, p) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_dirichlet_form_of_blocks_three_ways(adaptive):
+    blocks = [block for block in SIX_BLOCKS if max(block) < 3] + [(0, 1, 2), (1,)]
+    given = {"law": random_simplex(8, 5)} if adaptive else {"weights": random_simplex(5)}
+    law = block_law(3, 2, blocks=blocks, **given)
+    p = random_ising(3).probabilities()
+    f, g = random_simplex(8, 5, names="f"), random_simplex(8, 5, names="g")
+    form = block_dirichlet_form(p, law, f, g)
+    assert form.matrix == pytest.approx(form.covariance, abs=1e-15)
+    assert form.jumps == pytest.approx(form.covariance, abs=1e-15)
+    f, g = f[:, :1].expand(8, 5), g[:, :1].expand(8, 5)
+    marginal = dirichlet_form(block_dynamics(p, law), f[:, 0], g[:, 0])
+    assert block_dirichlet_form(p, law, f, g).covariance == pytest.approx(marginal, abs=1e-15)
+
+
+TIMES = [0, 1, 2, 5, 20]
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_chi_square_decays_within_its_bound(discrete):
+    model = random_ising(3)
+    matrix = dynamics(model, block_size=1)
+    start = torch.eye(8, dtype=torch.float64)[3]
+    decay = chi_square_decay(matrix, start, TIMES, discrete=discrete)
+    assert bool((decay.values <= decay.bounds * (1 + 1e-9)).all())
+    assert float(decay.values[0]) == pytest.approx(float(1 / model.probabilities()[3] - 1))
+    # The bound is reached along the slowest function, and a constant smaller than C would break it.
+    scale = model.probabilities().sqrt()
+    vectors = torch.linalg.eigh(scale[:, None] * matrix / scale)[1]
+    slow = scale**2 + 0.01 * vectors[:, -2] * scale
+    decay = chi_square_decay(matrix, slow, TIMES, discrete=discrete)
+    torch.testing.assert_close(decay.values, decay.bounds, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_chi_square_decays_also_beside_states_left_for_good(discrete):
+    """On the states that stay, {1, 2}, this is a chain of two states with 1/C = 3/4."""
+    matrix = [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]]
+    decay = chi_square_decay(matrix, torch.tensor([0.0, 1.0, 0.0]), [0, 1, 2], discrete=discrete)
+    torch.testing.assert_close(decay.values, decay.bounds, rtol=1e-10, atol=0)
+    left = chi_square_decay(matrix, torch.tensor([1.0, 0.0, 0.0]), [1], discrete=discrete)
+    assert left.values.tolist() == [math.inf]
+
+
+def test_chi_square_of_laws_without_common_support():
+    half = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64)
+    assert chi_square(half, half) == 0
+    assert chi_square(torch.full((3,), 1 / 3), half) == math.inf
+
+
+def test_no_finite_constant_on_pairs():
+    """The chain on (X, K) keeps K: only its X-marginal has a Poincaré constant."""
+    law = block_law(2, 2, blocks=[[0], [1]], law=random_simplex(4, 2))
+    p = random_simplex(4)
+    assert poincare_constant(block_dynamics(p, law)) > 1
+    with pytest.raises(InputError, match="reducible"):
+        poincare_constant(joint_block_dynamics(p, law))
+
+
+FLIP = two_states(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: mixing_time(FLIP), "periodic"),
+        (lambda: mixing_time(torch.eye(3).roll(1, 0)), "transitions=3"),
+        (lambda: mixing_time(torch.eye(2)), "reducible"),
+        (lambda: poincare_constant(torch.eye(2)), "reducible"),
+        (lambda: poincare_constant(torch.ones(1, 1)), "one recurrent state"),
+        (lambda: stationary_law(torch.eye(2)), "reducible"),
+        (lambda: poincare_constant(two_states(1e-11, 1e-11)), "double precision"),
+        (lambda: mixing_time(two_states(1e-11, 1e-11)), "double precision"),
+        (lambda: mixing_time(two_states(0.5, 0.5), eps=0.0), "eps"),
+        (lambda: mixing_time(two_states(0.5, 0.5), eps=1.0), "eps=1.0: use a distance"),
+        (lambda: mixing_time(two_states(0.5, 0.5), eps="a"), "eps='a'"),
+        (lambda: mixing_time(torch.ones(2, 3)), "square"),
+        (lambda: mixing_time(torch.ones(2, 2)), "sums to one"),
+        (lambda: mixing_time(torch.tensor([[1.5, -0.5], [0.5, 0.5]])), "not negative"),
+        (lambda: mixing_time(torch.tensor([[math.nan, 0.5], [0.5, 0.5]])), "finite"),
+        (lambda: mixing_time("Gibbs"), "give the model"),
+        (lambda: chi_square_decay(FLIP, torch.tensor([1.0, 0.0]), [1], discrete=True), "not negative"),
+        (
+            lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [0.5], discrete=True),
+            "whole",
+        ),
+        (lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [-1]), "times"),
+        (lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [math.nan]), "times"),
+        (
+            lambda: chi_square_decay(
+                two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [math.inf], discrete=True
+            ),
+            "times",
+        ),
+        (lambda: poincare_constant(two_states(0.2, 0.2), Ising.clique(1, 1, 0.0, 0.0)), "model='Ising'"),
+        (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(3), torch.zeros(2)), "f="),
+        (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(2), torch.zeros(3)), "g="),
+        (
+            lambda: dirichlet_form(
+                two_states(0.2, 0.2), torch.zeros(2), torch.zeros(2), torch.full((4,), 0.25)
+            ),
+            "law",
+        ),
+        (lambda: reversibility_gap(two_states(0.2, 0.2), law=torch.full((4,), 0.25)), "law"),
+        (
+            lambda: chi_square_decay(
+                0.5 * torch.eye(3) + 0.5 * torch.eye(3).roll(1, 0),
+                torch.full((3,), 1 / 3),
+                [1],
+                discrete=True,
+            ),
+            "reversible",
+        ),
+    ],
+)
+def test_bad_input_is_refused(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 4])
+def test_a_chain_and_its_model_stand_for_their_matrix(block_size):
+    """The chain's own step, enumerated, and the definition by conditionals are the same matrix."""
+    model = Ising.clique(4, 3, coupling=0.4, field=0.1)
+    chain, matrix = BlockGibbs(block_size=block_size), dynamics(model, block_size=block_size)
+    torch.testing.assert_close(transition_matrix(chain, model), matrix, rtol=0, atol=1e-14)
+    assert poincare_constant(chain, model) == pytest.approx(poincare_constant(matrix), rel=1e-12)
+    assert mixing_time(chain, model, eps=0.1) == mixing_time(matrix, eps=0.1)
+    torch.testing.assert_close(stationary_law(chain, model), model.probabilities(), rtol=1e-10, atol=0)
+    assert reversibility_gap(chain, model) < 1e-15
+
+
+def test_the_parallel_sampler_has_another_stationary_law():
+    model = Ising.clique(3, 3, coupling=0.4, field=0.1)
+    difference = stationary_law(IndependentParallel(), model) - model.probabilities()
+    assert float(difference.abs().sum()) / 2 > 0.01

@@ -1,0 +1,78 @@
+"""Parallel decoding transformers with weights by construction: any map, any positive product kernel, nothing else."""
+
+import pytest
+import torch
+
+from theory.random_models import random_simplex
+from trialogue.errors import InputError
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue_lab.theory.masking.parallel_decoder import ParallelDecoder, kernel_decoder, map_decoder
+from trialogue_lab.theory.masking.product_kernels import factorization_gap, product_transitions
+
+SIZES = [(2, 2), (3, 2), (2, 3), (3, 3)]
+
+
+def random_map(sites: int, vocab: int) -> torch.Tensor:
+    return torch.randint(vocab, (vocab**sites, sites), generator=generator(0, "map", sites, vocab))
+
+
+def makes(decoder: ParallelDecoder, following: torch.Tensor, vocab: int, steps: int = 5) -> bool:
+    """Whether greedy steps from every state are those of the map."""
+    states = whole_sequences(vocab, following.shape[1])
+    places = vocab ** torch.arange(following.shape[1] - 1, -1, -1)
+    ours = theirs = states
+    for _ in range(steps):
+        ours, theirs = decoder.greedy(ours), following[(theirs * places).sum(1)]
+        if not torch.equal(ours, theirs):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("sites", "vocab"), SIZES)
+def test_any_map_is_made_for_any_number_of_steps(sites: int, vocab: int) -> None:
+    following = random_map(sites, vocab)
+    assert makes(map_decoder(following, vocab), following, vocab)
+
+
+def test_a_decoder_without_either_block_is_noticed() -> None:
+    following = random_map(3, 2)
+    whole = map_decoder(following, 2)
+    bind, look_up = whole.blocks
+    for broken in (
+        bind._replace(w_2=torch.zeros_like(bind.w_2)),
+        bind._replace(b_1=torch.zeros_like(bind.b_1)),
+    ):
+        mutant = ParallelDecoder(whole.tokens, whole.positions, (broken, look_up), whole.w_pred, whole.b_pred)
+        assert not makes(mutant, following, 2)
+    alone = look_up._replace(w_o=look_up.w_o / 3)
+    mutant = ParallelDecoder(whole.tokens, whole.positions, (bind, alone), whole.w_pred, whole.b_pred)
+    assert not makes(mutant, following, 2)
+
+
+@pytest.mark.parametrize(("sites", "vocab"), SIZES)
+def test_any_positive_product_kernel_is_made(sites: int, vocab: int) -> None:
+    laws = random_simplex(vocab**sites, sites, vocab, names=("kernel", sites, vocab))
+    found = kernel_decoder(laws).predictions(whole_sequences(vocab, sites))
+    assert torch.allclose(found, laws, atol=1e-12)
+    assert factorization_gap(product_transitions(found), sites).divergence.max() < 1e-12
+
+
+def test_ties_take_the_smallest_token() -> None:
+    decoder = kernel_decoder(torch.full((4, 2, 2), 0.5))
+    assert decoder.greedy(whole_sequences(2, 2)).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: map_decoder(torch.zeros(3, 2).long(), 2), r"^following=\(3, 2\)"),
+        (lambda: map_decoder(torch.full((4, 2), 2), 2), "^following=2: give the state"),
+        (lambda: kernel_decoder(torch.full((4, 2, 3), 0.5)), r"^predictions=\(4, 2, 3\)"),
+        (lambda: kernel_decoder(torch.eye(2).repeat(4, 1, 1)), r"^predictions=0\.0: give positive"),
+        (lambda: map_decoder(random_map(2, 2), 2).predictions(torch.zeros(1, 3).long()), r"^states=\(1, 3\)"),
+    ],
+)
+def test_bad_input(call, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        call()

@@ -1,0 +1,109 @@
+"""Product laws: closed forms, the two-mode law that no product is near, and chains that are no products."""
+
+import math
+
+import numpy as np
+import pytest
+
+from theory.random_models import random_ising, random_simplex
+from trialogue.data.ising.model import Ising
+from trialogue.errors import InputError
+from trialogue_lab.theory.masking.block_laws import block_dynamics, block_law
+from trialogue_lab.theory.masking.product_kernels import (
+    closest_in_divergence,
+    closest_in_variation,
+    factorization_gap,
+    joint_law,
+    product_transitions,
+)
+
+
+def two_modes(sites):
+    law = np.zeros((2,) * sites)
+    law[(0,) * sites] = law[(1,) * sites] = 0.5
+    return law
+
+
+@pytest.mark.parametrize(("sites", "expected"), [(2, math.sqrt(2) - 1), (3, 0.4912), (4, 0.4994)])
+def test_two_modes_are_far_from_every_product(sites, expected):
+    found = closest_in_variation(two_modes(sites), starts=1)
+    assert found.distance == pytest.approx(expected, abs=1e-7 if sites == 2 else 6e-5)
+    assert found.distance == pytest.approx(np.abs(two_modes(sites) - found.joint()).sum() / 2, abs=1e-15)
+    # The product of the marginals is worse than one mode alone, which is worse than the best.
+    marginals = closest_in_divergence(two_modes(sites))
+    assert np.abs(two_modes(sites) - marginals.joint()).sum() / 2 >= 0.5
+    assert marginals.distance == pytest.approx((sites - 1) * math.log(2))
+
+
+def test_no_product_on_a_grid_is_closer():
+    law = random_simplex(4, names="grid").numpy().reshape(2, 2)
+    grid = np.linspace(0, 1, 201)
+    products = np.einsum("xa,yb->xyab", np.stack((grid, 1 - grid), 1), np.stack((grid, 1 - grid), 1))
+    best = (np.abs(products - law).sum((2, 3)) / 2).min()
+    assert best - 0.01 < closest_in_variation(law, starts=2).distance <= best + 1e-9
+
+
+def test_the_marginals_are_closest_in_divergence():
+    law = random_simplex(27, names="law").numpy().reshape(3, 3, 3)
+    best = closest_in_divergence(law)
+    for seed in range(20):
+        other = joint_law(0.9 * best.sites + 0.1 * random_simplex(3, 3, names=seed).numpy())
+        assert float((law * np.log(law / other)).sum()) > best.distance
+
+
+def test_products_are_at_distance_zero():
+    sites = random_simplex(3, 2, names="product").numpy()
+    law = joint_law(sites)
+    assert closest_in_divergence(law).distance == pytest.approx(0, abs=1e-14)
+    assert closest_in_variation(law, starts=0).distance < 1e-7
+
+
+def test_transitions_of_a_predictor_factorise():
+    predictions = random_simplex(9, 2, 3, names="predictions").numpy()
+    matrix = product_transitions(predictions)
+    np.testing.assert_allclose(matrix.sum(1), 1, rtol=1e-14)
+    gap = factorization_gap(matrix, 2)
+    assert max(gap.divergence.max(), gap.variation.max()) < 1e-14
+    assert matrix[5, 7] == pytest.approx(predictions[5, 0, 2] * predictions[5, 1, 1])
+
+
+def test_independent_parallel_updates_are_products_and_gibbs_is_not():
+    model = Ising.clique(2, 2, coupling=0.5, field=0.1)
+    parallel = product_transitions(model.site_log_probs(model.states()).exp().numpy())
+    assert factorization_gap(parallel, 2).divergence.max() < 1e-14
+    gibbs = block_dynamics(model.probabilities(), block_law(2, 2, block_size=1)).numpy()
+    # From both down either spin may flip, never both: no product does that.
+    flips = gibbs[0, 2], gibbs[0, 1]
+    assert flips == pytest.approx((0.155, 0.155), abs=6e-4)
+    assert gibbs[0, 3] == 0
+    assert flips[0] * flips[1] == pytest.approx(0.024, abs=6e-4)
+    assert factorization_gap(gibbs, 2).divergence.min() > 0.01
+    # A fixed position is a product kernel: only a random block is not.
+    fixed = block_law(2, 2, blocks=[[0], [0, 1]], weights=[1 - 1e-15, 1e-15])
+    assert factorization_gap(block_dynamics(model.probabilities(), fixed).numpy(), 2).divergence.max() < 1e-12
+
+
+def test_a_block_drawn_jointly_is_no_product():
+    model = random_ising(3)
+    matrix = block_dynamics(model.probabilities(), block_law(3, 2, block_size=3)).numpy()
+    gap = factorization_gap(matrix, 3)
+    expected = closest_in_divergence(model.probabilities().numpy().reshape(2, 2, 2)).distance
+    np.testing.assert_allclose(gap.divergence, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda: closest_in_divergence(np.ones((2, 3)) / 6), "law"),
+        (lambda: closest_in_divergence(np.ones((2, 2))), "law"),
+        (lambda: closest_in_variation(np.array([0.5, np.nan])), "law"),
+        (lambda: product_transitions(np.ones((3, 2, 2)) / 2), "predictions"),
+        (lambda: product_transitions(np.ones((4, 2, 2))), "predictions"),
+        (lambda: factorization_gap(np.ones((4, 2)), 2), "transitions"),
+        (lambda: factorization_gap(np.eye(5), 2), "sites"),
+    ],
+)
+def test_bad_input_is_refused(call, field):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.field == field

@@ -1,0 +1,105 @@
+"""Theorem 4.1.4 and its lemmas: printed constants, halves that make the whole, and what samples do."""
+
+import math
+
+import pytest
+import torch
+
+from trialogue.data.ising.model import Ising
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+from trialogue_lab.theory.masking.sample_bound import (
+    empirical_law_bound,
+    mask_average_bound,
+    mask_average_deviation,
+    sample_bound,
+)
+
+
+def clique(sites, coupling, field):
+    return Ising.clique(sites, sites, coupling=coupling, field=field).probabilities()
+
+
+GIVEN = {
+    "sites": 2,
+    "vocab_size": 2,
+    "samples": 10**6,
+    "masks": 10**6,
+    "tensorization": 2.0,
+    "loss": 0.0,
+    "beta": 0.05,
+    "cells": 100,
+    "eps": 0.1,
+    "delta": 0.1,
+}
+
+
+def test_printed_sample_bounds():
+    assert sample_bound(**GIVEN).bound == pytest.approx(1.283, abs=6e-4)
+    small = {**GIVEN, "sites": 1, "samples": 10**4, "masks": 10**4, "tensorization": 1.0}
+    assert sample_bound(**small).bound == pytest.approx(1.437, abs=6e-4)
+    assert empirical_law_bound(sites=3, vocab_size=2, samples=1000, delta=0.3) == pytest.approx(
+        0.327, abs=6e-4
+    )
+
+
+def test_bounds_beyond_a_float_are_infinite():
+    many = {"sites": 400, "vocab_size": 2, "samples": 10, "delta": 0.1}
+    assert empirical_law_bound(**many) == pytest.approx(math.exp(600 * math.log(2)) / 4, rel=1e-9)
+    assert empirical_law_bound(**{**many, "sites": 800}) == math.inf
+    assert mask_average_bound(**{**many, "sites": 800}, masks=1, beta=0.1) == math.inf
+    assert sample_bound(**{**GIVEN, "sites": 800}).bound == math.inf
+
+
+def test_the_theorem_is_its_two_halves_at_half_the_risk():
+    bound = sample_bound(**GIVEN)
+    half = {key: GIVEN[key] for key in ("sites", "vocab_size", "samples")}
+    assert bound.samples_term == pytest.approx(empirical_law_bound(**half, delta=0.05))
+    one_cell = mask_average_bound(**half, masks=GIVEN["masks"], beta=GIVEN["beta"], delta=0.05)
+    term = sample_bound(**{**GIVEN, "cells": 1}).masks_term
+    assert term * math.log(1 / GIVEN["beta"]) == pytest.approx(one_cell)
+
+
+def test_empirical_laws_stay_within_their_bound():
+    p, samples, delta = clique(3, 0.3, 0.1), 1000, 0.3
+    draws = torch.multinomial(p, 200 * samples, True, generator=generator(0, "empirical")).view(200, samples)
+    counts = torch.stack([torch.bincount(row, minlength=8) for row in draws]) / samples
+    distances = (counts - p).abs().sum(1) / 2
+    assert float(distances.quantile(1 - delta)) == pytest.approx(0.036, abs=0.006)
+    bound = empirical_law_bound(sites=3, vocab_size=2, samples=samples, delta=delta)
+    assert float((distances < bound).double().mean()) == 1.0
+
+
+def test_the_lemma_is_the_corollary_where_its_risk_is_halved():
+    """eps and t of the proof, with 2^(N - 1) under the root of eps, which prints 2^(3 N - 1)."""
+    sites, samples, masks, beta, delta = 2, 1000, 10**5, 0.1, 0.1
+    eps = math.sqrt(2 ** (sites - 1) * 2**sites / (masks * delta))
+    t = math.sqrt(math.log(4 / delta) * samples / 2) * math.log(1 / beta)
+    given = {"sites": sites, "vocab_size": 2, "samples": samples, "masks": masks, "beta": beta}
+    found = mask_average_deviation(**given, eps=eps, t=t)
+    assert found.distance == pytest.approx(mask_average_bound(**given, delta=delta))
+    assert found.probability == pytest.approx(1 - delta)
+    printed = math.sqrt(2 ** (3 * sites - 1) * 2**sites / (masks * delta))
+    assert mask_average_deviation(**given, eps=printed, t=t).distance > 2 * found.distance
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"delta": 0.0}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"beta": 0.0}, "beta"),
+        ({"beta": 1.0}, "beta"),
+        ({"tensorization": 0.5}, "tensorization"),
+        ({"tensorization": math.nan}, "tensorization"),
+        ({"loss": -1.0}, "loss"),
+        ({"cells": 0}, "cells"),
+        ({"eps": math.inf}, "eps"),
+        ({"samples": 0}, "samples"),
+        ({"masks": 0}, "masks"),
+    ],
+)
+def test_bad_input_is_refused(change, field):
+    with pytest.raises(InputError) as caught:
+        sample_bound(**{**GIVEN, **change})
+    assert caught.value.field == field

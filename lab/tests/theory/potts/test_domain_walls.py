@@ -1,0 +1,341 @@
+"""Equations 2 to 5 against enumeration: every splice written down, every sequence listed, every bound exceeded once."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue.data import PottsChain
+from trialogue.data.potts import spectrum as potts_spectrum
+from trialogue.errors import InputError
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue_lab.theory.potts import domain_walls, transfer_decay
+from trialogue_lab.theory.potts.domain_walls import (
+    crossing_length,
+    free_energy_bound,
+    largest_wall_energy,
+    largest_wall_entropy,
+    no_wall_decay,
+    one_wall,
+    splice_energies,
+    stored_pattern_count,
+    stored_pattern_decay,
+    stored_sequences,
+    straddling_windows,
+)
+
+
+def planted(vocab, width, patterns, *names):
+    """A random table of energies in which every window of the sequences `patterns` (N, L) costs nothing."""
+    draws = generator(0, "planted", vocab, width, *names)
+    energies = 0.2 + torch.rand((vocab,) * width, generator=draws, dtype=torch.float64)
+    for window in patterns.unfold(1, width, 1).flatten(0, 1):
+        energies[tuple(window.tolist())] = 0.0
+    return energies
+
+
+def energy_of(energies, tokens):
+    return energies[tuple(tokens.unfold(1, energies.ndim, 1).unbind(2))].sum(1)
+
+
+def storing(patterns):
+    return PottsChain(torch.zeros(3), patterns)
+
+
+UNIFORM = storing([[0], [1], [2]])
+OVERLAPPING = storing([[0, 0], [0, 1]])
+LONG = storing([[0, 1, 2], [0, 1, 1], [0, 0, 0]])
+CASES = [
+    (patterns, width, length)
+    for patterns in (UNIFORM, OVERLAPPING, LONG)
+    for width in (1, 2, 3, 4)
+    for length in (width, 5, 8)
+    if length > 1
+]
+
+
+def spliced(sequences):
+    """Every sequence with one wall out of pattern 0, from the definition."""
+    stored = {tuple(row) for row in sequences.tolist()}
+    first, *others = sequences.tolist()
+    found = {tuple(first[:b] + other[b:]) for other in others for b in range(1, len(first))}
+    return torch.tensor(sorted(found - stored), dtype=torch.int64).view(-1, len(first))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("length", [8, 9, 20])
+def test_windows_that_cut_a_bond_are_counted(width, length):
+    cut = [
+        sum(start < bond < start + width for start in range(length - width + 1)) for bond in range(1, length)
+    ]
+    assert straddling_windows(length, width).tolist() == cut
+    assert max(cut) <= width - 1
+    assert max(straddling_windows(20, width).tolist()) == width - 1
+
+
+@pytest.mark.parametrize(("patterns", "width", "length"), CASES)
+def test_one_wall_is_all_sequences_with_one_wall(patterns, width, length):
+    sequences = stored_sequences(patterns, length)
+    energies, temperature = planted(3, width, sequences), 0.7
+    states = spliced(sequences)
+    found = one_wall(energies, sequences, temperature)
+    assert found.states == len(states)
+    cost = energy_of(energies, states)
+    if len(states):
+        assert found.log_weight == pytest.approx(float((-cost / temperature).logsumexp(0)), abs=1e-12)
+        assert found.largest_energy == pytest.approx(float(cost.max()), abs=1e-12)
+        assert found.free_energy == pytest.approx(-temperature * found.log_weight)
+        assert found.entropy == pytest.approx(math.log(len(states)))
+        assert found.entropy <= largest_wall_entropy(length, len(sequences)) + 1e-12
+        assert found.largest_energy <= largest_wall_energy(width, float(energies.max()))
+
+
+@pytest.mark.parametrize(("patterns", "width", "length"), CASES)
+def test_the_energy_of_every_splice(patterns, width, length):
+    sequences = stored_sequences(patterns, length)
+    energies = planted(3, width, sequences)
+    found = splice_energies(energies, sequences)
+    for other in range(1, len(sequences)):
+        for bond in range(1, length):
+            tokens = torch.cat((sequences[0, :bond], sequences[other, bond:]))[None]
+            expected = float(energy_of(energies, tokens)[0])
+            assert float(found[other - 1, bond - 1]) == pytest.approx(expected, abs=1e-12)
+            cut = int(straddling_windows(length, width)[bond - 1])
+            assert expected <= cut * float(energies.max()) + 1e-12
+
+
+def no_ends(energies, patterns):
+    """Splices as if every bond were cut by W - 1 windows of the greatest energy."""
+    return torch.full((len(patterns) - 1, patterns.shape[1] - 1), (energies.ndim - 1) * float(energies.max()))
+
+
+def every_splice_different(sequences):
+    count, length = sequences.shape
+    other, bond = np.divmod(np.arange((count - 1) * (length - 1)), length - 1)
+    return other + 1, bond + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"), [("splice_energies", no_ends), ("_different_splices", every_splice_different)]
+)
+def test_a_broken_count_is_not(name, broken, monkeypatch):
+    sequences = stored_sequences(LONG, 8)
+    energies = planted(3, 3, sequences)
+    exact = (-energy_of(energies, spliced(sequences)) / 0.7).logsumexp(0)
+    assert one_wall(energies, sequences, 0.7).log_weight == pytest.approx(float(exact), abs=1e-12)
+    monkeypatch.setattr(domain_walls, name, broken)
+    assert one_wall(energies, sequences, 0.7).log_weight != pytest.approx(float(exact), abs=1e-3)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.5, 5.0, 50.0])
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_equation_5_bounds_one_wall_between_uniform_patterns(width, temperature):
+    for length in (width, 6, 40):
+        sequences = stored_sequences(UNIFORM, length)
+        energies = planted(3, width, sequences)
+        found = one_wall(energies, sequences, temperature)
+        assert found.states == (length - 1) * 2
+        bound = free_energy_bound(length, width, float(energies.max()), temperature, 3)
+        assert found.free_energy <= bound + 1e-12
+
+
+def test_equation_5_is_no_bound_where_patterns_share_tokens():
+    """Half of the splices of 0000.. and 0101.. are the same, so that the entropy is overcounted when it is hot."""
+    sequences = torch.tensor([[0] * 40, [0, 1] * 20])
+    energies = torch.ones(2, 2, 2, dtype=torch.float64)
+    for window in sequences.unfold(1, 3, 1).flatten(0, 1):
+        energies[tuple(window.tolist())] = 0.0
+    cold, hot = (
+        one_wall(energies, sequences, temperature).free_energy - free_energy_bound(40, 3, 1.0, temperature, 2)
+        for temperature in (0.5, 5.0)
+    )
+    assert cold < 0 < hot
+
+
+def test_numbers_of_the_source():
+    assert free_energy_bound(1000, 3, 1.0, 0.5, 2) == pytest.approx(2 - 0.5 * math.log(999))
+    assert crossing_length(window=3, max_energy=1.0, temperature=0.5, patterns=2) == pytest.approx(
+        1 + math.exp(4)
+    )
+    assert crossing_length(2, 5.0, 1.0, 2) == pytest.approx(149.4, abs=0.05)
+    assert crossing_length(2, 3.0, 1.0, 4) == pytest.approx(7.7, abs=0.05)
+    assert crossing_length(2, 5.0, 0.5, 2) == pytest.approx(22027.5, abs=0.05)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("patterns", [2, 3, 7])
+def test_the_bound_changes_sign_at_the_crossing_length(temperature, patterns):
+    length = crossing_length(3, 1.3, temperature, patterns)
+    if length > 2:
+        assert free_energy_bound(math.floor(length), 3, 1.3, temperature, patterns) >= -1e-12
+    assert free_energy_bound(max(2, math.floor(length) + 1), 3, 1.3, temperature, patterns) < 0
+
+
+def test_a_crossing_length_beyond_all_numbers_is_infinite():
+    assert crossing_length(3, 10.0, 0.01, 2) == math.inf
+    assert crossing_length(3, 0.0, 0.01, 2) == 2.0
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_stored_patterns_are_counted_at_any_length(width):
+    sequences = stored_sequences(LONG, 7)
+    energies = planted(3, width, sequences)
+    listed = int((energy_of(energies, whole_sequences(3, 7)) == 0).sum())
+    assert stored_pattern_count(energies, 7) == listed
+    assert stored_pattern_count(torch.zeros(2, 2), 200) == 2**200
+
+
+@pytest.mark.parametrize("temperature", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize(("patterns", "width"), [(UNIFORM, 2), (UNIFORM, 3), (OVERLAPPING, 3), (LONG, 4)])
+def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temperature):
+    """P(energy zero) at two lengths, from enumeration continued by products of the transfer matrix."""
+    energies = planted(3, width, stored_sequences(patterns, 12))
+    weights = (-energies / temperature).exp().numpy()
+    free = (energies == 0).double().numpy()
+
+    def total(table, length):
+        vector, log_scale = np.ones(table.size // 3), 0.0
+        for _ in range(length - width + 1):
+            vector = (table.reshape(-1, 3) * np.resize(vector, (table.size // 3, 3))).sum(1)
+            log_scale += math.log(vector.max())
+            vector = vector / vector.max()
+        return math.log(vector.sum()) + log_scale
+
+    falls = [total(free, length) - total(weights, length) for length in (2000, 2006)]
+    rate = stored_pattern_decay(energies, temperature)
+    assert rate == pytest.approx(-(falls[1] - falls[0]) / 6, abs=1e-6)
+    assert rate > 0
+
+
+@pytest.mark.parametrize("temperature", [0.3, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize(
+    "chain",
+    [
+        PottsChain.from_patterns([[0], [1]], 2),
+        PottsChain.from_patterns([[0], [1], [2]], 3, 0.7),
+        PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 2),
+        PottsChain.from_patterns([[0, 0], [0, 1]], 3),
+    ],
+)
+def test_the_decay_without_walls_is_that_of_long_chains(chain, temperature):
+    """Where it is cold, the label that lasts longest outweighs the others from thousands of windows on alone."""
+    rate = no_wall_decay(chain, temperature)
+    near, far = (chain.log_no_wall_probability(length, temperature) for length in (6 * 10**6, 12 * 10**6))
+    assert rate == pytest.approx((near - far) / (6 * 10**6), rel=1e-6)
+    assert rate > 0
+
+
+def test_the_sparse_eigenvalue_is_the_dense_one(monkeypatch):
+    energies = planted(3, 5, stored_sequences(LONG, 12))
+    dense = stored_pattern_decay(energies, 0.6)
+    monkeypatch.setattr(potts_spectrum, "DENSE_STATES", 10)
+    assert stored_pattern_decay(energies, 0.6) == pytest.approx(dense, abs=1e-10)
+
+
+COLD = 0.01
+
+
+def test_cold_decay_keeps_its_digits():
+    """Far below what float64 tells apart from one, between nearest neighbours and for windows that cost."""
+    energies = 1 - torch.eye(3, dtype=torch.float64)
+    for temperature in (0.1, 0.04, 0.03, COLD):
+        exact = math.log1p(2 * math.exp(-1 / temperature))
+        assert stored_pattern_decay(energies, temperature) == pytest.approx(exact, rel=1e-4)
+    # Of two labels 01 has the lower one of the tie: 0 1 0 has no wall, 0 1 1 has one.
+    assert no_wall_decay(PottsChain(energies[:2, :2], [[0], [1]]), COLD) == pytest.approx(
+        math.exp(-1 / COLD), rel=1e-9
+    )
+    # What costs everywhere changes no law.
+    assert no_wall_decay(PottsChain(energies[:2, :2] + 8, [[0], [1]]), COLD) == pytest.approx(
+        math.exp(-1 / COLD), rel=1e-9
+    )
+
+
+def test_a_decay_that_is_not_resolved_is_refused():
+    chain = PottsChain.from_patterns([[0], [1], [2]], 4)
+    assert no_wall_decay(chain, 0.3) > 0
+    with pytest.raises(InputError, match=r"^temperature=0.01: .*27 states"):
+        no_wall_decay(chain, COLD)
+    with pytest.raises(InputError, match=r"^temperature=0.01: .*27 states"):
+        stored_pattern_decay(chain.energies, COLD)
+    assert no_wall_decay(PottsChain.from_patterns([[0]], 4, vocab_size=3), COLD) == 0.0
+
+
+def test_components_that_lead_to_each_other_one_way_are_told_apart():
+    """0101.. and 0011.. joined by a path that costs nothing: a defective matrix, whose eigenvalues float64 blurs."""
+    free = np.zeros((2,) * 4)
+    for sequence in ("01010101", "00110011", "01010011001"):
+        windows = np.lib.stride_tricks.sliding_window_view([int(token) for token in sequence], 4)
+        free[tuple(windows.T)] = 1.0
+    matrix = potts_spectrum.transfer_matrix(free)
+    assert np.abs(np.linalg.eigvals(matrix.toarray())).max() != pytest.approx(1, abs=1e-9)
+    assert transfer_decay.leading_eigenvalue(matrix, 1.0) == pytest.approx(1, abs=1e-14)
+
+
+def test_of_one_token_windows_all_tokens_count():
+    assert stored_pattern_decay(torch.tensor([0.0, 1.0, 2.0]), 1.0) == pytest.approx(
+        math.log(1 + math.exp(-1) + math.exp(-2))
+    )
+    assert stored_pattern_decay(torch.tensor([0.0, 1.0]), COLD) == pytest.approx(math.exp(-1 / COLD))
+
+
+def test_forbidden_windows_keep_order():
+    """The control: where what differs is forbidden nothing decays, and no finite energy is like that."""
+    energies = torch.full((2, 2), math.inf, dtype=torch.float64)
+    energies.fill_diagonal_(0.0)
+    sequences = stored_sequences(UNIFORM, 9)[:2]
+    assert stored_pattern_decay(energies, 0.5) == 0.0
+    assert one_wall(energies, sequences, 0.5).log_weight == -math.inf
+    assert stored_pattern_count(energies, 9) == 2
+    rates = [stored_pattern_decay(energies.clamp_max(cost), 0.5) for cost in (1.0, 3.0, 9.0)]
+    assert all(rate > after > 0 for rate, after in pairwise(rates))
+    with pytest.raises(InputError, match=r"^max_energy=inf: .*forbidden"):
+        crossing_length(2, math.inf, 0.5, 2)
+
+
+def test_patterns_may_be_lists():
+    assert one_wall(1 - torch.eye(2), STORED.tolist(), 1.0) == one_wall(1 - torch.eye(2), STORED, 1.0)
+
+
+def test_stored_sequences_are_different():
+    assert stored_sequences(OVERLAPPING, 4).tolist() == [[0, 0, 0, 0], [0, 1, 0, 1], [1, 0, 1, 0]]
+    with pytest.raises(InputError, match=r"^patterns="):
+        stored_sequences(PottsChain(torch.zeros(2, 2)), 4)
+
+
+STORED = torch.tensor([[0, 0, 0], [1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda: crossing_length(3, 1.0, 0.0, 2), "temperature"),
+        (lambda: crossing_length(3, 1.0, math.nan, 2), "temperature"),
+        (lambda: crossing_length(3, 1.0, 1.0, 1), "patterns"),
+        (lambda: crossing_length(3, -1.0, 1.0, 2), "max_energy"),
+        (lambda: crossing_length(0, 1.0, 1.0, 2), "window"),
+        (lambda: free_energy_bound(1, 3, 1.0, 1.0, 2), "length"),
+        (lambda: free_energy_bound(9, 3, math.inf, 1.0, 2), "max_energy"),
+        (lambda: free_energy_bound(9, 3, 1.0, -1.0, 2), "temperature"),
+        (lambda: straddling_windows(3, 4), "window"),
+        (lambda: one_wall(torch.zeros(2, 2), STORED, 0.0), "temperature"),
+        (lambda: one_wall(torch.zeros(2, 2), STORED[:1], 1.0), "patterns"),
+        (lambda: one_wall(torch.ones(2, 2), STORED, 1.0), "patterns"),
+        (lambda: one_wall(torch.zeros(2, 2), STORED + 1, 1.0), "patterns"),
+        (lambda: one_wall(torch.zeros(2, 2, 2, 2), STORED, 1.0), "patterns"),
+        (lambda: one_wall(torch.zeros(2, 3), STORED, 1.0), "energies"),
+        (lambda: one_wall(-torch.ones(2, 2), STORED, 1.0), "energies"),
+        (lambda: stored_pattern_count(torch.zeros(2, 2), 1), "length"),
+        (lambda: stored_pattern_decay(torch.ones(2, 2), 1.0), "energies"),
+        (lambda: stored_pattern_decay(torch.zeros(0), 1.0), "energies"),
+        (lambda: stored_pattern_decay(1 - torch.eye(2), 1e-320), "temperature"),
+        (lambda: one_wall(1 - torch.eye(2), STORED, 1e-320), "temperature"),
+        (lambda: one_wall(1 - torch.eye(2), STORED.double(), 1.0), "patterns"),
+    ],
+)
+def test_what_the_theorem_does_not_assume_is_named(call, field):
+    with pytest.raises(InputError, match=f"^{field}="):
+        call()

@@ -1,0 +1,91 @@
+"""The closed form against every sequence of short chains, and against what other sources print."""
+
+import math
+
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.oracles import whole_sequences
+from trialogue_lab.theory.potts.domain_walls import crossing_length, stored_pattern_decay
+from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
+
+
+@pytest.mark.parametrize(("vocab", "coupling", "temperature"), [(3, 1.3, 0.7), (2, 0.4, 2.0), (4, 0.0, 1.0)])
+@pytest.mark.parametrize("length", [1, 2, 6])
+def test_it_is_the_law_of_all_sequences(vocab, coupling, temperature, length):
+    chain = NearestNeighbourPotts(vocab, coupling, temperature)
+    states = whole_sequences(vocab, length)
+    walls = states[:, 1:] != states[:, :-1]
+    weights = -coupling * walls.sum(1).double() / temperature
+    law = weights.softmax(0)
+    assert chain.log_partition(length) == pytest.approx(float(weights.logsumexp(0)), abs=1e-13)
+    assert chain.no_wall_probability(length) == pytest.approx(float(law[walls.sum(1) == 0].sum()), abs=1e-14)
+    assert chain.expected_walls(length) == pytest.approx(float(law @ walls.sum(1).double()), abs=1e-13)
+    runs = (walls.long().cumsum(1) == 0).sum(1) + 1
+    expected = [float(law[runs == run].sum()) for run in range(1, length + 1)]
+    assert chain.run_length_law(length).tolist() == pytest.approx(expected, abs=1e-14)
+    equal = float(law @ (states[:, 0] == states[:, -1]).double())
+    shared = (vocab * equal - 1) / (vocab - 1)
+    if coupling and length > 1:
+        assert math.exp(-(length - 1) / chain.correlation_length) == pytest.approx(shared, abs=1e-12)
+
+
+def test_numbers_of_the_source():
+    chain = NearestNeighbourPotts(3, 1.3, 0.7)
+    assert chain.no_wall_probability(6) == pytest.approx(0.2570041, abs=5e-8)
+    assert math.exp(chain.log_partition(6)) == pytest.approx(11.67296, abs=5e-6)
+    for temperature, length in ((0.2, 149), (0.3, 29.0), (0.5, 8.39), (1.0, 3.72)):
+        run = NearestNeighbourPotts(2, 1.0, temperature).mean_run_length
+        assert run == pytest.approx(length, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("vocab", "coupling", "temperature", "printed"),
+    [(2, 5.0, 1.0, 0.370), (4, 3.0, 1.0, 0.434), (2, 5.0, 0.5, 0.368)],
+)
+def test_at_the_crossing_length_no_wall_has_a_chance_of_1_over_e(vocab, coupling, temperature, printed):
+    chain = NearestNeighbourPotts(vocab, coupling, temperature)
+    length = math.floor(crossing_length(2, coupling, temperature, vocab))
+    assert chain.no_wall_probability(length) == pytest.approx(printed, abs=6e-4)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0])
+def test_the_decay_is_that_of_the_transfer_matrix(temperature):
+    energies = 1.3 * (1 - torch.eye(4, dtype=torch.float64))
+    assert NearestNeighbourPotts(4, 1.3, temperature).decay_rate == pytest.approx(
+        stored_pattern_decay(energies, temperature), abs=1e-12
+    )
+
+
+def test_an_infinite_coupling_never_breaks():
+    chain = NearestNeighbourPotts(3, math.inf, 1.0)
+    assert chain.no_wall_probability(10**6) == 1.0
+    assert chain.expected_walls(10**6) == chain.decay_rate == 0.0
+    assert chain.mean_run_length == chain.correlation_length == math.inf
+    assert NearestNeighbourPotts(3, 0.0, 1.0).correlation_length == 0.0
+
+
+def test_a_cold_correlation_length_keeps_its_digits():
+    """1 / (V e^{-J/T}) but for terms of the order of e^{-J/T}."""
+    for temperature in (0.03, 0.02, 0.01):
+        expected = math.exp(1 / temperature) / 3
+        assert NearestNeighbourPotts(3, 1.0, temperature).correlation_length == pytest.approx(
+            expected, rel=1e-9
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ((1, 1.0, 1.0), "vocab_size"),
+        ((2, -1.0, 1.0), "coupling"),
+        ((2, math.nan, 1.0), "coupling"),
+        ((2, 1.0, 0.0), "temperature"),
+    ],
+)
+def test_other_chains_are_named(given, field):
+    with pytest.raises(InputError, match=f"^{field}="):
+        NearestNeighbourPotts(*given)
+    with pytest.raises(InputError, match=r"^length="):
+        NearestNeighbourPotts(2, 1.0, 1.0).expected_walls(0)

@@ -1,0 +1,221 @@
+"""The chain that dies at the first wall, against sums over all texts and eigenvalues of dense matrices."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.inspection.coherence import coherence
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, maximal_length_patterns
+from trialogue_lab.theory.potts import pattern_survival
+from trialogue_lab.theory.potts.pattern_survival import PatternSurvival
+
+CASES = {  # patterns, vocabulary, window, label
+    "two constants": ([[0], [1]], 2, 2, 0),
+    "phases": ([[0, 1], [0, 0]], 2, 3, 1),
+    "three tokens": ([[0, 1, 2]], 3, 2, 2),
+    "ties": ([[0, 1, 1], [0, 0, 1]], 2, 4, 4),
+}
+STEPS = 5
+
+
+def random_law(vocab: int, context: int, *names: object) -> Tensor:
+    return torch.randn(
+        vocab**context, vocab, generator=generator(0, *names), dtype=torch.float64
+    ).log_softmax(1)
+
+
+def by_enumeration(name: str, log_probs: Tensor, prompt: int, steps: int = STEPS) -> list[float]:
+    """Survival by all texts that can follow the prompt; `log_probs` (V^w, V) or one such table per step."""
+    patterns, vocab, window, label = CASES[name]
+    tables = log_probs if log_probs.ndim == 3 else log_probs.expand(steps, *log_probs.shape)
+    context = round(math.log(tables.shape[1], vocab))
+    period = len(patterns[0])
+    pattern, phase = divmod(label, period)
+    start = [patterns[pattern][(place + phase) % period] for place in range(prompt)]
+    texts = torch.tensor([start + list(rest) for rest in itertools.product(range(vocab), repeat=steps)])
+    log_weight = torch.zeros(len(texts), dtype=torch.float64)
+    for step in range(steps):
+        place = prompt + step
+        code = (texts[:, place - context : place] * vocab ** torch.arange(context - 1, -1, -1)).sum(1)
+        log_weight += tables[step][code, texts[:, place]]
+    labels = coherence(texts, patterns, window, vocab_size=vocab).labels[:, prompt - window :]
+    own = (labels == labels[:1, :1]).long().cumprod(1).sum(1) - 1
+    return [float(log_weight[own >= step].exp().sum()) for step in range(steps + 1)]
+
+
+def error_of(name: str, steps: int = STEPS) -> float:
+    patterns, vocab, window, label = CASES[name]
+    chain = PatternSurvival(patterns, window, label, vocab)
+    worst = 0.0
+    for context, prompt in ((0, window), (1, window + 1), (window, window + 2)):
+        stationary = random_law(vocab, context, "law", context)
+        changing = torch.stack([random_law(vocab, context, "law", step) for step in range(steps)])
+        for law in (stationary, changing):
+            exact = by_enumeration(name, law, prompt, steps)
+            found = chain.curve(law, steps, prompt=prompt)
+            worst = max(worst, float(np.abs(found - exact).max()))
+    return worst
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_survival_is_the_sum_over_all_texts(name: str) -> None:
+    assert error_of(name) < 1e-12
+
+
+def _one_position_on(original: Callable[..., object]) -> Callable[..., object]:
+    def followers(self: PatternSurvival, position: int) -> object:
+        return original(self, position + 1)
+
+    return followers
+
+
+def _other_ties(self: PatternSurvival, position: int) -> object:
+    own = self._distances(self._label, position)
+    others = [
+        self._distances(label, position) for label in range(len(self._predicted)) if label != self._label
+    ]
+    return np.flatnonzero(np.all([own <= other for other in others], 0))
+
+
+def _contexts_reversed(mass, codes, following, table, after):  # type: ignore[no-untyped-def]
+    return original_advance(mass, codes, following, np.ascontiguousarray(table[::-1]), after)
+
+
+original_advance = pattern_survival._advance
+
+
+@pytest.mark.parametrize(
+    ("target", "attribute", "broken"),
+    [
+        (PatternSurvival, "_followers", _one_position_on(PatternSurvival._followers)),
+        (PatternSurvival, "_followers", _other_ties),
+        (pattern_survival, "_advance", _contexts_reversed),
+    ],
+)
+def test_a_broken_chain_is_noticed(
+    target: object, attribute: str, broken: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target, attribute, broken)
+    errors = []
+    for name in ("phases", "ties"):
+        try:
+            errors.append(error_of(name, 3))
+        except InputError:  # the label's own window does not follow it
+            errors.append(1.0)
+    assert max(errors) > 1e-3
+
+
+def test_the_rate_of_two_constants_by_hand() -> None:
+    # Windows of one token: a flip from 0 is a wall, and what comes before does not matter.
+    law = torch.tensor([[0.9, 0.1], [0.3, 0.7]], dtype=torch.float64).log()
+    assert PatternSurvival([[0], [1]], 1, 0).decay_rate(law).rate == pytest.approx(-math.log(0.9), rel=1e-12)
+    assert PatternSurvival([[0], [1]], 1, 1).decay_rate(law).rate == pytest.approx(-math.log(0.7), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_rate_is_an_eigenvalue(name: str) -> None:
+    patterns, vocab, window, label = CASES[name]
+    law = random_law(vocab, window, "law", 0)
+    period, states = len(patterns[0]), vocab**window
+    labels = [_labels(name, site) for site in range(period)]
+    product = np.eye(states)
+    for site in range(period):
+        step = np.zeros((states, states))
+        for state in range(states):
+            for token in range(vocab):
+                after = (state * vocab + token) % states
+                if int(labels[site][state]) == label and int(labels[(site + 1) % period][after]) == label:
+                    step[state, after] = math.exp(float(law[state, token]))
+        product = product @ step
+    largest = np.abs(np.linalg.eigvals(product)).max()
+    found = PatternSurvival(patterns, window, label, vocab).decay_rate(law)
+    assert found.rate == pytest.approx(-math.log(largest) / period, rel=1e-6)
+
+
+@pytest.mark.parametrize("small", [1e-3, 1e-9])
+def test_a_rate_of_windows_that_take_turns(small: float) -> None:
+    """Label 0 holds windows 00, 01 and 10; from 01 to 10 and back again the loss of a step alternates for ever."""
+    law = torch.tensor([[small, 1 - small], [0.5, 0.5]], dtype=torch.float64)
+    # Of the surviving windows 00 and 01 lead to each other's contexts; 11 follows the other label.
+    steps = np.zeros((4, 4))
+    for window in range(4):
+        for token in range(2):
+            after = (window * 2 + token) % 4
+            if window != 3 and after != 3:
+                steps[window, after] = float(law[window % 2, token])
+    largest = np.abs(np.linalg.eigvals(steps)).max()
+    found = PatternSurvival([[0], [1]], 2, 0).decay_rate(law.log())
+    assert found.rate == pytest.approx(-math.log(largest), rel=1e-6)
+    assert found.change <= 1e-9
+
+
+def test_a_rate_that_does_not_settle_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^log_probs=.*the rate still changes by"):
+        PatternSurvival([[0], [1]], 2, 0).decay_rate(random_law(2, 1), tolerance=-1.0)
+
+
+def _labels(name: str, site: int) -> Tensor:
+    """Label of every window whose first token is at `site`."""
+    patterns, vocab, window, _ = CASES[name]
+    windows = whole_sequences(vocab, window)
+    texts = torch.cat((torch.zeros(len(windows), site, dtype=torch.int64), windows), 1)
+    return coherence(texts, patterns, window, vocab_size=vocab).labels[:, -1]
+
+
+def test_a_rate_far_below_rounding_keeps_its_digits() -> None:
+    law = torch.tensor([[1.0, 1e-30], [0.5, 0.5]], dtype=torch.float64).log()
+    rate = PatternSurvival([[0], [1]], 1, 0).decay_rate(law).rate
+    assert rate == pytest.approx(1e-30, rel=1e-9)
+
+
+def test_what_never_leaves_and_what_leaves_at_once() -> None:
+    chain = PatternSurvival([[0, 1]], 2, 0)
+    alternating = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64).log()
+    assert chain.curve(alternating, 10)[-1] == 1
+    assert chain.decay_rate(alternating).rate == 0
+    leaving = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64).log()
+    assert PatternSurvival([[0], [1]], 1, 0).decay_rate(leaving).rate == 0
+    assert PatternSurvival([[0], [1]], 1, 0).decay_rate(leaving.flip(1)).rate == math.inf
+    assert PatternSurvival([[0], [1]], 1, 0).curve(leaving.flip(1), 3).tolist() == [1, 0, 0, 0]
+
+
+def test_longer_windows_keep_the_best_model_longer() -> None:
+    patterns = maximal_length_patterns(3)
+    corpus, chain = PatternCorpus(patterns, 0.05), PatternSurvival(patterns, 14, 0)
+    rates = [chain.decay_rate(corpus.context_log_probs(window)).rate for window in (3, 5, 7, 9)]
+    assert rates == sorted(rates, reverse=True)
+    itself = chain.curve(corpus.label_log_probs(0, 14, 50)[:, None], 50)
+    assert itself[-1] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("label", lambda: PatternSurvival([[0], [1]], 1, 2)),
+        ("label", lambda: PatternSurvival([[0], [1]], 1, -1)),
+        ("window", lambda: PatternSurvival([[0], [1]], 25, 0)),
+        ("window", lambda: PatternSurvival([[0], [1]], 0, 0)),
+        ("patterns", lambda: PatternSurvival([[0], [1, 1]], 1, 0)),
+        ("patterns", lambda: PatternSurvival([[0, 1], [0, 0]], 1, 2).curve(random_law(2, 1), 3)),
+        ("log_probs", lambda: PatternSurvival([[0], [1]], 1, 0).curve(random_law(2, 2), 3)),
+        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(3, 1), 3)),
+        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1).expand(2, 2, 2), 3)),
+        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).decay_rate(random_law(2, 1).expand(2, 2, 2))),
+        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(torch.full((2, 2), math.nan), 3)),
+        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).decay_rate(torch.zeros(2, 2))),
+        ("steps", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1), -1)),
+        ("prompt", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1), 3, prompt=1)),
+    ],
+)
+def test_bad_input_is_named(field: str, call: Callable[[], object]) -> None:
+    with pytest.raises(InputError) as error:
+        call()
+    assert error.value.field == field

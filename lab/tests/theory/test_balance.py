@@ -1,0 +1,212 @@
+"""The balance of attention to brackets: by its definition on tokens, zero by construction, and Theorem 2.2.2."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue.data import Dyck
+from trialogue.errors import InputError
+from trialogue.models.dyck_transformer import (
+    DyckTransformer,
+    DyckTransformerConfig,
+    balanced_transformer,
+    uniform_attention_transformer,
+)
+from trialogue.randomness import generator
+from trialogue_lab.theory.balance import (
+    Balance,
+    balance_violation,
+    inequality_chain,
+    lipschitz_bound,
+    log_weight_decay,
+    pumped_distances,
+    state_vectors,
+)
+
+RANDOM = DyckTransformerConfig(types=2, depth=3, width=6, key_width=5, double=True, initial_scale=0.6)
+
+
+def random_network(seed: int, config: DyckTransformerConfig = RANDOM) -> DyckTransformer:
+    return DyckTransformer(config, seed).eval()
+
+
+def perturbed(seed: int, spread: float) -> DyckTransformer:
+    network = balanced_transformer(types=2, depth=3, logits_std=1.0, seed=seed)
+    weight = network.attention.query.weight
+    with torch.no_grad():
+        noise = torch.empty(weight.shape, dtype=weight.dtype).normal_(generator=generator(seed, "noise"))
+        weight += spread * noise
+    return network
+
+
+def summed(network: DyckTransformer, tokens: list[int], query: int) -> Tensor:
+    """What the query at a position attends to, unnormalised and centred, token by token: equations 2.44 and 2.45."""
+    with torch.no_grad():
+        x = network.embed(torch.tensor([tokens]))[0]
+        attention = network.attention
+        scores = attention.key(x) @ attention.query(x[query])
+        values = attention.value(x[: query + 1])
+        return (scores[: query + 1].exp()[:, None] * (values - values.mean(1, keepdim=True))).sum(0)
+
+
+def violation_by_tokens(network: DyckTransformer, statistic: str) -> float:
+    """The statistic from sums over whole prefixes, with and without a pair."""
+    k, depth = network.config.types, network.config.depth
+    ratios = []
+    for d, j in product(range(2, depth + 1), range(k)):
+        strings = list(product(range(k), repeat=d - 1))
+        ends = {s: [*(2 * kind for kind in s), 2 * j, 2 * j + 1] for s in strings}
+        lengths = {s: float(summed(network, end, len(end)).norm()) for s, end in ends.items()}
+        least = min(strings, key=lengths.__getitem__)
+        other = min(lengths[s] for s in strings if s[-1] != least[-1])
+        sizes = []
+        for at, i in product(range(1, depth + 1), range(k)):
+            outer = [[2 * i] * (at - 1), [2 * i + 1] * (at - 1)]
+            without, with_pair = (
+                [*outer[0], *pair, *outer[1], *ends[least]] for pair in ([], [2 * i, 2 * i + 1])
+            )
+            pair = summed(network, with_pair, len(with_pair)) - summed(network, without, len(without))
+            sizes.append(float(pair.norm()))
+        ratios.append(
+            sum(sizes) / len(sizes) / other if statistic == "thesis" else max(sizes) / lengths[least]
+        )
+    return sum(ratios) / len(ratios)
+
+
+@pytest.mark.parametrize("statistic", ["thesis", "released"])
+def test_the_violation_is_what_pairs_add_to_prefixes(statistic: str) -> None:
+    for config in (
+        RANDOM,
+        replace(RANDOM, embedding="angles", residual=True),
+        replace(RANDOM, embedding="sums"),
+    ):
+        network = random_network(1, config)
+        found = balance_violation(network, statistic)  # type: ignore[arg-type]
+        assert found == pytest.approx(violation_by_tokens(network, statistic), rel=1e-9)
+        assert found != pytest.approx(violation_by_tokens(random_network(2, config), statistic), rel=1e-3)
+
+
+def test_constructions_are_in_balance_until_they_are_disturbed() -> None:
+    networks = [balanced_transformer(types=3, depth=4, seed=seed) for seed in (0, 1)]
+    for network in (*networks, uniform_attention_transformer(2, 5)):
+        assert balance_violation(network) < 1e-12
+        assert balance_violation(network, "released") < 1e-9
+    found = [balance_violation(perturbed(0, spread)) for spread in (1e-3, 1e-2, 1e-1)]
+    assert found == sorted(found)
+    assert found[0] > 1e-4
+
+
+def test_state_vectors_of_a_whole_network_are_those_of_type_and_depth() -> None:
+    assert torch.allclose(
+        state_vectors(uniform_attention_transformer(2, 3)), torch.eye(13).double(), atol=1e-9
+    )
+
+
+def test_lemma_on_norms_of_pumped_sums() -> None:
+    """Lemma 2.2.1 with R = 4 / eps + 1, and the printed 4 r / eps + 1 refuted where r is small."""
+    draw = generator(0, "lemma")
+    for eps in (0.05, 0.5):
+        q, far = (torch.empty(4000, 5, dtype=torch.float64).normal_(generator=draw) for _ in range(2))
+        q = q.view(2, 2000, 5) * 1e-3
+        r = q.norm(dim=-1).max(0).values[:, None]
+
+        def apart(factor: Tensor, q: Tensor = q, far: Tensor = far) -> float:
+            a = far[:2000] / far[:2000].norm(dim=1, keepdim=True) * factor
+            sums = [(a + each) / (a + each).norm(dim=1, keepdim=True) for each in q]
+            return float((sums[0] - sums[1]).norm(dim=1).max())
+
+        assert apart((4 / eps + 1) * r) <= eps
+        assert apart((4 * r / eps + 1) * r) > eps
+
+
+@pytest.mark.parametrize("kind", ["random", "perturbed", "residual"])
+def test_the_chain_of_inequalities_holds(kind: str) -> None:
+    for seed in range(8):
+        if kind == "perturbed":
+            network = perturbed(seed, 10.0 ** -(seed % 4 + 1))
+        else:
+            residual = replace(RANDOM, residual=True, mlps=((9, 4),), key_width=7)
+            network = random_network(seed, residual if kind == "residual" else RANDOM)
+        chain = inequality_chain(network, (24, 40), target="closing" if kind == "random" else "next")
+        assert bool((chain.distance >= chain.required).all())
+        assert bool((chain.total <= chain.total_bound).all())
+        assert bool((chain.pair <= chain.pair_bound).all())
+        if kind == "perturbed":
+            assert bool((chain.required > 0).any())
+
+
+def test_the_chain_has_little_room() -> None:
+    """A bound on sums a hundredth as large, or a Lipschitz constant a tenth as large, would be refuted."""
+    chains = [inequality_chain(random_network(seed), (24,)) for seed in range(8)]
+    assert max(float((each.total / each.total_bound).max()) for each in chains) > 0.01
+    for mlp in ((), (9, 6)):
+        network = random_network(1, replace(RANDOM, mlps=(mlp,)))
+        near = torch.empty(2000, 6, dtype=torch.float64).normal_(generator=generator(1, "directions"))
+        with torch.no_grad():
+            answers, moved = (
+                network.head(network.stack[-1].mlp(network.stack[-1].norm(x))).softmax(1)
+                for x in (near, near + 1e-4 * near.roll(1, 0))
+            )
+            steps = network.stack[-1].norm(near + 1e-4 * near.roll(1, 0)) - network.stack[-1].norm(near)
+        gain = float(RANDOM.width**0.5)
+        found = float(((moved - answers).norm(dim=1) / steps.norm(dim=1) * gain).max())
+        assert lipschitz_bound(network) / 10 < found <= lipschitz_bound(network)
+
+
+def test_the_chain_sees_what_the_network_answers() -> None:
+    """Its errors are those of the network on the tokens themselves."""
+    network = perturbed(1, 0.3)
+    law = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False)
+    chain = inequality_chain(network, (24,))
+    chain_by_prefix = iter((chain.required * chain.lipschitz).tolist())
+    balance = Balance(network)
+    for d, j in product((2, 3), (0, 1)):
+        t, other, _, _ = balance.shortest(j, d)
+        for outer, i in product(range(3), (0, 1)):
+            middle = [2 * i, 2 * i + 1] * (12 - outer - d - 1)
+            pumped = [2 * i] * outer + middle + [2 * i + 1] * outer
+            rows = torch.tensor([[*pumped, *(2 * kind for kind in s), 2 * j, 2 * j + 1] for s in (t, other)])
+            lengths = torch.full((2,), rows.shape[1])
+            exact, found = (
+                law.next_log_probs(rows, lengths).exp(),
+                network.next_log_probs(rows, lengths).exp(),
+            )
+            wanted = float((exact[0] - exact[1]).norm() - (exact - found).norm(dim=1).sum())
+            assert next(chain_by_prefix) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_pairs_that_do_not_cancel_drown_what_is_open() -> None:
+    network = random_network(3)
+    near, far = (pumped_distances(network, pairs) for pairs in (10**4, 10**6))
+    assert torch.allclose(near.log10() - far.log10(), torch.tensor(2.0).double(), atol=0.05)
+    balanced = balanced_transformer(types=2, depth=3, logits_std=1.0)
+    assert torch.allclose(pumped_distances(balanced, 10), pumped_distances(balanced, 10**5), atol=1e-6)
+
+
+def test_weight_decay_below_which_every_optimum_is_near_balance() -> None:
+    network = uniform_attention_transformer(2, 3)
+    squared = sum(float(parameter.detach().square().sum()) for parameter in network.parameters())
+    found = log_weight_decay(network, 3, 0.1)
+    assert math.exp(found) * squared / 2 == pytest.approx((0.25 / 4) ** 3 * 0.1)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError, match=r"^types=1: the balance is one of at least two types"):
+        balance_violation(random_network(0, replace(RANDOM, types=1)))
+    tokens = DyckTransformerConfig(
+        embedding="tokens", width=12, residual=True, mlps=((12,), ()), initial_scale=0.6
+    )
+    with pytest.raises(InputError, match=r"^network='2 layers': what it reads of one type and depth differs"):
+        balance_violation(random_network(0, tokens))
+    with pytest.raises(InputError, match=r"^norm='sum'"):
+        balance_violation(random_network(0, replace(RANDOM, norm="sum", residual=True)))
+    with pytest.raises(InputError, match=r"^depth=22: 2\^21 strings"):
+        balance_violation(random_network(0, replace(RANDOM, depth=22)))
+    with pytest.raises(InputError, match=r"^statistic='mine'"):
+        balance_violation(random_network(0), "mine")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^lengths=10: use at least 24"):
+        inequality_chain(random_network(0), (10,))

@@ -1,0 +1,91 @@
+"""Compatibility of conditionals: recovered joint laws, the cross-ratio of two variables, and the scan of Gibbs."""
+
+import math
+
+import pytest
+import torch
+
+from mutants.modules import altered
+from trialogue.data import ManyBody
+from trialogue.errors import InputError
+from trialogue.oracles import Masked
+from trialogue.randomness import generator
+from trialogue.samplers import Gibbs
+from trialogue.samplers.exact import chain_transitions
+from trialogue_lab.theory import compatibility as module
+from trialogue_lab.theory.compatibility import compatibility
+
+
+def conditionals(vocab, sites, seed):
+    """Conditional laws that are drawn site by site, in no accord."""
+    draws = torch.randn((vocab,) * sites + (sites,), generator=generator(seed, "laws"), dtype=torch.float64)
+    return torch.stack([draws[..., site].log_softmax(site) for site in range(sites)], -1)
+
+
+def of_law(law):
+    answers = law.site_log_probs(law.states())
+    own = answers.gather(2, law.states()[:, :, None])[:, :, 0]
+    return own.view((law.vocab_size,) * law.sites + (law.sites,))
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_conditionals_of_a_law_give_it_back(order):
+    law = ManyBody.random(4, 3, order=order, rank=8, seed=1)
+    found = compatibility(of_law(law))
+    assert found.residual < 1e-9
+    torch.testing.assert_close(found.log_probs.exp(), law.probabilities(), rtol=0, atol=1e-10)
+
+
+def test_two_variables_are_compatible_where_their_cross_ratios_agree():
+    laws = conditionals(2, 2, seed=1)
+    first, second = laws[..., 0], laws[..., 1]
+    apart = [float(law[0, 0] + law[1, 1] - law[0, 1] - law[1, 0]) for law in (first, second)]
+    assert abs(apart[0] - apart[1]) > 0.1
+    assert compatibility(laws).residual > 0.01
+
+
+def test_a_system_without_the_marginals_is_rejected():
+    wrong = altered(module, ("[1.0, -1.0]", "[1.0, 0.0]"), compiled=False)["compatibility"]
+    law = ManyBody.random(4, 3, order=2, rank=8, seed=1)
+    assert wrong(of_law(law)).residual > 1e-3
+
+
+class Incompatible(Masked):
+    """Two spins whose conditionals have no joint law."""
+
+    vocab_size, sites = 2, 2
+
+    def __init__(self):
+        self._laws = conditionals(2, 2, seed=1)
+
+    def log_probs(self, tokens, masked):
+        raise AssertionError("only single sites are asked for")
+
+    def site_log_weights(self, tokens, sites):
+        other = tokens[torch.arange(len(tokens)), 1 - sites]
+        first, second = self._laws[..., 0].T[other], self._laws[..., 1][other]
+        return torch.where((sites == 0)[:, None], first, second)
+
+
+def test_gibbs_on_incompatible_conditionals_depends_on_the_scan():
+    laws = []
+    for order in ("random", "sweep"):
+        matrix = chain_transitions(Gibbs(order), Incompatible())
+        law = torch.full((4,), 0.25, dtype=torch.float64) @ torch.linalg.matrix_power(matrix, 2000)
+        torch.testing.assert_close(law @ matrix, law, rtol=0, atol=1e-13)
+        laws.append(law)
+    assert float((laws[0] - laws[1]).abs().sum() / 2) > 0.01
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        torch.zeros(2, 3, 2),
+        torch.zeros(2, 2, 2),
+        torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[-math.inf, 0.0], [0.0, 0.0]]]),
+    ],
+)
+def test_bad_input_is_named(table):
+    with pytest.raises(InputError) as caught:
+        compatibility(table)
+    assert caught.value.field == "log_probs"

@@ -1,0 +1,156 @@
+"""Gradient flow: gradients by automatic differentiation, Gaussian moments by exact quadrature, flows in closed form."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from mutants.modules import altered
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+from trialogue_lab.theory import gradient_flow
+from trialogue_lab.theory.gradient_flow import GaussianFlow, SampleFlow, Weights, growth_rate, integrate
+
+SIZE = 3
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(shape, generator=generator(seed, "flow"), dtype=torch.float64)
+
+
+def covariance(seed=0):
+    root = drawn(SIZE + 1, SIZE + 1, seed=seed)
+    return root @ root.T / SIZE + 0.3 * torch.eye(SIZE + 1, dtype=torch.float64)
+
+
+def quadrature(matrix, nodes=4):
+    """Points (n, L + 1) and weights of a Gaussian law: exact for polynomials of degree 2 * nodes - 1."""
+    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    size = len(matrix)
+    grid = torch.tensor(list(itertools.product(points, repeat=size)))
+    mass = torch.tensor(list(itertools.product(weights / math.sqrt(2 * math.pi), repeat=size))).prod(1)
+    return grid @ torch.linalg.cholesky(matrix).T, mass
+
+
+WEIGHTS = Weights(drawn(SIZE, seed=5), drawn(SIZE, SIZE, seed=6))
+
+
+def loss(last, first, target, others, mass):
+    prediction = (others + (others @ first.T).square()) @ last
+    return ((target - prediction).square() * mass).sum() / 2
+
+
+def test_the_flow_on_samples_is_the_gradient():
+    samples = drawn(20, SIZE + 1, seed=1)
+    last, first = (part.clone().requires_grad_() for part in WEIGHTS)
+    loss(
+        last, first, samples[:, 0], samples[:, 1:], torch.full((20,), 1 / 20, dtype=torch.float64)
+    ).backward()
+    flow = SampleFlow(samples[:, 0], samples[:, 1:])(WEIGHTS)
+    torch.testing.assert_close(flow.last, -last.grad, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(flow.first, -first.grad, rtol=1e-12, atol=1e-12)
+
+
+def gaussian_error(flow_class) -> float:
+    matrix = covariance()
+    points, mass = quadrature(matrix)
+    last, first = (part.clone().requires_grad_() for part in WEIGHTS)
+    loss(last, first, points[:, 0], points[:, 1:], mass).backward()
+    flow = flow_class(matrix)(WEIGHTS)
+    return max(float((flow[0] + last.grad).abs().max()), float((flow[1] + first.grad).abs().max()))
+
+
+def test_gaussian_moments_are_those_of_the_law():
+    assert gaussian_error(GaussianFlow) < 1e-10
+    points, mass = quadrature(covariance())
+    expected = float(loss(*WEIGHTS, points[:, 0], points[:, 1:], mass))
+    assert GaussianFlow(covariance()).loss(WEIGHTS) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("+ 2 * gram.square()\n        # Of", "+ gram.square()\n        # Of"),
+        ("+ 2 * (gram * last) @ mixed", ""),
+        ("-2 * last[:, None] * third", "-last[:, None] * third"),
+    ],
+)
+def test_wrong_moments_are_rejected(change):
+    assert gaussian_error(altered(gradient_flow, change, compiled=False)["GaussianFlow"]) > 1e-2
+
+
+def test_a_first_layer_at_zero_stays_there_and_the_last_follows_its_closed_form():
+    flow = GaussianFlow(covariance())
+    start = drawn(SIZE, seed=8)
+    times = torch.tensor([0.0, 0.7, 3.0, 40.0])
+    for time, weights in zip(
+        times, integrate(flow, Weights(start, torch.zeros(SIZE, SIZE)), times), strict=True
+    ):
+        assert float(weights.first.abs().max()) == 0
+        torch.testing.assert_close(weights.last, flow.two_body(start, float(time)), rtol=0, atol=1e-8)
+    torch.testing.assert_close(flow.two_body(start, 1e3), flow.fixed_point(), rtol=0, atol=1e-10)
+
+
+def test_on_gaussian_tokens_with_decay_the_first_layer_dies():
+    flow = GaussianFlow(covariance())
+    end = integrate(flow, Weights(*(0.5 * part for part in WEIGHTS)), torch.tensor([0.0, 5.0, 80.0]), 0.1)
+    sizes = [float(weights.first.norm()) for weights in end]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < 1e-3
+    torch.testing.assert_close(end[-1].last, flow.fixed_point(0.1), rtol=0, atol=1e-3)
+
+
+def skewed(size=200_000):
+    """Independent tokens gamma(1) - 1, and a target that is their sum and a product of two."""
+    others = -torch.log(torch.rand(size, SIZE, generator=generator(3, "skewed"), dtype=torch.float64)) - 1
+    return others @ torch.tensor([1.0, -0.5, 0.3], dtype=torch.float64), others
+
+
+def test_the_first_layer_grows_at_the_rate_of_the_stability_matrix():
+    flow = SampleFlow(*skewed(2000))
+    last = torch.tensor([0.4, -0.6, 0.2], dtype=torch.float64)
+    matrix = flow.stability_matrix(last)
+    expected = growth_rate(last, matrix)
+    assert expected > 0
+    small = 1e-6 * drawn(SIZE, SIZE, seed=2)
+    # At B = 0 the flow of B is linear, row by row: its greatest rate by the power method, `last` held where it is.
+    state, step = small, 0.01
+    for _ in range(4000):
+        state = state + step * flow(Weights(last, state)).first
+        size = float(state.norm())
+        state = state * (1e-6 / size)
+    assert math.log(size / 1e-6) / step == pytest.approx(expected, rel=0.02)
+
+
+def test_of_skewed_independent_tokens_only_a_negative_skew_destabilises_the_example():
+    matrix = torch.eye(SIZE, dtype=torch.float64)
+    last = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+    for skew, unstable in ((2.0, False), (-2.0, True)):
+        # The printed example: E[x_j x_l x_m] = skew where all agree, nothing in common with x_0.
+        stability = torch.diag(-skew * last * matrix.diagonal())
+        assert (growth_rate(last, stability) > 0) is unstable
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("covariance", lambda: GaussianFlow(torch.ones(2, 3))),
+        ("covariance", lambda: GaussianFlow(torch.tensor([[1.0, 2.0], [2.0, 1.0]]))),
+        ("covariance", lambda: GaussianFlow(torch.tensor([[1.0, 0.2], [0.1, 1.0]]))),
+        ("others", lambda: SampleFlow(torch.ones(3), torch.ones(2, 3))),
+        (
+            "start",
+            lambda: integrate(
+                GaussianFlow(covariance()), Weights(torch.ones(2), torch.ones(3, 3)), torch.ones(1)
+            ),
+        ),
+        ("times", lambda: integrate(GaussianFlow(covariance()), WEIGHTS, torch.tensor([1.0, 0.5]))),
+        ("decay", lambda: GaussianFlow(covariance()).fixed_point(-1.0)),
+    ],
+)
+def test_bad_input_is_named(field, call):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.field == field

@@ -1,0 +1,192 @@
+"""The losses of Theorems 2.1.3 and 2.1.5 against attention carried out word by word, and their optima."""
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mutants.modules import altered
+from trialogue.data import BertMasking, TopicModel
+from trialogue.errors import InputError
+from trialogue_lab.theory.topics import (
+    attention,
+    attention_bounds,
+    attention_loss,
+    diagonal_values,
+    optimal_attention,
+    optimal_values,
+)
+
+BERT = BertMasking()
+MASKS = [(0.15, 0.1, 0.1), (0.4, 0.05, 0.3)]
+
+
+def loss_by_hand(
+    t: TopicModel, alpha: float, beta: float, p: tuple[float, float, float], values: str, attends: bool
+) -> float:
+    """Every word asked for and every word read in its place, of a document of the first topics."""
+    masking = BertMasking(p_mask=p[0], p_correct=p[1], p_random=p[2])
+    tau, size = t.topics_per_document, t.words_per_topic
+    assert tau is not None
+    law = torch.zeros(t.vocab_size, dtype=torch.float64)
+    law[: tau * size] = 1 / (tau * size)
+    read = masking.read(law)
+    matrix = optimal_values(t, *p) if values == "block" else diagonal_values(t, masking)
+    topic = torch.arange(t.vocab_size) // size
+    loss = 0.0
+    for query in range(t.vocab_size):
+        keys = torch.ones(t.vocab_size + 1, dtype=torch.float64)
+        keys[0] = 1.0 if attends else 0.0
+        keys[1:][topic == topic[query]] = alpha
+        keys[1 + query] = beta
+        attended = keys * read / (keys * read).sum()
+        answer = matrix @ attended
+        for word in range(tau * size):
+            chance = law[word] * (masking.p_correct * (word == query) + masking.p_random / t.vocab_size)
+            wanted = torch.zeros_like(answer)
+            wanted[1 + word] = 1
+            loss += float(chance * (answer - wanted).square().sum())
+    return loss
+
+
+CASES = [
+    ((4, 3, 2), 2.0, 5.0),
+    ((5, 2, 1), 0.3, 4.0),
+    ((3, 4, 2), 1.0, 1.0),
+    ((4, 1, 3), 7.0, 2.5),
+    ((3, 2, 2), 0.0, 3.0),
+]
+
+
+def error(
+    function: Any,
+    case: tuple[tuple[int, int, int], float, float],
+    p: tuple[float, float, float],
+    values: str,
+    variant: str,
+) -> float:
+    size, alpha, beta = case
+    t = TopicModel(*size)
+    found = function(t, alpha, beta, *p, values=values, variant=variant)
+    return abs(found - loss_by_hand(t, alpha, beta, p, values, attends=variant == "mask"))
+
+
+@pytest.mark.parametrize("values", ["block", "diagonal"])
+@pytest.mark.parametrize("variant", ["mask", "nomask"])
+@pytest.mark.parametrize("p", MASKS)
+@pytest.mark.parametrize("case", CASES)
+def test_the_loss_is_that_of_attention_word_by_word(
+    case: Any, p: tuple[float, float, float], variant: str, values: str
+) -> None:
+    assert error(attention_loss, case, p, values, variant) < 1e-13
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("(tau - 1) / topics * (1 - 2 * present", "tau / topics * (1 - 2 * present"),
+        ("(own + size * (topics - tau - 1))", "(own + size * (topics - tau))"),
+        ("return _Read(c3, 0.0, -c1)", "return _Read(c3, 0.0, 0.0)"),
+        ("stray**2 + (size - 1) * around**2", "stray**2"),
+        ("beta + alpha * (size - 1)", "beta + alpha * size"),
+    ],
+)
+def test_wrong_losses_are_rejected(change: tuple[str, str]) -> None:
+    wrong = altered(attention, change, compiled=False)["attention_loss"]
+    assert max(error(wrong, case, MASKS[1], "diagonal", "mask") for case in CASES[:2]) > 1e-5
+
+
+def test_uniform_attention_is_as_printed() -> None:
+    """What is printed for attention to [MASK] is that of uniform attention, which is not left out of the sum there."""
+    t, p = TopicModel(4, 3, 2), MASKS[1]
+    for values in ("block", "diagonal"):
+        exact = attention_loss(t, 1, 1, *p, values=values, variant="mask")
+        assert exact == pytest.approx(loss_by_hand(t, 1, 1, p, values, True), abs=1e-13)
+        assert attention_loss(t, 1, 1, *p, values=values) != pytest.approx(exact, abs=1e-5)
+
+
+def test_landscapes_have_the_printed_minima() -> None:
+    for tau, block, diagonal in (
+        (20, 0.1997035, 0.11666),
+        (40, 0.1997515, 0.12857),
+        (60, 0.1997843, 0.13750),
+        (80, 0.1998090, 0.14444),
+    ):
+        t = TopicModel(100, 300, tau)
+        gamma, same = optimal_attention(t, BERT)
+        assert gamma == same
+        assert attention_loss(t, gamma, gamma) == pytest.approx(block, abs=5e-8)
+        alpha, beta = optimal_attention(t, BERT, "diagonal")
+        assert attention_loss(t, alpha, beta, values="diagonal") == pytest.approx(diagonal, abs=1e-5)
+        bounds = attention_bounds(t, BERT)
+        assert bounds.low < gamma < bounds.high
+        bounds = attention_bounds(t, BERT, "diagonal")
+        assert bounds.low < beta < bounds.high
+        assert alpha < bounds.ratio * beta
+
+
+def test_only_gamma_matters_with_block_values() -> None:
+    t = TopicModel(100, 300, 20)
+    gamma, alphas = 53.0, np.linspace(0, 53, 7)
+    betas = 300 * gamma - 299 * alphas
+    losses = attention_loss(t, alphas, betas)
+    assert np.ptp(losses) < 1e-15
+    assert np.ptp(attention_loss(t, alphas, betas, values="diagonal")) > 1e-3
+
+
+@pytest.mark.parametrize(("variant", "limit"), [("printed", 6.52), ("nomask", 6.52), ("mask", 7.41)])
+def test_optima_come_to_those_of_leading_order(variant: Any, limit: float) -> None:
+    t = TopicModel(1000**2, 20, 1000)
+    bounds = attention_bounds(t, BERT, "block", variant)
+    assert bounds.optimum / 1000 == pytest.approx(limit, abs=0.01)
+    assert optimal_attention(t, BERT, "block", variant)[0] / bounds.optimum == pytest.approx(1, abs=0.03)
+    bounds = attention_bounds(t, BERT, "diagonal", variant)
+    alpha, beta = optimal_attention(t, BERT, "diagonal", variant)
+    assert beta / bounds.optimum == pytest.approx(1, abs=0.03)
+    assert alpha < 1e-4 * beta
+    assert attention_loss(t, alpha, beta, values="diagonal", variant=variant) == pytest.approx(
+        bounds.loss, abs=2e-4
+    )
+
+
+def test_losses_at_leading_order_are_the_least() -> None:
+    t = TopicModel(1000**2, 20, 1000)
+    for values in ("block", "diagonal"):
+        bounds = attention_bounds(t, BERT, values)
+        alpha, beta = optimal_attention(t, BERT, values)
+        assert attention_loss(t, alpha, beta, values=values) == pytest.approx(bounds.loss, abs=2e-4)
+
+
+def test_a_landscape_takes_less_than_a_second() -> None:
+    t, axis = TopicModel(100, 300, 20), np.logspace(-4, 7, 200)
+    begun = time.process_time()
+    landscape = attention_loss(t, axis[:, None], axis)
+    assert time.process_time() - begun < 1
+    assert landscape.shape == (200, 200)
+    assert landscape[50, 70] == attention_loss(t, axis[50], axis[70])
+    tensor = attention_loss(t, torch.tensor(axis)[:, None], torch.tensor(axis))
+    assert np.array_equal(tensor.numpy(), landscape)
+    assert type(attention_loss(t, 1, 2)) is float
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda t: attention_loss(t, -1.0, 1.0), "alpha=-1.0: give weights"),
+        (lambda t: attention_loss(t, 1.0, [1.0, math.inf]), "beta=inf: give weights"),
+        (lambda t: attention_loss(t, [1.0, 2.0], [1.0] * 3), r"beta=\(3,\): it does not go"),
+        (lambda t: attention_loss(t, 1, 1, values="blocks"), "values='blocks': use one of block, diagonal"),
+        (lambda t: attention_loss(t, 1, 1, variant="exact"), "variant='exact': use one of printed"),
+        (lambda t: attention_loss(TopicModel(3, 2, 3), 1, 1), "topics_per_document=3: with all 3 topics"),
+        (lambda t: attention_loss(t, 1, 1, p_correct=0.7, p_random=0.7), "p_random=0.7: with p_correct"),
+        (lambda t: attention_bounds(TopicModel(9, 4, 2), BERT, "diagonal"), "words_per_topic=4: lambda_4"),
+        (lambda t: attention_bounds(t, BertMasking(p_random=0.0)), "p_random=0.0: without random"),
+    ],
+)
+def test_bad_input_is_one_line(call: Any, told: str) -> None:
+    with pytest.raises(InputError, match=f"^{told}") as caught:
+        call(TopicModel(10, 10, 3))
+    assert "\n" not in str(caught.value)

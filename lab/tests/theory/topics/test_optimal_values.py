@@ -1,0 +1,253 @@
+"""Lemma 2.1.1 and Theorems 2.1.1, 2.1.2, 2.1.4 against all documents, and moments against all that can be read."""
+
+import math
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mutants.modules import altered
+from trialogue.data import BertMasking, TopicModel
+from trialogue.errors import InputError
+from trialogue.oracles import whole_sequences
+from trialogue_lab.theory.topics import (
+    Moments,
+    constants,
+    diagonal_values,
+    embedding_bias,
+    embedding_violation,
+    least_squares,
+    moments,
+    moments_of,
+    optimal_embedding,
+    optimal_member,
+    optimal_values,
+    squared_loss,
+    values,
+    values_violation,
+)
+
+BERT = BertMasking()
+OTHER = BertMasking(p_mask=0.4, p_correct=0.05, p_random=0.3)
+SIZES = [(4, 3, 2), (5, 2, 1), (5, 2, 4), (2, 3, 1)]
+
+
+def population(t: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
+    """What every set of topics shows under uniform attention, and the words asked for: columns (V + 1, sets)."""
+    tau = t.topics_per_document
+    assert tau is not None
+    words = torch.zeros(math.comb(t.topics, tau), t.topics, t.words_per_topic, dtype=torch.float64)
+    for row, chosen in enumerate(combinations(range(t.topics), tau)):
+        words[row, list(chosen)] = 1 / (tau * t.words_per_topic)
+    laws = words.flatten(1)
+    return masking.read(laws).T, torch.cat((torch.zeros(1, len(laws)), laws.T))
+
+
+def misfit(matrix: Tensor, t: TopicModel, masking: BertMasking) -> float:
+    read, asked = population(t, masking)
+    return float((matrix @ read - asked).abs().max())
+
+
+@pytest.mark.parametrize("masking", [BERT, OTHER])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_solution_set_is_that_of_all_documents(size: tuple[int, int, int], masking: BertMasking) -> None:
+    t = TopicModel(*size)
+    read, _ = population(t, masking)
+    assert int(torch.linalg.matrix_rank(read)) == t.topics
+    for seed in range(3):
+        member = optimal_member(t, masking, seed)
+        assert misfit(member, t, masking) < 1e-12
+        assert values_violation(member, t, masking) < 1e-12
+    # All that fits is in the set: a solution, and anything that no document shows.
+    unseen = torch.eye(len(read), dtype=torch.float64) - read @ torch.linalg.pinv(read)
+    fits = optimal_member(t, masking, 9) + torch.randn(read.shape[0], read.shape[0]).double() @ unseen
+    assert misfit(fits, t, masking) < 1e-12
+    assert values_violation(fits, t, masking) < 1e-11
+    moved = fits.clone()
+    moved[1, 2] += 0.1
+    assert values_violation(moved, t, masking) > 0.05
+    assert misfit(moved, t, masking) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("free[1:]\n", "free[1:] + c1\n"),
+        ("sums[1:] += c3", "sums[1:] += 1.01 * c3"),
+        ("1 / (masking.p_hidden * masking.p_mask) - 1", "1 / (masking.p_hidden * masking.p_mask)"),
+    ],
+)
+def test_wrong_members_do_not_fit(change: tuple[str, str]) -> None:
+    t = TopicModel(4, 3, 2)
+    member = altered(values, change, compiled=False)["optimal_member"](t, OTHER)
+    assert misfit(member, t, OTHER) > 1e-4
+
+
+def test_with_all_topics_the_lemma_fails_and_is_refused() -> None:
+    t = TopicModel(3, 2, 3)
+    read, _ = population(t, BERT)
+    assert int(torch.linalg.matrix_rank(read)) == 1
+    with pytest.raises(InputError, match=r"^topics_per_document=3: with all 3 topics .* single equation"):
+        optimal_values(t)
+
+
+def test_theorem_2_1_2_has_the_printed_numbers() -> None:
+    found = optimal_values(TopicModel(topics=10, words_per_topic=10, topics_per_document=3))
+    assert found.shape == (101, 101)
+    assert found.dtype == torch.float64
+    assert float(found[1, 10]) == pytest.approx(0.10802, abs=5e-6)
+    assert float(found[1, 11]) == pytest.approx(-0.00759, abs=5e-6)
+    assert float(found[100, 0]) == pytest.approx(0.05419, abs=5e-6)
+    assert float(found[0].abs().max()) == 0
+    c1, c2, c3 = constants(TopicModel(10, 10, 3), BERT)
+    assert (c1, c2, c3) == pytest.approx((0.0014451, 7.33333, 1.1560694), rel=1e-5)
+
+
+@pytest.mark.parametrize("masking", [BERT, OTHER])
+@pytest.mark.parametrize("size", [*SIZES, (10, 10, 3), (7, 1, 3)])
+def test_theorem_2_1_2_is_the_limit_of_ridges(size: tuple[int, int, int], masking: BertMasking) -> None:
+    t = TopicModel(*size)
+    optimum = optimal_values(t, masking.p_mask, masking.p_correct, masking.p_random)
+    assert values_violation(optimum, t, masking) < 1e-12
+    far = moments_of(t, masking)
+    assert float((least_squares(far) - optimum).abs().max()) < 1e-12
+    errors = [float((least_squares(far, ridge) - optimum).abs().max()) for ridge in (1e-4, 1e-6, 1e-8)]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 1e-5
+    wrong = altered(values, ("- (c1 * c2 + c3) / scale", "- c3 / scale"), compiled=False)["_values"]
+    assert float((wrong(t, masking) - optimum).abs().max()) > 1e-6
+
+
+def test_no_value_is_better() -> None:
+    t = TopicModel(5, 2, 2)
+    far = moments_of(t, OTHER)
+    least = squared_loss(optimal_values(t, 0.4, 0.05, 0.3), far)
+    for member in (optimal_member(t, OTHER, 1), diagonal_values(t, OTHER)):
+        assert squared_loss(member, far) == pytest.approx(least, abs=1e-12)
+    # The words of an infinitely long document are known; which of them is asked for is not.
+    assert least == pytest.approx(1 - 1 / (2 * 2), abs=1e-12)
+    noise = torch.randn(11, 11, dtype=torch.float64)
+    assert squared_loss(diagonal_values(t, OTHER) + 0.01 * noise, far) > least
+
+
+@pytest.mark.parametrize("masking", [BERT, OTHER])
+def test_theorem_2_1_1_and_its_corrections(masking: BertMasking) -> None:
+    t = TopicModel(4, 3, 2)
+    read, asked = population(t, masking)
+
+    def error(embedding: Tensor, bias: Tensor) -> float:
+        return float((embedding @ read + bias[:, None] - asked).abs().max())
+
+    right, bias = optimal_embedding(t, masking), embedding_bias(t, masking)
+    assert error(right, bias) < 1e-12
+    assert embedding_violation(right, t, masking) < 1e-12
+    blocks = torch.zeros(13, 13, dtype=torch.float64)
+    blocks[1:, 1:] = (
+        torch.block_diag(*[torch.ones(3, 3, dtype=torch.float64)] * 4) * constants(t, masking).c3 / 3
+    )
+    assert error(blocks, bias) < 1e-12
+    assert int(torch.linalg.matrix_rank(blocks)) == t.topics
+    printed = optimal_embedding(t, masking, printed=True)
+    assert embedding_violation(printed, t, masking) > 0.05
+    assert error(printed, bias) > 0.05
+    assert error(right, embedding_bias(t, masking, printed=True)) > 1e-4
+
+
+def moments_by_hand(t: TopicModel, masking: BertMasking, length: int) -> Moments:
+    """All documents, masks and inputs of a length."""
+    size = t.vocab_size + 1
+    read, asked = torch.zeros(2, size, size, dtype=torch.float64)
+    total = 0.0
+    documents = whole_sequences(t.vocab_size, length)
+    unit = torch.eye(size, dtype=torch.float64)
+    where = masking.read_where_masked(torch.eye(t.vocab_size, dtype=torch.float64))
+    for document, chance in zip(documents, t.log_prob(documents).exp().tolist(), strict=True):
+        for mask in list(product((False, True), repeat=length))[1:]:
+            rate = math.prod(masking.p_mask if each else 1 - masking.p_mask for each in mask)
+            laws = [
+                where[word] if hidden else unit[word + 1] for word, hidden in zip(document, mask, strict=True)
+            ]
+            for inputs in product(range(size), repeat=length):
+                weight = (
+                    chance
+                    * rate
+                    * math.prod(float(law[each]) for law, each in zip(laws, inputs, strict=True))
+                )
+                if weight == 0:
+                    continue
+                x = unit[list(inputs)].mean(0)
+                y = torch.stack(
+                    [unit[word + 1] for word, hidden in zip(document, mask, strict=True) if hidden]
+                ).mean(0)
+                read += weight * x[:, None] * x
+                asked += weight * y[:, None] * x
+                total += weight
+    return Moments(read / total, asked / total)
+
+
+SMALL = [TopicModel(2, 2, 1), TopicModel(3, 1, 2), TopicModel(2, 1, concentration=0.4)]
+
+
+def moments_error(function: Any, t: TopicModel) -> float:
+    exact, found = moments_by_hand(t, OTHER, 3), function(t, OTHER, 3)
+    return max(float((one - other).abs().max()) for one, other in zip(exact, found, strict=True))
+
+
+@pytest.mark.parametrize("t", SMALL[1:])
+def test_moments_are_those_of_all_that_can_be_read(t: TopicModel) -> None:
+    assert moments_error(moments_of, t) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("average((m - 1) / n) * crossed.T", "average(m / n) * crossed.T"),
+        ("average(others * (others - 1) / n**2)", "average(others * others / n**2)"),
+        ("chance /= chance.sum(1, keepdims=True) * len(n)", "chance /= chance.sum()"),
+        ("(different + (same - different) *", "(same + 0.0 *"),
+    ],
+)
+def test_wrong_moments_are_rejected(change: tuple[str, str]) -> None:
+    wrong = altered(moments, change, compiled=False)["moments_of"]
+    lengths = (2, 3)
+    t = SMALL[1]
+    exact, found = moments_of(t, OTHER, lengths), wrong(t, OTHER, lengths)
+    assert max(float((a - b).abs().max()) for a, b in zip(exact, found, strict=True)) > 1e-4
+
+
+def test_long_documents_come_to_infinite_ones() -> None:
+    t = TopicModel(3, 2, 2)
+    far = moments_of(t, BERT)
+    for kind in (0, 1):
+        errors = [float((moments_of(t, BERT, n)[kind] - far[kind]).abs().max()) for n in (100, 10_000)]
+        assert errors[1] < errors[0] / 50
+
+
+def test_the_optimum_that_training_sees_has_a_diagonal() -> None:
+    """Documents of the thesis: in its blocks the finest sample is 0.102 off the diagonal, 1.13 in a row."""
+    t = TopicModel(10, 10, concentration=0.1)
+    seen = least_squares(moments_of(t, BERT, (100, 150)))
+    assert float(seen[1, 1]) == pytest.approx(0.2153, abs=1e-4)
+    assert float(seen[1, 2]) == pytest.approx(0.102, abs=1e-3)
+    assert float(seen[1, 11]) == pytest.approx(-0.0014, abs=1e-4)
+    assert float(seen[1, 1:11].sum()) == pytest.approx(1.13, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: optimal_values(TopicModel(3, 2, 1), p_mask=0.0), "p_mask=0.0: nothing is predicted"),
+        (lambda: optimal_values(TopicModel(3, 2, 1), p_correct=0.9), "p_random=0.1: with p_correct=0.9 no"),
+        (lambda: optimal_values(TopicModel(3, 2, 1), p_correct=0.7, p_random=0.5), "p_random=0.5: with"),
+        (lambda: optimal_values(TopicModel(3, 2, concentration=1.0)), "model='Dirichlet'"),
+        (lambda: values_violation(torch.zeros(6, 6), TopicModel(3, 2, 1), BERT), r"values=\(6, 6\): give"),
+        (lambda: moments_of(TopicModel(3, 2, 1), BERT, 0), "lengths=0: use at least 1"),
+        (lambda: least_squares(moments_of(TopicModel(3, 2, 1), BERT), -1.0), "ridge=-1.0"),
+    ],
+)
+def test_bad_input_is_one_line(call: Any, told: str) -> None:
+    with pytest.raises(InputError, match=f"^{told}") as caught:
+        call()
+    assert "\n" not in str(caught.value)

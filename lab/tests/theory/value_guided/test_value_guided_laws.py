@@ -1,0 +1,375 @@
+"""The value-guided walk on small trees: closed forms, the walk's own transitions, and the walk as it runs, agree."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from samplers.rational_samplers import ExtremeTree, expected
+from trialogue.data import Dyck, Table
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import ActionLevel, TokenwiseRejection, ValueGuided
+from trialogue.samplers.exact import (
+    Conductances,
+    exact_law,
+    exact_values,
+    prefix_tree,
+    target_law,
+    total_variation,
+    walk_conductances,
+    walk_transitions,
+)
+from trialogue.testing.trees import TREES, VIABLE, RandomTree
+from trialogue.verifiers import TableValues
+from trialogue_lab.theory.value_guided import (
+    WalkChain,
+    action_level_law,
+    first_leaf,
+    first_leaf_law,
+    leaf_mass,
+    stationary_law,
+    value_guided_chain,
+)
+
+
+def random_table(horizon: int, vocab: int = 2) -> Table:
+    def law(prefix):
+        return numpy_generator(0, "law", prefix).dirichlet(np.ones(vocab)).tolist()
+
+    return Table(law, vocab, max_length=horizon)
+
+
+def outcome(sequence) -> float:
+    return float(numpy_generator(0, "outcome", sequence).random())
+
+
+def altered(tree: RandomTree) -> TableValues:
+    """Exact outcomes, and anything positive inside."""
+    return TableValues({prefix: tree.value(prefix) for prefix in tree.nodes()})
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_exact_values_are_the_mean_outcomes(tree):
+    values = exact_values(tree.table(), tree.value)
+    for prefix in tree.nodes():
+        below = tree.law(prefix)
+        mean = math.fsum(p * tree.value(x) for x, p in below.items())
+        assert values(prefix) == pytest.approx(mean, abs=1e-14)
+    assert isinstance(values(()), float)
+
+
+def test_exact_values_continue_a_prompt():
+    tree = TREES[1]
+    whole, below = (
+        exact_values(tree.table(), tree.value),
+        exact_values(tree.table(), tree.value, prompt=(1, 0)),
+    )
+    assert below((1, 0, 1)) == pytest.approx(whole((1, 0, 1)), abs=1e-15)
+    with pytest.raises(InputError, match="prefix="):
+        below((0, 1))
+
+
+@pytest.mark.parametrize(("horizon", "vocab"), [(2, 2), (4, 2), (6, 2), (8, 2), (2, 3), (4, 3)])
+def test_exact_values_make_the_depth_a_reflecting_walk(horizon, vocab):
+    oracle = random_table(horizon, vocab)
+    values = exact_values(oracle, outcome)
+    assert leaf_mass(oracle, values) == pytest.approx(1 / (2 * horizon), abs=1e-12)
+    found = first_leaf(oracle, values)
+    assert found.steps == pytest.approx(2 * horizon**2, abs=1e-10)
+    assert total_variation(found.law, target_law(oracle, outcome)) < 1e-12
+    chain = value_guided_chain(oracle, values)
+    assert chain.steps_to_leaf == pytest.approx(2 * horizon**2, abs=1e-9)
+    assert chain.spectral_gap == pytest.approx((1 - math.cos(math.pi / (2 * horizon))) / 2, abs=1e-12)
+
+
+def test_golden_numbers_at_horizon_six():
+    oracle = random_table(6)
+    values = exact_values(oracle, outcome)
+    chain = value_guided_chain(oracle, values)
+    assert leaf_mass(oracle, values, max_new_tokens=6) == pytest.approx(1 / 12, abs=1e-12)
+    assert first_leaf(oracle, values).steps == pytest.approx(72, abs=1e-10)
+    assert chain.spectral_gap == pytest.approx(0.01704, abs=5e-6)
+    assert chain.mixing_time(0.25) == 14
+    assert value_guided_chain(oracle, values, lazy=False).spectral_gap == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_closed_forms_are_those_of_the_walk_itself(tree):
+    oracle, values = tree.table(), altered(tree)
+    chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
+    walk = exact_law(ValueGuided(), oracle, values)
+    assert chain.reversibility_residual < 1e-12
+    stationary = stationary_law(oracle, values)
+    assert stationary.keys() == set(chain.states)
+    assert max(abs(stationary[x] - p) for x, p in zip(chain.states, chain.stationary, strict=True)) < 1e-12
+    assert chain.leaf_mass == pytest.approx(leaf_mass(oracle, values), abs=1e-12)
+    assert total_variation(found.law, walk.probabilities) < 1e-12
+    assert total_variation(chain.first_leaf_law(), walk.probabilities) < 1e-12
+    assert first_leaf_law(oracle, values) == found.law
+    assert found.moves == pytest.approx(walk.expected_queries, rel=1e-12)
+    assert found.steps == pytest.approx(chain.steps_to_leaf, rel=1e-12)
+    assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
+    assert found.nodes < found.moves
+    # Whatever the values inside, a leaf of the walk that goes on has the restricted law.
+    target = target_law(oracle, tree.value)
+    assert total_variation(chain.leaf_law(chain.stationary), target) < 1e-12
+    assert total_variation(found.law, target) > 1e-3
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_exact_values_make_the_first_leaf_exact_where_leaves_are_equally_deep(tree):
+    oracle, values = tree.table(), exact_values(tree.table(), tree.value)
+    target = target_law(oracle, tree.value)
+    far = total_variation(first_leaf_law(oracle, values), target)
+    assert far < 1e-12 if tree.eos is None else far > 1e-3
+    chain = value_guided_chain(oracle, values)
+    assert total_variation(chain.leaf_law(chain.stationary), target) < 1e-12
+
+
+@pytest.mark.parametrize("tree", VIABLE, ids=str)
+def test_with_verdicts_for_values_going_down_only_is_tokenwise_rejection(tree):
+    law = exact_law(TokenwiseRejection("mask"), tree.table(), tree.allows).probabilities
+    assert total_variation(action_level_law(tree.table(), tree.allows), law) < 1e-12
+    law = exact_law(ActionLevel(), tree.table(), tree.value).probabilities
+    assert total_variation(action_level_law(tree.table(), tree.value), law) < 1e-12
+
+
+def test_dead_ends_are_visited_and_left_again():
+    oracle = random_table(4)
+
+    def values(prefix):
+        return float(prefix[:2] != (1, 1) or len(prefix) < 4)
+
+    chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
+    assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
+    assert found.moves == pytest.approx(exact_law(ValueGuided(), oracle, values).expected_queries, rel=1e-12)
+    assert chain.visited_before_leaf()[(1, 1, 0)] > 0.01
+
+
+@pytest.mark.parametrize("horizon", [2, 3, 5])
+def test_leaf_mass_is_bounded_by_the_error_of_the_values(horizon):
+    oracle, error = random_table(horizon), 0.5
+    exact = exact_values(oracle, outcome)
+
+    def noisy(prefix):
+        if len(prefix) == horizon:
+            return exact(prefix)
+        return exact(prefix) * (1 + error) ** numpy_generator(1, prefix).uniform(-1, 1)
+
+    assert leaf_mass(oracle, noisy) >= 1 / (2 * (1 + error) * horizon)
+
+
+def test_a_law_is_mixed_when_it_is_said_to_be():
+    oracle = random_table(4)
+    values = exact_values(oracle, outcome)
+    chain, target = value_guided_chain(oracle, values), target_law(oracle, outcome)
+    steps = chain.mixing_time(0.1)
+    laws = chain.laws(steps)
+    far = abs(laws - chain.stationary).sum(1) / 2
+    assert far[-1] <= 0.1 < far[-2]
+    leaf_steps = chain.leaf_mixing_time(target, 0.05)
+    assert total_variation(chain.leaf_law(chain.laws(leaf_steps)[-1]), target) <= 0.05
+    with pytest.raises(InputError, match="allow more steps"):
+        chain.mixing_time(0.1, max_steps=2)
+
+
+def test_a_walk_that_weighs_its_way_up_wrongly_is_told_apart():
+    """The checks above can fail: a walk that goes up with weight 1 is another chain."""
+    oracle, values = random_table(3), altered(RandomTree(1))
+
+    class Careless(ValueGuided):
+        def step(self, decoding, state, verifier, choose):
+            class Flat:
+                def values(self, rows):
+                    return verifier.values(rows) * 0 + 1
+
+                children = staticmethod(verifier.children)
+                weighed_children = staticmethod(verifier.weighed_children)
+
+            return super().step(decoding, state, Flat(), choose)
+
+    chain = WalkChain(*_chain(Careless(stop_at_leaf=False), oracle, values))
+    stationary = stationary_law(oracle, values)
+    assert max(abs(stationary[x] - p) for x, p in zip(chain.states, chain.stationary, strict=True)) > 0.01
+    found = first_leaf(oracle, values)
+    assert total_variation(chain.first_leaf_law(), found.law) > 0.01
+
+
+def _chain(walk, oracle, values):
+    states, transitions = walk_transitions(walk, oracle, values)
+    return states, transitions, np.array([len(state) == oracle.max_length for state in states])
+
+
+def test_trees_that_are_too_large_say_how_large_and_what_to_do():
+    uniform = Table(lambda _: (0.5, 0.5), 2)
+    told = r"max_new_tokens=39: the tree has up to 1,099,511,627,775 prefixes.*at most 1,000.*generate"
+    with pytest.raises(InputError, match=told):
+        prefix_tree(uniform, max_new_tokens=39, max_nodes=1000)
+    with pytest.raises(InputError, match=r"about 10\^301 prefixes"):
+        exact_values(uniform, lambda _: True, max_new_tokens=999, max_nodes=100)
+    # What cannot occur is not counted: one string of eight brackets in twelve thousand is balanced.
+    assert prefix_tree(Dyck(8)).leaf.sum() == 224
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (lambda x: float(len(x) != 1), "no continuation of the prompt has a positive value"),
+        (lambda x: float(len(x) < 3), "no leaf is reachable"),
+        (lambda x: math.nan, "return one finite non-negative number"),
+        (lambda x: -1.0, "return one finite non-negative number"),
+    ],
+)
+def test_useless_values_are_one_line(values, told):
+    with pytest.raises(InputError, match=told):
+        first_leaf(random_table(3), values)
+    with pytest.raises(InputError, match="accept at least one sequence"):
+        exact_values(random_table(3), lambda x: float(len(x) < 3))
+
+
+def test_a_network_is_checked():
+    with pytest.raises(InputError, match="root first"):
+        Conductances(np.array([-1, 2, 0]), np.ones(3), np.array([False, True, False]))
+    with pytest.raises(InputError, match="finite conductances"):
+        Conductances(np.array([-1, 0]), np.array([0.0, -1.0]), np.array([False, True]))
+
+
+def close(expected):
+    """Within 1e-12 of its own size, however small: `approx` alone accepts any difference below 1e-12."""
+    return pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def even_parity(prefix):
+    return float(sum(prefix) % 2 == 0)
+
+
+def test_prefixes_that_the_walk_never_reaches_have_no_mass():
+    fair = Table(lambda _: (0.5, 0.5), 2, max_length=3)
+    chain, stationary = value_guided_chain(fair, even_parity), stationary_law(fair, even_parity)
+    assert leaf_mass(fair, even_parity) == close(1 / 14)
+    assert chain.leaf_mass == close(1 / 14)
+    assert stationary == close(dict(zip(chain.states, chain.stationary, strict=True)))
+    network = walk_conductances(prefix_tree(fair), even_parity)
+    assert network.reached.sum() == len(chain.states) == 4
+
+
+def extreme(seeds):
+    """Trees of which some leaf can be reached, and their chains."""
+    for seed in seeds:
+        tree = ExtremeTree(seed, horizon=3)
+        if not any(tree.value(child) for child, _ in tree.children(())):
+            continue
+        chain = value_guided_chain(tree.table(), tree.value)
+        if chain.leaf.any():
+            yield tree, chain
+
+
+def exact_stationary(tree: ExtremeTree) -> dict[tuple[int, ...], Fraction]:
+    """c(y) + the sum of c over the children of y, over the prefixes that the walk reaches."""
+    mass = {(): Fraction(0)}
+    below = [((), Fraction(1))]
+    while below:
+        prefix, path = below.pop()
+        for child, p in [] if tree.complete(prefix) else tree.children(prefix):
+            if edge := path * p * tree.exact_value(child):
+                mass[prefix] += edge
+                mass[child] = edge
+                below.append((child, path * p))
+    total = sum(mass.values())
+    return {prefix: weight / total for prefix, weight in mass.items()}
+
+
+def test_the_chain_and_closed_forms_in_rational_arithmetic():
+    compared = 0
+    for tree, chain in extreme(range(30)):
+        oracle, walk = tree.table(), ValueGuided()
+        truth, stationary = expected(walk, tree), exact_stationary(tree)
+        found = first_leaf(oracle, tree.value)
+        law = {x: float(p) for x, p in truth.law.items() if p}
+        assert found.law == close(law)
+        assert {x: p for x, p in chain.first_leaf_law().items() if p} == close(law)
+        assert found.moves == close(float(truth.calls))
+        assert chain.steps_to_leaf == close(2 * float(truth.calls))
+        exact = {x: float(p) for x, p in stationary.items()}
+        assert stationary_law(oracle, tree.value) == close(exact)
+        own = dict(zip(chain.states, chain.stationary.tolist(), strict=True))
+        assert own == close(exact)
+        leaves = float(sum(p for x, p in stationary.items() if tree.complete(x)))
+        assert leaf_mass(oracle, tree.value) == close(leaves)
+        assert chain.leaf_mass == close(leaves)
+        # By conductances to either side of a node, and by expected visits.
+        listed = prefix_tree(oracle)
+        shares = dict(
+            zip(listed.prefixes, walk_conductances(listed, tree.value).visited.tolist(), strict=True)
+        )
+        visited = chain.visited_before_leaf()
+        assert visited == close({x: shares[x] for x in visited})
+        compared += 1
+    assert compared > 15
+
+
+def test_siblings_are_summed_without_subtraction():
+    """The way from one child to the leaves below the other conducts 1e-18 of what the first one does itself."""
+    network = Conductances(
+        np.array([-1, 0, 0, 1, 2]), np.array([0, 1, 1e-18, 1, 1]), np.array([False, False, False, True, True])
+    )
+    assert network.above[1] == close(1e-18)
+    assert network.above[2] == close(1e-18)
+
+
+def test_going_down_only_does_not_lose_long_paths():
+    long = Table(lambda y: (1e-200, 1.0) if len(y) < 3 else (0.5, 0.5), 2, max_length=4)
+    law = action_level_law(long, lambda y: float(1 not in y[:3]))
+    assert law == close({(0, 0, 0, 0): 0.5, (0, 0, 0, 1): 0.5})
+
+
+def test_a_prompt_that_is_complete_is_the_only_state():
+    done = Table(lambda _: (0.5, 0.5), 2, max_length=0)
+    assert stationary_law(done, even_parity) == {(): 1.0}
+    assert leaf_mass(done, even_parity) == 1.0
+
+
+HALF = np.array([False, True])
+FLIP = csr_array(np.array([[0.5, 0.5], [0.5, 0.5]]))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: Conductances(np.array([-1, -1]), np.ones(2), HALF), "parent=.*root first"),
+        (lambda: Conductances("ab", np.ones(2), HALF), "parent='ab': give the place"),
+        (
+            lambda: Conductances(np.array([-1.0, 0.0]), np.ones(2), HALF),
+            "parent=dtype.*float64.*: give the place",
+        ),
+        (lambda: Conductances(np.array([[-1, 0]]), np.ones(2), HALF), "parent=.*root first"),
+        (lambda: Conductances(np.array([-1, 0]), np.ones(3), HALF), "edge=.*one for each node"),
+        (lambda: Conductances(np.array([-1, 0]), np.array([0, np.nan]), HALF), "edge=.*finite conductances"),
+        (lambda: Conductances(np.array([-1, 0]), np.ones(2), np.ones(2)), "leaf=.*True or False"),
+        (lambda: walk_conductances("tree", even_parity), "tree='tree': give an instance of PrefixTree"),
+        (lambda: WalkChain([(), (0,)], np.eye(2), HALF), "transitions=.*sparse matrix"),
+        (lambda: WalkChain([()], FLIP, HALF), r"transitions=.*shape \(1, 1\)"),
+        (lambda: WalkChain([(), (0,)], FLIP, HALF[:1]), "leaf=.*give a NumPy array of bools"),
+        (
+            lambda: WalkChain([(), (0,)], csr_array(np.array([[1.5, -0.5], [0.5, 0.5]])), HALF),
+            "transitions=-0.5: give probabilities",
+        ),
+        (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.ones(3)), r"law=\(3,\): give non-negative"),
+        (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.array([2.0, -1.0])), "law=-1.0: give non-neg"),
+        (
+            lambda: WalkChain([(), (0,)], csr_array(np.eye(2)), HALF).first_leaf_law(),
+            "never_ends=1.0: must be 0: the walk may never reach a leaf",
+        ),
+        (
+            lambda: first_leaf(Table(lambda _: (1.0, 1e-160), 2, max_length=2), lambda y: float(0 not in y)),
+            "values=.*no leaf is reachable .* at least 1e-300",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(call, told):
+    with pytest.raises(InputError, match=f"^{told}") as error:
+        call()
+    assert "\n" not in str(error.value)

@@ -1,0 +1,179 @@
+"""Documents as counts: what is read and asked for, by the tokens themselves; losses; norms while they are trained."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mutants.modules import altered
+from trialogue.data import BertMasking, TopicModel
+from trialogue.errors import InputError
+from trialogue.training import IndependentMasks, Replacement, TrainingConfig, train
+from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
+from trialogue_lab.studies.topic_training.attention import attention_by_class
+from trialogue_lab.theory.topics import least_squares, moments_of, squared_loss
+from trialogue_lab.training import counted_documents
+from trialogue_lab.training.counted_documents import CountedDocuments, document_loss
+from trialogue_lab.training.weight_norms import WeightNorms
+
+T = TopicModel(3, 2, concentration=0.5)
+MASKING = BertMasking(p_mask=0.4, p_correct=0.2, p_random=0.3)
+TOKENS = T.draw(30, (4, 9), seed=2).tokens
+
+
+def network(**shape: Any) -> TopicTransformer:
+    return TopicTransformer(TopicTransformerConfig(vocab_size=6, initial_scale=2.0, **shape), seed=3).double()
+
+
+def loss_by_positions(net: TopicTransformer, step: int, kind: str) -> float:
+    """Every masked position by itself, in the mean of its document."""
+    targets = IndependentMasks(0.4).masks(*TOKENS.shape, step, 5) & (TOKENS >= 0)
+    inputs = Replacement(0.5, 0.3).replaced(TOKENS, targets, 6, 6, 5, step).masked_fill(TOKENS < 0, -1)
+    losses = []
+    for document, asked, right in zip(inputs, targets, TOKENS, strict=True):
+        if not asked.any():
+            continue
+        counts = net.counts(document[None])
+        predicted = net(counts, net.places(document[asked])[None])[0]
+        words = right[asked] + 1
+        if kind == "squared":
+            losses.append((predicted - F.one_hot(words, 7)).square().sum(1).mean())
+        else:
+            losses.append(F.cross_entropy(predicted, words))
+    return float(torch.stack(losses).mean())
+
+
+def error(module: Any, kind: Any) -> float:
+    net = network()
+    documents = module["CountedDocuments"](TOKENS, 6, MASKING, 10, seed=5)
+    with torch.no_grad():
+        batch = documents.read(TOKENS, 4)
+        return abs(float(module["document_loss"](net, *batch, kind=kind)) - loss_by_positions(net, 4, kind))
+
+
+@pytest.mark.parametrize("kind", ["cross-entropy", "squared"])
+def test_losses_are_those_of_masked_positions(kind: Any) -> None:
+    assert error(vars(counted_documents), kind) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("shares = 1 / targets.sum(1).clamp_min(1)[document]", "shares = torch.full(document.shape, 0.2)"),
+        ("slot = (other.cumsum(1) * other)[targets]", "slot = other[targets].long()"),
+        ("tokens[targets] + 1", "tokens[targets]"),
+        ("law.replaced(tokens, targets", "law.replaced(tokens, ~targets"),
+    ],
+)
+def test_wrong_batches_are_rejected(change: tuple[str, str]) -> None:
+    assert error(altered(counted_documents, change, compiled=False), "cross-entropy") > 1e-3
+
+
+def test_masks_are_those_of_the_step_or_of_the_data_set() -> None:
+    fresh, kept = (CountedDocuments(TOKENS, 6, MASKING, 10, seed=5, once=once) for once in (False, True))
+    assert all(torch.equal(a, b) for a, b in zip(fresh(3), fresh(3), strict=True))
+    assert not torch.equal(fresh(3).counts, fresh(4).counts)
+    everything = {tuple(row) for row in kept.all.counts.tolist()}
+    assert {tuple(row) for step in range(20) for row in kept(step).counts.tolist()} <= everything
+    lengths = (TOKENS >= 0).sum(1)
+    assert torch.equal(fresh.all.counts.sum(1).long(), lengths)
+    unread = CountedDocuments(TOKENS, 6, MASKING, 10, seed=5, read_masked=False).all
+    masked = IndependentMasks(0.4).masks(*TOKENS.shape, 0, 5) & (TOKENS >= 0)
+    assert torch.equal(unread.counts.sum(1).long(), lengths - masked.sum(1))
+    assert float(unread.counts[:, 0].sum()) == 0
+
+
+def test_a_penalty_is_on_trained_matrices() -> None:
+    net = network(embeddings="one-hot", attention="uniform")
+    batch = CountedDocuments(TOKENS, 6, MASKING, 10)(0)
+    plain, penalised = (document_loss(net, *batch, penalty=weight) for weight in (0.0, 0.5))
+    assert float((penalised - plain).detach()) == pytest.approx(
+        0.5 * float(net.values[0].detach().square().sum())
+    )
+    (gradient,) = torch.autograd.grad(penalised - plain, [net.values[0]])
+    torch.testing.assert_close(gradient, net.values[0].detach())
+
+
+def test_training_comes_to_the_optimum_of_its_lengths() -> None:
+    """By full batches of many documents, to what the exact moments say."""
+    t = TopicModel(3, 2, 2)
+    masking = BertMasking(p_mask=0.3)
+    documents = CountedDocuments(t.draw(20_000, (8, 12), seed=1).tokens, 6, masking, 2000, once=True)
+    shape = TopicTransformerConfig(
+        vocab_size=6, embeddings="one-hot", attention="uniform", biases="none", initial_scale=0.01
+    )
+    net = TopicTransformer(shape)
+    config = TrainingConfig(
+        steps=150, batch_size=2000, learning_rate=0.05, weight_decay=0.0, warmup_steps=0, bf16=False
+    )
+    train(net, documents, config, loss=partial(document_loss, kind="squared"), progress=False)
+    moments = moments_of(t, masking, (8, 12))
+    optimum = least_squares(moments)
+    assert float((net.values[0].detach() - optimum)[1:, 1:].abs().max()) < 0.1
+    assert squared_loss(net.values[0], moments) - squared_loss(optimum, moments) < 0.002
+
+
+class Turning:
+    """What an observer is told, of a network with two matrices."""
+
+    def __init__(self, step: int, angle: float, size: float) -> None:
+        self.step = step
+        angles = torch.tensor(angle)
+        self.model = {"turns": [size * torch.stack((angles.cos(), angles.sin()))[None]], "none": []}
+
+
+def test_norms_and_rotations_are_those_of_the_matrices() -> None:
+    norms = WeightNorms((0, 5, 9), lambda model: model)
+    assert [step for step in range(10) if norms.wants(step)] == [0, 5, 9]
+    for step, angle, size in ((0, 0.3, 2.0), (5, 0.3 + torch.pi / 2, 6.0), (9, 0.3 - torch.pi / 2, 0.0)):
+        norms.updated(Turning(step, angle, size))  # type: ignore[arg-type]
+    assert [norms.norms[step]["turns"] for step in (0, 5, 9)] == pytest.approx([2, 6, 0], abs=1e-6)
+    assert [norms.rotations[step]["turns"] for step in (0, 5, 9)] == pytest.approx([0, 0.5, 0], abs=1e-6)
+    assert "none" not in norms.norms[0]
+
+
+def classes_by_pairs(net: TopicTransformer, tokens: torch.Tensor, shift: int) -> list[float]:
+    sums, pairs = [0.0] * 3, [0] * 3
+    for row in tokens:
+        document = row[row >= 0]
+        places = net.places(document)
+        states = net.embedding[places]
+        scores = states @ net.queries[0].T @ (states @ net.keys[0].T).T / 7**0.5
+        weights = scores.softmax(1) * len(document) / 100
+        for one, word in enumerate(document.tolist()):
+            for two, other in enumerate(document.tolist()):
+                same_topic = (word + shift) // 2 == (other + shift) // 2
+                kind = 0 if word == other else 1 if same_topic else 2
+                sums[kind] += float(weights[one, two])
+                pairs[kind] += 1
+    return [total / count for total, count in zip(sums, pairs, strict=True)]
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_attention_by_class_is_that_of_pairs_of_positions(shift: int) -> None:
+    net = network()
+    with torch.no_grad():
+        expected = classes_by_pairs(net, TOKENS[:6], shift)
+    assert list(attention_by_class(net, TOKENS[:6], T, shift)) == pytest.approx(expected, rel=1e-6)
+    assert list(attention_by_class(net, TOKENS[:6], T, 1 - shift)) != pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: CountedDocuments(TOKENS, 5, MASKING, 10), "tokens=5: the words are 0 to 4"),
+        (lambda: CountedDocuments(TOKENS[0], 6, MASKING, 10), "tokens=.*: give documents"),
+        (lambda: CountedDocuments(TOKENS, 6, BertMasking(p_mask=0.0), 10), "p_mask=0.0: nothing"),
+        (lambda: CountedDocuments(TOKENS, 6, MASKING, 0), "batch_size=0"),
+        (
+            lambda: document_loss(network(), *CountedDocuments(TOKENS, 6, MASKING, 2)(0), kind="mse"),  # type: ignore[arg-type]
+            "kind='mse': use one of cross-entropy, squared",
+        ),
+        (lambda: attention_by_class(network(), TOKENS, TopicModel(2, 2, 1)), "model=4: the network has 6"),
+    ],
+)
+def test_bad_input_is_one_line(call: Any, told: str) -> None:
+    with pytest.raises(InputError, match=f"^{told}"):
+        call()

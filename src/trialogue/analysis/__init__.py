@@ -1,1 +1,0 @@
-"""What is measured of a model: its coherence, the interactions it has learned, how well pseudolikelihood estimates."""

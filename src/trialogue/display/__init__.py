@@ -1,0 +1,1 @@
+"""Tables, figures, pages and terminal output that commands share."""

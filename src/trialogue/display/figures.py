@@ -1,0 +1,69 @@
+"""One style for all figures, drawn as SVG or PNG whose bytes depend only on the content."""
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    from matplotlib.axes import Axes
+
+OURS, PUBLISHED, BAD, GOOD, QUIET = "#1f6feb", "#9a6700", "#cf222e", "#1a7f37", "#8c959f"
+"""Colours with a meaning: what we measured, what is in print, what is wrong, what is right, what is background."""
+
+COLORS = (OURS, BAD, GOOD, "#bf8700", "#8250df", "#57606a", "#0a7ea4", "#bc4c00")
+"""Colours to tell series apart, in order."""
+
+STYLE: dict[str, Any] = {
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "errorbar.capsize": 2,
+    "figure.constrained_layout.use": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 5,
+    "svg.fonttype": "path",
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+"""The one style of all figures, as matplotlib's settings."""
+
+
+def panels(
+    columns: int = 1, rows: int = 1, *, width: float = 4.4, height: float = 3.4, **subplots: Any
+) -> "tuple[matplotlib.figure.Figure, list[Axes]]":
+    """A drawing of `rows` times `columns` axes, each of so many inches, and the axes row by row.
+
+    `subplots` are further arguments of `matplotlib.figure.Figure.subplots`.
+    """
+    import matplotlib.figure
+
+    drawing = matplotlib.figure.Figure(figsize=(width * columns, height * rows))
+    return drawing, list(drawing.subplots(rows, columns, squeeze=False, **subplots).flat)
+
+
+def rendered(
+    draw: "Callable[[], matplotlib.figure.Figure]", form: Literal["svg", "png"], name: str = ""
+) -> bytes:
+    """The content of an image file: what `draw` makes with the style set around it; equal drawings, equal bytes.
+
+    `name` keeps the names inside an SVG apart from those of others on a page.
+    """
+    import matplotlib
+    from cycler import cycler
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE | {"axes.prop_cycle": cycler(color=COLORS), "svg.hashsalt": name})
+        buffer = io.BytesIO()
+        metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+        draw().savefig(buffer, format=form, bbox_inches="tight", metadata=metadata, dpi=150)
+    return buffer.getvalue()

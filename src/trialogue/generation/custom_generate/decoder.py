@@ -1,0 +1,233 @@
+"""The callable that `model.generate(custom_generate=...)` is given."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast, get_args
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig
+
+from trialogue.errors import InputError, one_of, reason
+from trialogue.generation.custom_generate.call import Call, read_call
+from trialogue.generation.custom_generate.following import Follower, RecordedWalk
+from trialogue.generation.custom_generate.oracles import evaluating, oracle_of
+from trialogue.generation.custom_generate.outputs import WalkOutput, own_logits, padded
+from trialogue.generation.custom_generate.rejected import Policy, report
+from trialogue.generation.custom_generate.withheld import find_tokenizer, withheld
+from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.processed import Processed
+from trialogue.models.tokenization import Tokenization
+from trialogue.oracles import Autoregressive, Verifier
+from trialogue.samplers.prefix.ancestral import Ancestral
+from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
+from trialogue.samplers.prefix.engine import generate
+from trialogue.samplers.prefix.prompts import StopLike, stop_parts
+from trialogue.samplers.prefix.sampler import Walk, require_verifier
+from trialogue.samplers.prefix.samples import Samples
+from trialogue.samplers.truncation import truncated
+from trialogue.verifiers.function import as_verifier, is_verifier
+
+
+def decoding(
+    walk: Walk[Any] | None = None,
+    verifier: Verifier | Callable[[Tokenization], Verifier] | None = None,
+    *,
+    tokenizer: Any,
+    rejected: Policy = "raise",
+    seed: int | None = None,
+    stop: StopLike | None = None,
+    max_queries: int | None = None,
+    max_steps: int | None = None,
+    batch_size: int | None = None,
+    memory: int = DEFAULT_MEMORY,
+    recompute: bool = False,
+) -> Callable[..., Any]:
+    """A callable for `model.generate(custom_generate=...)` that draws by `walk` (ancestral sampling by default).
+
+    `verifier` may be a function that makes one for the tokenizer, such as
+    `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. A grammar or a function of text judges what
+    comes before a `stop` string, or one of the call's `stop_strings`. Without a `seed` one is drawn from torch's global
+    generator, so that `transformers.set_seed` makes calls reproducible. The other arguments are those of
+    `trialogue.samplers.generate` and `load_pretrained`.
+
+    Where samples are not accepted, by the verifier or because there is no way on, `rejected` says what happens: "raise"
+    raises `RejectedSamplesError`, which holds them all; "warn" and "keep" return them, the one with a warning that says
+    how many and why. Without a verifier every completion is accepted, one that `max_new_tokens` cuts included.
+
+    The call is honoured as `generate` does, in its order: logits processors that are functions of the prefix
+    (repetition penalty, n-grams, bad words, biases, suppressed and forced tokens, least lengths, those of the user's
+    own) see each prefix without padding; then comes the mask of a walk that masks first; then temperature, top-k,
+    top-p and min-p cut what it leaves. Other walks cut first: a rule that wants unlikely tokens then needs `top_k=0`.
+    `do_sample=False` takes the likeliest token that the mask allows. `samples.log_prob` is the model's own, and
+    `samples.log_weight` concerns its law after processors and temperature. Stopping criteria of the user's own are
+    asked row by row, with prompt and completion and without scores. A `streamer` gets each token when it is drawn, by
+    a walk that never goes back, else the completion when it is final. With `return_dict_in_generate=True` the output
+    has `samples`, of which `num_return_sequences` belong to each prompt, `scores` (of a walk that never goes back)
+    and `logits` if they are asked for (see `WalkOutput`).
+
+    Raises `InputError`, when called, for whatever of the call cannot be honoured: beams, assistants, guidance,
+    watermarks and other processors that keep state or need an encoder or the whole batch, cuts of other kinds
+    (typical, epsilon, eta, top-h), embeddings as inputs, right padding, positions of one's own, attentions and hidden
+    states, arguments of the model's own, and greedy decoding by a walk that needs more than the likeliest token.
+    """
+    one_of("rejected", rejected, get_args(Policy))
+    if verifier is not None and not (is_verifier(verifier) or callable(verifier)):
+        mend = "give a Verifier, or a function that makes one for a Tokenization"
+        raise InputError("verifier", type(verifier).__name__, mend)
+    settings = {
+        "max_queries": max_queries,
+        "max_steps": max_steps,
+        "batch_size": batch_size,
+        "memory": memory,
+    }
+    return _Decoder(
+        Ancestral() if walk is None else walk,
+        verifier,
+        tokenizer,
+        rejected,
+        seed,
+        stop,
+        settings,
+        recompute=recompute,
+    )
+
+
+class _Decoder:
+    """What `decoding` returns: a call of it is one of `generate`."""
+
+    def __init__(
+        self,
+        walk: Walk[Any],
+        verifier: Verifier | Callable[[Tokenization], Verifier] | None,
+        tokenizer: Any,
+        rejected: Policy,
+        seed: int | None,
+        stop: StopLike | None,
+        settings: dict[str, Any],
+        *,
+        recompute: bool,
+    ) -> None:
+        self._walk, self._verifier, self._tokenizer, self._rejected = walk, verifier, tokenizer, rejected
+        self._seed, self._stop, self._settings, self._recompute = seed, stop, settings, recompute
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The arguments of a call; `generate` asks for them."""
+        frame = inspect.currentframe()
+        given = self._tokenizer.tokenizer if isinstance(self._tokenizer, Tokenization) else self._tokenizer
+        find_tokenizer(None if frame is None else frame.f_back, given)
+        return inspect.signature(self.__call__)
+
+    def __call__(
+        self,
+        model: Any,
+        input_ids: Tensor,
+        logits_processor: Sequence[Any],
+        stopping_criteria: Sequence[Any],
+        generation_config: GenerationConfig,
+        tokenizer: Any = None,
+        **model_kwargs: Any,
+    ) -> Any:
+        """What `generate` returns."""
+        del tokenizer
+        model_kwargs |= withheld(inspect.currentframe())
+        streamer = model_kwargs.pop("streamer", None)
+        with _ended(streamer):
+            require_verifier(self._walk, self._verifier)
+            call = read_call(
+                model,
+                input_ids,
+                logits_processor,
+                stopping_criteria,
+                generation_config,
+                model_kwargs,
+                self._walk,
+            )
+            with evaluating(model):
+                return self._drawn(model, input_ids, call, streamer)
+
+    def _drawn(self, model: Any, input_ids: Tensor, call: Call, streamer: Any) -> Any:
+        oracle = oracle_of(model, self._tokenizer, recompute=self._recompute, ends=call.stopped.ends)
+        pad = call.pad_token if call.pad_token is not None else 0 if oracle.eos is None else oracle.eos
+        rows = len(call.prompts) * call.num_samples
+        recorded = RecordedWalk(self._walk, rows, greedy=call.greedy) if call.scores else None
+        live = streamer is not None and rows == 1 and not self._walk.goes_back
+        samples = self._samples(
+            oracle, call, recorded, Follower(len(call.prompts[0]), streamer if live else None, recorded)
+        )
+        sequences = padded(input_ids, samples, pad)
+        if streamer is not None and not live:
+            for tokens in sequences[:, call.width :].T.cpu():
+                streamer.put(tokens)
+        report(
+            self._rejected,
+            samples,
+            sequences,
+            walk=self._walk,
+            cut=call.cuts,
+            max_new_tokens=call.max_new_tokens,
+            oracle=oracle,
+        )
+        if not call.dictionary:
+            return sequences
+        output = WalkOutput(sequences=sequences, samples=samples)
+        if recorded is not None:
+            steps = sequences.shape[1] - call.width
+            output.scores = recorded.scores(steps, oracle.vocab_size, pad, sequences.device)
+        if call.logits:
+            starts = [call.width - length for length in samples.prompt_lengths.tolist()]
+            output.logits = own_logits(model, sequences, starts, call.width)
+        return output
+
+    def _samples(
+        self, oracle: PretrainedOracle, call: Call, recorded: RecordedWalk | None, observer: Follower
+    ) -> Samples:
+        law: Autoregressive = oracle if call.process is None else Processed(oracle, call.process)
+        law = truncated(law, **call.truncation)
+        stop = [*stop_parts(self._stop), *call.stopped.stop]
+        return generate(
+            law,
+            call.prompts,
+            num_samples=call.num_samples,
+            walk=self._walk if recorded is None else recorded,
+            verifier=_made(self._verifier, oracle.tokenization),
+            max_new_tokens=call.max_new_tokens,
+            seed=int(torch.randint(1 << 62, ())) if self._seed is None else self._seed,
+            stop=stop or None,
+            observer=observer,
+            **self._settings,
+        )
+
+
+@contextmanager
+def _ended(streamer: Any) -> Iterator[None]:
+    """Tell `streamer` when it is over, even by an error: its reader would wait without end."""
+    try:
+        yield
+    finally:
+        if streamer is not None:
+            streamer.end()
+
+
+def _made(
+    verifier: Verifier | Callable[[Tokenization], Verifier] | None, tokenization: Tokenization
+) -> Verifier | None:
+    """The verifier for a tokenization."""
+    if verifier is None:
+        return None
+    if is_verifier(verifier):
+        return as_verifier(verifier)
+    make = cast(Callable[[Tokenization], Verifier], verifier)
+    mend = "it is called with a Tokenization, to make a verifier: put a function of a text into TextVerifier there"
+    try:
+        made = make(tokenization)
+    except InputError:
+        raise
+    except Exception as error:
+        name = getattr(verifier, "__name__", type(verifier).__name__)
+        raise InputError("verifier", name, f"{mend} ({reason(error)})") from error
+    if not is_verifier(made):
+        raise InputError("verifier", type(made).__name__, f"the function must return a Verifier: {mend}")
+    return as_verifier(made)

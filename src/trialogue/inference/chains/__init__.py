@@ -1,3 +1,0 @@
-"""Samplers as Markov chains on whole sequences: contract, engine, and the chains."""
-
-from trialogue.inference.chains import kernels as kernels

@@ -1,0 +1,108 @@
+"""Coherence in text patterns: what a model writes behind repetitions of a short text, and where it leaves the pattern.
+
+Runs and walls are those of `trialogue.inspection.coherence`, in bytes; a text that still follows is censored there.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trialogue.errors import InputError
+from trialogue.inspection.coherence import Runs, coherence_of
+from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
+from trialogue.inspection.measures.quantities import Point, Quantity, number, resampled, share
+from trialogue.inspection.subject import Subject
+
+PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
+"""Each is repeated in a prompt of its own."""
+REPEATS, WRITTEN = 4, 64
+_SAMPLES = 12
+_LENGTHS = (8, 16, 32, 64, 128)
+
+
+class TextPatterns(Measure):
+    """How long what a model writes goes on in the pattern of its prompt."""
+
+    question = "How long does it stay in a pattern of text that it is shown?"
+    reading = (
+        "Four short texts are repeated four times, and the model goes on by its own law. A text follows the pattern "
+        "whose period differs from its last bytes in the fewest; it has left where that is another one, or another "
+        "phase. Bytes are those of UTF-8. A text that ends while it still follows counts as far as it goes, and not as "
+        "one that stays (Kaplan and Meier 1958)."
+    )
+
+    def unfit(self, subject: Subject) -> str | None:
+        """Why the patterns cannot be written in its tokens."""
+        tokenization = subject.oracle.tokenization
+        for text in PATTERNS:
+            if tokenization.bytes(tokenization.encode(text * REPEATS)) != (text * REPEATS).encode():
+                return f"its tokenizer does not give back {text!r}"
+        longest = _longest(subject)
+        if longest + WRITTEN > subject.writes:
+            return f"it goes on within {subject.writes} tokens, and this takes {longest + WRITTEN}"
+        return None
+
+    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Prompts and what is written behind them."""
+        del material
+        return len(PATTERNS) * effort.rows(_SAMPLES) * subject.fed(_longest(subject), WRITTEN)
+
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        """The rate at which texts leave their pattern, and the share that is still in it."""
+        del material
+        samples = effort.rows(_SAMPLES)
+        report(f"{len(PATTERNS) * samples} texts of {WRITTEN} tokens")
+        found = coherence_of(
+            subject.oracle,
+            PATTERNS,
+            max_new_tokens=WRITTEN,
+            repeats=REPEATS,
+            num_samples=samples,
+            seed=effort.seed,
+            batch_size=len(PATTERNS) * _SAMPLES,
+        ).first_runs()
+        if not found.lengths.any():
+            raise InputError("model", subject.name, "all that it writes ends at once")
+        rows = len(found.lengths)
+        shares = [
+            _still(found, length, effort.seed)
+            for length in _LENGTHS
+            if np.isfinite(found.survival([length])[0])
+        ]
+        rate = resampled(partial(_hazard, found), rows, effort.seed)
+        curve = Quantity(name="still in the pattern", points=tuple(shares), along="bytes written", exact=1.0)
+        left = number("leaves the pattern", rate, unit="per byte", exact=0.0)
+        return [left, curve] if shares else [left]
+
+
+def _still(runs: Runs, length: int, seed: int) -> Point:
+    """The share that is still in the pattern at `length`.
+
+    Where all are, or none, the interval is the exact binomial one over those that are known at that length: texts that
+    ended before in the pattern are not.
+    """
+    point = resampled(partial(_survival, runs, length), len(runs.lengths), seed, length)
+    if point.low is not None or point.value not in (0.0, 1.0):
+        return point
+    known = (runs.lengths >= length) | runs.ended
+    return share((runs.lengths[known] >= length).astype(float), 1, length)
+
+
+def _longest(subject: Subject) -> int:
+    tokenization = subject.oracle.tokenization
+    return max(len(tokenization.encode(text * REPEATS)) for text in PATTERNS)
+
+
+def _of(runs: Runs, rows: NDArray[np.int64]) -> Runs:
+    return Runs(runs.lengths[rows], runs.ended[rows])
+
+
+def _hazard(runs: Runs, rows: NDArray[np.int64]) -> float:
+    return _of(runs, rows).hazard()
+
+
+def _survival(runs: Runs, length: int, rows: NDArray[np.int64]) -> float:
+    return float(_of(runs, rows).survival([length])[0])

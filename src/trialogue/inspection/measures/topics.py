@@ -1,0 +1,82 @@
+"""Topics: are words of one topic of a text more alike to a model, and does it attend between them more?"""
+
+from __future__ import annotations
+
+import math
+
+from trialogue.data.corpus.documents import passages_of
+from trialogue.errors import InputError
+from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
+from trialogue.inspection.measures.quantities import Point, Quantity, number
+from trialogue.inspection.subject import Subject
+from trialogue.inspection.topic_structure.measure import TopicSettings, measured
+from trialogue.inspection.topic_structure.ratios import Interval
+from trialogue.randomness import numpy_generator
+from trialogue.storage import make_folder
+
+PASSAGE, WORDS, TOPICS = 200, 30, 50
+_OF_WORDS = ("words", "length", "text")
+"""Fields of errors about what of the text are single tokens of the model, and about how much of it the model reads"""
+_PASSAGES, _READ, _LENGTH, _PASSES, _RESAMPLES = 1000, 60, 128, 10, 200
+
+
+class TopicRatios(Measure):
+    """Ratios of words of one topic to words of different ones, in embeddings and in attention."""
+
+    question = "Which words of one topic does it hold together?"
+    reading = (
+        f"{TOPICS} topics of the text by latent Dirichlet allocation in the model's own tokens; the {WORDS} likeliest "
+        "words of each. A ratio above 1: pairs of one topic are more alike, or attend to each other more, than pairs "
+        "of different topics; where those are not surely alike at all no ratio is told, and the difference is to be "
+        "read. Intervals are over words and documents."
+    )
+    kinds = ("causal", "masked")
+    needs = "text"
+
+    def require(self, subject: Subject, material: Material, effort: Effort) -> None:
+        """Raise `InputError` for a text of too few passages."""
+        del subject, effort
+        number_of = len(passages_of(material.documents, PASSAGE))
+        if number_of < 2 * TOPICS:
+            mend = f"topics take {2 * TOPICS} passages of {PASSAGE} words: give a longer text, or name other --measures"
+            raise InputError("text", f"{number_of} passages", mend)
+
+    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """What attention is read in; topics take a while beside it."""
+        del material
+        return effort.rows(_READ) * min(_LENGTH, subject.longest)
+
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        """One ratio a measure, each with its interval; errors are those of `trialogue topics`."""
+        passages = passages_of(material.documents, PASSAGE)
+        # Which passages the topics are of does not depend on the effort: the control has those of its model.
+        random = numpy_generator(effort.seed, "passages")
+        chosen = sorted(random.permutation(len(passages))[:_PASSAGES].tolist())
+        settings = TopicSettings(
+            topics=TOPICS,
+            passes=_PASSES,
+            read=effort.rows(_READ),
+            length=min(_LENGTH, subject.longest),
+            seed=effort.seed,
+        )
+        folder = None if material.kept is None else make_folder(material.kept)
+        try:
+            with subject.attending() as model:
+                texts = [passages[place] for place in chosen]
+                [found] = measured(model, texts, settings, folder=folder, control=False, report=report)
+            compared = found.compare(WORDS, single=True, resamples=_RESAMPLES, seed=effort.seed)
+        except InputError as error:
+            if error.field not in _OF_WORDS:
+                raise
+            told = f"topics take {WORDS} words of the text that are single tokens of the model: {error.mend}"
+            raise InputError("model", subject.name, told if error.field == "words" else error.mend) from error
+        # Without an interval, pairs of different topics are at zero or below it in some of the draws.
+        ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
+        over = [number(f"{name}, same / different", _point(ratio)) for name, ratio in ratios]
+        less = [number(f"{one.measure}, same less different", _point(one.difference)) for one in compared]
+        return [*over, *less]
+
+
+def _point(found: Interval) -> Point:
+    low, high = (None if math.isnan(end) else float(end) for end in (found.low, found.high))
+    return Point(float(found.value), low, high)

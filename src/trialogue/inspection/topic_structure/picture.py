@@ -1,0 +1,78 @@
+"""Ratios with their intervals, and the embeddings of topics' words beside one another, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from trialogue.display.figures import COLORS, QUIET, panels
+from trialogue.inspection.topic_structure.measure import TopicMeasurement
+from trialogue.inspection.topic_structure.ratios import COSINE, Comparison
+from trialogue.inspection.topic_structure.topics import assigned
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    from matplotlib.axes import Axes
+
+_TOPICS, _WORDS = 8, 4
+
+
+def draw_topics(
+    measurement: TopicMeasurement, compared: Mapping[str, Sequence[Comparison]], words: int
+) -> matplotlib.figure.Figure:
+    """Left, the ratios same topic over different topics of each of `compared`; right, cosines of words by topic."""
+    drawing, (left, right) = panels(2, width=5.0, height=4.2)
+    _draw_ratios(left, compared)
+    _draw_block(right, measurement, words)
+    return drawing
+
+
+def _draw_ratios(axes: Axes, compared: Mapping[str, Sequence[Comparison]]) -> None:
+    measures = list(dict.fromkeys(one.measure for found in compared.values() for one in found))
+    for shift, (name, found) in enumerate(compared.items()):
+        of = {one.measure: one.ratio for one in found}
+        places = [place + 0.2 * (shift - (len(compared) - 1) / 2) for place in range(len(measures))]
+        values = np.array([of[measure].value if measure in of else np.nan for measure in measures])
+        ends = np.array([(of[m].low, of[m].high) if m in of else (np.nan, np.nan) for m in measures]).T
+        bars = np.abs(ends - values)
+        color = QUIET if "random" in name else COLORS[shift % len(COLORS)]
+        axes.errorbar(values, places, xerr=bars, fmt="o", color=color, label=name)
+    axes.axvline(1, color=QUIET, lw=0.8)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
+    axes.tick_params(axis="x", which="minor", labelsize=7)
+    axes.set_yticks(range(len(measures)), measures)
+    axes.invert_yaxis()
+    axes.set_xlabel("same topic / different topics")
+    axes.set_title("Words of one topic beside words of different ones")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.15), ncols=2)
+
+
+def _draw_block(axes: Axes, measurement: TopicMeasurement, words: int) -> None:
+    """Cosines between the likeliest words of the first topics that have enough of their own."""
+    own = assigned(measurement.laws, words, single=True)
+    shown: list[int] = []
+    for topic in range(len(measurement.laws)):
+        of = own.words[own.topics[:, topic]]
+        if len(of) >= _WORDS:
+            shown += of[np.argsort(-measurement.laws[topic, of], kind="stable")[:_WORDS]].tolist()
+        if len(shown) == _TOPICS * _WORDS:
+            break
+    vectors = torch.nn.functional.normalize(measurement.table[shown], dim=1)
+    cosines = (vectors @ vectors.T).numpy().copy()
+    np.fill_diagonal(cosines, np.nan)
+    limit = float(np.nanquantile(np.abs(cosines), 0.99)) if len(shown) > 1 else 1.0
+    image = axes.imshow(cosines, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    names = [measurement.words.names[word] for word in shown]
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=6)
+    axes.set_yticks(range(len(names)), names, fontsize=6)
+    axes.grid(visible=False)
+    for edge in range(_WORDS, len(names), _WORDS):
+        axes.axhline(edge - 0.5, color="black", lw=0.4)
+        axes.axvline(edge - 0.5, color="black", lw=0.4)
+    axes.set_title(f"{COSINE.capitalize()} of embeddings, topic by topic")
+    axes.figure.colorbar(image, ax=axes, shrink=0.7)

@@ -1,0 +1,97 @@
+"""Compiled steps of `run_chain`: Gibbs sampling of Ising models, with the numbers that `Gibbs.step` would draw.
+
+Each chain uses its own stream of `Streams`, number by number, and turns them into sites and tokens by the same
+inversion of cumulative weights. The sum of couplings at a site runs over its neighbours alone, so that weights may
+differ from those of `step` in their last bits: a token differs where a uniform number falls between the two, about
+once in 10^15 updates.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from trialogue.compilation import compiled, over_rows
+from trialogue.data import Ising
+from trialogue.errors import InputError, whole_number
+from trialogue.indices import index_tensor
+from trialogue.oracles import Sequences
+from trialogue.randomness import Streams, next_uniform
+from trialogue.samplers.chains.chain import KERNELS, Advance
+from trialogue.samplers.chains.gibbs import Gibbs
+
+MAX_SITES = 4096
+"""For models of more sites no matrix of couplings is made: steps go by `Gibbs.step`."""
+
+
+@compiled
+def drawn_token(uniform: float, log_odds: float) -> int:
+    """What `index_of` picks by `uniform` from the log-probabilities of two tokens, log p(1)/p(0) = `log_odds`."""
+    lesser = np.exp(-abs(log_odds))
+    zero, one = (lesser, 1.0) if log_odds > 0 else (1.0, lesser)
+    return 0 if one == 0 or (zero > 0 and zero > uniform * (zero + one)) else 1
+
+
+@compiled
+def step_rows(
+    first: int,
+    last: int,
+    tokens: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    counters: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    couplings: NDArray[np.float64],
+    field: NDArray[np.float64],
+    steps: int,
+    sweep: bool,
+) -> None:
+    """Take so many steps with rows first..last of `tokens` (rows, N): sweeps, or updates of random sites.
+
+    Site i has the `neighbours` and `couplings` from `begin[i]` to `begin[i + 1]`.
+    """
+    sites = len(field)
+    updates = steps * sites if sweep else steps
+    for row in range(first, last):
+        spins = tokens[row]
+        for update in range(updates):
+            uniform = 0.0 if sweep else next_uniform(keys, counters, row)
+            site = update % sites if sweep else min(int(uniform * sites), sites - 1)
+            local = 0.0
+            for place in range(begin[site], begin[site + 1]):
+                local += couplings[place] * (2 * spins[neighbours[place]] - 1)
+            uniform = next_uniform(keys, counters, row)
+            spins[site] = drawn_token(uniform, 2 * (local + field[site]))
+
+
+def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
+    """Compiled steps of `chain` on `model` (see `KERNELS`), on `torch.get_num_threads()` threads.
+
+    None for models of more than `MAX_SITES` sites, and of other devices than the CPU.
+    """
+    if model.sites > MAX_SITES or model.device.type != "cpu":
+        return None
+    site, neighbours = model.coupling.nonzero().unbind(1)
+    begin = torch.searchsorted(site, torch.arange(model.sites + 1))
+    table = (begin, neighbours, model.coupling[site, neighbours], model.field)
+    arrays = [tensor.contiguous().numpy() for tensor in table]
+    sweep = chain.order == "sweep"
+    width = model.sites if sweep else 1
+
+    def advance(state: Sequences, streams: Streams, steps: int) -> Sequences:
+        hint = f"give tokens 0 and 1 of shape (rows, {model.sites})"
+        checked = index_tensor(
+            "tokens", state.tokens, (None, model.sites), 2, shape_hint=hint, range_hint=hint
+        )
+        if len(streams.keys) != len(checked):
+            raise InputError("streams", len(streams.keys), f"give one stream for each of {len(checked)} rows")
+        whole_number("steps", steps, 0)
+        state = Sequences(checked)
+        tokens = state.tokens.clone(memory_format=torch.contiguous_format)
+        drawing = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
+        over_rows(step_rows, len(tokens), width * steps, *drawing, *arrays, steps, sweep)
+        return Sequences(tokens)
+
+    return advance
+
+
+KERNELS[Gibbs, Ising] = gibbs_kernel

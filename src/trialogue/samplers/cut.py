@@ -1,0 +1,87 @@
+"""Top-k, top-p and min-p of laws over tokens."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from trialogue.samplers.nucleus import leading, nucleus
+
+_FIRST, _FEW = 256, 32
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Top-k, then top-p, then min-p, of laws over tokens: what they keep, renormalised.
+
+    Top-p keeps the smallest set of most probable tokens whose probability reaches `top_p`, the token that reaches it
+    included; min-p those that are at least `min_p` times as probable as the most probable one. Among equally probable
+    tokens the lowest index comes first.
+    """
+
+    top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+
+    @property
+    def nothing(self) -> bool:
+        """Whether all tokens are kept."""
+        return self.top_k is None and self.top_p == 1 and self.min_p == 0
+
+    def __call__(self, log_laws: Tensor) -> Tensor:
+        """What top-k, top-p and min-p keep of `log_laws` (n, vocab), renormalised; the laws need not be normalised."""
+        kept = self._ranked(log_laws) if self.top_k is not None or self.top_p != 1 else log_laws
+        if self.min_p:
+            least = kept.amax(-1, keepdim=True) + math.log(self.min_p)
+            kept = kept.masked_fill(kept < least, -math.inf)
+        return kept if kept is not log_laws and not self.min_p else kept.log_softmax(-1)
+
+    def _ranked(self, log_laws: Tensor) -> Tensor:
+        """What top-k and top-p keep, renormalised."""
+        vocab = log_laws.shape[-1]
+        if _readable(log_laws):
+            if vocab <= _FEW:
+                return leading(log_laws, self.top_k, self.top_p)
+            if vocab > 2 * _FIRST and self.top_k is None and log_laws.dtype == torch.float32:
+                return nucleus(log_laws, self.top_p)
+        if vocab <= 2 * _FIRST:
+            return self._sorted(log_laws, *_ordered(log_laws))
+        # Nearly always what is kept is a small part of a large vocabulary, and sorting all of it costs as much as the
+        # model's own pass.
+        top, order = log_laws.topk(_FIRST, sorted=False)
+        order, by_index = order.sort()
+        top, by_value = _ordered(top.gather(-1, by_index))
+        order = order.gather(-1, by_value)
+        rest = log_laws.scatter(-1, order, -math.inf).logsumexp(-1, keepdim=True)
+        cut = self._kept(torch.cat((top, rest), -1))[..., :_FIRST]
+        # Among tokens that tie with the last one looked at, some may be missing.
+        unsure = torch.isfinite(cut[..., -1]) | (cut.isfinite() & (top == top[..., -1:])).any(-1)
+        result = torch.full_like(log_laws, -math.inf).scatter_(-1, order, cut.log_softmax(-1))
+        if bool(unsure.any()):
+            result[unsure] = self._sorted(log_laws[unsure], *_ordered(log_laws[unsure]))
+        return result
+
+    def _kept(self, ordered: Tensor) -> Tensor:
+        """`ordered` (n, k), most probable first, with what is cut off at -inf."""
+        if self.top_k is not None:
+            ordered = ordered.clone()
+            ordered[:, self.top_k :] = -math.inf
+        if self.top_p != 1:
+            probs = ordered.softmax(-1)
+            before = probs.cumsum(-1) - probs
+            ordered = ordered.masked_fill(before >= torch.tensor(self.top_p, dtype=torch.float64), -math.inf)
+        return ordered
+
+    def _sorted(self, log_laws: Tensor, ordered: Tensor, order: Tensor) -> Tensor:
+        return torch.empty_like(log_laws).scatter_(1, order, self._kept(ordered).log_softmax(-1))
+
+
+def _readable(log_laws: Tensor) -> bool:
+    return log_laws.device.type == "cpu" and log_laws.dtype in (torch.float32, torch.float64)
+
+
+def _ordered(log_laws: Tensor) -> tuple[Tensor, Tensor]:
+    """Most probable first, and where they were; a stable sort, so that the lowest index wins among ties."""
+    ordered, order = log_laws.sort(dim=-1, descending=True, stable=True)
+    return ordered, order

@@ -1,0 +1,16 @@
+from .chains import Ergodicity as Ergodicity
+from .chains import chain_ergodicity as chain_ergodicity
+from .chains import chain_transitions as chain_transitions
+from .chains import ergodicity as ergodicity
+from .distances import kullback_leibler as kullback_leibler
+from .distances import total_variation as total_variation
+from .electrical_network import Conductances as Conductances
+from .electrical_network import walk_conductances as walk_conductances
+from .expected_outcomes import exact_values as exact_values
+from .prefix_samplers import Law as Law
+from .prefix_samplers import exact_law as exact_law
+from .prefix_samplers import target_law as target_law
+from .prefix_samplers import walk_transitions as walk_transitions
+from .prefix_trees import PrefixTree as PrefixTree
+from .prefix_trees import prefix_tree as prefix_tree
+from .transitions import transition_matrix as transition_matrix

@@ -1,0 +1,221 @@
+"""Every state that a walk can come to on a small oracle, by its own `step` on every branch of its choices."""
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from torch import Tensor
+
+from trialogue.enumeration import Enumeration
+from trialogue.errors import InputError, whole_number
+from trialogue.oracles import Autoregressive, as_oracle, padded
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
+from trialogue.samplers.prefix.sampler import Walk, log_weight, runnable, take
+from trialogue.verifiers.function import VerifierLike, as_verifier
+
+Sequence_ = tuple[int, ...]
+Array = NDArray[np.float64]
+FAILED = -1
+"""In place of the output of a walk that stops on an incomplete sequence."""
+_ROWS_AT_ONCE = 4096
+_DIGITS = 13
+"""Decimals to which the log-weights of the rows of a sample, one relative to another, are told apart."""
+
+
+class Ended(NamedTuple):
+    """Ways in which a walk ends, all (k,): the state that it leaves, the place of its output, or `FAILED`, its
+    log-weight, 0 of a walk that has none, and the probability of this way from that state.
+    """
+
+    state: NDArray[np.int64]
+    output: NDArray[np.int64]
+    log_weight: Array
+    probability: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Explored:
+    """A walk as an absorbing Markov chain of n states, of which the first is where it begins.
+
+    `prefixes` (n,) are what the first row of each holds, `transitions` (n, n) the probabilities to come from one to
+    another, `queries` (n,) the expected number of queries of a step from each. The walk ends in one of the `ended`
+    ways, with one of the `outputs`.
+
+    Weights that differ by a factor common to all rows of a sample are one state: `weighted` (n, n) holds the
+    probabilities of transitions times the mean factors by which weights grow in them, None for a walk without weights.
+    """
+
+    prefixes: list[Sequence_]
+    transitions: csr_array
+    weighted: csr_array | None
+    queries: Array
+    outputs: list[Sequence_]
+    ended: Ended
+
+
+def explored(
+    walk: Walk[Any],
+    oracle: Autoregressive,
+    verifier: VerifierLike | None,
+    prompt: Sequence_,
+    max_new_tokens: int | None,
+    max_states: int,
+) -> Explored:
+    """Follow `walk` from `prompt` along every branch.
+
+    Raises `InputError` for more than `max_states` states, and wherever `generate` would.
+    """
+    return _Exploration(walk, oracle, verifier, prompt, max_new_tokens, max_states).run()
+
+
+class _Exploration:
+    def __init__(
+        self,
+        walk: Walk[Any],
+        oracle: Autoregressive,
+        verifier: VerifierLike | None,
+        prompt: Sequence_,
+        max_new_tokens: int | None,
+        max_states: int,
+    ) -> None:
+        oracle = as_oracle(oracle)
+        walk = runnable(walk, oracle, verifier)
+        self._walk, self._members = walk, walk.rows_per_sample
+        self._max_states = whole_number("max_states", max_states, 1)
+        tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
+        self._prompt = tuple(tokens[0].tolist())
+        checked_prompts(tokens, lengths, oracle.vocab_size)
+        self._limit = int(limits(oracle, lengths, max_new_tokens)[0])
+        self._groups_at_once = max(1, _ROWS_AT_ONCE // self._members)
+        resolved = None if verifier is None else as_verifier(verifier)
+        layers = () if resolved is None else tuple(resolved.layers)
+        self._batch = Batch(oracle, self._groups_at_once * self._members, self._limit, layers=layers)
+        self._judge = cast(Judge, None) if resolved is None else Judge(resolved, self._batch)
+        # Of each state: tokens, lengths and the walk's own state, of all of its rows.
+        self._states: list[tuple[Tensor, Tensor, Any]] = []
+        self._places: dict[bytes, int] = {}
+        self._outputs: dict[Sequence_, int] = {}
+        places, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
+        # Source, target, probability, and the same times the growth of weights.
+        self._moves: list[tuple[NDArray[Any], ...]] = [(places, places, numbers, numbers)]
+        self._ends = [Ended(places, places, numbers, numbers)]
+        self._queries: list[float] = []
+
+    @torch.inference_mode()
+    def run(self) -> Explored:
+        tokens = torch.zeros(self._members, self._limit, dtype=torch.int64)
+        tokens[:, : len(self._prompt)] = torch.tensor(self._prompt, dtype=torch.int64)
+        lengths = torch.full((self._members,), len(self._prompt))
+        self._load([(tokens, lengths)])
+        self._visit(tokens, lengths, self._walk.init(self._batch))
+        while len(self._queries) < len(self._states):
+            first = len(self._queries)
+            self._explore(first, min(len(self._states), first + self._groups_at_once))
+        size = len(self._states)
+        source, target, *laws = (np.concatenate(parts) for parts in zip(*self._moves, strict=True))
+        matrices = [coo_array((law, (source, target)), shape=(size, size)).tocsr() for law in laws]
+        ended = Ended(*(np.concatenate(parts) for parts in zip(*self._ends, strict=True)))
+        return Explored(
+            [tuple(tokens[0, : int(lengths[0])].tolist()) for tokens, lengths, _ in self._states],
+            matrices[0],
+            matrices[1] if self._walk.weighted else None,
+            np.array(self._queries),
+            list(self._outputs),
+            ended,
+        )
+
+    def _load(self, sequences: list[tuple[Tensor, Tensor]]) -> None:
+        batch, rows = self._batch, len(sequences) * self._members
+        batch.select(torch.zeros(0, dtype=torch.int64))
+        batch.add(
+            torch.cat([tokens for tokens, _ in sequences]),
+            torch.cat([lengths for _, lengths in sequences]),
+            torch.full((rows,), len(self._prompt)),
+            torch.full((rows,), self._limit),
+        )
+
+    def _explore(self, first: int, last: int) -> None:
+        """Take a step from each of the states `first` up to `last`."""
+        members, batch, states = self._members, self._batch, self._states[first:last]
+        self._load([(tokens, lengths) for tokens, lengths, _ in states])
+        fields = zip(*(state for _, _, state in states), strict=True)
+        state = type(states[0][2])(*(torch.cat(field) for field in fields))
+        # Branches whose probability underflows are followed too, so that what a walk can reach stays known.
+        enumeration = Enumeration(len(states), members, smallest=sys.float_info.min * sys.float_info.epsilon)
+        asked = torch.zeros(len(states), dtype=torch.float64)
+
+        def step() -> tuple[Moves, Any, Tensor]:
+            before = batch.meter.queries.clone()
+            moves, after = self._walk.step(batch, state, self._judge, enumeration.choose)
+            return moves, after, (batch.meter.queries - before).view(-1, members).sum(1).double()
+
+        for weights, (moves, after, queries) in enumeration.branches(step):
+            asked += weights * queries
+            tokens, lengths = moves.applied(batch.tokens)
+            tokens = tokens * (torch.arange(tokens.shape[1]) < lengths[:, None])
+            kept, done = take(after, moves.source), moves.done.view(-1, members).all(1)
+            ended, going = (((weights > 0) & which).nonzero()[:, 0] for which in (done, ~done))
+            if len(going):
+                rows = (going[:, None] * members + torch.arange(members)).flatten()
+                arranged = self._walk.arranged(tokens[rows], lengths[rows], take(kept, rows))
+                relative, growth = self._relative(arranged[2])
+                target = self._visit(arranged[0], arranged[1], relative)
+                probability = weights[going]
+                moved = (first + going, target, probability, probability * growth)
+                self._moves.append(tuple(np.asarray(column) for column in moved))
+            if len(ended):
+                leading = ended * members
+                output = self._output(tokens[leading], lengths[leading])
+                weighed = torch.zeros(len(ended), dtype=torch.float64)
+                if self._walk.weighted:
+                    weighed = log_weight(take(kept, leading)).double()
+                self._ends.append(
+                    Ended((first + ended).numpy(), output, weighed.numpy(), weights[ended].numpy())
+                )
+        self._queries += asked.tolist()
+
+    def _relative(self, state: Any) -> tuple[Any, Tensor]:
+        """`state` with log-weights relative to the greatest of each group of rows, and that as a weight (groups,)."""
+        if not self._walk.weighted:
+            return state, torch.ones((), dtype=torch.float64)
+        log_weights = log_weight(state).view(-1, self._members)
+        most = log_weights.amax(1)
+        most = most.masked_fill(most == -math.inf, 0.0)
+        relative = (log_weights - most[:, None]).flatten().round(decimals=_DIGITS)
+        return state._replace(log_weight=relative), most.double().exp()
+
+    def _visit(self, tokens: Tensor, lengths: Tensor, state: Any) -> NDArray[np.int64]:
+        """The places (groups,) of the states in which groups of rows are; new ones are listed."""
+        members = self._members
+        groups = len(lengths) // members
+        fields = [field.contiguous().numpy().reshape(groups, -1) for field in (tokens, lengths, *state)]
+        keys = np.concatenate([field.view(np.uint8) for field in fields], 1)
+        places = np.empty(groups, dtype=np.int64)
+        for group in range(groups):
+            place = self._places.setdefault(keys[group].tobytes(), len(self._states))
+            places[group] = place
+            if place == len(self._states):
+                if place >= self._max_states:
+                    mend = "use a smaller oracle, or allow more states"
+                    raise InputError("max_states", self._max_states, mend)
+                rows = slice(group * members, (group + 1) * members)
+                own = type(state)(*(field[rows] for field in state))
+                self._states.append((tokens[rows], lengths[rows], own))
+        return places
+
+    def _output(self, tokens: Tensor, lengths: Tensor) -> NDArray[np.int64]:
+        """The places (n,) of outputs, `FAILED` of sequences that are not complete."""
+        eos, places = self._batch.eos, []
+        for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True):
+            output = tuple(row[:length])
+            complete = length >= self._limit or (eos is not None and output[-1:] == (eos,))
+            places.append(self._outputs.setdefault(output, len(self._outputs)) if complete else FAILED)
+        return np.array(places, dtype=np.int64)

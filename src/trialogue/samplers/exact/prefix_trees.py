@@ -1,0 +1,145 @@
+"""The tree of prefixes that an oracle can give from a prompt, listed whole."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypedDict
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trialogue.errors import InputError, whole_number
+from trialogue.oracles import Autoregressive, as_oracle, next_log_probs, padded
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
+from trialogue.samplers.prefix.values import values
+from trialogue.verifiers.function import VerifierLike, as_verifier
+
+Sequence_ = tuple[int, ...]
+_ROWS = 1024
+MAX_NODES = 1_000_000
+"""Prefixes that are listed by default at most."""
+
+
+class TreeLimits(TypedDict, total=False):
+    """Which tree `prefix_tree` lists: the prompt, the longest completion, and how many prefixes at most."""
+
+    prompt: Sequence_
+    max_new_tokens: int | None
+    max_nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixTree:
+    """Every prefix that `oracle` gives a positive probability, those of fewer tokens first: the root is the prompt.
+
+    `prefixes` (n,) are sequences of prompt and completion; `parent` (n,) int64 is the place of the prefix without its
+    last token, -1 of the root; `log_probs` (n,) float64 is the logarithm of the probability of the completion so far;
+    `leaf` (n,) bool says which are complete.
+    """
+
+    oracle: Autoregressive
+    prefixes: list[Sequence_]
+    parent: NDArray[np.int64]
+    log_probs: NDArray[np.float64]
+    leaf: NDArray[np.bool_]
+    longest: int
+
+    @property
+    def start(self) -> int:
+        """Length of the prompt."""
+        return len(self.prefixes[0])
+
+    @cached_property
+    def depth(self) -> NDArray[np.int64]:
+        """Tokens of each completion (n,)."""
+        return np.array([len(prefix) for prefix in self.prefixes]) - self.start
+
+    def values(self, verifier: VerifierLike, places: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Values of the prefixes at `places` (all), as a walk is told them: of complete ones as of complete ones."""
+        chosen = range(len(self.prefixes)) if places is None else places.tolist()
+        sequences = [self.prefixes[place] for place in chosen]
+        judged = values(verifier, self.oracle, sequences, prompt_lengths=self.start, max_length=self.longest)
+        answer: NDArray[np.float64] = judged.numpy()
+        return answer
+
+
+def prefix_tree(
+    oracle: Autoregressive,
+    *,
+    prompt: Sequence_ = (),
+    max_new_tokens: int | None = None,
+    max_nodes: int = MAX_NODES,
+    viable: VerifierLike | None = None,
+) -> PrefixTree:
+    """List the prefixes of the completions of `prompt` that have a positive probability.
+
+    Those that `viable` gives the value zero, and what they could become, are left out.
+
+    Raises `InputError` where there are more than `max_nodes`, and wherever `generate` would.
+    """
+    oracle, most = as_oracle(oracle), whole_number("max_nodes", max_nodes, 1)
+    tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
+    prompt = tuple(tokens[0].tolist())
+    checked_prompts(tokens, lengths, oracle.vocab_size)
+    longest = int(limits(oracle, lengths, max_new_tokens)[0])
+    prefixes, parent, log_probs, leaf = [prompt], [-1], [0.0], [_complete(oracle, prompt, longest, True)]
+    growing = [] if leaf[0] else [0]
+    while growing:
+        tokens, lengths = padded([prefixes[place] for place in growing], longest)
+        laws = next_log_probs(oracle, tokens, lengths).double()
+        if viable is not None:
+            laws = laws.masked_fill(_rejected(viable, oracle, tokens, lengths, len(prompt), laws), -math.inf)
+        rows, children = (laws > -math.inf).nonzero(as_tuple=True)
+        if len(prefixes) + len(rows) > most:
+            raise _too_many(oracle, len(prompt), longest, most)
+        first = len(prefixes)
+        for row, token, log_prob in zip(
+            rows.tolist(), children.tolist(), laws[rows, children].tolist(), strict=True
+        ):
+            place = growing[row]
+            prefix = (*prefixes[place], token)
+            prefixes.append(prefix)
+            parent.append(place)
+            log_probs.append(log_probs[place] + log_prob)
+            leaf.append(_complete(oracle, prefix, longest))
+        growing = [place for place in range(first, len(prefixes)) if not leaf[place]]
+    return PrefixTree(
+        oracle, prefixes, np.array(parent), np.array(log_probs), np.array(leaf, dtype=np.bool_), longest
+    )
+
+
+def _rejected(
+    viable: VerifierLike, oracle: Autoregressive, tokens: Tensor, lengths: Tensor, start: int, laws: Tensor
+) -> Tensor:
+    """Which one-token continuations (n, vocab) bool of the rows have the value zero."""
+    rejected = torch.empty(laws.shape, dtype=torch.bool)
+    verifier = as_verifier(viable)
+    for places in torch.arange(len(lengths)).split(_ROWS):
+        batch = Batch(oracle, len(places), tokens.shape[1], layers=tuple(verifier.layers))
+        batch.select(places[:0])
+        limit = torch.full_like(lengths[places], tokens.shape[1])
+        batch.add(tokens[places], lengths[places], torch.full_like(limit, start), limit)
+        rows = torch.arange(len(places))
+        rejected[places] = Judge(verifier, batch).children(rows, laws[places] > -math.inf) == 0
+    return rejected
+
+
+def _complete(oracle: Autoregressive, prefix: Sequence_, longest: int, prompt: bool = False) -> bool:
+    ended = oracle.eos is not None and prefix[-1:] == (oracle.eos,)
+    return len(prefix) >= longest or (ended and not (prompt and oracle.prompts_go_on))
+
+
+def _too_many(oracle: Autoregressive, start: int, longest: int, most: int) -> InputError:
+    horizon, vocab = longest - start, oracle.vocab_size
+    digits = (horizon + 1) * math.log10(max(vocab, 2))
+    nodes = sum(vocab**h for h in range(horizon + 1)) if digits < 15 else f"about 10^{digits:.0f}"
+    count = f"{nodes:,}" if isinstance(nodes, int) else nodes
+    mend = (
+        f"the tree has up to {count} prefixes, of which at most {most:,} are listed: use a shorter horizon, raise "
+        "max_nodes, or sample instead, with generate() or `trialogue generate`"
+    )
+    return InputError("max_new_tokens", horizon, mend)

@@ -1,0 +1,36 @@
+"""The transitions of any sampler, by one name."""
+
+from typing import Any, overload
+
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.oracles import Autoregressive, Chain, SequenceModel
+from trialogue.samplers.exact.chains import chain_transitions
+from trialogue.samplers.exact.prefix_samplers import walk_transitions
+from trialogue.samplers.prefix.sampler import Walk
+
+
+@overload
+def transition_matrix(
+    sampler: Chain[Any], model: SequenceModel, *, sites: int | None = None, max_states: int = 4096
+) -> Tensor: ...
+
+
+@overload
+def transition_matrix(
+    sampler: Walk[Any], model: Autoregressive, *args: Any, **settings: Any
+) -> tuple[list[tuple[int, ...]], csr_array]: ...
+
+
+def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> Any:
+    """The transitions of a chain (`chain_transitions`: a dense matrix) or of a walk (`walk_transitions`: sparse)."""
+    if isinstance(sampler, type):
+        raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
+    if not (hasattr(sampler, "init") and hasattr(sampler, "step")):
+        mend = "give a chain, such as Gibbs(), or a walk, such as ValueGuided()"
+        raise InputError("sampler", sampler, mend)
+    if isinstance(sampler, Walk):
+        return walk_transitions(sampler, model, *args, **settings)
+    return chain_transitions(sampler, model, *args, **settings)

@@ -1,0 +1,65 @@
+"""Action-level value-guided sampling: the rule that never goes back."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+from trialogue.samplers.cut import Cut
+from trialogue.samplers.prefix.guidance import weighed_children
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.sampler import Walk, log_values_as_given
+
+
+class Weighed(NamedTuple):
+    """Logarithm (rows,) float64 of target over proposal."""
+
+    log_weight: Tensor
+
+
+@dataclass(frozen=True)
+class ActionLevel(Walk[Weighed]):
+    """Draw each token a after y with weight p(a|y) V(ya), and never go back: action-level value-guided sampling.
+
+    What it samples is the product over tokens of p(a|y) V(ya) / S(y), S(y) = sum over a of p(a|y) V(ya): for 0/1 values
+    masked decoding, and the restricted law for exact values only. Errors of the values multiply along the sequence.
+    The log-weight of a sample is that of p(x) V(x) over this law, so that E[exp(log_weight) f(x)] = sum over x of
+    p(x) V(x) f(x) for any f, provided that a prefix of value zero has no continuation of positive value: it is
+    sequential Monte Carlo with a mask and one particle. A row none of whose children has weight fails with weight zero.
+    """
+
+    uses = "weights"
+    weighted = True
+    goes_back = False
+
+    def init(self, decoding: Decoding) -> Weighed:
+        """Weight one."""
+        return Weighed(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+
+    def step(
+        self, decoding: Decoding, state: Weighed, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, Weighed]:
+        """Append a child to every row that is not complete."""
+        moves, rows = Moves.stay(decoding), decoding.growing
+        moves.done.copy_(decoding.complete)
+        log_weight = state.log_weight + log_values_as_given(decoding, verifier)
+        if len(rows):
+            tokens, weights = weighed_children(decoding, rows, verifier, Cut())
+            total = weights.logsumexp(1)
+            log_weight[rows] += total
+            inner = (decoding.lengths[rows] > decoding.start[rows]).nonzero()[:, 0]
+            if len(inner):
+                log_weight[rows[inner]] -= verifier.values(rows[inner]).log()
+            dead = total == -math.inf
+            log_weight[rows[dead]] = -math.inf
+            moves.done[rows[dead]] = True
+            rows, tokens, weights = rows[~dead], tokens[~dead], weights[~dead]
+        if len(rows):
+            index = choose(weights, rows)
+            moves.token[rows] = tokens.gather(1, index[:, None])[:, 0]
+        return moves, Weighed(log_weight)

@@ -1,0 +1,197 @@
+"""What is evaluated of the rows of a batch, and what has to be evaluated anew."""
+
+from collections.abc import Callable
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from trialogue.errors import InputError
+from trialogue.oracles import Context
+from trialogue.oracles.output_checks import require_features
+from trialogue.samplers.prefix.batch import kernels
+from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge
+from trialogue.samplers.prefix.batch.rows import Rows
+from trialogue.samplers.prefix.batch.tree import renumbered
+
+
+class Evaluations:
+    """The evaluations of `rows`, which a context stores per storage row (slot) and position.
+
+    `evaluated` (slots, capacity + 1) is the node whose keys each slot and position holds, -1 for none: a position is
+    evaluated anew only where that is not the node of the row's prefix. `slot` (rows,) is where each row is stored. What
+    the context has answered is remembered in `knowledge`, and what it took is counted on `bill`. `opened` returns the
+    context, and is called when that is first needed.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[], Context],
+        evaluated: Tensor,
+        slot: Tensor,
+        rows: Rows,
+        knowledge: Knowledge,
+        bill: Bill,
+    ) -> None:
+        self._opened, self.evaluated, self.slot = opened, evaluated, slot
+        self._rows, self._knowledge, self._bill = rows, knowledge, bill
+
+    @cached_property
+    def context(self) -> Context:
+        """The context that stores them."""
+        return self._opened()
+
+    def children(self, rows: Tensor, children: Rows, bill: Bill) -> "Evaluations":
+        """Those of `children` of `rows` (n,) in a context of their own, which is forked when it is needed."""
+        slots = self.slot[rows]
+
+        def forked() -> Context:
+            longest = int(children.lengths.max()) if len(children.lengths) else 0
+            return self.context.fork(slots, longest)
+
+        evaluated = self.evaluated[slots]
+        if (more := children.path.shape[1] - evaluated.shape[1]) > 0:
+            evaluated = pad(evaluated, (0, more), value=-1)
+        return Evaluations(forked, evaluated, torch.arange(len(rows)), children, self._knowledge, bill)
+
+    def add(self, count: int) -> None:
+        """Give `count` further rows slots that are free."""
+        free = torch.ones(len(self.evaluated), dtype=torch.bool)
+        free[self.slot] = False
+        self.slot = torch.cat((self.slot, free.nonzero()[:count, 0]))
+
+    def select(self, rows: Tensor) -> None:
+        """Keep `rows` (n,), in that order; the slots of the others are free."""
+        self.slot = self.slot[rows]
+        if len(rows) and int(self.slot.max()) >= 2 * len(rows):
+            # Scattered rows make every evaluation gather its keys; packed to the front they are a slice.
+            packed = torch.arange(len(rows))
+            self._copy(self.slot, packed, self._rows.tokens.shape[1])
+            self.evaluated[len(rows) :] = -1
+            self.slot = packed
+
+    def continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
+        """Let `rows` have what is evaluated of the first `lengths` tokens of `source` (all (n,))."""
+        self._copy(self.slot[source], self.slot[rows], int(lengths.max()))
+
+    def renumber(self, new: Tensor) -> None:
+        """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
+        self.evaluated = renumbered(self.evaluated, new)
+
+    def _copy(self, source: Tensor, slots: Tensor, last: int) -> None:
+        """Copy evaluations up to position `last` between slots, and what they are evaluations of."""
+        differ = (self.evaluated[slots] != self.evaluated[source]).any(0)[: last + 1].nonzero()
+        if len(differ):
+            first, last = int(differ[0]), int(differ[-1])
+            self.context.copy(source, slots, first, last)
+            self.evaluated[slots, first : last + 1] = self.evaluated[source, first : last + 1]
+
+    def features(self, rows: Tensor, lengths: Tensor, *, counting: bool = False) -> Tensor:
+        """Features (n, features) of `rows` (n,) cut to `lengths` (n,), evaluated where they are not remembered.
+
+        If `counting`, each is a query.
+        """
+        knowledge, memory, meter = self._knowledge, self._knowledge.memory, self._bill.meter
+        count = rows.shape[0]
+        if not count and memory.is_empty:
+            raise InputError("rows", 0, "nothing is evaluated yet: give at least one row")
+        nodes, start = torch.empty_like(rows), torch.empty_like(rows)
+        remembered = torch.empty(count, dtype=torch.bool)
+        known, several, repeated = kernels.survey(
+            self._rows.path.numpy(),
+            self.evaluated.numpy(),
+            self.slot.numpy(),
+            memory.place_of.values.numpy(),
+            memory.nodes,
+            knowledge.leaders.values.numpy(),
+            self._bill.owner.numpy(),
+            knowledge.asked.values.numpy(),
+            meter.queries.numpy(),
+            meter.distinct_queries.numpy(),
+            counting,
+            rows.numpy(),
+            lengths.numpy(),
+            nodes.numpy(),
+            remembered.numpy(),
+            start.numpy(),
+        )
+        if known == count:
+            return memory.features(nodes)
+        if self.context.recomputes:
+            start.zero_()
+            several = count - known
+        if known == 0:
+            return self._evaluate(rows, start, lengths, nodes, several, repeated)
+        # What is remembered is read first: evaluating the others may make it be forgotten.
+        recalled, missing = remembered.nonzero()[:, 0], (~remembered).nonzero()[:, 0]
+        known_features = memory.features(nodes[recalled])
+        computed = self._evaluate(
+            rows[missing], start[missing], lengths[missing], nodes[missing], several, repeated
+        )
+        features = computed.new_empty(count, computed.shape[1])
+        features[recalled], features[missing] = known_features, computed
+        return features
+
+    def _evaluate(
+        self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int, repeated: int = 0
+    ) -> Tensor:
+        """Evaluate positions `start..stop` of each row; `several` of them have more than one.
+
+        `repeated` of them stand at a node where one before them does.
+        """
+        if repeated:
+            return self._evaluate_once(rows, start, stop, nodes)
+        if several in (0, rows.shape[0]):
+            return self._pass(rows, start, stop)
+        alone, others = (start == stop).nonzero()[:, 0], (start < stop).nonzero()[:, 0]
+        first = self._pass(rows[alone], stop[alone], stop[alone])
+        features = first.new_empty(rows.shape[0], first.shape[1])
+        features[alone] = first
+        features[others] = self._pass(rows[others], start[others], stop[others])
+        return features
+
+    def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
+        """As `_evaluate`, of rows at the same node only the one with the least to evaluate; its keys are copied."""
+        _, group = torch.unique(nodes, return_inverse=True)
+        order = start.argsort(descending=True, stable=True)
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(rows))
+        first = torch.full((int(group.max()) + 1,), len(rows)).scatter_reduce(0, group, place, "amin")
+        leaders = order[first]
+        several = int((start[leaders] < stop[leaders]).sum())
+        of_leaders = self._evaluate(rows[leaders], start[leaders], stop[leaders], nodes[leaders], several)
+        leader = leaders[group]
+        led = (rows != rows[leader]).nonzero()[:, 0]
+        if len(led):
+            self.continue_from(rows[leader[led]], rows[led], stop[led])
+        return of_leaders[group]
+
+    def _pass(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
+        """Let the context evaluate positions `start..stop` of each row, and note what came of it."""
+        slots, memory, context = self._rows.of(self.slot, rows), self._knowledge.memory, self.context
+        meter, before = self._bill.meter, context.passes
+        features = context.features(self._rows.of(self._rows.tokens, rows), start, stop, slots)
+        if not self._knowledge.checked:
+            require_features(features, len(rows))
+        meter.passes += 1 if before is None or context.passes is None else context.passes - before
+        memory.admit(features)
+        places = torch.empty_like(rows)
+        kept, memory.free = kernels.settle(
+            self._rows.path.numpy(),
+            self.evaluated.numpy(),
+            memory.place_of.values.numpy(),
+            memory.nodes,
+            memory.free,
+            self._bill.owner.numpy(),
+            meter.forward_passes.numpy(),
+            meter.positions.numpy(),
+            context.first,
+            rows.numpy(),
+            slots.numpy(),
+            start.numpy(),
+            stop.numpy(),
+            places.numpy(),
+        )
+        memory.store(places, kept, features)
+        return features

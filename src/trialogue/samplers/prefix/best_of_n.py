@@ -1,0 +1,46 @@
+"""Best of n: complete n rows and keep the one that the verifier values most."""
+
+from dataclasses import dataclass
+
+import torch
+
+from trialogue.errors import counter
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.sampler import NoState, Walk
+
+
+@dataclass(frozen=True)
+class BestOfN(Walk[NoState]):
+    """Draw `candidates` completions of each prompt and return the first of those with the greatest value."""
+
+    candidates: int = 4
+    uses = "ranks"
+    judges = "outputs"
+
+    def __post_init__(self) -> None:
+        counter("candidates", self.candidates, 1, mend="draw at least 1 completion, a whole number")
+
+    @property
+    def rows_per_sample(self) -> int:
+        """One row per candidate."""
+        return self.candidates
+
+    def step(
+        self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, NoState]:
+        """Append one token to every incomplete row; select in the groups that are complete."""
+        n, moves = self.candidates, Moves.stay(decoding)
+        growing = decoding.growing
+        if growing.numel():
+            moves.token.index_copy_(0, growing, choose(decoding.log_probs(growing), growing))
+        finished = decoding.complete.view(-1, n).all(1).nonzero()[:, 0]
+        if finished.numel():
+            rows = finished[:, None] * n + torch.arange(n)
+            best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
+            moves.source[rows] = rows.gather(1, best[:, None])
+            moves.length[rows] = decoding.lengths[moves.source[rows]]
+            moves.done[rows] = True
+        return moves, state

@@ -1,0 +1,19 @@
+"""The engine: runs any walk on any oracle, all rows as one batch, and counts what it cost."""
+
+from trialogue.samplers.prefix.engine.open_run import Drawn, Growing, OpenRun, Submission, Terms
+from trialogue.samplers.prefix.engine.run import generate, rows_at_once
+from trialogue.samplers.prefix.engine.running import Observer
+from trialogue.samplers.prefix.engine.sample_stream import SampleStream, stream
+
+__all__ = [
+    "Drawn",
+    "Growing",
+    "Observer",
+    "OpenRun",
+    "SampleStream",
+    "Submission",
+    "Terms",
+    "generate",
+    "rows_at_once",
+    "stream",
+]

@@ -1,0 +1,266 @@
+"""A run that takes requests while it goes on: rows of different prompts, rules and temperatures move as one batch."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple
+
+import torch
+
+from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.oracles import Autoregressive, Verifier, as_oracle
+from trialogue.samplers.prefix.ancestral import Ancestral
+from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch, Stop
+from trialogue.samplers.prefix.engine.filed import Filed
+from trialogue.samplers.prefix.engine.groups import Groups
+from trialogue.samplers.prefix.engine.order import Budget, Order
+from trialogue.samplers.prefix.engine.requests import Request
+from trialogue.samplers.prefix.engine.rules import OnError, judging
+from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, rows_at_once
+from trialogue.samplers.prefix.engine.running import Running
+from trialogue.samplers.prefix.judges import JudgeOfRules
+from trialogue.samplers.prefix.prompts import (
+    checked_prompts,
+    chosen_sample_ids,
+    decoder,
+    limits,
+    prompt_tensors,
+    replace_empty_prompts,
+    stopping,
+)
+from trialogue.samplers.prefix.sampler import Walk, require_verifier
+from trialogue.samplers.prefix.samples import Samples
+from trialogue.samplers.truncation import Truncated
+from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.tolerant import Raised
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What decides the samples of a request, beside its prompt and its seed: fields are arguments of `generate`.
+
+    Temperature, `top_p`, `top_k` and `min_p` truncate the oracle as `truncated` does. Requests on equal terms, with the
+    same verifier, share what is known of the prompts that they have in common.
+    """
+
+    verifier: VerifierLike | None = None
+    max_new_tokens: int | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int | None = None
+    min_p: float = 0.0
+    stop: tuple[str, ...] = ()
+
+    def truncated(self, oracle: Autoregressive) -> Truncated:
+        """The `oracle`, truncated so."""
+        return Truncated(oracle, self.temperature, self.top_p, self.top_k, self.min_p)
+
+
+@dataclass(eq=False)
+class _Rule:
+    """What of some terms the rows are judged by: the rule `number` of the batch, with so many `users`."""
+
+    number: int
+    verifier: Verifier
+    raised: Raised | None
+    users: int = 0
+
+
+class Submission:
+    """Samples that an open run was asked for together, on `terms`; `OpenRun.submit` makes them."""
+
+    def __init__(self, order: Order, filed: Filed, terms: Terms, prompt_length: int) -> None:
+        self._order, self._filed = order, filed
+        self.terms, self.prompt_length = terms, prompt_length
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @property
+    def left(self) -> int:
+        """How many samples are not finished."""
+        return len(self._order.left)
+
+
+class Drawn(NamedTuple):
+    """Finished samples of one submission: their `index` is their place among its samples."""
+
+    submission: Submission
+    samples: Samples
+
+
+class Growing(NamedTuple):
+    """How far the sample number `place` of a submission has come."""
+
+    submission: Submission
+    place: int
+    completion: list[int]
+
+
+class OpenRun:
+    """Draws samples by `walk` (ancestral sampling by default) for whoever asks while it goes on.
+
+    `submit` lets samples of a prompt wait, `step` lets those begin for which there is room and takes one step with all
+    that are under way, `withdraw` ends a submission early. At most `batch_size` rows move at once (by default as many
+    as the oracle suggests), of up to `capacity` tokens each (by default the oracle's `max_length`). A sample depends on
+    its own prompt, terms and seed as in `generate`, and not on what else there is, but for the oracle's rounding.
+    `layers` are those whose hidden states verifiers read; the other settings are those of `generate`.
+
+    Calls must not overlap. Raises `InputError` as `generate` does; what a step raises leaves the run unusable.
+    """
+
+    def __init__(
+        self,
+        oracle: Autoregressive,
+        walk: Walk[Any] | None = None,
+        *,
+        batch_size: int | None = None,
+        capacity: int | None = None,
+        layers: tuple[int, ...] = (),
+        memory: int = DEFAULT_MEMORY,
+        on_error: OnError = "raise",
+    ) -> None:
+        self._oracle = oracle = as_oracle(oracle)
+        if oracle.cuts:
+            mend = "it is truncated already: give the oracle itself, and what truncates it with each request"
+            raise InputError("oracle", type(oracle).__name__, mend)
+        if capacity is None and oracle.max_length is None:
+            raise InputError("capacity", None, "give a number: the oracle has no longest sequence")
+        known = [length for length in (capacity, oracle.max_length) if length is not None]
+        self.capacity = min(whole_number("capacity", length, 1) for length in known)
+        self.walk = (Ancestral() if walk is None else walk).in_tokens(oracle.tokenization)
+        self._layers, self._on_error = layers, on_error
+        self._stops, self._truncations = dict[int, Stop](), dict[int, Truncated]()
+        most = oracle.batch_size if batch_size is None else batch_size
+        rows = rows_at_once(oracle, self.walk, whole_number("batch_size", most, 1), most)
+        batch = Batch(
+            oracle,
+            rows,
+            self.capacity,
+            layers=layers,
+            memory=whole_number("memory", memory, 1),
+            stop=self._stops,
+            scored=True,
+            truncations=self._truncations,
+        )
+        self._judge = JudgeOfRules({}, batch)
+        self._running = Running(Groups(self.walk, batch), self._judge, room=rows // self.walk.rows_per_sample)
+        self._rules, self._numbers = dict[Terms, _Rule](), count()
+        self._submissions = dict[Order, Submission]()
+
+    def submit(
+        self,
+        prompt: Sequence[int],
+        terms: Terms | None = None,
+        *,
+        num_samples: int = 1,
+        seed: int = 0,
+        sample_ids: Sequence[int] | None = None,
+        max_queries: int | None = None,
+        max_steps: int | None = None,
+        token_log_probs: bool = False,
+    ) -> Submission:
+        """Ask for `num_samples` completions of `prompt`, token ids, on `terms`; they are drawn as `step` is called."""
+        terms = Terms() if terms is None else terms
+        require_verifier(self.walk, terms.verifier)
+        tokens, lengths = replace_empty_prompts(self._oracle, *prompt_tensors([prompt]))
+        checked_prompts(tokens, lengths, self._oracle.vocab_size)
+        asked = terms.max_new_tokens
+        limit = limits(self._oracle, lengths, self.capacity if asked is None else asked)
+        limit = limit.clamp_max(self.capacity)
+        length = int(lengths[0])
+        if length > self.capacity:
+            raise InputError("prompt", length, f"use a prompt of at most {self.capacity} tokens")
+        number = whole_number("num_samples", num_samples, 1)
+        ids = chosen_sample_ids(sample_ids, number)
+        if max_queries is not None:
+            whole_number("max_queries", max_queries, 1)
+        longest = max(1, int(limit[0]) - length)
+        steps = STEPS_PER_TOKEN * longest if max_steps is None else whole_number("max_steps", max_steps, 1)
+        whole_number("seed", seed, 0)
+        decode = decoder(self._oracle, list(terms.stop) or None)
+        scored = truth_value("token_log_probs", token_log_probs)
+        rule = self._rule(terms)
+        request = Request.repeated(tokens, lengths, limit, ids, torch.tensor([rule.number]))
+        filed = Filed(
+            request,
+            request.capacity,
+            decode,
+            parsers=() if rule.verifier.parser is None else [rule.verifier.parser],
+            raised={} if rule.raised is None else {rule.number: rule.raised},
+            scored=scored,
+            judged=terms.verifier is not None,
+        )
+        order = Order(request, seed, Budget(max_queries, steps))
+        rule.users += 1
+        submission = self._submissions[order] = Submission(order, filed, terms, length)
+        self._running.submit(order, filed)
+        return submission
+
+    def _rule(self, terms: Terms) -> _Rule:
+        """The rule of the batch that stands for `terms`; a new one where nobody asks for samples on these."""
+        if terms not in self._rules:
+            number, truncation = next(self._numbers), terms.truncated(self._oracle)
+            stop = stopping(self._oracle, list(terms.stop)) if terms.stop else None
+            raised = Raised() if self._on_error == "reject" else None
+            verifier = judging(terms.verifier, terms.stop, raised)
+            if not set(verifier.layers) <= set(self._layers):
+                mend = f"it reads hidden states of layers that the run does not keep: open it with {verifier.layers}"
+                raise InputError("layers", self._layers, mend)
+            self._judge.add(number, verifier)
+            self._truncations[number] = truncation
+            if stop is not None:
+                self._stops[number] = stop
+            self._rules[terms] = _Rule(number, verifier, raised)
+        return self._rules[terms]
+
+    def withdraw(self, submission: Submission) -> None:
+        """Draw no more of `submission`: its rows are free. Nothing happens to one that is finished."""
+        if submission._order in self._submissions:
+            self._running.withdraw(submission._order)
+            self._end(submission)
+
+    def _end(self, submission: Submission) -> None:
+        rule = self._rules[submission.terms]
+        del self._submissions[submission._order]
+        rule.users -= 1
+        if not rule.users:
+            del self._rules[submission.terms], self._truncations[rule.number]
+            self._stops.pop(rule.number, None)
+            self._judge.remove(rule.number)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are samples to be drawn."""
+        return self._running.busy
+
+    @property
+    def passes(self) -> int:
+        """How often the oracle has evaluated rows since the run was opened."""
+        return self._running.total[0]
+
+    def rest(self) -> None:
+        """Charge the samples under way nothing for the time since the last step."""
+        self._running.rest()
+
+    def step(self) -> list[Drawn]:
+        """Take one step with all samples under way; returns those that it finished."""
+        drawn = []
+        for order, places in self._running.step():
+            submission = self._submissions[order]
+            drawn.append(Drawn(submission, submission._filed.samples(places.clone())))
+            if not submission.left:
+                self._end(submission)
+        return drawn
+
+    def growing(self) -> Iterator[Growing]:
+        """How far the samples under way have come."""
+        places, tokens, lengths = self._running.under_way()
+        orders = list(self._submissions)
+        earliest = [order.earliest for order in orders]
+        for row, (place, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
+            order = orders[bisect_right(earliest, place) - 1]
+            submission = self._submissions[order]
+            completion = tokens[row, submission.prompt_length : length].tolist()
+            yield Growing(submission, place - order.earliest, completion)

@@ -1,0 +1,39 @@
+"""The trace of a run: how the rows moved, step by step."""
+
+import torch
+from torch import Tensor
+
+from trialogue.samplers.prefix.engine.groups import Groups
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.samples import Trace
+
+
+class Recorder:
+    """Keeps the moves that change something."""
+
+    def __init__(self) -> None:
+        self._steps: list[Trace] = []
+
+    def record(self, step: int, groups: Groups, moves: Moves) -> None:
+        """Note the `moves` of a step that are about to be applied."""
+        lengths, members = groups.batch.lengths, groups.members
+        elsewhere = moves.source != torch.arange(len(lengths))
+        rows = ((moves.token >= 0) | (moves.length != lengths) | elsewhere).nonzero()[:, 0]
+        self._steps.append(
+            Trace(
+                step=torch.full_like(rows, step),
+                sample=groups.sample[rows // members],
+                member=rows % members,
+                length=lengths[rows],
+                source=moves.source[rows] % members,
+                kept=moves.length[rows],
+                token=moves.token[rows],
+            )
+        )
+
+    def trace(self) -> Trace:
+        """All moves, in the order of the steps."""
+        columns: dict[str, Tensor] = {
+            name: torch.cat([vars(step)[name] for step in self._steps]) for name in vars(self._steps[0])
+        }
+        return Trace(**columns)

@@ -1,0 +1,200 @@
+"""A run under way: samples that wait, rows that move together, and what is filed. It takes orders while it goes on."""
+
+from bisect import bisect_right
+from collections import deque
+from typing import NamedTuple, Protocol, cast
+
+import torch
+from torch import Tensor
+
+from trialogue.samplers.prefix.batch.tree import Root
+from trialogue.samplers.prefix.engine.clock import Clock
+from trialogue.samplers.prefix.engine.filed import Filed
+from trialogue.samplers.prefix.engine.groups import Groups
+from trialogue.samplers.prefix.engine.order import Order
+from trialogue.samplers.prefix.engine.recorder import Recorder
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.samples import Samples, Trace
+
+_ADMIT_SHARE = 8
+_ADMIT_TOKENS = 2048
+"""Tokens of prompts that may begin in one step beside samples under way, which have to wait for their evaluation"""
+
+
+class Observer(Protocol):
+    """Who wants to know how a run goes on while it does."""
+
+    def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
+        """Told after every step: the samples (n,) under way, and where the first row of each stands.
+
+        `samples` are places among the run's samples; `tokens` (n, capacity), `lengths` (n,) hold prompt and completion.
+        """
+        ...
+
+    def filed(self, places: Tensor, samples: Samples) -> None:
+        """Told whenever samples are finished: their places (n,) among the run's samples, and the samples.
+
+        Their `total` adds up what they cost themselves.
+        """
+        ...
+
+
+class Finished(NamedTuple):
+    """Samples of one order that a step has finished: their `places` (n,) among those of the `order`."""
+
+    order: Order
+    places: Tensor
+
+
+class Running:
+    """A run under way: samples of its orders wait, at most `room` groups move, finished samples are filed."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        judge: Judge | None,
+        *,
+        room: int,
+        recorder: Recorder | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self._groups, self._judge, self._room = groups, judge, room
+        self._recorder, self._observer, self._clock = recorder, observer, Clock()
+        self._orders: list[Order] = []
+        self._filed: dict[Order, Filed] = {}
+        self._waiting = deque[Order]()
+        self._asked, self._step = 0, 0
+
+    def submit(self, order: Order, filed: Filed) -> None:
+        """Let the samples of `order` wait behind those that do, to be put into `filed`."""
+        order.earliest = self._asked
+        self._asked += len(order)
+        self._orders.append(order)
+        self._filed[order] = filed
+        self._waiting.append(order)
+
+    def withdraw(self, order: Order) -> None:
+        """Let nothing more be drawn for `order`; its rows are free."""
+        sample = self._groups.sample
+        others = (sample < order.earliest) | (sample >= order.earliest + len(order))
+        if not bool(others.all()):
+            with torch.inference_mode():
+                self._groups.keep(others.nonzero()[:, 0])
+        if order in self._waiting:
+            self._waiting.remove(order)
+        roots = order.left.roots
+        self._end(order)
+        self._groups.batch.forget(self._over(roots))
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are samples to be drawn."""
+        return bool(self._waiting) or len(self._groups) > 0
+
+    def rest(self) -> None:
+        """Charge the samples under way nothing for the time since the last step."""
+        self._clock.rest()
+
+    def step(self) -> list[Finished]:
+        """Let samples that wait begin where there is room, and take one step; returns what it has finished."""
+        with torch.inference_mode():
+            return self._moved()
+
+    def _moved(self) -> list[Finished]:
+        groups, batch = self._groups, self._groups.batch
+        self._admit()
+        # A walk that uses nothing of the verifier never asks for one.
+        moves, state = groups.step(cast(Judge, self._judge))
+        if self._recorder is not None:
+            self._recorder.record(self._step, groups, moves)
+        groups.apply(moves, state)
+        batch.shrink()
+        self._step += 1
+        self._clock.tick(len(groups))
+        if self._observer is not None:
+            self._observer.moved(*self.under_way())
+        finished = groups.every(moves.done)
+        stopped = groups.stopped(finished, self._step)
+        return self._file(stopped, finished) if bool(stopped.any()) else []
+
+    def under_way(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The samples (n,) under way, by their places, and where the first row of each stands: tokens and lengths."""
+        groups, batch = self._groups, self._groups.batch
+        first = groups.first
+        return groups.sample, batch.tokens[first], batch.lengths[first]
+
+    def _admit(self) -> None:
+        """Let samples that wait begin, where there is room for enough of them, and not too many prompts at once."""
+        room = self._room - len(self._groups)
+        # Prompts are evaluated together: a few more idle rows cost less than many small evaluations.
+        if not self._waiting or (len(self._groups) and room * _ADMIT_SHARE < self._room):
+            return
+        left, begun = _ADMIT_TOKENS, len(self._groups)
+        while room and self._waiting:
+            order = self._waiting[0]
+            number = min(room, len(order) - order.begun)
+            if begun:
+                needed = order.prompt_tokens(number)
+                # However long a prompt is, one begins.
+                left = max(left, int(needed[0])) if len(self._groups) == begun else left
+                number = int((needed <= left).sum())
+                if not number:
+                    return
+                left -= int(needed[number - 1])
+            samples = torch.arange(order.begun, order.begun + number)
+            self._groups.admit(order, samples, self._step, self._clock.seconds)
+            order.begun, room = order.begun + number, room - number
+            if order.begun == len(order):
+                self._waiting.popleft()
+
+    def _file(self, stopped: Tensor, finished: Tensor) -> list[Finished]:
+        """File the groups `stopped` (groups,) bool; forget the prompts that they were the last of."""
+        groups, over, filed = self._groups, set[Root](), list[Finished]()
+        for order, places in self._of_orders(stopped.nonzero()[:, 0]):
+            samples = self._filed[order].file(
+                groups,
+                places,
+                finished,
+                self._judge,
+                earliest=order.earliest,
+                seconds=self._clock.seconds,
+                out_of_steps=self._step >= groups.deadline,
+            )
+            if self._observer is not None:
+                with torch.inference_mode(False):
+                    self._observer.filed(samples + order.earliest, self._filed[order].samples(samples))
+            over |= order.left.file(samples)
+            if not len(order.left):
+                self._end(order)
+            filed.append(Finished(order, samples))
+        groups.keep((~stopped).nonzero()[:, 0])
+        groups.batch.forget(self._over(over))
+        return filed
+
+    def _of_orders(self, groups: Tensor) -> list[tuple[Order, Tensor]]:
+        """The orders that `groups` (n,) belong to, each with its own."""
+        if len(self._orders) == 1:
+            return [(self._orders[0], groups)]
+        earliest = [order.earliest for order in self._orders]
+        own: dict[int, list[int]] = {}
+        for group, place in zip(groups.tolist(), self._groups.sample[groups].tolist(), strict=True):
+            own.setdefault(bisect_right(earliest, place) - 1, []).append(group)
+        return [(self._orders[number], torch.tensor(of_order)) for number, of_order in own.items()]
+
+    def _end(self, order: Order) -> None:
+        self._orders.remove(order)
+        del self._filed[order]
+
+    def _over(self, roots: set[Root]) -> set[Root]:
+        """Those of `roots` that no order has samples left of."""
+        return {root for root in roots if not any(root in order.left for order in self._orders)}
+
+    @property
+    def total(self) -> tuple[int, float]:
+        """How many passes the rows have shared, and the seconds since the beginning."""
+        return self._groups.batch.meter.passes, self._clock.elapsed
+
+    @property
+    def trace(self) -> Trace | None:
+        """The moves so far, where they are recorded."""
+        return None if self._recorder is None else self._recorder.trace()

@@ -1,0 +1,209 @@
+"""The verifier as walks see it: asked once per node, counted, and held to its contract."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.oracles import Verifier
+from trialogue.samplers.prefix.batch import Children, View
+from trialogue.verifiers.combination import factors
+from trialogue.verifiers.function import as_verifier
+
+# Children that nothing is evaluated for take their tokens and nodes only.
+_UNEVALUATED_AT_ONCE = 4096
+# Where many are rejected, as many more as this share of those judged are judged at once: a round costs two cuts.
+_GROWTH = 4
+
+
+class Judge:
+    """Values of the batch's rows and of their children.
+
+    A value is asked for once per node of the run's tree. A verifier that gives the values of all children at once is
+    asked for them at every visit, which counts as one call; others are asked about some children at a time, as each may
+    need keys of its own. Of a product a part is asked only about what the parts before it give a positive value, and of
+    children first those that answer for all of them at once.
+    """
+
+    def __init__(self, verifier: Verifier, batch: View) -> None:
+        self._batch, self._parts = batch, factors(as_verifier(verifier))
+
+    def values(self, rows: Tensor) -> Tensor:
+        """Values (n,) float64 of the sequences in `rows` (n,)."""
+        return self._values(self._batch, rows)
+
+    def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
+        """Values (n,) float64 of one continuation each: the sequence in `rows[i]` and then `tokens[i]`."""
+        return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
+
+    def children(self, rows: Tensor, support: Tensor) -> Tensor:
+        """Values (n, vocab) of all one-token continuations; zero outside `support` (n, vocab) bool.
+
+        Verdicts of a verifier that answers for all continuations at once are bool, values float64.
+        """
+        values, unanswered = self._answered(rows, support)
+        if unanswered:
+            self._ask(values, rows, values > 0, unanswered)
+        return values
+
+    def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
+        """Children of `rows` (n,) with their weights, of wide vocabularies remembered per node and without the others.
+
+        `weigh` gives the log-weights (m, vocab) float64 of all children of `rows[i]` for some i (m,): a function of the
+        node that is one and the same in all of a run.
+        """
+        return self._batch.knowledge.weighed.of(self._batch.nodes(rows), weigh)
+
+    def leading_children(
+        self,
+        rows: Tensor,
+        log_laws: Tensor,
+        *,
+        verdicts: bool = False,
+        cut: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """Values (n, vocab) float64 of the one-token continuations that `cut` may keep; of others zero.
+
+        By default that is what top-k and top-p keep. It cuts `log_laws` (n, vocab) times the values, or with `verdicts`
+        times whether these are positive, and keeps none in place of another that weighs more. A verifier that does not
+        answer for all continuations at once is asked in descending order of what they weigh, and only until what is
+        kept is the same whatever it would say of the others; all are asked about where its values have no greatest.
+        """
+        values, unanswered = self._answered(rows, log_laws > -math.inf)
+        most = 1.0 if verdicts else math.prod(part.most for part in unanswered)
+        if not unanswered:
+            return values
+        if most == math.inf:
+            self._ask(values, rows, values > 0, unanswered)
+            return values
+
+        def kept(laws: Tensor) -> Tensor:
+            # Rows under one verifier are cut alike.
+            return self._batch.cut(laws, rows[:1].expand(len(laws))) if cut is None else cut(laws)
+
+        def weighed(asked: Tensor) -> Tensor:
+            factors = values[asked].sign() if verdicts else values[asked]
+            return log_laws[asked].double() + factors.log()
+
+        asking, prior = torch.arange(len(rows)), weighed(torch.arange(len(rows)))
+        order = prior.argsort(dim=1, descending=True, stable=True)
+        rank = torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1]).expand_as(order))
+        asked = torch.zeros_like(rows)
+        while len(asking):
+            judged = rank[asking] < asked[asking, None]
+            missing = self._missing(weighed(asking), prior[asking] + math.log(most), judged, kept)
+            asking, judged, missing = asking[missing > 0], judged[missing > 0], missing[missing > 0]
+            asked[asking] += missing.maximum(asked[asking] // _GROWTH)
+            fresh = (rank[asking] < asked[asking, None]) & ~judged & (prior[asking] > -math.inf)
+            self._ask(
+                values,
+                rows,
+                torch.zeros_like(prior, dtype=torch.bool).index_put_((asking,), fresh),
+                unanswered,
+            )
+        return values.masked_fill_(rank >= asked[:, None], 0.0)
+
+    def _missing(
+        self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """How many continuations (n,) must at least be judged before it is certain what `cut` keeps; 0 where it is.
+
+        `known` (n, vocab) are the log-weights of those that are `judged`, `hoped` the greatest that they all may have.
+        """
+        best = torch.where(judged, known, hoped)
+        possible = (best.amax(1) > -math.inf).nonzero()[:, 0]
+        missing = torch.zeros(len(best), dtype=torch.int64)
+        kept = cut(best[possible]) > -math.inf
+        missing[possible] = (kept & ~judged[possible]).sum(1)
+        # Nothing more is kept at best; but what is, may be more than without the mass of what is not judged.
+        settled = missing[possible] == 0
+        rows, kept = possible[settled], kept[settled]
+        worst = known[rows].masked_fill(~judged[rows], -math.inf)
+        missing[rows] = ((cut(worst) > -math.inf) != kept).any(1).long()
+        return missing
+
+    def _answered(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
+        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts.
+
+        They are bool where all parts answer so, else float64.
+        """
+        batch, shape = self._batch, tuple(support.shape)
+        values, unanswered = support, []
+        for part in self._parts:
+            answers = part.children(batch, rows)
+            if answers is None:
+                unanswered.append(part)
+            else:
+                checked = _checked(answers, shape, part.most)
+                both = values.dtype == checked.dtype == torch.bool
+                values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
+        if len(unanswered) < len(self._parts):
+            batch.count_verifier_calls(rows)
+        return values.double() if unanswered else values, unanswered
+
+    def _ask(self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]) -> None:
+        """Multiply `values` (n, vocab) of children of `rows` (n,) by those of `parts`, where `which` (n, vocab)."""
+        batch = self._batch
+        index, tokens = which.nonzero(as_tuple=True)
+        most = batch.scratch_rows
+        if not any(len(part.layers) for part in parts):
+            most = max(most, _UNEVALUATED_AT_ONCE)
+        for row, token in zip(index.split(most), tokens.split(most), strict=True):
+            children, each = batch.peek(token, rows[row]), torch.arange(len(row))
+            values[row, token] = self._values(children, each, parts, values[row, token])
+
+    def _values(
+        self,
+        batch: View,
+        rows: Tensor,
+        parts: Sequence[Verifier] | None = None,
+        others: Tensor | None = None,
+    ) -> Tensor:
+        """Values (n,) of `rows` (n,), asked of `parts` where they are not known; `others` (n,) of the other parts."""
+        nodes = batch.nodes(rows)
+        verified = batch.knowledge.verified.values
+        unknown = verified[nodes].isnan()
+        if bool(unknown.any()):
+            fresh = _first_of_each(nodes, unknown)
+            values = torch.ones(len(fresh), dtype=torch.float64) if others is None else others[fresh]
+            for part in self._parts if parts is None else parts:
+                open_ = values.nonzero()[:, 0]
+                if len(open_):
+                    answers = part.values(batch, rows[fresh[open_]])
+                    values[open_] *= _checked(answers, (len(open_),), part.most).double()
+            verified[nodes[fresh]] = values
+            batch.count_verifier_calls(rows[fresh])
+        return verified[nodes]
+
+
+def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
+    """Indices of one row per distinct node in `nodes` (n,) where `among` (n,)."""
+    index = among.nonzero()[:, 0]
+    distinct, inverse = torch.unique(nodes[index], return_inverse=True)
+    if len(distinct) == len(index):
+        return index
+    first = torch.full((len(distinct),), len(nodes)).scatter_reduce(0, inverse, index, "amin")
+    return first.sort().values
+
+
+def _checked(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
+    """`values` as bool, or else as float64.
+
+    Raises `InputError` unless they are finite, non-negative, at most `most`, and of `shape`.
+    """
+    if tuple(values.shape) != shape:
+        raise InputError(
+            "verifier", tuple(values.shape), f"return one value per row: a tensor of shape {shape}"
+        )
+    if values.dtype == torch.bool:
+        return values
+    values = values.detach().double()
+    wrong = ~(torch.isfinite(values) & (values >= 0))
+    if bool(wrong.any()):
+        raise InputError("verifier", float(values[wrong][0]), "return finite non-negative values")
+    if most < math.inf and bool((values > most).any()):
+        mend = f"it says that it gives at most {most:g}: return no more, or leave `most` as it is by default"
+        raise InputError("verifier", float(values.max()), mend)
+    return values

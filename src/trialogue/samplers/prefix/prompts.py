@@ -1,0 +1,206 @@
+"""What a user gives as prompts and as stop strings, as what the engine works on."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from trialogue.arrays import whole_tensor
+from trialogue.errors import InputError, whole_number
+from trialogue.oracles import Autoregressive, Tokenizing, padded
+from trialogue.samplers.prefix.batch import SequenceStop, Stop, says
+from trialogue.verifiers.stop_strings import StopStrings
+
+Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
+StopLike = str | Stop | Sequence[str | Stop]
+"""Strings, functions of a completion's token ids, or several of both: the first that says so ends a completion."""
+
+
+_MOST_TOKENS = 1 << 60
+"""Lengths are counted in 64 bits."""
+
+
+def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
+    """Prompts as they are, texts as the token ids that the oracle's tokenization gives them."""
+    if isinstance(prompts, str):
+        raise InputError("prompts", prompts, "give a list of texts, be it of one")
+    if isinstance(prompts, Sequence) and any(isinstance(prompt, str) for prompt in prompts):
+        tokenization = _tokenization(oracle, "prompts", "texts")
+        texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+        if len(texts) < len(prompts):
+            raise InputError("prompts", "texts and token ids", "give either texts or token ids")
+        return [tokenization.encode(text) for text in texts]
+    return cast("Prompts | None", prompts)
+
+
+def stop_strings(stop: StopLike | None) -> list[str]:
+    """The strings of what the user gave as `stop`."""
+    return [part for part in stop_parts(stop) if isinstance(part, str)]
+
+
+def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
+    """The function that says whether a sequence is complete, from what the user gave as `stop`.
+
+    Raises `InputError` for strings that are empty or that the oracle has no tokenization for, and for what is neither
+    a string nor a function.
+    """
+    if stop is None or isinstance(stop, SequenceStop) or callable(stop):
+        return stop
+    texts, functions = stop_strings(stop), [part for part in stop_parts(stop) if not isinstance(part, str)]
+    wrong = [part for part in functions if not (isinstance(part, SequenceStop) or callable(part))]
+    if wrong:
+        raise InputError("stop", wrong[0], "give strings, or functions of a completion's token ids")
+    if texts or not functions:
+        tokenization, strings = _tokenization(oracle, "stop", "strings"), StopStrings(texts)
+        functions.insert(0, lambda completion: strings.find(tokenization.bytes(completion)) is not None)
+    if len(functions) == 1:
+        return functions[0]
+    return SequenceStop(lambda sequence, start: any(says(one, sequence, start) for one in functions))
+
+
+def stop_parts(stop: StopLike | None) -> list[str | Stop]:
+    """What the user gave as `stop`, one by one."""
+    if stop is None:
+        return []
+    if isinstance(stop, str | SequenceStop) or callable(stop):
+        return [stop]
+    if not isinstance(stop, Iterable):
+        raise InputError("stop", stop, "give strings, or functions of a completion's token ids")
+    return list(stop)
+
+
+def decoder(
+    oracle: Autoregressive, stop: StopLike | None, *, final: bool = True
+) -> Callable[[Sequence[int]], str] | None:
+    """The function from a completion's token ids to its text up to the first stop string, if there are texts.
+
+    Unless completions are `final`, their texts are without an end that may become another character or a stop string.
+    """
+    tokenization = oracle.tokenization
+    if tokenization is None:
+        return None
+    texts = stop_strings(stop)
+    strings = StopStrings(texts) if texts else None
+
+    def decode(completion: Sequence[int]) -> str:
+        if strings is None or not final:
+            text = tokenization.text(completion, final)
+            return text if strings is None else strings.before(text, final)
+        content = tokenization.bytes(completion)
+        return content[: strings.find(content)].decode(errors="replace")
+
+    return decode
+
+
+def _tokenization(oracle: Autoregressive, field: str, value: str) -> Tokenizing:
+    if oracle.tokenization is None:
+        raise InputError(field, value, "the oracle has no tokenization: give token ids")
+    return oracle.tokenization
+
+
+def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
+    """The length (n,) at which each prompt of `lengths` (n,) is complete."""
+    if max_new_tokens is None:
+        if oracle.max_length is None:
+            raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
+        limit = torch.full_like(lengths, oracle.max_length)
+    else:
+        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1, _MOST_TOKENS)
+        if oracle.max_length is not None:
+            limit = limit.clamp_max(oracle.max_length)
+    if bool((lengths > limit).any()):
+        longest = int(lengths.max())
+        raise InputError("prompts", longest, f"use prompts of at most {oracle.max_length} tokens")
+    return limit
+
+
+def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
+    """Prompts as tokens (n, width) int64 and lengths (n,); by default one empty prompt."""
+    if prompts is None:
+        prompts = [()]
+    if isinstance(prompts, Tensor):
+        tokens = whole_tensor("prompts", prompts, "give integer token ids of shape (n, width)")
+        if tokens.ndim != 2:
+            raise InputError("prompts", tuple(tokens.shape), "give integer token ids of shape (n, width)")
+        return tokens, torch.full((len(tokens),), tokens.shape[1])
+    if isinstance(prompts, tuple) and len(prompts) == 2 and isinstance(prompts[0], Tensor):
+        hint = "give integer tokens (n, width) and lengths (n,) from 0 to width"
+        tokens, lengths = (whole_tensor("prompts", part, hint) for part in prompts)
+        fits = tokens.ndim == 2 and lengths.shape == tokens.shape[:1]
+        if not fits or bool(((lengths < 0) | (lengths > tokens.shape[1])).any()):
+            raise InputError("prompts", tuple(tokens.shape), hint)
+        return tokens, lengths
+    if not isinstance(prompts, Iterable):
+        raise InputError("prompts", type(prompts).__name__, "give sequences of integer token ids")
+    return padded([token_ids("prompts", prompt).tolist() for prompt in prompts])
+
+
+def replace_empty_prompts(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Replace empty prompts by the BOS of the oracle.
+
+    Args:
+        oracle: Oracle whose `empty_prompt` replaces empty prompts.
+        tokens: Token ids (n, width) of the prompts.
+        lengths: Lengths (n,) of the prompts.
+
+    Returns:
+        Tokens and lengths of the prompts, in the same order.
+
+    Raises:
+        InputError: If a prompt is empty and the oracle can neither continue it nor has a BOS.
+    """
+    begin, empty = oracle.empty_prompt, lengths == 0
+    if not bool(empty.any()) or (begin is not None and not len(begin)):
+        return tokens, lengths
+    if begin is None:
+        hint = (
+            "the model cannot continue an empty prompt and has no BOS to begin with: give at least one token"
+        )
+        raise InputError("prompts", [], hint)
+    tokens = pad(tokens, (0, max(0, len(begin) - tokens.shape[1]))).clone()
+    tokens[empty, : len(begin)] = torch.tensor(list(begin), dtype=torch.int64)
+    return tokens, torch.where(empty, len(begin), lengths)
+
+
+def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
+    """The token ids (tokens,) int64 of one prompt; raises `InputError` where it is no sequence of whole numbers."""
+    hint = "give a sequence of integer token ids"
+    if isinstance(prompt, str) or not isinstance(prompt, Iterable):
+        raise InputError(field, prompt, hint)
+    listed = list(prompt)
+    # Torch takes what is empty for numbers with a fraction.
+    tokens = whole_tensor(field, listed, hint) if listed else torch.zeros(0, dtype=torch.int64)
+    if tokens.ndim != 1:
+        raise InputError(field, tuple(tokens.shape), hint)
+    return tokens
+
+
+def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
+    """The ids (samples,) int64 that key the random streams: places in the run, unless the user says otherwise."""
+    if sample_ids is None:
+        return torch.arange(samples)
+    hint = f"give {samples} different integers of at least 0, one per sample"
+    ids = whole_tensor("sample_ids", sample_ids, hint)
+    if ids.shape != (samples,):
+        raise InputError("sample_ids", len(ids) if ids.ndim else 0, hint)
+    # Samples of one id would be one sample several times, each counted as a draw of its own.
+    values, counts = ids.unique(return_counts=True)
+    wrong = values[(values < 0) | (counts > 1)]
+    if len(wrong):
+        raise InputError("sample_ids", int(wrong[0]), hint)
+    return ids
+
+
+def checked_prompts(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:
+    """Raise `InputError` unless every token of `prompts` (n, width) within `lengths` (n,) is in the vocabulary."""
+    within = torch.arange(prompts.shape[1]) < lengths[:, None]
+    wrong = within & ((prompts < 0) | (prompts >= vocab_size))
+    if bool(wrong.any()):
+        row, position = wrong.nonzero()[0].tolist()
+        raise InputError(
+            f"prompts[{row}][{position}]",
+            int(prompts[row, position]),
+            f"use token ids from 0 to {vocab_size - 1}",
+        )

@@ -1,0 +1,215 @@
+"""Sequential Monte Carlo: weighted particles whose tokens come from the oracle, a mask, or rejection."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.errors import counter, one_of, probability, truth_value
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.sampler import Walk, cut_law, log_values_as_given, require_support
+from trialogue.samplers.prefix.weighted_rejection import draw_accepted
+
+_TIE = 1e-9  # sums are rounded by the batch, and whether to resample must not depend on that
+
+
+class Particles(NamedTuple):
+    """What the particles weigh.
+
+    `log_weight` (rows,) is log p(y) / q(y) of a particle's prefix y under oracle and proposal, of a finished group the
+    logarithm of its mean weight. `drawn` (rows, particles) holds for each member of the group what its last token
+    adds, the same in all rows of the group: a state is gathered along the sources, and what a member has just drawn is
+    its own and not its source's.
+    """
+
+    log_weight: Tensor
+    drawn: Tensor
+
+
+class Outlook(NamedTuple):
+    """What is known before tokens are drawn.
+
+    `log_value` (rows,) is log V(y), or with a mask log sum over a of p(a|y) V(ya); then also, of the rows asked, which
+    have their `place` (rows,), the `log_law` (n, vocab), which need not be normalised, and the `values` (n, vocab) of
+    the children.
+    """
+
+    log_value: Tensor
+    place: Tensor
+    log_law: Tensor
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class SequentialMonteCarlo(Walk[Particles]):
+    """`particles` rows per sample, weighted by the verifier's values and resampled when the weights degenerate.
+
+    `proposal` draws the next token a of a prefix y: "oracle" from p(a|y), weight V(ya)/V(y); "mask" from p(a|y) V(ya),
+    which is locally optimal, its weight sum over a of p(a|y) V(ya) / V(y) known before the draw and so before the
+    resampling; "rejection" from p(a|y) restricted to positive V(ya) by weighted rejection, weight V(ya)/V(y) times the
+    estimated mass: no mask is computed. With `mask_first` a mask comes before top-k and top-p: what they keep of
+    p_T(a|y) V(ya) is drawn from, p_T the law at temperature T, and weighed by the mass kept over V(y), as
+    `TokenwiseRejection` does; the other proposals draw from the law that is cut. Groups are resampled (multinomial or
+    systematic) when their effective sample size falls below `ess_threshold` times the particles. The output is one
+    particle drawn by weight; its `log_weight` is the logarithm of the mean weight, so that E[exp(log_weight) f(output)]
+    = sum over complete x of p(x) V(x) f(x) for any f, p being p_T and x what the cut can reach where the mask comes
+    first: properly weighted, provided that a prefix of value zero has no continuation of positive value.
+    """
+
+    particles: int = 8
+    ess_threshold: float = 0.5
+    proposal: Literal["oracle", "mask", "rejection"] = "oracle"
+    resampling: Literal["multinomial", "systematic"] = "multinomial"
+    mask_first: bool = True
+    uses = "weights"
+    weighted = True
+
+    def __post_init__(self) -> None:
+        counter("particles", self.particles, 1, mend="use at least 1 particle, a whole number")
+        probability("ess_threshold", self.ess_threshold, mend="use a share of the particles, 0 to 1")
+        mend = "use 'oracle', 'mask' or 'rejection'"
+        one_of("proposal", self.proposal, ("oracle", "mask", "rejection"), mend)
+        mend = "use 'multinomial' or 'systematic'"
+        one_of("resampling", self.resampling, ("multinomial", "systematic"), mend)
+        truth_value("mask_first", self.mask_first)
+
+    @property
+    def masks_first(self) -> bool:
+        """With a mask, unless that comes last."""
+        return self.proposal == "mask" and self.mask_first
+
+    @property
+    def rows_per_sample(self) -> int:
+        """One row per particle."""
+        return self.particles
+
+    def init(self, decoding: Decoding) -> Particles:
+        """Weight one at the prompt."""
+        zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
+        return Particles(zeros, zeros[:, None].repeat(1, self.particles))
+
+    def step(
+        self, decoding: Decoding, state: Particles, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, Particles]:
+        """Weigh the particles, resample the groups that need it, append one token to the living."""
+        n, moves = self.particles, Moves.stay(decoding)
+        member = torch.arange(len(decoding.lengths)) % n
+        log_weight = state.log_weight + state.drawn.gather(1, member[:, None])[:, 0]
+        outlook = self._outlook(decoding, verifier, log_weight > -math.inf)
+        weights = (log_weight + outlook.log_value).view(-1, n)
+        total, dead = weights.logsumexp(1), weights == -math.inf
+        log_mean, extinct = total - math.log(n), total == -math.inf
+        finished = (decoding.complete.view(-1, n) | dead).all(1) & ~extinct
+        log_ess = 2 * total - (2 * weights).logsumexp(1)
+        degenerate = log_ess < math.log(max(self.ess_threshold * n, _TIE)) - _TIE
+        # A finished group needs one draw, its output; the others an ancestor for every row.
+        for groups, draw in (
+            ((degenerate & ~finished & ~extinct).nonzero()[:, 0], self._ancestors),
+            (finished.nonzero()[:, 0], _output),
+        ):
+            if len(groups):
+                rows = groups[:, None] * n + torch.arange(n)
+                moves.source[rows] = groups[:, None] * n + draw(weights[groups], rows, choose)
+                # Equal weights, which hold the value that is multiplied in again.
+                log_weight[rows] = log_mean[groups, None] - outlook.log_value[rows]
+        log_weight = log_weight.masked_fill(dead.flatten(), -math.inf).view(-1, n)
+        log_weight = torch.where(finished[:, None], log_mean[:, None], log_weight).flatten()
+        moves.length.copy_(decoding.lengths[moves.source])
+        moves.done.copy_((extinct | finished).repeat_interleave(n))
+        growing = ~moves.done & ~decoding.complete[moves.source] & ~dead.flatten()[moves.source]
+        drawing = growing.nonzero()[:, 0]
+        drawn = torch.zeros_like(state.drawn)
+        if len(drawing):
+            token, added = self._draw(decoding, moves.source[drawing], drawing, outlook, verifier, choose)
+            moves.token[drawing] = token
+            drawn.view(-1, n, n)[drawing // n, :, drawing % n] = added[:, None]
+        return moves, Particles(log_weight, drawn)
+
+    def arranged(self, tokens: Tensor, lengths: Tensor, state: Particles) -> tuple[Tensor, Tensor, Particles]:
+        """Particles sorted, where ancestors are drawn independently; what was drawn last is part of their weights.
+
+        Where particles may die of a complete sequence, the first one is what is left of a group that dies out.
+        """
+        if self.resampling != "multinomial" or self.proposal == "oracle":
+            return tokens, lengths, state
+        row = torch.arange(len(lengths))
+        log_weight = state.log_weight + state.drawn[row, row % self.particles]
+        order = np.lexsort((log_weight.numpy(), *tokens.numpy().T, lengths.numpy(), row // self.particles))
+        sorted_ = Particles(log_weight[order], torch.zeros_like(state.drawn))
+        return tokens[order], lengths[order], sorted_
+
+    def _outlook(self, decoding: Decoding, verifier: Judge, alive: Tensor) -> Outlook:
+        """Weigh the particles by the values of their prefixes, or with a mask of what may follow."""
+        log_value = log_values_as_given(decoding, verifier)
+        place = torch.zeros_like(decoding.lengths)
+        log_law = values = log_value.new_zeros(0, decoding.vocab_size)
+        weighed = alive & (decoding.lengths > decoding.start)
+        if self.proposal == "mask":
+            weighed &= decoding.complete
+            asking = (alive & ~decoding.complete).nonzero()[:, 0]
+            if len(asking):
+                log_probs = decoding.log_probs(asking, cut=not self.mask_first).double()
+                if self.mask_first:
+                    values = verifier.leading_children(asking, log_probs)
+                else:
+                    values = verifier.children(asking, log_probs > -math.inf)
+                log_law = log_probs + values.log()
+                if self.mask_first:
+                    open_ = (log_law.amax(1) > -math.inf).nonzero()[:, 0]
+                    log_value[asking] = -math.inf
+                    cut, log_value[asking[open_]] = cut_law(decoding, log_law[open_], asking[open_])
+                    log_law[open_] = cut
+                else:
+                    log_value[asking] = log_law.logsumexp(1)
+                require_support(log_probs[log_value[asking] == -math.inf])
+                place[asking] = torch.arange(len(asking))
+        rows = weighed.nonzero()[:, 0]
+        if len(rows):
+            log_value[rows] = verifier.values(rows).log()
+        return Outlook(log_value, place, log_law, values)
+
+    def _draw(
+        self,
+        decoding: Decoding,
+        prefixes: Tensor,
+        rows: Tensor,
+        outlook: Outlook,
+        verifier: Judge,
+        choose: Choose,
+    ) -> tuple[Tensor, Tensor]:
+        """Draw the tokens (n,) of `rows` (n,) after the sequences in `prefixes` (n,), and log p/q (n,) of each."""
+        if self.proposal == "mask":
+            place = outlook.place[prefixes]
+            token = choose(outlook.log_law[place], rows)
+            return token, outlook.log_value[prefixes] - outlook.values[place, token].log()
+        log_probs = decoding.log_probs(prefixes)
+        if self.proposal == "rejection":
+            draw = draw_accepted(log_probs, prefixes, rows, verifier, choose)
+            return draw.token, draw.log_mass
+        return choose(log_probs, rows), torch.zeros(len(rows), dtype=torch.float64)
+
+    def _ancestors(self, log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
+        """The member (groups, n) that each of `rows` (groups, n) continues from, by `log_weights` (groups, n)."""
+        n = self.particles
+        if self.resampling == "multinomial":
+            return choose(log_weights.repeat_interleave(n, 0), rows.flatten()).view(-1, n)
+        # One uniform number u in [0, 1): row j takes the member in whose share of [0, n) j + u lies. What matters of u
+        # is where it lies among the fractional parts of the bounds of the shares, so that it is a choice among n.
+        bounds = log_weights.softmax(1).cumsum(1)
+        bounds = n * bounds / bounds[:, -1:]
+        cuts = bounds[:, :-1].frac().sort(1).values
+        cuts = torch.cat((cuts.new_zeros(len(cuts), 1), cuts, cuts.new_ones(len(cuts), 1)), 1)
+        part = choose(cuts.diff(dim=1).log(), rows[:, 0])[:, None]
+        u = (cuts.gather(1, part) + cuts.gather(1, part + 1)) / 2
+        return torch.searchsorted(bounds, torch.arange(n) + u, right=True)
+
+
+def _output(log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
+    """One member (groups, 1) per group, drawn by the first of its `rows` (groups, n)."""
+    return choose(log_weights, rows[:, 0])[:, None]

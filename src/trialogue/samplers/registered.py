@@ -1,0 +1,50 @@
+"""Walks and chains by name: those of the package, and those that installed packages register.
+
+A package adds one by an entry point of the group `trialogue.walks` or `trialogue.chains`, whose name is that of the
+walk or chain and whose value is its class.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from trialogue.registry import Registry
+
+if TYPE_CHECKING:
+    from trialogue.oracles import Chain
+    from trialogue.samplers.prefix.sampler import Walk
+
+WALKS: "Registry[type[Walk[Any]]]" = Registry(
+    "trialogue.walks",
+    "walk",
+    {
+        "ancestral": "trialogue.samplers.prefix.ancestral:Ancestral",
+        "rejection": "trialogue.samplers.prefix.rejection:Rejection",
+        "outcome-rejection": "trialogue.samplers.prefix.rejection:OutcomeRejection",
+        "best-of-n": "trialogue.samplers.prefix.best_of_n:BestOfN",
+        "block-best-of-n": "trialogue.samplers.prefix.block_best_of_n:BlockBestOfN",
+        "tokenwise-rejection": "trialogue.samplers.prefix.rejection:TokenwiseRejection",
+        "backtracking": "trialogue.samplers.prefix.backtracking:Backtracking",
+        "smc": "trialogue.samplers.prefix.sequential_monte_carlo:SequentialMonteCarlo",
+        "weighted-rejection": "trialogue.samplers.prefix.weighted_rejection:WeightedRejection",
+        "action-level": "trialogue.samplers.prefix.action_level:ActionLevel",
+        "value-guided": "trialogue.samplers.prefix.value_guided:ValueGuided",
+        "block-value-guided": "trialogue.samplers.prefix.block_value_guided:BlockValueGuided",
+        "stationary-value-guided": "trialogue.samplers.prefix.value_guided:StationaryValueGuided",
+    },
+)
+"""Every walk by its name on the command line."""
+
+CHAINS: "Registry[type[Chain[Any]]]" = Registry(
+    "trialogue.chains",
+    "chain",
+    {
+        "gibbs": "trialogue.samplers.chains.gibbs:Gibbs",
+        "block-gibbs": "trialogue.samplers.chains.gibbs:BlockGibbs",
+        "block-dynamics": "trialogue.samplers.chains.gibbs:BlockDynamics",
+        "adaptive-block-dynamics": "trialogue.samplers.chains.gibbs:AdaptiveBlockDynamics",
+        "independent-parallel": "trialogue.samplers.chains.parallel:IndependentParallel",
+        "metropolis": "trialogue.samplers.chains.metropolis:Metropolis",
+        "masked-metropolis": "trialogue.samplers.chains.masked_metropolis:MaskedMetropolis",
+        "refinement": "trialogue.samplers.chains.refinement:Refinement",
+    },
+)
+"""Every chain by its name."""

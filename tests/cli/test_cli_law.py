@@ -1,0 +1,337 @@
+"""`trialogue law`: exact laws on the command line, and one clear line for every bad input."""
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.tiny_pretrained import save_tiny
+from trialogue import cli
+from trialogue.data import Dyck, Table
+from trialogue.samplers import TokenwiseRejection
+from trialogue.samplers.exact import exact_law, target_law, total_variation
+
+TABLE = {
+    "tokens": ["a", "b", "c", "."],
+    "eos": ".",
+    "law": {
+        "": {"a": 0.6, "b": 0.3, "c": 0.1},
+        "a": {"a": 0.1, "b": 0.2, "c": 0.6, ".": 0.1},
+        "a b": {"c": 0.9, ".": 0.1},
+    },
+    "otherwise": [0.25, 0.25, 0.25, 0.25],
+}
+RULE = "regex:a(b|bb)?c?|b[ac]*|cab"
+WORDS = {"a", "ab", "abb", "ac", "abc", "abbc", "cab"}
+MASKED = ("--walk", "tokenwise-rejection", "--method", "mask")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in a folder with a table."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    Path("table.json").write_text(json.dumps(TABLE))
+
+    def ran(*words: str) -> tuple[int, str, str]:
+        try:
+            code = cli.main(["law", *words])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return ran
+
+
+def record(run: Run, *words: str) -> dict[str, Any]:
+    code, out, err = run(*words, "--json")
+    assert code == 0, err
+    parsed: dict[str, Any] = json.loads(out)
+    return parsed
+
+
+def laws(found: dict[str, Any]) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
+    outputs = found["outputs"]
+    return (
+        {tuple(one["tokens"]): one["law"] for one in outputs if one["law"]},
+        {tuple(one["tokens"]): one["restricted"] for one in outputs if one["restricted"]},
+    )
+
+
+def as_oracle() -> Table:
+    names = TABLE["tokens"]
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        row = TABLE["law"].get(" ".join(names[token] for token in prefix), TABLE["otherwise"])
+        return row if isinstance(row, list) else [row.get(name, 0.0) for name in names]
+
+    return Table(law, 4, eos=3)
+
+
+def allowed(prefix: tuple[int, ...]) -> bool:
+    text = "".join(TABLE["tokens"][token] for token in prefix if token != 3)
+    whole = 3 in prefix or len(prefix) == 4
+    fits = text in WORDS or (text[:1] == "b" and "b" not in text[1:])
+    return fits if whole else fits or any(word.startswith(text) for word in WORDS)
+
+
+def test_the_law_is_that_of_the_library(run: Run) -> None:
+    found = record(run, "--table", "table.json", "--max-new-tokens", "4", "--verifier", RULE, *MASKED)
+    walk = exact_law(TokenwiseRejection("mask"), as_oracle(), allowed, max_new_tokens=4)
+    target = target_law(as_oracle(), allowed, max_new_tokens=4)
+    given, restricted = laws(found)
+    assert total_variation(given, walk.probabilities) < 1e-12
+    assert total_variation(restricted, target) < 1e-12
+    assert found["total_variation"] == pytest.approx(total_variation(walk.probabilities, target), abs=1e-12)
+    assert found["total_variation"] > 0.1
+    assert found["expected_queries"] == pytest.approx(walk.expected_queries, abs=1e-12)
+    assert found["weighted_variation"] < 1e-12
+    kl = math.fsum(p * math.log(p / target[x]) for x, p in walk.probabilities.items())
+    assert found["kl"] == pytest.approx(kl, abs=1e-12)
+    assert {one["text"] for one in found["outputs"]} >= WORDS - {"abb", "abbc"}
+
+
+def test_what_breaks_the_rule_is_counted(run: Run) -> None:
+    found = record(run, "--table", "table.json", "--max-new-tokens", "4", "--verifier", RULE)
+    assert found["rejected"] == pytest.approx(1 - found["accepted_mass"], abs=1e-12)
+    assert found["total_variation"] == pytest.approx(found["rejected"], abs=1e-12)
+    assert found["kl"] is None
+    assert found["reverse_kl"] == pytest.approx(-math.log(found["accepted_mass"]), abs=1e-12)
+
+
+def test_exact_values_make_the_first_leaf_exact(run: Run) -> None:
+    coins = (
+        "--distribution",
+        'uniform:{"tokens": ["0", "1"]}',
+        "--max-new-tokens",
+        "4",
+        "--verifier",
+        "regex:[01]*1",
+    )
+    walk = ("--walk", "value-guided")
+    found = record(run, *coins, *walk, "--values", "exact")
+    assert found["total_variation"] < 1e-12
+    assert found["leaf_mass"] == pytest.approx(1 / 8, abs=1e-12)
+    assert found["different_nodes"] < 16 == pytest.approx(found["expected_queries"])
+    assert record(run, *coins, *walk)["leaf_mass"] < 1 / 8
+
+
+def test_values_come_from_a_file_too(run: Run) -> None:
+    values = {"": 1, "0": 0.5, "1": 1, "0 0": 1, "0 1": 2, "1 0": 1, "1 1": 1}
+    Path("values.json").write_text(json.dumps(values))
+    coins = ("--distribution", 'uniform:{"tokens": ["0", "1"], "length": 2}', "--walk", "value-guided")
+    found = record(run, *coins, "--values", "values.json", "--no-stop-at-leaf")
+    assert found["never_halts"] == 1
+    found = record(run, *coins, "--values", "values.json")
+    assert laws(found)[1] == {(0, 0): 0.2, (0, 1): 0.4, (1, 0): 0.2, (1, 1): 0.2}
+    assert found["total_variation"] > 0.01
+
+
+def test_structured_laws_and_prompts(run: Run) -> None:
+    dyck = 'dyck:{"length": 6, "type_probs": [0.5, 0.5]}'
+    found = record(run, "--distribution", dyck, "--prompt", "[(")
+    law = Dyck(6, (0.5, 0.5))
+    expected = exact_law(TokenwiseRejection("mask"), law, law, prompt=(0, 2)).probabilities
+    assert total_variation({(0, 2, *x): p for x, p in laws(found)[0].items()}, expected) < 1e-12
+    assert all(one["text"].startswith(")") or one["text"][0] in "[(" for one in found["outputs"])
+    assert record(run, "--distribution", 'primes:{"digits": 1}')["outputs"][0]["text"] in "2357"
+
+
+def test_a_language_model_with_a_short_horizon(run: Run, tmp_path: Path) -> None:
+    model = str(save_tiny(tmp_path / "tiny"))
+    words = (
+        "--model",
+        model,
+        "--prompt",
+        "the",
+        "--max-new-tokens",
+        "3",
+        "--verifier",
+        "regex: (cat|dog|mat)",
+    )
+    found = record(run, *words, *MASKED)
+    assert 0 < found["accepted_mass"] < 1e-3
+    assert {one["text"] for one in found["outputs"]} <= {" cat", " dog", " mat"}
+    assert math.fsum(laws(found)[0].values()) + found["failed"] == pytest.approx(1, abs=1e-9)
+    assert found["weighted_variation"] < 1e-6
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_tables_and_pictures(run: Run, form: str) -> None:
+    words = ("--table", "table.json", "--max-new-tokens", "4", "--verifier", RULE, "--top", "5", *MASKED)
+    code, out, _ = run(*words, "--figure", f"tree.{form}")
+    assert code == 0
+    assert "total variation to the restricted law" in out
+    assert "0.29" in out
+    assert "outputs are not shown" in out
+    content = Path(f"tree.{form}").read_bytes()
+    if form == "svg":
+        paths = ElementTree.fromstring(content).findall(".//{http://www.w3.org/2000/svg}path")
+        assert len(paths) > 20
+    else:
+        assert content.startswith(b"\x89PNG")
+    assert run(*words, "--figure", f"again.{form}")[0] == 0
+    assert Path(f"again.{form}").read_bytes() == content
+
+
+def test_help_lists_walks_and_verifiers(run: Run) -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    assert "--distribution" in out
+    assert "value-guided" in out
+    assert "regex:PATTERN" in out
+
+
+UNIFORM = ("--distribution", 'uniform:{"tokens": ["0", "1"]}')
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"law": {"": [0.5, 0.4, 0, 0]}},
+            "table='table.json': after '' the probabilities sum to 0.9: make them sum",
+        ),
+        ({"law": {"": [1.5, -0.5, 0, 0]}}, "after '' -0.5 is no probability"),
+        ({"law": {"": [float("nan"), 1, 0, 0]}}, "after '' nan is no probability"),
+        ({"law": {"": [0.5, 0.5]}}, "after '' give 4 probabilities"),
+        ({"law": {"a d": [1, 0, 0, 0]}}, "in 'a d' 'd' is no token: they are a, b, c, ."),
+        ({"law": {"": {"d": 1}}}, "after '' 'd' is no token"),
+        ({"law": [1]}, '"law" is to hold'),
+        ({"eos": "!"}, "\"eos\" '!' is none of the tokens"),
+        ({"tokens": ["a", "a", "."]}, "give each token a text of its own"),
+        ({"tokens": ["a", "b c"]}, "has a space in it"),
+        ({"tokens": "ab"}, '"tokens" is to be a list'),
+        ({"colour": 1}, 'it has no use for "colour"'),
+        ({"otherwise": [1, 1, 1, 1]}, '"otherwise": the probabilities sum to 4'),
+        ({"max_length": 0.5}, "max_length"),
+    ],
+)
+def test_a_wrong_table_is_one_line(run: Run, changed: dict[str, Any], told: str) -> None:
+    Path("table.json").write_text(json.dumps(TABLE | changed))
+    code, out, err = run("--table", "table.json", "--max-new-tokens", "2")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "table=None: give one oracle"),
+        (("--table", "table.json", *UNIFORM), "give one oracle"),
+        (("--table", "missing.json"), "table='missing.json': it cannot be read: No such file"),
+        (("--table", "table.json"), "max_new_tokens=None: give a number"),
+        (UNIFORM, "max_new_tokens=None: give a number"),
+        (
+            (*UNIFORM, "--max-new-tokens", "40"),
+            "max_new_tokens=40: the tree has up to 2,199,023,255,551 prefixes, of which at most 200,000 are listed",
+        ),
+        ((*UNIFORM, "--max-new-tokens", "40"), "`trialogue generate`"),
+        (
+            (
+                *UNIFORM,
+                "--max-new-tokens",
+                "4",
+                "--walk",
+                "best-of-n",
+                "--verifier",
+                "regex:0*",
+                "--max-states",
+                "40",
+            ),
+            "max_states=40: the walk has more states than the 40 that are listed",
+        ),
+        (
+            ("--table", "table.json", "--prompt", "d", "--max-new-tokens", "2"),
+            "prompt='d': no tokens spell it",
+        ),
+        (("--distribution", "coins"), "distribution='coins': the distributions are dyck"),
+        (("--distribution", "dyck:{"), "what follows the colon is no JSON"),
+        (("--distribution", 'dyck:{"length": 5}'), "length=5: must be a whole number"),
+        (("--distribution", 'dyck:{"size": 5}'), "it has no such arguments"),
+        (
+            (*UNIFORM, "--max-new-tokens", "2", "--walk", "rejection"),
+            "verifier=None: the walk rejection needs one",
+        ),
+        ((*UNIFORM, "--walk", "value-guided"), "give --verifier SPEC or --values FILE"),
+        ((*UNIFORM, "--values", "exact"), "the walk ancestral uses no values"),
+        ((*UNIFORM, "--walk", "value-guided", "--values", "exact"), "they are of a rule"),
+        ((*UNIFORM, "--max-new-tokens", "2", "--verifier", "regex:2"), "regex='2'"),
+        (
+            (*UNIFORM, "--max-new-tokens", "2", "--verifier", "regex:000"),
+            "verifier=0.0: it accepts nothing that the oracle can give within the horizon",
+        ),
+        ((*UNIFORM, "--max-new-tokens", "2", "--figure", "tree.pdf"), "ends in .svg or .png"),
+        ((*UNIFORM, "--max-new-tokens", "2", "--figure", "no/tree.svg"), "no/tree.svg"),
+        ((*UNIFORM, "--max-new-tokens", "0"), "max_new_tokens=0: use at least 1"),
+        ((*UNIFORM, "--quota", "3"), "it belongs to the walk backtracking"),
+        ((*UNIFORM, "--walk", "random"), "the walks are"),
+        (
+            (*UNIFORM, "--on-error", "reject"),
+            "on_error='reject': leave it out: a law is of what the rule answers",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(run: Run, words: tuple[str, ...], told: str) -> None:
+    code, out, err = run(*words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+
+
+@pytest.mark.parametrize("rule", [("--verifier", "regex:01|10"), ("--verifier", "python:rule.py:apart")])
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({}, None),
+        ({"0 0": 0.2}, "values='values.json': of '0 0' it is 0.2, but the rule rejects it: give 0 there"),
+        ({"1": 0.5, "1 0": 0, "1 1": 3}, "of '1 1' it is 3, but the rule rejects it"),
+        ({"0": 0.5, "1": 0.1}, None),
+    ],
+)
+def test_values_hope_for_nothing_that_the_rule_rejects(
+    run: Run, rule: tuple[str, ...], wrong: dict[str, float], told: str | None
+) -> None:
+    Path("rule.py").write_text("def apart(text):\n    return len(text) < 2 or text[0] != text[1]\n")
+    values = {"": 1, "0": 1, "1": 1, "0 0": 0, "0 1": 1, "1 0": 1, "1 1": 0}
+    Path("values.json").write_text(json.dumps(values | wrong))
+    words = ("--max-new-tokens", "2", "--walk", "value-guided", "--values", "values.json")
+    code, out, err = run(*UNIFORM, *words, *rule)
+    if told is None:
+        assert code == 0, err
+    else:
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert told in err
+
+
+def test_values_of_dead_prefixes_are_refused(run: Run) -> None:
+    values = {"": 1, "0": 1, "1": 0.3, "0 0": 1, "0 1": 1, "1 0": 0, "1 1": 0}
+    Path("values.json").write_text(json.dumps(values))
+    words = ("--max-new-tokens", "2", "--walk", "value-guided", "--values", "values.json")
+    code, out, err = run(*UNIFORM, *words, "--verifier", "regex:0[01]")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "of '1' it is 0.3, but nothing that the rule accepts begins so: give 0 there" in err
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"": 1, "0": -1}, "the value of '0'=-1: use a finite number of at least 0"),
+        ({"": 1, "0": float("nan")}, "the value of '0'=nan: use a finite number of at least 0"),
+        ({"": 1, "x": 1}, "is no token"),
+        ({"": 1, "0": 1}, "none of the 2 values is of this prefix"),
+        ({"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1}, "the walk stops before an output"),
+    ],
+)
+def test_wrong_values_are_one_line(run: Run, values: dict[str, float], told: str) -> None:
+    Path("values.json").write_text(json.dumps(values))
+    words = ("--max-new-tokens", "2", "--walk", "value-guided", "--values", "values.json")
+    code, out, err = run(*UNIFORM, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err

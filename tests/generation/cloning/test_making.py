@@ -1,0 +1,219 @@
+"""Clones of a text: what a folder holds, runs that are cut short or asked for more, and what cannot be made."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from filelock import FileLock
+
+from trialogue.cli import main
+from trialogue.data import Clones, ManyBody
+from trialogue.errors import InputError
+from trialogue.generation.cloning import maker
+from trialogue.generation.cloning.networks import factored_network
+from trialogue.generation.cloning.settings import NetworkSettings
+from trialogue.randomness import generator
+from trialogue.training import corpus_score
+
+STORIES = "".join(
+    f"One day, {name} found a {colour} {thing} near the old tree. {name} was very happy.\n"
+    for name in ("Lily", "Tom", "Max", "Sue", "Ben")
+    for colour in ("red", "blue", "big", "shiny")
+    for thing in ("ball", "box", "cat", "stone", "cup")
+)
+SMALL = {
+    "layers": "1 2",
+    "vocab-size": "260",
+    "length": "8",
+    "rank": "4",
+    "steps": "6",
+    "batch-size": "16",
+    "sequences": "9",
+    "sweeps": "8",
+}
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "stories.txt"
+    path.write_text(STORIES, encoding="utf-8")
+    return path
+
+
+def run(text: Path, out: Path, **changes: object) -> int:
+    options = {**SMALL, **{name.replace("_", "-"): str(value) for name, value in changes.items()}}
+    words = ["clone", "--text", str(text), "--out", str(out), "--cache", str(text.parent / "cache")]
+    for name, value in options.items():
+        words += [f"--{name}", *value.split()]
+    return main(words)
+
+
+def content(out: Path) -> dict[str, tuple[list[list[int]], object]]:
+    return {clone.name: (clone.tokens.tolist(), clone.acceptance) for clone in Clones(out)}
+
+
+def test_a_folder_of_clones(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(text, tmp_path / "out") == 0
+    told = capsys.readouterr()
+    clones = Clones(tmp_path / "out")
+    assert clones.names == ("text", "layers-1", "layers-2")
+    assert (clones.length, clones.vocab_size) == (8, 260)
+    whole, first, second = clones
+    assert whole.tokens.shape == first.tokens.shape == (9, 8)
+    assert (first.layers, first.max_order, second.max_order) == (1, 2, 3)
+    assert (first.sampler, first.gauge, first.bodies, first.sweeps) == ("gibbs", None, None, 8)
+    assert first.network_loss is not None
+    assert first.r_hat is not None
+    for word in ("order 2", "order 3", "acceptance", "R-hat", "ESS", "mixed", "energy"):
+        assert word in told.out
+    assert "sweep 8 of 8" in told.err
+
+
+def test_the_text_among_the_clones_is_held_out_text(text: Path, tmp_path: Path) -> None:
+    run(text, tmp_path / "out", layers="1", sweeps=1)
+    clones = Clones(tmp_path / "out")
+    for told in clones.decode(clones["text"].tokens):
+        assert told.replace("<|endoftext|>", "") in STORIES
+
+
+def test_clones_keep_all_orders_where_sequences_are_short(text: Path, tmp_path: Path) -> None:
+    run(text, tmp_path / "out", layers="2 4", length=3, sweeps=1, sampler="metropolis-by-order")
+    clones = Clones(tmp_path / "out")
+    assert [(clone.max_order, clone.bodies) for clone in clones][1:] == [(None, 3.0), (None, 3.0)]
+
+
+@pytest.mark.parametrize("place", ["training", "drawing"])
+def test_a_run_that_is_cut_short_goes_on(
+    text: Path,
+    tmp_path: Path,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(text, tmp_path / "whole", sampler="metropolis") == 0
+    name = "factored_network" if place == "training" else "draw"
+    original, calls = getattr(maker, name), []
+
+    def interrupted(*given: object, **named: object) -> object:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(maker, name, interrupted)
+        assert run(text, tmp_path / "out", sampler="metropolis") == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "2 of 3 clones are in" in last
+    assert last.endswith("the same command goes on")
+    assert Clones(tmp_path / "out").names == ("text", "layers-1")
+    assert run(text, tmp_path / "out", sampler="metropolis") == 0
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_more_sweeps_and_other_depths_are_added(text: Path, tmp_path: Path) -> None:
+    run(text, tmp_path / "out", layers="1", sweeps=4)
+    run(text, tmp_path / "out", layers="2", sweeps=4)
+    run(text, tmp_path / "out", layers="1", sweeps=8)
+    run(text, tmp_path / "whole", layers="1 2", sweeps=8)
+    there, whole = content(tmp_path / "out"), content(tmp_path / "whole")
+    assert list(there) == ["text", "layers-1", "layers-2"]
+    assert there["layers-1"] == whole["layers-1"]
+    assert there["layers-2"] != whole["layers-2"]
+    run(text, tmp_path / "out", layers="1", sweeps=4)
+    assert Clones(tmp_path / "out")["layers-1"].sweeps == 8
+
+
+def test_the_loss_of_a_network_comes_near_that_of_the_law(tmp_path: Path) -> None:
+    law = ManyBody.random(sites=4, vocab_size=3, order=2, rank=1, scale=1.5, seed=1)
+    states, p = law.states(), law.probabilities()
+    tokens = states[torch.multinomial(p, 4000, replacement=True, generator=generator(0, "rows"))]
+    own = law.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0]
+    best = float(-(p @ own).mean())
+    settings = NetworkSettings(layers=(1,), rank=3, steps=300, batch_size=256)
+    network = factored_network(settings, 1, tokens, 3, tmp_path)
+    assert network.dtype == torch.float32
+    assert corpus_score(network, tokens).loss < best + 0.02
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"vocab_size": 200}, "vocab_size=200"),
+        ({"vocab_size": 100_000}, "vocab_size=100000"),
+        ({"length": 100_000}, "length=100000"),
+        ({"length": 1}, "length=1"),
+        ({"sequences": 100_000}, "sequences=100000"),
+        ({"layers": "2 2"}, "layers=(2, 2)"),
+        ({"layers": "0"}, "layers=0"),
+        ({"rank": 1000}, "rank=1000"),
+        ({"sweeps": 0}, "sweeps=0"),
+        ({"sampler": "hmc"}, "sampler='hmc'"),
+        ({"learning_rate": 0}, "learning_rate=0"),
+    ],
+)
+def test_bad_options_are_one_line(
+    text: Path, tmp_path: Path, changes: dict[str, object], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(text, tmp_path / "out", **changes) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith(f"trialogue: error: {told}")
+    assert not (tmp_path / "out" / "clones.json").exists()
+
+
+def test_no_text_and_an_empty_one_are_one_line(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.txt").write_text("")
+    assert run(tmp_path / "empty.txt", tmp_path / "out") == 2
+    assert run(tmp_path / "none.txt", tmp_path / "out") == 2
+    assert main(["clone", "--out", str(tmp_path / "out")]) == 2
+    assert main(["clone", "--text", str(text)]) == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("trialogue: error")]
+    for error, word in zip(errors, ("empty", "no such file", "text=None", "out=None"), strict=True):
+        assert word in error
+
+
+def test_a_folder_of_other_clones_is_left_alone(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    run(text, out, layers="1", sweeps=1)
+    before = content(out)
+    other = tmp_path / "other.txt"
+    other.write_text(STORIES.replace("Lily", "Anna"), encoding="utf-8")
+    assert run(other, out, layers="1", sweeps=1) == 2
+    assert "clones of another text or vocabulary" in capsys.readouterr().err
+    assert run(text, out, layers="1", sweeps=1, steps=7) == 2
+    assert "steps=7: the clones in" in capsys.readouterr().err
+    assert run(text, out, layers="1", sweeps=1, sampler="metropolis") == 2
+    assert content(out) == before
+    settings = out / "making" / "settings.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "seed": 5}))
+    assert run(text, out, layers="1", sweeps=1) == 2
+    settings.write_text("{")
+    assert run(text, out, layers="1", sweeps=1) == 2
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_two_runs_do_not_share_a_folder(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out" / "making").mkdir(parents=True)
+    with FileLock(tmp_path / "out" / "making" / "lock"):
+        assert run(text, tmp_path / "out") == 2
+    assert "another process makes clones there" in capsys.readouterr().err
+    assert run(text, tmp_path / "out", layers="1", sweeps=1) == 0
+
+
+def test_a_training_that_diverges_is_one_line(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(text, tmp_path / "out", layers="4", learning_rate=1e9, steps=50) == 2
+    assert "lower it" in capsys.readouterr().err
+
+
+def test_depths_are_named_once() -> None:
+    with pytest.raises(InputError, match="each once"):
+        NetworkSettings(layers=())

@@ -1,0 +1,123 @@
+"""Brackets: an exact model is right everywhere and unmoved by a pair; one that forgets, or guesses, is not."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.inspection.measures.brackets import (
+    DEPTH,
+    Brackets,
+    bracket_law,
+    bracket_laws,
+    inserted,
+    next_brackets,
+    spelled,
+)
+from trialogue.inspection.measures.measure import Effort, Material
+from trialogue.inspection.subject import Subject
+from trialogue.randomness import numpy_generator
+
+
+class Nested(Subject):
+    """A causal model of the exact law of brackets, as far as `memory` brackets back: beyond that it has read none."""
+
+    def __init__(self, memory: int = 10**6) -> None:
+        super().__init__(tiny_model(), tiny_tokenizer(), "causal", name="nested")
+        self.memory = memory
+
+    def logits(self, tokens: torch.Tensor) -> torch.Tensor:
+        ids = torch.tensor(spelled(self))
+        strings = (tokens[..., None] == ids).long().argmax(-1)
+        rows, length = strings.shape
+        width = min(self.memory, length)
+        stop = torch.arange(1, length + 1)
+        places = (stop - stop.clamp_max(width))[:, None] + torch.arange(width)
+        read = strings[:, places.clamp_max(length - 1)].view(-1, width)
+        answers = bracket_law(length + 1).next_log_probs(read, stop.clamp_max(width).repeat(rows))
+        laws = torch.full((*tokens.shape, 300), -1e4)
+        laws[..., ids] = answers.view(rows, length, -1).clamp_min(-1e4).float()
+        return laws
+
+
+def taken(subject: Subject, effort: float = 0.25) -> dict[tuple[str, str], list[float]]:
+    found = Brackets().take(subject, Material(), Effort(factor=effort), lambda _: None)
+    return {(one.name, one.along): [point.value for point in one.points] for one in found}
+
+
+def test_brackets_are_single_tokens() -> None:
+    subject = Nested()
+    ids = spelled(subject)
+    assert ids is not None
+    assert subject.tokenizer.convert_ids_to_tokens(ids) == ["(", ")", "[", "]"]
+
+
+def test_an_exact_model_is_right_and_balanced() -> None:
+    found = taken(Nested())
+    assert set(found["closes rightly", "brackets read"]) == {1.0}
+    assert found["closes rightly", "brackets open"] == [1.0] * DEPTH
+    assert found["excess loss", "brackets read"] == pytest.approx([0] * 5, abs=1e-3)
+    assert found["moved by a pair", ""] == pytest.approx([0], abs=1e-6)
+    assert found["on brackets, in strings of 256", ""] == pytest.approx([1], abs=1e-6)
+
+
+def test_a_model_that_forgets_is_wrong_beyond_what_it_reads_and_moved_by_a_pair() -> None:
+    found = taken(Nested(memory=6), 1.0)
+    right = found["closes rightly", "brackets read"]
+    assert right[0] > right[-1]
+    assert right[-1] < 0.95
+    assert found["excess loss", "brackets read"][-1] > 0.1
+    assert found["moved by a pair", ""][0] > 0.02
+
+
+class Shallow(Nested):
+    """It knows the innermost of up to `DEPTH` / 2 open brackets, and guesses that deeper ones are round."""
+
+    def logits(self, tokens: torch.Tensor) -> torch.Tensor:
+        ids = torch.tensor(spelled(self))
+        depth = bracket_law(tokens.shape[1]).depth((tokens[..., None] == ids).long().argmax(-1))
+        guessed = torch.full((300,), -1e4)
+        guessed[ids] = torch.tensor([0.3, 0.3, 0.2, 0.2]).log()
+        return torch.where((depth > DEPTH // 2)[..., None], guessed, super().logits(tokens))
+
+
+def test_depth_is_how_many_are_open() -> None:
+    open_now = taken(Shallow())["closes rightly", "brackets open"]
+    assert open_now[:2] == [1.0, 1.0]
+    assert open_now[2:] == pytest.approx([0.5, 0.5], abs=0.2)
+
+
+def test_pairs_are_put_into_other_strings_at_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject, asked = Nested(), []
+    own = subject.logits
+    monkeypatch.setattr(subject, "logits", lambda tokens: asked.append(tokens) or own(tokens))
+    Brackets().take(subject, Material(), Effort(), lambda _: None)
+    shorter, longer = (next(one for one in asked if one.shape[1] == length) for length in (8, 16))
+    assert len(shorter) == len(longer)
+    assert not torch.equal(shorter, longer[:, :8])
+
+
+def test_a_uniform_model_is_at_chance_and_costs_what_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = Nested()
+    monkeypatch.setattr(subject, "logits", lambda tokens: torch.zeros(*tokens.shape, 300))
+    found = taken(subject)
+    assert found["on brackets, in strings of 256", ""] == pytest.approx([4 / 300])
+    assert found["moved by a pair", ""] == [0]
+    rows = bracket_law(256).sample(200)
+    exact = next_brackets(bracket_law(256), rows)
+    entropy = -(exact.exp() * exact.clamp_min(-1e9)).sum(-1).mean()
+    loss = np.mean(found["excess loss", "brackets read"][1:])
+    assert loss == pytest.approx(math.log(4) - float(entropy), abs=0.05)
+
+
+def test_an_inserted_pair_changes_nothing_of_what_may_follow() -> None:
+    rows = bracket_law(12).sample(50)
+    longer = inserted(rows, numpy_generator(0, "test"))
+    assert longer.shape == (50, 14)
+    law = bracket_law(20)
+    before = law.next_log_probs(rows, torch.full((50,), 12))
+    behind = law.next_log_probs(longer, torch.full((50,), 14))
+    assert torch.allclose(before, behind)
+    assert torch.allclose(bracket_laws(Nested(), rows)[0].exp().sum(-1), torch.ones(50, 12).double())

@@ -1,0 +1,263 @@
+"""Coherence measured: labels by brute force, runs by hand, censored survival, and oracles whose walls are known."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from models.tiny_pretrained import tiny_oracle
+from trialogue.data import PottsChain, Table
+from trialogue.errors import InputError
+from trialogue.inspection import coherence as measure
+from trialogue.inspection.coherence import Coherence, Runs, coherence, coherence_of, followed
+from trialogue.randomness import generator, numpy_generator
+
+PATTERNS = [[0, 1, 1], [0, 0, 1, 0, 2]]
+
+
+def labels_by_hand(tokens: Tensor, patterns: Sequence[Sequence[int]], window: int) -> list[list[int]]:
+    found = []
+    for row in tokens.tolist():
+        labels = []
+        for begin in range(len(row) - window + 1):
+            distances = [
+                sum(
+                    row[place] != pattern[(place + phase) % len(pattern)]
+                    for place in range(begin, begin + window)
+                )
+                for pattern in patterns
+                for phase in range(len(pattern))
+            ]
+            labels.append(distances.index(min(distances)))
+        found.append(labels)
+    return found
+
+
+@pytest.mark.parametrize("window", [1, 3, 6])
+def test_labels_are_the_nearest_ones(window: int) -> None:
+    tokens = torch.randint(0, 3, (20, 17), generator=generator(0, "texts"))
+    label, distance = followed(tokens, PATTERNS, window, 3)
+    assert label.tolist() == labels_by_hand(tokens, PATTERNS, window)
+    assert int(distance.min()) >= 0
+    assert int(distance.max()) <= window
+
+
+def test_of_equal_periods_walls_are_those_of_the_chain() -> None:
+    patterns = [torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1])]
+    chain = PottsChain.from_patterns(patterns, window=4)
+    tokens = torch.randint(0, 2, (30, 20), generator=generator(1, "texts"))
+    assert torch.equal(coherence(tokens, patterns, 4).walls, chain.domain_walls(tokens))
+
+
+#         0  1  2  3  4  5  6  7  8  9
+TEXT = [[0, 0, 0, 0, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 0, 0, 1, 0]]
+
+
+def test_runs_by_hand() -> None:
+    found = coherence(torch.tensor(TEXT), [[0], [1]], 1, lengths=torch.tensor([10, 6]), start=1)
+    assert found.walls.nonzero().tolist() == [[0, 3], [0, 8]]
+    first = found.first_runs()
+    assert (first.lengths.tolist(), first.ended.tolist()) == ([3, 4], [True, False])
+    runs = found.runs()
+    assert (runs.lengths.tolist(), runs.ended.tolist()) == ([3, 5, 0, 4], [True, True, False, False])
+    assert found.walls_per_token() == pytest.approx(2 / 12)
+    assert first.mean() == 7
+    assert runs.mean() == 6
+    assert first.hazard() == pytest.approx(1 / 7)
+    assert first.hazard(after=2) == pytest.approx(1 / 3)
+    assert first.decay_rate() == pytest.approx(-math.log(6 / 7))
+    np.testing.assert_allclose(first.survival([0, 2, 3, 4, 5]), [1, 1, 0.5, 0.5, np.nan])
+    assert first.restricted_mean() == pytest.approx(3.5)
+    # Where the longest run ended, none is longer.
+    assert Runs(np.array([2, 5]), np.array([False, True])).survival([4, 5, 9]).tolist() == [1, 0, 0]
+
+
+def test_runs_that_all_end_at_once() -> None:
+    runs = Runs(np.ones(3, np.int64), np.ones(3, bool))
+    assert (runs.hazard(), runs.decay_rate(), runs.mean(), runs.restricted_mean()) == (1, math.inf, 1, 1)
+
+
+def test_starts_may_differ_and_a_prompt_has_no_walls() -> None:
+    found = coherence(torch.tensor(TEXT), [[0], [1]], 1, start=torch.tensor([4, 0]))
+    assert found.first_runs().lengths.tolist() == [5, 6]
+    assert found.first_runs().ended.tolist() == [True, True]
+
+
+def censored_runs(n: int = 4000) -> Runs:
+    """Geometric runs with mean 10, half of them cut at random places: the censoring has nothing to do with the run."""
+    draws = numpy_generator(0, "runs")
+    lengths, cut = draws.geometric(0.1, n), draws.integers(1, 15, n)
+    cut[: n // 2] = 60
+    return Runs(np.minimum(lengths, cut), lengths <= cut)
+
+
+def survival_is_right(runs: Runs) -> bool:
+    """Within five standard errors of the uncensored half."""
+    at = np.array([1, 5, 10, 20, 30])
+    exact = 0.9**at
+    return bool((np.abs(runs.survival(at) - exact) < 5 * np.sqrt(exact * (1 - exact) / 2000)).all())
+
+
+def test_censored_runs_give_the_uncensored_law() -> None:
+    runs = censored_runs()
+    assert survival_is_right(runs)
+    assert runs.hazard() == pytest.approx(0.1, rel=0.1)
+    assert runs.hazard(after=12) == pytest.approx(0.1, rel=0.2)
+    assert runs.mean() == pytest.approx(10, rel=0.1)
+    low, high = (side.evaluate([10.0]) for side in runs.curve().confidence_interval(0.99, method="log-log"))
+    assert low < 0.9**10 < high
+
+
+def test_ends_of_texts_taken_for_walls_or_left_out_are_noticed() -> None:
+    runs = censored_runs()
+    assert not survival_is_right(runs._replace(ended=np.ones_like(runs.ended)))
+    assert not survival_is_right(Runs(runs.lengths[runs.ended], runs.ended[runs.ended]))
+
+
+def test_texts_that_never_leave() -> None:
+    runs = coherence(torch.tensor([[0, 1] * 6] * 3), [[0, 1]], 4).first_runs()
+    assert not runs.ended.any()
+    assert runs.survival([0, 8]).tolist() == [1, 1]
+    assert (runs.mean(), runs.hazard(), runs.decay_rate()) == (math.inf, 0, 0)
+    assert math.isnan(runs.hazard(after=8))
+
+
+FLIP = 0.05
+
+
+def flipping(eos: bool = False) -> Table:
+    """Repeats the last token but for a flip; with `eos` a text ends with probability 0.02, whatever it is."""
+    tail = [0.02] if eos else []
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        last = prefix[-1] if prefix else 0
+        flips = [1 - FLIP - sum(tail), FLIP][:: 1 if last == 0 else -1]
+        return [*flips, *tail]
+
+    return Table(law, 3 if eos else 2, eos=2 if eos else None)
+
+
+def wall_rate_is_known(eos: bool) -> bool:
+    found = coherence_of(flipping(eos), [[0], [1]], max_new_tokens=40, window=1, num_samples=500)
+    runs = found.first_runs()
+    hazard = FLIP
+    error = 5 * math.sqrt(hazard / runs.lengths.sum())
+    return abs(runs.hazard() - hazard) < error and abs(found.walls_per_token() - hazard) < error
+
+
+@pytest.mark.parametrize("eos", [False, True])
+def test_an_oracle_with_a_known_wall_rate(eos: bool) -> None:
+    assert wall_rate_is_known(eos)
+
+
+def walls_of_ending_texts() -> Coherence:
+    """Token 0 again and again, or the end: were it part of the text, it would be nearest to the second pattern."""
+    oracle = Table(lambda _: [0.9, 0.0, 0.1], 3, eos=2)
+    return coherence_of(oracle, [[0], [2]], max_new_tokens=40, window=1, num_samples=50)
+
+
+def test_an_end_of_text_is_no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = walls_of_ending_texts()
+    assert not found.walls.any()
+    assert len(set(found.first_runs().lengths.tolist())) > 5
+    original = measure.coherence
+
+    def with_the_end(tokens: Tensor, *arguments: Any, lengths: Tensor, **settings: Any) -> Coherence:
+        longer = (lengths + 1).clamp_max(tokens.shape[1])
+        return original(tokens, *arguments, lengths=longer, **settings)
+
+    monkeypatch.setattr(measure, "coherence", with_the_end)
+    assert walls_of_ending_texts().walls.any()
+
+
+def test_temperature_acts_on_every_token() -> None:
+    cold = coherence_of(flipping(), [[0]], max_new_tokens=20, window=2, temperature=0, num_samples=3)
+    assert not cold.walls.any()
+    odds = (FLIP / (1 - FLIP)) ** 2
+    half = coherence_of(
+        flipping(), [[0], [1]], max_new_tokens=60, window=1, temperature=0.5, num_samples=1000
+    )
+    assert half.walls_per_token() == pytest.approx(odds / (1 + odds), rel=0.15)
+
+
+def test_a_pretrained_model_is_measured_in_bytes() -> None:
+    oracle = tiny_oracle()
+    texts = ["the cat sat. ", "a dog ran, "]
+    found = coherence_of(oracle, texts, max_new_tokens=12, repeats=2, num_samples=3, seed=1)
+    again = coherence_of(oracle, texts, max_new_tokens=12, repeats=2, num_samples=3, seed=1, window=13)
+    assert torch.equal(found.labels, again.labels)
+    assert found.labels.shape[0] == 6
+    assert found.start.tolist() == [13] * 3 + [9] * 3
+    rows = torch.arange(6)
+    assert found.labels[rows, found.start].tolist() == [0] * 3 + [13] * 3
+    assert found.distances[rows, found.start].tolist() == [0] * 6
+    assert found.walls_per_token() > 0.03  # a random model writes nothing like them
+
+
+def test_texts_and_tokens_agree_where_tokens_are_bytes() -> None:
+    class Parrot(Table):
+        """Writes "ab" for ever as single bytes, then one b too many."""
+
+        class tokenization:
+            @staticmethod
+            def encode(text: str) -> list[int]:
+                return list(text.encode())
+
+            @staticmethod
+            def bytes(tokens: Sequence[int]) -> bytes:
+                return bytes(tokens)
+
+            @staticmethod
+            def text(tokens: Sequence[int], final: bool = True) -> str:
+                return bytes(tokens).decode()
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        token = ord("b") if len(prefix) == 10 else ord("a") if prefix[-1] == ord("b") else ord("b")
+        return [float(token == other) for other in range(256)]
+
+    oracle = Parrot(law, 256)
+    found = coherence_of(oracle, ["ab"], max_new_tokens=12, window=4, num_samples=1)
+    by_tokens = coherence_of(oracle, [list(b"ab")], max_new_tokens=12, window=4, num_samples=1)
+    assert torch.equal(found.labels, by_tokens.labels)
+    assert found.first_runs().ended.all()
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("window", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 4)),
+        ("window", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 0)),
+        ("patterns", lambda: coherence(torch.zeros(2, 3).long(), [], 2)),
+        ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, lengths=torch.tensor([3, 1]))),
+        ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=2)),
+        ("start", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, window=4, repeats=2)),
+        ("repeats", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, repeats=0)),
+        ("patterns", lambda: coherence_of(flipping(), ["ab"], max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(tiny_oracle(), ["ab", [1]], max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(tiny_oracle(), [], max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(tiny_oracle(), "ab", max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(tiny_oracle(), ["ab", ""], max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(flipping(), [[]], max_new_tokens=5)),
+        ("patterns", lambda: coherence_of(flipping(), [[0.5]], max_new_tokens=5)),
+        ("temperature", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, temperature=-1)),
+        ("runs", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).curve()),
+        ("runs", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).restricted_mean()),
+        ("tokens", lambda: coherence(torch.zeros(3).long(), [[0, 1]], 2)),
+        ("tokens", lambda: coherence(torch.zeros(2, 3), [[0, 1]], 2)),
+        ("tokens", lambda: coherence([[0, 1]], [[0, 1]], 2)),
+        ("patterns", lambda: coherence(torch.zeros(2, 3).long(), [[]], 2)),
+        ("patterns", lambda: coherence(torch.zeros(2, 3).long(), ["ab"], 2)),
+        ("lengths", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, lengths=torch.tensor([3, 4]))),
+        ("lengths", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, lengths=torch.tensor([3] * 3))),
+        ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=torch.tensor([0] * 3))),
+        ("start", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=0.5)),
+    ],
+)
+def test_bad_input_is_named(field: str, call: Callable[[], object]) -> None:
+    with pytest.raises(InputError) as error:
+        call()
+    assert error.value.field == field

@@ -1,0 +1,163 @@
+"""Masked conditionals: those of a joint law agree exactly, in either order; those of none do not."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
+
+from models.tiny_pretrained import tiny_model
+from trialogue.inspection.measures import consistency
+from trialogue.inspection.measures.consistency import MaskedConsistency, compared_orders
+from trialogue.inspection.measures.measure import Effort, Material
+from trialogue.inspection.subject import Subject
+from trialogue.oracles import Masked
+from trialogue.randomness import Streams, numpy_generator
+
+SITES, VOCAB = 4, 3
+TEXT = (1, 0, 1, 0)
+
+
+class Conditionals(Masked):
+    """The conditionals of a random joint law, those of single sites bent by `bend` in one direction."""
+
+    vocab_size, sites = VOCAB, SITES
+
+    def __init__(self, bend: float = 0.0) -> None:
+        law = numpy_generator(0, "joint").dirichlet(np.ones(VOCAB**SITES))
+        self.joint = torch.from_numpy(law).view((VOCAB,) * SITES)
+        self.bend = bend
+
+    def log_probs(self, tokens: torch.Tensor, masked: torch.Tensor) -> torch.Tensor:
+        states = torch.tensor(list(product(range(VOCAB), repeat=SITES)))
+        fits = ((states == tokens[:, None]) | masked[:, None]).all(2)
+        values = torch.nn.functional.one_hot(states, VOCAB).double()
+        answers = (torch.einsum("rs,snv->rnv", self.joint.flatten() * fits, values) + 1e-12).log()
+        alone = masked.sum(1) == 1
+        shown = (tokens[alone] == 1) & ~masked[alone]
+        answers[alone, ..., 0] += self.bend * shown.sum(1)[:, None]
+        return answers.log_softmax(-1)
+
+
+def orders(bend: float, rows: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    tokens = torch.from_numpy(numpy_generator(1, "rows").integers(0, VOCAB, (rows, SITES)))
+    first, second = torch.full((rows,), 1), torch.full((rows,), 3)
+    streams = Streams(0, torch.arange(rows))
+    return compared_orders(Conditionals(bend), tokens, first, second, streams.choose)
+
+
+def test_a_joint_law_is_the_same_in_both_orders() -> None:
+    text, drawn, told = orders(0.0)
+    assert np.abs(text).max() < 1e-8
+    assert np.abs(drawn).max() < 1e-8
+    assert told.mean() > 0.02
+
+
+def test_what_is_no_joint_law_is_told_from_one() -> None:
+    text, drawn, _ = orders(0.7)
+    assert np.abs(text).mean() > 0.05
+    assert drawn.mean() > 0.005
+
+
+def test_the_mean_over_draws_is_the_divergence_of_the_orders() -> None:
+    model = Conditionals(0.7)
+    tokens = torch.zeros(1, SITES, dtype=torch.int64)
+    both = torch.tensor([[False, True, False, True]])
+    start = model.log_probs(tokens, both)[0]
+    exact = 0.0
+    for one, other in product(range(VOCAB), repeat=2):
+        filled = torch.tensor([[0, one, 0, other]])
+        given_one = model.site_log_weights(filled, torch.tensor([3]))[0, other]
+        given_other = model.site_log_weights(filled, torch.tensor([1]))[0, one]
+        ahead, behind = start[1, one] + given_one, start[3, other] + given_other
+        exact += float(ahead.exp() * (ahead - behind))
+    rows = 3000
+    streams = Streams(0, torch.arange(rows))
+    sites = torch.full((rows,), 1), torch.full((rows,), 3)
+    drawn = compared_orders(model, tokens.expand(rows, -1), *sites, streams.choose).drawn
+    assert drawn.mean() == pytest.approx(exact, abs=5 * drawn.std() / rows**0.5)
+    assert exact > 0.005
+
+
+class Enumerated(Subject):
+    """Texts of `SITES` letters a, b, c between two ends, and the conditionals of them all, the ends left out."""
+
+    longest = SITES + 2
+
+    def __init__(self, bend: float) -> None:
+        letters = Tokenizer(WordLevel({"a": 0, "b": 1, "c": 2, "[CLS]": 3, "[SEP]": 4, "[MASK]": 5}, "a"))
+        letters.pre_tokenizer = WhitespaceSplit()
+        letters.post_processor = TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 3), ("[SEP]", 4)]
+        )
+        names = {"mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+        fast = PreTrainedTokenizerFast(tokenizer_object=letters, **names)
+        super().__init__(tiny_model(vocab_size=6), fast, "masked", name="enumerated")
+        self.masked = Inside(bend)
+
+
+class Inside(Masked):
+    """The conditionals of what stands between two ends."""
+
+    vocab_size = 6
+
+    def __init__(self, bend: float) -> None:
+        self.inner = Conditionals(bend)
+
+    def log_probs(self, tokens: torch.Tensor, masked: torch.Tensor) -> torch.Tensor:
+        assert tokens[:, [0, -1]].tolist() == [[3, 4]] * len(tokens)
+        assert not masked[:, [0, -1]].any()
+        laws = torch.full((*tokens.shape, self.vocab_size), -torch.inf, dtype=torch.float64)
+        laws[:, 1:-1, :VOCAB] = self.inner.log_probs(tokens[:, 1:-1], masked[:, 1:-1])
+        return laws
+
+
+def exact_divergences(model: Masked, distance: int) -> tuple[float, float]:
+    """Of texts `b a b a`: the divergence of the orders, and what one token tells of the other, over all first sites."""
+    divergences, told = [], []
+    for first in range(SITES - distance):
+        second = first + distance
+        both = torch.zeros(1, SITES, dtype=torch.bool)
+        both[0, [first, second]] = True
+        start = model.log_probs(torch.tensor([TEXT]), both)[0]
+        divergence = tells = 0.0
+        for one, other in product(range(VOCAB), repeat=2):
+            filled = torch.tensor([TEXT])
+            filled[0, first], filled[0, second] = one, other
+            given_one = model.site_log_weights(filled, torch.tensor([second]))[0, other]
+            given_other = model.site_log_weights(filled, torch.tensor([first]))[0, one]
+            ahead, behind = start[first, one] + given_one, start[second, other] + given_other
+            divergence += float(ahead.exp() * (ahead - behind))
+            tells += float(ahead.exp() * (given_one - start[second, other]))
+        divergences.append(divergence)
+        told.append(tells)
+    return float(np.mean(divergences)), float(np.mean(told))
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.7])
+def test_what_is_told_by_name_is_that_of_enumeration(bend: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consistency, "_ROWS", 800)
+    subject, material = Enumerated(bend), Material()
+    material.documents = ["b a b a"] * 800
+    found = MaskedConsistency().take(subject, material, Effort(), lambda _: None)
+    curves = {one.name: one.points for one in found if one.along}
+    single = {one.name: one.points[0] for one in found if not one.along}
+    exact = {distance: exact_divergences(Conditionals(bend), distance) for distance in (1, 2)}
+    divergence, tells = "divergence of the orders", "one token tells of the other"
+    reach = ", mean over 1 to 2 apart"
+    for place, name in enumerate((divergence, tells)):
+        for point in curves[name]:
+            room = 2.5 * (point.high - point.low) / 2 if point.high is not None else 1e-8
+            assert point.value == pytest.approx(exact[point.at][place], abs=max(room, 1e-8)), (name, point.at)
+        wanted = np.mean([one[place] for one in exact.values()])
+        ends = single[name + reach]
+        room = 2.5 * (ends.high - ends.low) / 2 if ends.high is not None else 1e-8
+        assert ends.value == pytest.approx(wanted, abs=max(room, 1e-8))
+    # Far enough apart that one is not taken for the other.
+    assert exact[1][1] > exact[1][0] + 0.02
+    assert (single[f"orders differ on the text{reach}"].value > 0.01) == (bend > 0)

@@ -1,0 +1,106 @@
+"""Copying: of a model that looks its tokens up everything is right, of one that looks too near by nothing."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.inspection.measures.copying import DISTANCES, Copying, repeated
+from trialogue.inspection.measures.measure import Effort, Material
+from trialogue.inspection.subject import Subject
+from trialogue.oracles import Masked
+
+VOCAB = 300
+
+
+class Lookup(Subject):
+    """A causal model that answers with the token that stands `back` tokens before the next, with probability `sure`."""
+
+    def __init__(self, back: int, sure: float) -> None:
+        super().__init__(tiny_model(), tiny_tokenizer(), "causal", name="lookup")
+        self.back, self.sure = back, sure
+
+    def logits(self, tokens: torch.Tensor) -> torch.Tensor:
+        laws = torch.full((*tokens.shape, VOCAB), (1 - self.sure) / (VOCAB - 1))
+        source = torch.zeros_like(tokens)
+        source[:, self.back - 1 :] = tokens[:, : tokens.shape[1] - self.back + 1]
+        return laws.scatter_(-1, source[..., None], self.sure).log()
+
+
+def test_each_row_is_written_twice_in_ordinary_tokens() -> None:
+    subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
+    rows = repeated(subject.ordinary, 16, 5, 0)
+    assert rows.shape == (5, 32)
+    assert torch.equal(rows[:, :16], rows[:, 16:])
+    assert not {0, 1, 2} & set(rows.flatten().tolist())
+    assert len(subject.ordinary) == VOCAB - 3
+
+
+def test_what_is_looked_up_at_the_right_distance_is_right_and_costs_what_it_should() -> None:
+    subject, sure = Lookup(16, 0.75), 0.75
+    found = {one.name: one for one in Copying().take(subject, Material(), Effort(), lambda _: None)}
+    right = {point.at: point.value for point in found["copied"].points}
+    losses = {point.at: point.value for point in found["loss"].points}
+    assert list(right) == list(DISTANCES[:3])  # it reads 256 tokens
+    assert right[16] == 1
+    assert losses[16] == pytest.approx(-math.log(sure), abs=1e-5)
+    assert max(right[4], right[64]) < 0.1
+    assert losses[64] > 5
+    every = found["copied, mean over distances 4 to 64"].points[0].value
+    assert every == pytest.approx(np.mean(list(right.values())))
+    [exact] = [point for point in found["copied"].points if point.at == 16]
+    assert exact.low > 0.9
+    assert exact.high == 1
+
+
+def test_costs_are_the_tokens_that_are_fed(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject, fed = Lookup(4, 0.5), []
+    own = subject.logits
+    monkeypatch.setattr(subject, "logits", lambda tokens: fed.append(tokens.numel()) or own(tokens))
+    Copying().take(subject, Material(), Effort(factor=0.5), lambda _: None)
+    assert sum(fed) == Copying().tokens(subject, Material(), Effort(factor=0.5))
+
+
+class Framed(Subject):
+    """A masked model, whose tokenizer frames each text, that finds a hidden token `back` tokens before."""
+
+    def __init__(self, back: int, sure: float) -> None:
+        tokenizer = Tokenizer.from_str(tiny_tokenizer().backend_tokenizer.to_str())
+        tokenizer.add_special_tokens(["[MASK]", "[CLS]", "[SEP]"])
+        self.ends = [tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")]
+        tokenizer.post_processor = TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=list(zip(("[CLS]", "[SEP]"), self.ends, strict=True))
+        )
+        names = {"pad_token": "<pad>", "mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+        fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+        super().__init__(tiny_model(vocab_size=len(fast)), fast, "masked", name="framed")
+        self.masked = Finding(len(fast), back, sure, self.ends)
+
+
+class Finding(Masked):
+    """The conditionals of `Framed`; raises where the ends of a text are not where they belong."""
+
+    def __init__(self, vocab_size: int, back: int, sure: float, ends: list[int]) -> None:
+        self.vocab_size, self.back, self.sure, self.ends = vocab_size, back, sure, ends
+
+    def log_probs(self, tokens: torch.Tensor, masked: torch.Tensor) -> torch.Tensor:
+        assert tokens[:, [0, -1]].tolist() == [self.ends] * len(tokens)
+        laws = torch.full((*tokens.shape, self.vocab_size), (1 - self.sure) / (self.vocab_size - 1))
+        return laws.scatter_(-1, tokens.roll(self.back, 1)[..., None], self.sure).log()
+
+
+def test_a_masked_model_is_asked_at_the_site_that_is_hidden() -> None:
+    subject = Framed(16, 0.75)
+    assert subject.frame == ([subject.ends[0]], [subject.ends[1]])
+    found = {one.name: one for one in Copying().take(subject, Material(), Effort(), lambda _: None)}
+    right = {point.at: point.value for point in found["copied"].points}
+    losses = {point.at: point.value for point in found["loss"].points}
+    assert list(right) == list(DISTANCES[:3])
+    assert right[16] == 1
+    assert losses[16] == pytest.approx(-math.log(0.75), abs=1e-5)
+    assert max(right[4], right[64]) < 0.1

@@ -1,0 +1,127 @@
+"""Topics and interaction order of an inspection are those of the commands of their own."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from trialogue.data import Clone, Clones
+from trialogue.data.corpus.documents import passages_of
+from trialogue.errors import InputError
+from trialogue.inspection.interaction_order.measure import clone_losses
+from trialogue.inspection.measures import topics
+from trialogue.inspection.measures.interactions import InteractionOrder
+from trialogue.inspection.measures.measure import Effort, Material
+from trialogue.inspection.measures.topics import TopicRatios
+from trialogue.inspection.subject import Subject
+from trialogue.inspection.topic_structure.measure import TopicSettings, measured
+from trialogue.models.attention_weights import AttendingModel
+from trialogue.randomness import generator
+from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, made_up_tokenizer
+
+SHAPE = {
+    "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "max_position_embeddings": 64, "vocab_size": 42, "pad_token_id": 0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(5)
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE))
+    return Subject(model, made_up_tokenizer(), "causal", name="made up")
+
+
+def test_topics_are_those_of_the_command(
+    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("TOPICS", 4), ("PASSAGE", 40), ("WORDS", 8), ("_LENGTH", 30)):
+        monkeypatch.setattr(topics, name, value)
+    material, before = Material(), subject.model.config._attn_implementation
+    material.documents, material.kept = made_up_documents(), tmp_path / "kept"
+    found = TopicRatios().take(subject, material, Effort(factor=0.2), lambda _: None)
+    ratios = {one.name: one.points[0] for one in found}
+    assert subject.model.config._attn_implementation == before
+    body = transformers.LlamaModel(transformers.LlamaConfig(**SHAPE, attn_implementation="eager"))
+    body.load_state_dict(subject.model.model.state_dict())
+    settings = TopicSettings(topics=4, passes=10, read=12, length=30)
+    own = measured(
+        AttendingModel(body, made_up_tokenizer()),
+        passages_of(made_up_documents(), 40),
+        settings,
+        control=False,
+    )[0].compare(8, single=True, resamples=200)
+    told = [one for one in own if not math.isnan(one.ratio.low)]
+    assert 0 < len(told) == len(ratios) - len(own)
+    for one in own:
+        assert ratios[f"{one.measure}, same less different"].value == pytest.approx(
+            one.difference.value, rel=1e-6
+        )
+    for one in told:
+        point = ratios[f"{one.measure}, same / different"]
+        assert point.value == pytest.approx(one.ratio.value, rel=1e-6)
+        assert (point.low, point.high) == pytest.approx((one.ratio.low, one.ratio.high), rel=1e-6)
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+    few = Material()
+    few.documents = made_up_documents()[:3]
+    with pytest.raises(InputError, match="topics take 8 passages of 40 words"):
+        TopicRatios().require(subject, few, Effort())
+
+
+@pytest.mark.parametrize(
+    ("field", "told", "mend"),
+    [
+        (
+            "words",
+            "model",
+            "topics take [0-9]+ words of the text that are single tokens of the model: mend it",
+        ),
+        ("length", "model", "mend it"),
+        ("folder", "folder", "mend it"),
+    ],
+)
+def test_only_what_is_of_the_model_is_put_to_it(
+    field: str, told: str, mend: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise InputError(field, 1, "mend it")
+
+    monkeypatch.setattr(topics, "measured", fails)
+    material = Material()
+    material.documents = made_up_documents()
+    with pytest.raises(InputError) as raised:
+        TopicRatios().take(subject, material, Effort(), lambda _: None)
+    assert raised.value.field == told
+    assert re.fullmatch(mend, raised.value.mend)
+
+
+def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
+    tokenizer = made_up_tokenizer()
+    clones = Clones.create(tmp_path / "clones", tokenizer.backend_tokenizer, length=6, vocab_size=42)
+    for name, order in (("independent", 1), ("text", None)):
+        tokens = torch.randint(2, 42, (40, 6), generator=generator(0, name))
+        clones.add(Clone(name=name, tokens=tokens, max_order=order))
+    material = Material(clones=tmp_path / "clones")
+    found = InteractionOrder().take(subject, material, Effort(factor=0.25), lambda _: None)
+    points = {one.name: one.points[0] for one in found}
+    subject.model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    own = {one.clone: one for one in clone_losses([tmp_path / "model"], clones, rows=32)}
+    for name, one in own.items():
+        assert points[f"loss of {name}"].value == pytest.approx(one.loss, abs=1e-6)
+    gap = points["independent over the text"]
+    assert gap.value == pytest.approx(own["independent"].loss - own["text"].loss, abs=1e-6)
+    assert gap.low < 0 < gap.high
+    text = own["text"]
+    half = points["loss of text"].high - points["loss of text"].value
+    assert half == pytest.approx(2.0395 * text.error, rel=1e-3)  # Student's of 31 degrees of freedom
+    assert points["learned beyond order"].value == 0
+    Clones.create(tmp_path / "empty", tokenizer.backend_tokenizer, length=6, vocab_size=42)
+    with pytest.raises(InputError, match="there are none in it yet"):
+        InteractionOrder().require(subject, Material(clones=tmp_path / "empty"), Effort())
+    assert InteractionOrder().refusal(subject, Material()).startswith("it needs clones of a text")
+    assert Material(clones=tmp_path / "clones").identity == material.identity

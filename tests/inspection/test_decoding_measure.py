@@ -1,0 +1,160 @@
+"""Decoding rules: distances are those of enumerated laws, of one token and of whole texts."""
+
+import numpy as np
+import pytest
+import torch
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.data import Table
+from trialogue.inspection.measures import decoding
+from trialogue.inspection.measures.decoding import (
+    DecodingRules,
+    published,
+    rule_distances,
+    sharpened_distance,
+    sharpening_weights,
+)
+from trialogue.inspection.measures.measure import Effort, Material
+from trialogue.inspection.subject import Subject
+from trialogue.oracles import Autoregressive, next_log_probs
+from trialogue.samplers import truncated
+from trialogue.samplers.exact import total_variation
+
+VOCAB, HORIZON = 5, 3
+CUTS = {"top-p": {"top_p": 0.6}, "top-k": {"top_k": 2}, "warm": {"temperature": 0.7}}
+
+
+def oracle(eos: int | None = None) -> Table:
+    laws = np.random.Generator(np.random.PCG64(3)).dirichlet(np.ones(VOCAB), VOCAB + 1)
+    return Table(lambda prefix: laws[prefix[-1] if prefix else VOCAB], VOCAB, eos=eos, memory=1)
+
+
+def law_of(model: Autoregressive, eos: int | None, horizon: int) -> dict[tuple[int, ...], float]:
+    """The law of texts of up to `horizon` tokens behind a 0."""
+    law = {(): 1.0}
+    for _ in range(horizon):
+        grown: dict[tuple[int, ...], float] = {}
+        for text, p in law.items():
+            if text and text[-1] == eos:
+                grown[text] = p
+                continue
+            step = next_log_probs(model, torch.tensor([[0, *text]])).exp()[0]
+            grown |= {(*text, token): p * float(step[token]) for token in range(VOCAB)}
+        law = grown
+    return law
+
+
+@pytest.mark.parametrize("eos", [None, 4])
+def test_distances_of_texts_are_those_of_enumeration(eos: int | None) -> None:
+    own = oracle(eos)
+    _, whole = rule_distances(own, CUTS, [0], 20_000, HORIZON, 0)
+    for name, cut in CUTS.items():
+        for horizon in range(1, HORIZON + 1):
+            exact = total_variation(law_of(own, eos, horizon), law_of(truncated(own, **cut), eos, horizon))
+            assert whole[name][horizon - 1].mean() == pytest.approx(exact, abs=0.02), (name, horizon)
+            assert whole[name].min() >= 0
+            assert whole[name].max() <= 1
+    # The other direction, as one might mistake it, is another number.
+    assert whole["top-p"][-1].mean() > 0.3
+
+
+def test_distances_of_one_token_are_exact_at_every_prefix() -> None:
+    own = oracle()
+    single, whole = rule_distances(own, CUTS, [0], 7, 1, 0)
+    base = next_log_probs(own, torch.tensor([[0]])).exp()[0]
+    for name, cut in CUTS.items():
+        other = next_log_probs(truncated(own, **cut), torch.tensor([[0]])).exp()[0]
+        assert single[name] == pytest.approx(float((base - other).abs().sum() / 2), abs=1e-9)
+        assert whole[name].shape == (1, 7)
+
+
+def test_a_temperature_is_held_against_the_sharpened_law_of_texts() -> None:
+    own, temperature = oracle(), 0.4
+    logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
+    tempered = law_of(truncated(own, temperature), None, HORIZON)
+    power = {text: p ** (1 / temperature) for text, p in law_of(own, None, HORIZON).items()}
+    total = sum(power.values())
+    exact = total_variation(tempered, {text: p / total for text, p in power.items()})
+    assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
+    assert exact > 0.05
+    # Of one token they are the same law.
+    assert sharpened_distance(logs[0]) == pytest.approx(0, abs=1e-9)
+
+
+def test_texts_that_have_ended_are_not_among_those_that_go_on() -> None:
+    own, temperature = oracle(4), 0.4
+    logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
+
+    def going(law: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+        kept = {text: p for text, p in law.items() if len(text) == HORIZON and 4 not in text[:-1]}
+        return {text: p / sum(kept.values()) for text, p in kept.items()}
+
+    tempered = going(law_of(truncated(own, temperature), 4, HORIZON))
+    sharpened = going({text: p ** (1 / temperature) for text, p in law_of(own, 4, HORIZON).items()})
+    exact = total_variation(tempered, sharpened)
+    assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
+
+
+def test_what_is_told_by_name_is_what_the_rules_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "RULES", CUTS)
+    subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
+    subject.oracle, subject.opening = oracle(), [0]
+    subject.oracle.window = 9
+    subject.oracle.generation_config = {"do_sample": True, "min_p": 0.3, "typical_p": 0.9}
+    found = {one.name: one for one in DecodingRules().take(subject, Material(), Effort(), lambda _: None)}
+    own = {"publisher: min-p 0.3 (without typical_p)": {"min_p": 0.3}}
+    single, whole = rule_distances(oracle(), CUTS | own, [0], 48, 8, 0)
+    for name, values in whole.items():
+        points = found[f"text, {name}"].points
+        assert [point.at for point in points] == [1, 2, 4, 8]
+        assert [point.value for point in points] == [values[int(point.at) - 1].mean() for point in points]
+        assert points[0].value < points[-1].value
+        assert found[f"one token, {name}"].points[0].value == single[name].mean()
+    sharpened = found["text, temperature 0.7 and p(x)^(1/0.7)"].points
+    assert all(point.low is None for point in sharpened)
+    assert sharpened[0].value == pytest.approx(0, abs=1e-9)
+
+
+def test_no_text_is_longer_than_a_sliding_window() -> None:
+    subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
+    subject.oracle, subject.opening = oracle(), [0]
+    subject.oracle.window = 1
+    assert DecodingRules().unfit(subject) == "it goes on within 1 tokens"
+
+
+@pytest.mark.parametrize(
+    ("stated", "wanted"),
+    [
+        ({}, {}),
+        ({"temperature": 0.6, "top_p": 0.9}, {}),
+        ({"do_sample": True, "eos_token_id": 2}, {}),
+        ({"do_sample": True, "top_k": 0}, {}),
+        (
+            {"do_sample": True, "temperature": 0.6, "top_k": -1},
+            {"publisher: temperature 0.6": {"temperature": 0.6}},
+        ),
+        (
+            {"do_sample": True, "top_p": 0.8, "repetition_penalty": 1.1},
+            {"publisher: top-p 0.8 (without repetition_penalty)": {"top_p": 0.8}},
+        ),
+    ],
+)
+def test_what_a_publisher_sets_is_named_by_what_is_applied(
+    stated: dict[str, object], wanted: dict[str, dict[str, float]]
+) -> None:
+    assert published(stated) == wanted
+
+
+def test_of_texts_that_have_all_ended_there_is_no_distance() -> None:
+    assert np.isnan(sharpened_distance(np.array([-np.inf, -np.inf])))
+
+
+def test_texts_are_drawn_in_batches_of_which_none_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, together = oracle(4), []
+    for size in (3, 48):
+        monkeypatch.setattr(decoding, "_AT_ONCE", size)
+        single, whole = rule_distances(own, CUTS, [0], 20, HORIZON, 0)
+        logs = sharpening_weights(own, 0.7, [0], 20, HORIZON, 0)
+        together.append((*single.values(), *whole.values(), logs))
+    for apart, whole in zip(*together, strict=True):
+        assert apart == pytest.approx(whole, abs=1e-6)

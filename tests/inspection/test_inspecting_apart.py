@@ -1,0 +1,149 @@
+"""Workers take the measures that one process takes, file none themselves, and open a checkpoint once."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executors.elsewhere import Elsewhere, Unshared
+from models.tiny_pretrained import save_tiny
+from trialogue import cli
+from trialogue.executors import EXECUTORS, Crew, Start
+from trialogue.executors.folders import SharedFolder
+from trialogue.inspection.subject import Subject
+
+QUICK = ("--measures", "copying", "brackets", "context", "--effort", "0.1")
+TEXT = "the cat sat on the mat, and the dog ran after the cat. "
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two checkpoints of a training, and what one process finds in them without a text."""
+    folder = tmp_path_factory.mktemp("apart")
+    for step in (5, 10):
+        save_tiny(folder / "training" / f"checkpoint-{step}", seed=step)
+    (folder / "text.txt").write_text(TEXT * 200, encoding="utf-8")
+    assert inspect(folder, "alone") == 0
+    return folder
+
+
+def inspect(place: Path, out: Path | str, *words: object) -> int:
+    training = ("inspect", place / "training", "--out", place / out, *QUICK, *words)
+    return cli.main([*map(str, training)])
+
+
+def found(out: Path) -> Any:
+    """All that an inspection says but how long it took."""
+    return json.loads(re.sub(r'"seconds": [\d.]+', '"seconds": 0', (out / "inspection.json").read_text()))
+
+
+def filed(out: Path) -> dict[str, int]:
+    """The files of measures, with when they were written."""
+    return {str(path.relative_to(out)): path.stat().st_mtime_ns for path in out.glob("work/*/*.json")}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_elsewhere_take_what_one_process_takes(
+    workers: int,
+    place: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[str] = []
+    load = Subject.load
+
+    def counted(where: str, **settings: Any) -> Subject:
+        opened.append(where)
+        return load(where, **settings)
+
+    monkeypatch.setattr(Subject, "load", counted)
+    monkeypatch.setattr(SharedFolder, "shared", False)
+    monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
+    assert inspect(place, tmp_path, "--executor", "elsewhere", "--workers", workers) == 0
+    out, err = capfd.readouterr()
+    assert found(tmp_path) == found(place / "alone")
+    assert set(filed(tmp_path)) == set(filed(place / "alone"))
+    assert "context: not taken: it needs a text" in out
+    assert err.count("tokens, ") == err.count(" of one worker") == 2
+    assert len(re.findall(r": (?:copying|brackets)(?: of random weights)?: \d+ s\n", err)) == 6
+    # Plans are made of the last checkpoint first, measures taken of that one first too: a worker stays with it.
+    assert len(opened) <= 2 + 2 * workers
+    assert list(tmp_path.glob("work/.*")) == []
+
+
+def test_processes_take_what_one_does(place: Path, tmp_path: Path) -> None:
+    assert inspect(place, tmp_path, "--workers", 2) == 0
+    assert found(tmp_path) == found(place / "alone")
+
+
+class Mortal(Elsewhere):
+    """Ends the run over the third task."""
+
+    @contextmanager
+    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+        with super().crew(start, lanes) as crew:
+            assert isinstance(crew, Unshared)
+            yield Dying(crew.workers)
+
+
+class Dying(Unshared):
+    def done(self, lanes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, Any]]:
+        for number, one in enumerate(super().done(lanes)):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield one
+
+
+def test_what_is_filed_stays_and_is_not_taken_again(
+    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EXECUTORS, "mortal", Mortal)
+    monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
+    assert inspect(place, tmp_path, "--executor", "mortal") == 130
+    assert "the same command goes on" in capfd.readouterr().err
+    there = {path: when for path, when in filed(tmp_path).items() if "context" not in path}
+    assert len(there) == 2
+    assert inspect(place, tmp_path, "--executor", "elsewhere") == 0
+    assert len(re.findall(r": \d+ s\n", capfd.readouterr().err)) == 4
+    assert found(tmp_path) == found(place / "alone")
+    assert {path: filed(tmp_path)[path] for path in there} == there
+    # Where nothing is left to do, nobody is hired: `context` waits for its text.
+    monkeypatch.delattr(Elsewhere, "crew")
+    assert inspect(place, tmp_path, "--executor", "elsewhere") == 0
+
+
+class Behind(Elsewhere):
+    """Has a file as another machine may still have it."""
+
+    @contextmanager
+    def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
+        path = Path(str(self.address))
+        here = path.read_bytes()
+        path.write_bytes(here.replace(b"cat", b"rat") if path.suffix == ".txt" else here[:-1] + b"\1")
+        try:
+            with super().crew(start, lanes) as crew:
+                yield crew
+        finally:
+            path.write_bytes(here)
+
+
+@pytest.mark.parametrize("file", ["text.txt", "training/checkpoint-10/model.safetensors"])
+def test_workers_with_other_files_are_refused(
+    file: str,
+    place: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(EXECUTORS, "behind", Behind)
+    words = ("--text", place / "text.txt", "--executor", f"behind:{place / file}")
+    assert inspect(place, tmp_path, *words) == 2
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"trialogue: error: {'text' if file == 'text.txt' else 'model'}=")
+    assert "a worker reads other files than this process" in last
+    assert filed(tmp_path) == {}

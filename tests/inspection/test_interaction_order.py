@@ -1,0 +1,328 @@
+"""Losses on clones against passes with one mask each and laws that are known, and what they say of a model."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+
+from models.test_pretrained_masked import WORDS, network, save, tokenizer, words_alone
+from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
+from trialogue.data import Clone, Clones, ManyBody
+from trialogue.errors import InputError
+from trialogue.inspection.interaction_order import askers, reading
+from trialogue.inspection.interaction_order.askers import asker_of
+from trialogue.inspection.interaction_order.measure import CloneLoss, Found, checkpoints_of, clone_losses
+from trialogue.inspection.interaction_order.picture import draw_losses
+from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond, readings, saturation_step
+from trialogue.models import Transformer, TransformerConfig
+from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.randomness import generator
+from trialogue.training import Score, corpus_score, save_model
+
+TEXTS = ("the cat sat on the mat", "the dog ran on the mat", "the cat and the dog sat")
+STORY = ("the cat sat on the mat,", "and the dog ran after", "a list: [1, 2, 3], a name")
+
+
+def clones_of(folder: Path, tokenizer: Tokenizer, size: int, **tokens: torch.Tensor) -> Clones:
+    length = next(iter(tokens.values())).shape[1]
+    clones = Clones.create(folder, tokenizer, length=length, vocab_size=size)
+    for name, rows in tokens.items():
+        order = None if name == "text" else int(name[-1])
+        clones.add(Clone(name=name, tokens=rows, max_order=order))
+    return clones
+
+
+def words(ids: list[str] | None = None) -> Tokenizer:
+    """The tokenizer of the words alone, without a frame; its ids are those of `ids`, by default the masked model's."""
+    own = Tokenizer.from_str(tokenizer().backend_tokenizer.to_str())
+    if ids is not None:
+        own = Tokenizer(models.WordLevel({word: place for place, word in enumerate(ids)}, unk_token=ids[0]))
+        own.pre_tokenizer = pre_tokenizers.Whitespace()
+    return own
+
+
+def rows_of(own: Tokenizer, texts: tuple[str, ...] = TEXTS) -> torch.Tensor:
+    return torch.tensor([own.encode(text, add_special_tokens=False).ids for text in texts])
+
+
+def masked_losses() -> list[float]:
+    """What each word of `TEXTS` costs the masked model, framed, with its own mask alone."""
+    found = []
+    for text in TEXTS:
+        ids = torch.tensor(tokenizer()(text)["input_ids"])
+        for site in range(1, len(ids) - 1):
+            found.append(-words_alone(network(), ids, [site])[0, ids[site]].item())
+    return found
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_masked_checkpoint_is_asked_in_its_frame(
+    own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = save(tmp_path / "bert")
+    of_clones = words() if own else words(["?", *reversed(WORDS)])
+    clones = clones_of(tmp_path / "clones", of_clones, of_clones.get_vocab_size(), text=rows_of(of_clones))
+    asker = asker_of(place, clones, device="cpu")
+    assert not asker.causal
+    assert asker.retokenized is not own
+    answer = asker.answer(clones["text"], 10, 1.0, 0)
+    expected = masked_losses()
+    assert answer.score.targets == len(expected) == 18
+    assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+    size = sum(len(text.encode()) for text in TEXTS)
+    assert answer.tokens_per_byte == (None if own else pytest.approx(18 / size))
+    assert asker.answer(clones["text"], 2, 0.5, 1).score.targets == 6
+    # The check sees a frame that is missing.
+    monkeypatch.setattr(askers, "_frame", lambda *of: ([], []))
+    bare = asker_of(place, clones, device="cpu").answer(clones["text"], 10, 1.0, 0)
+    assert abs(bare.score.loss - answer.score.loss) > 0.01
+
+
+def test_special_tokens_in_a_clone_are_not_asked_about(tmp_path: Path) -> None:
+    rows = rows_of(words())
+    rows[0, 2] = rows[1, 0] = 4  # a mask that a chain drew
+    rows[2, 3] = 1  # an unknown token
+    clones = clones_of(tmp_path / "clones", words(), 13, text=rows)
+    score = asker_of(save(tmp_path / "bert"), clones, device="cpu").answer(clones["text"], 9, 1.0, 0).score
+    assert score.targets == 15
+    assert math.isfinite(score.loss)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("bos", [True, False])
+def test_a_causal_checkpoint_is_asked_after_its_first_token(own: bool, bos: bool, tmp_path: Path) -> None:
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(tiny_tokenizer().backend_tokenizer.to_str()), bos_token="<s>"
+    )
+    if bos:
+        fast.backend_tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", 1)]
+        )
+    tiny_model().save_pretrained(tmp_path / "model")
+    fast.save_pretrained(tmp_path / "model")
+    plain = Tokenizer.from_str(tiny_tokenizer().backend_tokenizer.to_str())
+    texts = tuple("".join(text) for text in STORY)
+    ids = [plain.encode(text).ids for text in texts]
+    if own:
+        shortest = min(map(len, ids))
+        ids = [one[:shortest] for one in ids]
+        of_clones, rows = plain, torch.tensor(ids)
+    else:
+        spelled = sorted({letter for text in texts for letter in text})
+        of_clones = Tokenizer(models.WordLevel({letter: place for place, letter in enumerate(spelled)}, "?"))
+        of_clones.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+        of_clones.decoder = decoders.Fuse()
+        rows = torch.tensor([[spelled.index(letter) for letter in text.ljust(30)] for text in texts])
+        ids = [plain.encode(text.ljust(30)).ids for text in texts]
+    clones = clones_of(tmp_path / "clones", of_clones, of_clones.get_vocab_size(), text=rows)
+    asker = asker_of(tmp_path / "model", clones, device="cpu")
+    assert asker.causal
+    assert asker.retokenized is not own
+    answer = asker.answer(clones["text"], 9, 0.1, 0)
+    expected = []
+    for one in ids:
+        inputs = torch.tensor([[1, *one] if bos else one])
+        with torch.no_grad():
+            laws = tiny_model()(input_ids=inputs).logits[0].log_softmax(-1)
+        expected += [-laws[place + bos - 1, one[place]].item() for place in range(1, len(one))]
+    assert answer.score.targets == len(expected)
+    assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-4)
+    if not own:
+        assert answer.tokens_per_byte == pytest.approx(sum(map(len, ids)) / (30 * len(texts)))
+
+
+def two_body() -> tuple[FactoredAttention, ManyBody]:
+    """A layer with the conditionals of a law of two bodies."""
+    law = ManyBody.random(5, 3, order=2, rank=3, scale=2.0, seed=1)
+    net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=5)).double()
+    with torch.no_grad():
+        net.attention[0].copy_(law.positions.T @ law.positions)
+        net.values[0].copy_(-2 * law.strength * law.vectors.T @ law.vectors)
+    return net, law
+
+
+def test_a_model_of_two_bodies_has_learned_beyond_one(tmp_path: Path) -> None:
+    net, law = two_body()
+    states = law.states()
+    weights, draw = (-law.energy(states)).softmax(0), generator(0, "two bodies")
+
+    def sampled() -> torch.Tensor:
+        return states[weights.multinomial(400, True, generator=draw)]
+
+    text, clone = sampled(), sampled()
+    alone = torch.stack([column[torch.randperm(400, generator=draw)] for column in sampled().unbind(1)], 1)
+    clones = clones_of(tmp_path / "clones", words(["a", "b", "c"]), 3, order1=alone, order2=clone, text=text)
+    place = save_model(net, tmp_path / "net.safetensors")
+    losses = list(clone_losses([place], clones, rows=400, device="cpu"))
+    assert [one.clone for one in losses] == ["order1", "order2", "text"]
+    exact = -(weights[:, None] * law.site_log_probs(states).gather(-1, states[..., None])[..., 0]).sum() / 5
+    assert losses[2].loss == pytest.approx(exact.item(), abs=4 * losses[2].error)
+    assert learned_beyond(losses) == 1
+    assert gap_of(losses[0], losses[2]).told
+    assert not gap_of(losses[1], losses[2]).told
+    # A model that has learned nothing tells neither.
+    with torch.no_grad():
+        network = FactoredAttention(net.config)
+        network.attention[0].zero_()
+        blank = save_model(network, tmp_path / "blank.safetensors")
+    assert learned_beyond(clone_losses([blank], clones, device="cpu")) is None
+
+
+def loss(
+    step: int | None, clone: str, value: float, order: int | None = None, error: float = 0.01
+) -> CloneLoss:
+    score = Score(value, error, 0.5, 100)
+    return CloneLoss(
+        model="m", step=step, clone=clone, max_order=order, causal=False, score=score, tokens_per_byte=None
+    )
+
+
+def test_what_a_training_says() -> None:
+    steps = (1, 10, 100, 1000)
+    text = (5.0, 4.0, 3.0, 2.0)
+    low, high = (5.0, 4.0, 3.95, 4.2), (5.0, 4.0, 3.02, 2.2)
+    losses = [
+        one
+        for place, step in enumerate(steps)
+        for one in (
+            loss(step, "high", high[place], 9), loss(step, "low", low[place], 3),
+            loss(step, "text", text[place]), loss(step, "bert", 3 * text[place]),
+        )
+    ]  # fmt: skip
+    found = {one.clone: one for one in readings(losses)}
+    assert (found["low"].saturated, found["high"].saturated, found["text"].saturated) == (10, 1000, 1000)
+    assert (found["low"].told_since, found["high"].told_since) == (100, 1000)
+    assert found["text"].gap is None
+    assert found["low"].gap == reading.Gap(difference=4.2 - 2.0, error=math.hypot(0.01, 0.01), text=2.0)
+    orders = [learned_beyond([one for one in losses if one.step == step]) for step in steps]
+    assert orders == [None, None, 3, 9]
+    # A higher order that is told while a lower one is not says nothing of it.
+    assert learned_beyond([loss(1, "low", 2.0, 3), loss(1, "high", 3.0, 9), loss(1, "text", 2.0)]) is None
+    # Nor do three errors of nothing, or less than the margin.
+    assert not gap_of(loss(1, "low", 2.01, 3, error=1e-4), loss(1, "text", 2.0, error=1e-4)).told
+    assert not gap_of(loss(1, "low", 2.5, 3, error=0.5), loss(1, "text", 2.0)).told
+    assert learned_beyond([loss(1, "low", 9.0, 3)]) is None
+    resting = readings([loss(None, "low", 3.0, 3), loss(None, "text", 2.0)])
+    assert [(one.saturated, one.told_since, one.steps) for one in resting] == [(None, None, (None,))] * 2
+    draw_losses([*losses, *[CloneLoss(**vars(one) | {"model": "n"}) for one in losses[-4:]]])
+
+
+def test_the_step_of_saturation() -> None:
+    assert saturation_step([1, 2, 3, 4], [4.0, 2.1, 2.09, 2.0]) == 2
+    assert saturation_step([1, 2, 3, 4], [4.0, 2.1, 2.09, 2.0], 0.01) == 4
+    assert saturation_step([1, 2, 3], [4.0, 2.0, 5.0]) == 2
+    assert saturation_step([7], [1.0]) == 7
+    with pytest.raises(InputError, match="losses"):
+        saturation_step([1, 2], [1.0])
+
+
+def test_checkpoints_of_a_training_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Transformer(TransformerConfig(vocab_size=3, max_length=5))
+    assert checkpoints_of("a-hub/id") == [Found("a-hub/id", None)]
+    for folder in (tmp_path / "kept", tmp_path / "recipe" / "checkpoints"):
+        for step in (100, 9, 20):
+            save_model(model, folder / f"step-{step}.safetensors")
+        (folder / "step-no.txt").write_text("")
+        found = checkpoints_of(folder if folder.name == "kept" else folder.parent)
+        assert [(Path(one.place).parent, one.step) for one in found] == [(folder, s) for s in (9, 20, 100)]
+    one = tmp_path / "kept" / "step-20.safetensors"
+    assert checkpoints_of(one) == [Found(str(one), 20)]
+    for step in (500, 1000):
+        save_tiny(tmp_path / "trainer" / f"checkpoint-{step}")
+    assert [one.step for one in checkpoints_of(tmp_path / "trainer")] == [500, 1000]
+    assert [one.step for one in checkpoints_of(tmp_path / "trainer" / "checkpoint-500")] == [None]
+    with pytest.raises(InputError, match="neither a model"):
+        checkpoints_of(tmp_path)
+    # What is inspected under a short name may be filed in a folder of that name.
+    monkeypatch.chdir(tmp_path)
+    Path("smollm2").mkdir()
+    assert checkpoints_of("smollm2") == [Found("smollm2", None)]
+
+
+def test_networks_are_asked_as_they_are_measured_in_training(tmp_path: Path) -> None:
+    rows = torch.randint(0, 3, (6, 5), generator=generator(0, "rows"))
+    clones = clones_of(tmp_path / "clones", words(["a", "b", "c"]), 3, text=rows)
+    for causal in (True, False):
+        model = Transformer(TransformerConfig(vocab_size=3, max_length=5, causal=causal), 2)
+        place = save_model(model, tmp_path / f"{causal}.safetensors")
+        (found,) = clone_losses([place], clones, share=0.4, seed=3, rows=5, device="cpu")
+        assert found.causal is causal
+        assert found.score == corpus_score(model, rows[:5], 0.4, 3)
+
+
+def _bert_that_looks_ahead(place: Path) -> Path:
+    config = transformers.BertConfig(
+        vocab_size=16, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
+    )
+    model = transformers.BertLMHeadModel(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(12)
+    model.save_pretrained(place)
+    tokenizer().save_pretrained(place)
+    return place
+
+
+def _headless(place: Path) -> Path:
+    network().bert.save_pretrained(place)
+    tokenizer().save_pretrained(place)
+    return place
+
+
+def _small(place: Path) -> Path:
+    return save_model(
+        Transformer(TransformerConfig(vocab_size=13, max_length=3)), place.with_suffix(".safetensors")
+    )
+
+
+def _of_three(place: Path) -> Path:
+    return save_model(Transformer(TransformerConfig(vocab_size=3)), place.with_suffix(".safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (_headless, "neither a masked nor a causal head: its config says it holds a BertModel"),
+        (_bert_that_looks_ahead, "it reads what comes after a token, and so is no causal model"),
+        (_of_three, "it knows 3 tokens: the clones in .* were made with another tokenizer, of 13 tokens"),
+        (_small, "the model has 5 positions"),
+        (lambda place: place, "model=.*no such model|cannot be reached"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_line(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:
+    clones = clones_of(tmp_path / "clones", words(), 13, text=rows_of(words()))
+    with pytest.raises(InputError, match=message) as error:
+        list(clone_losses([make(tmp_path / "model")], clones, device="cpu"))
+    assert "\n" not in str(error.value)
+
+
+def test_a_tokenizer_that_loses_the_text_is_refused(tmp_path: Path) -> None:
+    place, plain = save(tmp_path / "bert"), tiny_tokenizer().backend_tokenizer
+    rows = torch.tensor([plain.encode("café, naïve").ids[:6]])
+    clones = clones_of(tmp_path / "clones", plain, plain.get_vocab_size(), text=rows)
+    with pytest.raises(
+        InputError, match=r"made with another tokenizer, and the model's own does not give .* becomes"
+    ):
+        asker_of(place, clones, device="cpu")
+
+
+def test_settings_are_checked(tmp_path: Path) -> None:
+    clones = clones_of(tmp_path / "clones", words(), 13, text=rows_of(words()))
+    for field, call in (
+        ("rows", lambda: clone_losses(["m"], clones, rows=0)),
+        ("share", lambda: clone_losses(["m"], clones, share=1.5)),
+        ("seed", lambda: clone_losses(["m"], clones, seed=-1)),
+        ("model", lambda: clone_losses([], clones)),
+        (
+            "clones",
+            lambda: clone_losses(["m"], Clones.create(tmp_path / "e", words(), length=3, vocab_size=13)),
+        ),
+    ):
+        with pytest.raises(InputError) as error:
+            list(call())
+        assert error.value.field == field

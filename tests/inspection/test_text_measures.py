@@ -1,0 +1,180 @@
+"""Patterns and context: a model that goes on for ever stays, one that reads little gains nothing from more."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from models.tiny_pretrained import tiny_model, tiny_tokenizer
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.inspection.coherence import Runs
+from trialogue.inspection.measures import patterns
+from trialogue.inspection.measures.context import LENGTH, ContextLength, by_context, edges_of
+from trialogue.inspection.measures.measure import Effort, Material
+from trialogue.inspection.measures.patterns import TextPatterns, _still
+from trialogue.inspection.measures.quantities import Point, combined, mean, number
+from trialogue.inspection.subject import Subject
+from trialogue.models.tokenization import Tokenization
+from trialogue.randomness import numpy_generator
+
+
+class Reader(Subject):
+    """A causal model to which a token costs 5 nats, and 1 nat less for each doubling of its context up to `memory`."""
+
+    def __init__(self, memory: int) -> None:
+        super().__init__(tiny_model(), tiny_tokenizer(), "causal", name="reader")
+        self.memory = memory
+
+    def logits(self, tokens: torch.Tensor) -> torch.Tensor:
+        read = torch.arange(1, tokens.shape[1] + 1).clamp_max(self.memory)
+        right = torch.exp(-5 + read.double().log2().floor())
+        laws = ((1 - right) / 299)[None, :, None].expand(len(tokens), -1, 300).clone()
+        following = torch.cat((tokens[:, 1:], tokens[:, :1]), 1)
+        return laws.scatter(-1, following[..., None], right[None, :, None].expand(len(tokens), -1, 1)).log()
+
+
+class Words(Material):
+    """Documents of random letters."""
+
+    documents = tuple(
+        "".join(numpy_generator(number, "letters").choice(list("abcdefgh"), 700)) for number in range(16)
+    )
+
+
+def test_edges_part_what_stands_before_a_token() -> None:
+    assert edges_of(256) == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert edges_of(9) == [1, 2, 4]
+    losses = np.arange(1, 9, dtype=float)[None]  # of nine tokens all but the first, by what stands before
+    assert by_context(losses).tolist() == [[1, 2.5, 5.5]]
+
+
+@pytest.mark.parametrize("memory", [4, 16])
+def test_the_context_that_matters_is_the_one_that_is_read(memory: int) -> None:
+    subject = Reader(memory)
+    found = {
+        one.name: one.points
+        for one in ContextLength().take(subject, Words(), Effort(factor=0.2), lambda _: None)
+    }
+    edges = [point.at for point in found["loss"]]
+    assert edges == edges_of(LENGTH)
+    wanted = [5 - math.log2(min(edge, memory)) for edge in edges]
+    assert [point.value for point in found["loss"]] == pytest.approx(wanted, abs=1e-5)
+    assert found["context that matters, of up to 128"][0].value == memory
+    assert found["gained by 128 tokens of context"][0].value == pytest.approx(math.log2(memory), abs=1e-5)
+
+
+def test_a_text_too_short_is_one_line() -> None:
+    short = Material()
+    short.documents = ["too short"]
+    with pytest.raises(InputError, match="give a longer text, of longer documents"):
+        ContextLength().take(Reader(4), short, Effort(), lambda _: None)
+
+
+def writer(wrong: float, eos: bool = False) -> Table:
+    """A causal law of the tiny tokenizer that repeats what stands one pattern's period before, or else errs."""
+    tokenization = Tokenization(tiny_tokenizer(), 300)
+    period = len(tokenization.encode(patterns.PATTERNS[0] * 2)) - len(
+        tokenization.encode(patterns.PATTERNS[0])
+    )
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        laws = np.full(300, 0.0)
+        laws[10:100] = wrong / 90
+        laws[prefix[-period]] += 1 - wrong
+        return laws.tolist()
+
+    def end(prefix: tuple[int, ...]) -> list[float]:
+        return [0.0, 0.0, 1.0] + [0.0] * 297
+
+    oracle = Table(end, 300, eos=2) if eos else Table(law, 300)
+    oracle.window = None
+    oracle.tokenization = tokenization
+    return oracle
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.5])
+def test_what_repeats_stays_and_what_errs_leaves(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
+    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="writer")
+    assert TextPatterns().unfit(subject) is None
+    subject.oracle = writer(wrong)
+    found = {
+        one.name: one for one in TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
+    }
+    rate = found["leaves the pattern"].points[0]
+    if wrong:
+        assert rate.low > 0.005
+        shares = [point.value for point in found["still in the pattern"].points]
+        assert shares == sorted(shares, reverse=True)
+        assert shares[0] > shares[-1]
+    else:
+        assert rate.value == 0
+        assert {point.value for point in found["still in the pattern"].points} == {1.0}
+
+
+def test_a_text_that_ends_is_not_one_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
+    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="mute")
+    subject.oracle = writer(0.0, eos=True)
+    with pytest.raises(InputError, match="all that it writes ends at once"):
+        TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
+
+
+def test_patterns_are_refused_beyond_a_sliding_window() -> None:
+    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="writer")
+    subject.oracle = writer(0.0)
+    subject.oracle.window = 100
+    assert subject.writes == 100
+    assert "it goes on within 100 tokens" in str(TextPatterns().unfit(subject))
+
+
+def test_what_is_no_finite_number_is_not_filed() -> None:
+    assert number("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
+    for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
+        with pytest.raises(InputError, match="no finite number for 'loss'") as raised:
+            number("loss", point).record()
+        assert raised.value.field == "model"
+
+
+def test_stretches_are_of_as_many_documents_as_there_are() -> None:
+    subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
+    documents = [*Words.documents[:5], "short"]
+    some = subject.texts(documents, 40, 5, numpy_generator(0, "some"))
+    assert sorted(some.documents) == [0, 1, 2, 3, 4]
+    more = subject.texts(documents, 40, 12, numpy_generator(0, "more"))
+    assert np.bincount(more.documents).tolist() == [3, 3, 2, 2, 2]
+    assert len({tuple(row) for row in more.tokens.tolist()}) == 12
+    values = np.arange(12.0)
+    wanted = [values[more.documents == one].mean() for one in range(5)]
+    assert more.by_document(values).tolist() == wanted
+    assert more.by_document(values[:, None])[:, 0].tolist() == wanted
+    with pytest.raises(
+        InputError, match="have 20 stretches of 40 tokens, of each 4 at most, and this takes 21"
+    ):
+        subject.texts(documents, 40, 21, numpy_generator(0, "most"))
+
+
+def test_where_all_agree_the_interval_is_the_binomial_one() -> None:
+    runs = Runs(np.array([64, 64, 64, 64, 3, 64]), np.array([False, False, False, False, False, True]))
+    point = _still(runs, 8, 0)  # of six texts one ended before, in the pattern: nobody knows of it
+    assert (point.value, point.at) == (1.0, 8)
+    assert point.low == pytest.approx(0.025 ** (1 / 5))
+    assert point.high == 1
+    mixed = _still(Runs(np.array([64, 4] * 20), np.array([True] * 40)), 8, 0)
+    assert mixed.low is not None
+    assert mixed.low < mixed.value == 0.5
+
+
+def test_means_of_points_have_the_intervals_of_their_variances() -> None:
+    random = numpy_generator(0, "means")
+    rows = [random.normal(place, 1 + place, 200) for place in (0, 1, 2)]
+    point = combined([mean(values) for values in rows])
+    error = math.sqrt(sum(values.var(ddof=1) / 200 for values in rows)) / 3
+    assert point.value == pytest.approx(np.mean([values.mean() for values in rows]))
+    assert point.low == pytest.approx(point.value - 1.97 * error, abs=0.01 * error)
+    assert point.high == pytest.approx(point.value + 1.97 * error, abs=0.01 * error)
+    assert combined([Point(1.0, 0.0, 1.5), Point(1.0)]) == Point(1.0)
+    uneven = combined([Point(1.0, 0.0, 1.5), Point(3.0, 2.0, 3.5)])
+    assert (uneven.low, uneven.high) == pytest.approx((2 - math.sqrt(0.5), 2 + math.sqrt(0.125)))

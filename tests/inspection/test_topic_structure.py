@@ -1,0 +1,344 @@
+"""Topics planted in a text and in an embedding are found, other words' are not; sums are those of plain loops."""
+
+import json
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from trialogue import cli
+from trialogue.data.corpus.documents import Passage, passages_of
+from trialogue.errors import InputError
+from trialogue.inspection.topic_structure.attention import SCALE, attention_sums
+from trialogue.inspection.topic_structure.measure import AS_READ, TopicMeasurement, TopicSettings, measured
+from trialogue.inspection.topic_structure.ratios import (
+    ATTENTION,
+    COSINE,
+    DIFFERENT,
+    DOT,
+    RAW_ATTENTION,
+    SAME,
+    TOGETHER,
+    Comparison,
+    Resampling,
+    compared_embeddings,
+)
+from trialogue.inspection.topic_structure.topics import Assignment, assigned, fitted_topics
+from trialogue.inspection.topic_structure.words import placed, together, words_of
+from trialogue.models.attention_weights import AttendingModel, load_attending
+from trialogue.randomness import generator
+from trialogue_lab.studies.topic_pretrained.tiny import (
+    made_up_documents,
+    made_up_tokenizer,
+    made_up_words,
+    tiny_model,
+)
+
+WORDS = 10
+SETTINGS = TopicSettings(topics=4, passes=30, least=2, read=12, length=30)
+PLANTED = [set(made_up_words()[first : first + WORDS]) for first in range(0, 40, WORDS)]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Passage]:
+    return passages_of(made_up_documents(), 40)
+
+
+@pytest.fixture(scope="module")
+def measurement(corpus: list[Passage]) -> TopicMeasurement:
+    return measured(tiny_model("encoder", causal=False), corpus, SETTINGS, control=False)[0]
+
+
+def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[Comparison]:
+    """The comparisons of the planted topics, in an embedding (words, width) of our own."""
+    names = measurement.words.names
+    own = np.array([[name in words for words in PLANTED] for name in names])
+    once = Resampling(np.ones((1, len(names))), np.ones((1, 1)))
+    return compared_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), once)
+
+
+def test_planted_topics_are_found(measurement: TopicMeasurement) -> None:
+    found = [set(words) for words in measurement.top_words(WORDS)]
+    assert sorted(map(sorted, found)) == sorted(map(sorted, PLANTED))
+    assert np.allclose(measurement.laws.sum(1), 1)
+
+
+def planted_table(names: list[str], topics: list[set[str]]) -> torch.Tensor:
+    noise = torch.randn(len(names), 8, generator=generator(0, "noise"), dtype=torch.float64)
+    own = torch.tensor([[float(name in words) for words in topics] for name in names], dtype=torch.float64)
+    return torch.cat((own, 0.3 * noise, torch.ones(len(names), 1)), 1).float()
+
+
+def test_an_embedding_with_topics_is_told_from_one_without(measurement: TopicMeasurement) -> None:
+    names = measurement.words.names
+    table = planted_table(names, PLANTED)
+    for one in topics_of(table, measurement):
+        assert one.ratio.value > 1.4
+        assert one.difference.value > 0.25
+        assert one.pairs[SAME] == 4 * 45
+        assert one.pairs[DIFFERENT] == 6 * 100
+    # Of other sets of words, as many and as large, the same embedding shows nothing.
+    words = made_up_words()
+    for one in topics_of(planted_table(names, [set(words[first::4]) for first in range(4)]), measurement):
+        assert abs(one.ratio.value - 1) < 0.1
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_means_are_those_of_a_loop_over_pairs(measurement: TopicMeasurement, single: bool) -> None:
+    words = 12  # more than a topic has, so that lists meet
+    found = {one.measure: one for one in measurement.compare(words, single=single)}
+    lists = [set(row) for row in measurement.top_words(words)]
+    names = measurement.words.names
+    kept = [name for name in names if sum(name in row for row in lists) in ({1} if single else {1, 2, 3, 4})]
+    assert (len(kept) == 40) != single
+    table = measurement.table.double()
+    same: dict[str, list[float]] = {COSINE: [], DOT: []}
+    different: dict[str, list[float]] = {COSINE: [], DOT: []}
+    for first, second in combinations(kept, 2):
+        shared = any(first in row and second in row for row in lists)
+        one, other = table[names.index(first)], table[names.index(second)]
+        for measure, value in ((COSINE, torch.cosine_similarity(one, other, 0)), (DOT, one @ other)):
+            (same if shared else different)[measure].append(float(value))
+    for measure in (COSINE, DOT):
+        means, pairs = found[measure].means, found[measure].pairs
+        assert means[SAME].value == pytest.approx(np.mean(same[measure]), abs=1e-7)
+        assert means[DIFFERENT].value == pytest.approx(np.mean(different[measure]), abs=1e-7)
+        assert pairs[SAME] == len(same[measure])
+        assert pairs[DIFFERENT] == len(different[measure])
+        assert pairs[TOGETHER] == pairs[SAME]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_that_of_a_loop_and_debiased_for_any_length(corpus: list[Passage], causal: bool) -> None:
+    model = tiny_model("model", causal=causal)
+    texts = [
+        placed(model.tokenizer, [passage.text], 8 + 3 * row)[0] for row, passage in enumerate(corpus[:9])
+    ]
+    names = made_up_words()
+    sums = attention_sums(model, texts, names)
+    expected: dict[tuple[int, int, int], list[float]] = {}
+    for row, text in enumerate(texts):
+        ids = torch.tensor([text.ids])
+        weights = model.attention(ids, torch.tensor([len(text.ids)]))[0]
+        assert torch.allclose(weights.sum(1), torch.ones(len(weights)), atol=1e-5)
+        for query, first in zip(text.places, text.words, strict=True):
+            for key, second in zip(text.places, text.words, strict=True):
+                if first == second or (causal and key > query) or 0 in (query, key):
+                    continue
+                ends = sorted((names.index(first), names.index(second)))
+                weight = float(weights[query, key])
+                seen = query + 1 if causal else len(text.ids)
+                entry = expected.setdefault((row, *ends), [0.0, 0.0, 0.0])
+                for place, value in enumerate((1.0, weight, weight * seen / SCALE)):
+                    entry[place] += value
+    pairs = zip(sums.passage, sums.first, sums.second, strict=True)
+    found = dict(zip(pairs, zip(sums.places, sums.raw, sums.debiased, strict=True), strict=True))
+    assert found.keys() == expected.keys()
+    for key, values in expected.items():
+        assert found[key] == pytest.approx(values, abs=1e-6)
+    # Random weights attend nearly alike everywhere: only what is debiased does not see how long a text is.
+    by_text = [
+        sums.debiased[sums.passage == row].sum() / sums.places[sums.passage == row].sum() for row in range(9)
+    ]
+    raw = [sums.raw[sums.passage == row].sum() / sums.places[sums.passage == row].sum() for row in range(9)]
+    assert np.allclose(by_text, 1 / SCALE, rtol=0.05)
+    assert raw[0] > 1.5 * raw[-1]
+
+
+def test_resampled_words_are_words_taken_as_often(measurement: TopicMeasurement) -> None:
+    names = measurement.words.names
+    table = planted_table(names, PLANTED)
+    own = np.array([[name in words for words in PLANTED] for name in names])
+    times = np.random.RandomState(1).poisson(1, len(names)).astype(float)
+    drawn = Resampling(np.stack((np.ones(len(names)), times)), np.ones((2, 1)))
+    one = compared_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), drawn)[0]
+    copies = [index for index in range(len(names)) for _ in range(int(times[index]))]
+    unit = torch.nn.functional.normalize(table.double(), dim=1)
+    values = [
+        float(unit[first] @ unit[second])
+        for first, second in combinations(copies, 2)
+        if first != second and (own[first] & own[second]).any()
+    ]
+    assert one.means[SAME].low == pytest.approx(np.mean(values), abs=1e-6)  # of one draw both ends are it
+
+
+def test_intervals_hold_the_value_and_what_a_model_adds_is_measured_too(
+    measurement: TopicMeasurement, corpus: list[Passage]
+) -> None:
+    found = {one.measure: one for one in measurement.compare(8, resamples=100)}
+    for one in found.values():
+        assert one.difference.low < one.difference.value < one.difference.high
+    assert COSINE + AS_READ in found
+    assert found[COSINE + AS_READ].ratio.value == pytest.approx(1, abs=0.1)
+    causal = measured(tiny_model("decoder", causal=True), corpus, SETTINGS, control=False)[0]
+    assert causal.read is None  # a decoder's first block reads the rows of its table
+
+
+def test_pairs_that_meet_most_are_those_of_a_loop(measurement: TopicMeasurement) -> None:
+    present = measurement.words.counts.toarray() > 0
+    size = present.shape[1]
+    often = {(a, b): int((present[:, a] & present[:, b]).sum()) for a, b in combinations(range(size), 2)}
+    expected = sorted(often, key=lambda pair: (-often[pair], pair))[:50]
+    assert [tuple(pair) for pair in together(measurement.words.counts, 50)] == expected
+
+
+def test_as_many_pairs_that_meet_most_are_compared_as_a_topic_has(measurement: TopicMeasurement) -> None:
+    found = {one.measure: one for one in measurement.compare(4)}
+    often = [tuple(map(int, pair)) for pair in measurement.met]
+    table = torch.nn.functional.normalize(measurement.table.double(), dim=1)
+    first = often[: found[COSINE].pairs[SAME]]
+    assert found[COSINE].means[TOGETHER].value == pytest.approx(
+        np.mean([float(table[one] @ table[other]) for one, other in first]), abs=1e-6
+    )
+    sums = measurement.sums
+    read = list(zip(sums.first.tolist(), sums.second.tolist(), strict=True))
+    kept = [pair for pair in often if pair in set(read)][: found[ATTENTION].pairs[SAME]]
+    rows = [place for place, pair in enumerate(read) if pair in set(kept)]
+    assert found[ATTENTION].pairs[TOGETHER] == found[ATTENTION].pairs[SAME] == len(kept)
+    assert found[ATTENTION].means[TOGETHER].value == pytest.approx(
+        sums.debiased[rows].sum() / sums.places[rows].sum()
+    )
+
+
+def test_words_of_several_tokens_are_counted_and_places_are_theirs() -> None:
+    tokenizer = made_up_tokenizer()
+    text = "The Baba, badi <unk> xx stranger-bebo bebobebo"
+    one = placed(tokenizer, [text])[0]
+    assert one.words == ["baba", "badi", "stranger", "bebo", "bebobebo"]
+    assert [tokenizer.convert_ids_to_tokens(one.ids)[place] for place in one.places][:2] == ["baba", "badi"]
+    pieces = transformers.PreTrainedTokenizerFast(tokenizer_object=_pieces())
+    two = placed(pieces, ["the baba badibabi"] * 3)
+    assert (two[0].words, two[0].several) == (["baba"], ["badibabi"])
+    words = words_of(two, 2)
+    assert (words.names, words.several, words.occurrences, words.several_kinds) == (["baba"], 3, 6, 1)
+    assert placed(pieces, ["the baba badibabi"], max_length=2)[0].several == []
+    with pytest.raises(InputError, match="no word of the text is one token in 4 passages"):
+        words_of(two, 4)
+
+
+def _pieces() -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    found = Tokenizer(
+        models.WordPiece({"[UNK]": 0, "the": 1, "baba": 2, "badi": 3, "##babi": 4}, unk_token="[UNK]")
+    )
+    found.pre_tokenizer = pre_tokenizers.Whitespace()
+    return found
+
+
+@pytest.mark.parametrize("stop_at", ["topics: pass 14", "decoder: 8 of 12", "weights: 8 of 12"])
+def test_what_was_killed_goes_on_and_ends_in_the_same_numbers(
+    corpus: list[Passage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: str
+) -> None:
+    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._SECONDS", -1.0)
+    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._TOLD", -1.0)
+    model = tiny_model("decoder", causal=True)
+
+    def stop(line: str) -> None:
+        if line.startswith(stop_at) or stop_at in line:
+            raise KeyboardInterrupt
+
+    def run(report: Callable[[str], None] | None, folder: Path | None) -> list[list[Comparison]]:
+        found = measured(model, corpus, SETTINGS, folder=folder, report=report)
+        return [one.compare(8, resamples=5) for one in found]
+
+    with pytest.raises(KeyboardInterrupt):
+        run(stop, tmp_path)
+    told: list[str] = []
+    assert repr(run(told.append, tmp_path)) == repr(run(None, None))
+    assert any("pass 1" in line for line in told) == stop_at.startswith("topics")
+    again: list[str] = []
+    run(again.append, tmp_path)
+    assert len(again) == 1  # nothing is measured twice
+
+
+def test_bad_input_is_one_line(corpus: list[Passage], measurement: TopicMeasurement) -> None:
+    model = tiny_model("decoder", causal=True)
+    with pytest.raises(InputError, match="topics=500: the corpus has 80 passages to find them in"):
+        measured(model, corpus, TopicSettings(topics=500))
+    with pytest.raises(InputError, match="topics=81: the corpus has 80 documents"):
+        fitted_topics(measurement.words.counts, 81)
+    with pytest.raises(InputError, match="length=65: decoder knows 64 positions"):
+        measured(model, corpus, TopicSettings(topics=4, length=65))
+    with pytest.raises(InputError, match="words=41: the text has 40 words that are single tokens"):
+        assigned(measurement.laws, 41, single=True)
+    with pytest.raises(InputError, match="words=40: no two words are of one topic alone"):
+        measurement.compare(40)
+    with pytest.raises(InputError, match="seed=-1: use at least 0"):
+        TopicSettings(seed=-1)
+    with pytest.raises(InputError, match="shortest=200: use at most 128"):
+        TopicSettings(shortest=200)
+
+
+def test_a_model_without_weights_to_read_says_what_gives_them() -> None:
+    settings = {"vocab_size": 42, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+    config = transformers.BertConfig(**settings, num_attention_heads=2, attn_implementation="sdpa")
+    mend = "load it with attn_implementation='eager': 'sdpa' gives no attention weights"
+    with pytest.raises(InputError, match=mend):
+        AttendingModel(transformers.BertModel(config), made_up_tokenizer(), name="bert")
+    recurrent = transformers.MambaModel(
+        transformers.MambaConfig(vocab_size=42, hidden_size=16, num_hidden_layers=1)
+    )
+    with pytest.raises(InputError, match="it has no attention weights to read"):
+        AttendingModel(recurrent, made_up_tokenizer(), name="mamba")
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> tuple[Path, Path]:
+    """A folder with a masked model whose checkpoint has no pooler, and a file of documents."""
+    config = transformers.BertConfig(
+        vocab_size=42,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=64,
+    )
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "model")
+    made_up_tokenizer().save_pretrained(tmp_path / "model")
+    text = tmp_path / "text.txt"
+    text.write_text("\n<|endoftext|>\n".join(made_up_documents()), encoding="utf-8")
+    return tmp_path / "model", text
+
+
+def test_the_command_measures_and_draws(
+    saved: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, text = saved
+    assert load_attending(model).files.startswith("sha256 ")
+    sizes = [
+        "--topics",
+        "4",
+        "--words",
+        "6",
+        "--read",
+        "4",
+        "--length",
+        "20",
+        "--resamples",
+        "9",
+        "--passes",
+        "3",
+    ]
+    command = ["topics", "--model", str(model), "--text", str(text), "--out", str(tmp_path / "out"), *sizes]
+    assert cli.main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["documents"], told["passages"], told["words"]) == (80, 80, 40)
+    assert {one["of"] for one in told["comparisons"]} == {
+        "one topic a word",
+        "one or more topics",
+        "random weights",
+    }
+    assert {ATTENTION, RAW_ATTENTION, COSINE, DOT} <= {one["measure"] for one in told["comparisons"]}
+    assert (tmp_path / "out" / "topics.svg").read_text("utf-8").startswith("<?xml")
+    assert cli.main([*command, "--no-control"]) == 0
+    out, err = capsys.readouterr()
+    assert "same / different" in out
+    assert "pass 1" not in err  # topics are filed
+    assert cli.main([*command, "--topics", "100"]) == 2
+    assert "topics=100: the corpus has 80 passages to find them in" in capsys.readouterr().err

@@ -1,0 +1,290 @@
+"""Heat bath by tables: every entry against the exact conditional, every number, and the law of what comes out."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from mutants.modules import altered
+from samplers.chains.simulation.reference_kernels import (
+    ALPHA,
+    correlation_error,
+    disordered,
+    heat_bath,
+    p_value,
+    power,
+    ring,
+    star,
+)
+from trialogue.data import Ising, window_tables
+from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
+from trialogue.errors import InputError
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue.samplers.chains.simulation import heat_bath as module
+from trialogue.samplers.chains.simulation.heat_bath import HeatBath
+from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+
+SAMPLES = 2**18
+MODELS = {
+    "ring": ring(7, 0.5),
+    "ring of two": ring(2, 0.5, 0.1),
+    "clique": Ising.clique(6, 4, 0.3, 0.1),
+    "disordered": disordered(8),
+    "frozen": disordered(6, scale=300.0),
+    "star": star(5),
+    "free": Ising(torch.zeros(3, 3), torch.tensor([0.4, 0.0, -30.0])),
+}
+
+
+def windows(vocab, width, seed=1):
+    return torch.randn([vocab] * width, generator=generator(seed, "energy"), dtype=torch.float64)
+
+
+def window_law(energy, sites, periodic):
+    """Probabilities (V^N,) from the sum of the energies of all windows."""
+    states, width = whole_sequences(energy.shape[0], sites), energy.ndim
+    firsts = range(sites if periodic else sites - width + 1)
+    total = sum(
+        energy[tuple(states[:, (first + k) % sites] for k in range(width))].double() for first in firsts
+    )
+    return (-total).softmax(0)
+
+
+def entry_of(tables, tokens, site):
+    """Place of the law of `site` in `tokens` (rows, N)."""
+    beside = tokens.numpy()[:, tables.neighbours[site]]
+    return (beside * tables.strides[site].astype(np.int64)).sum(1) + int(tables.offsets[site])
+
+
+def laws_of(tables: SiteTables, tokens):
+    """What numbers of 32 bits make of the tables, by counting them: (rows, N, V)."""
+    answer = np.zeros((*tokens.shape, tables.vocab_size))
+    for site in range(tables.sites):
+        places = entry_of(tables, tokens, site)
+        if tables.vocab_size == 2:
+            up = tables.entries[places].astype(np.float64) / 2**32
+            answer[:, site] = np.stack((1 - up, up), 1)
+            continue
+        for column in range(tables.vocab_size):
+            threshold, alias = np.divmod(tables.entries[places + column].astype(np.int64), 32)
+            first, last = (-(-(c << 32) // tables.vocab_size) for c in (column, column + 1))
+            cut = -(-((column << 32) + threshold * 32) // tables.vocab_size)
+            answer[:, site, column] += (cut - first) / 2**32
+            np.add.at(answer, (np.arange(len(places)), site, alias), (last - cut) / 2**32)
+    return torch.from_numpy(answer)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_entry_is_the_exact_conditional(name):
+    model = MODELS[name]
+    exact = model.site_log_probs(model.states()).exp()
+    assert float((laws_of(model.site_tables(), model.states()) - exact).abs().max()) <= 2.0**-32
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize(
+    ("vocab", "width"), [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (5, 2), (32, 1)]
+)
+def test_every_entry_of_windows_is_the_exact_conditional(vocab, width, periodic):
+    energy, sites = windows(vocab, width), 2 if vocab == 32 else 5
+    states = whole_sequences(vocab, sites)
+    joint = window_law(energy, sites, periodic).view([vocab] * sites)
+    found = laws_of(window_tables(energy, sites, periodic=periodic), states)
+    for site in range(sites):
+        exact = (joint / joint.sum(site, keepdim=True)).movedim(site, -1)
+        exact = exact.unsqueeze(site).expand(*[vocab] * (sites + 1)).reshape(-1, vocab)
+        assert float((found[:, site] - exact).abs().max()) <= 2.0**-26
+
+
+def test_impossible_tokens_have_no_column():
+    law = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1 / 3, 1 / 3, 1 / 3], [1e-30, 0.25, 0.75]])
+    tables = SiteTables(
+        np.zeros((4, 0), np.int64),
+        np.zeros((4, 0), np.uint32),
+        np.arange(0, 12, 3, dtype=np.uint32),
+        packed_alias(law),
+        3,
+    )
+    found = laws_of(tables, torch.zeros(1, 4, dtype=torch.int64))[0].numpy()
+    assert np.abs(found - law).max() <= 2.0**-26
+    assert not found[law == 0].any()
+
+
+def strays(names, tables, chains=150, seed=3, sweeps=3, lanes=module.LANES) -> bool:
+    """Whether a `HeatBath` leaves what the numbers of each chain's own generator make of the tables."""
+    with np.errstate(over="ignore"):
+        simulation = names["HeatBath"](tables, chains, seed)
+        for _ in range(sweeps):
+            simulation.advance(1)
+    tokens = simulation.tokens
+    looked = {0, 1, lanes - 1, lanes, chains - 1}
+    return any(tokens[c].tolist() != heat_bath(tables, c, seed, sweeps) for c in looked)
+
+
+TABLES = {
+    "disordered": disordered(8).site_tables(),
+    "ring": ring(5, 0.4, 0.1).site_tables(),
+    "windows": window_tables(windows(5, 2), 6),
+    "ring of windows": window_tables(windows(10, 3), 7, periodic=True),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_chains_are_what_their_own_numbers_make_of_the_tables(name):
+    assert not strays(vars(module), TABLES[name])
+
+
+@pytest.mark.parametrize("name", ["ring", "windows"])
+def test_the_check_passes_the_kernel_compiled_again(name):
+    assert not strays(altered(module, interpreted=False), TABLES[name])
+
+
+STALE = (
+    "for site in range(len(values)):",
+    "old = values.copy()\n            for site in range(len(values)):",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        # Two numbers of 32 bits, added in numba, are one of 64: it is below hardly any threshold.
+        (
+            "ring",
+            [("np.uint32(a + d)", "a + d"), ("np.empty(LANES, np.uint32)", "np.empty(LANES, np.uint64)")],
+        ),
+        ("windows", [("(np.uint32(product) >> _5)", "(product >> _5)")]),
+        ("ring", [STALE, ("find_places(values,", "find_places(old,")]),
+        ("windows", [STALE, ("find_places(values,", "find_places(old,")]),
+    ],
+    ids=["sum of 64 bits", "coin of 64 bits", "stale spins", "stale tokens"],
+)
+def test_compiled_mutants_are_told_apart(name, changes):
+    assert strays(altered(module, *changes, interpreted=False), TABLES[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ring", ("numbers[lane] < entries", "numbers[lane] <= ~entries")),
+        ("ring", ("entries[places[lane]]", "entries[places[lane] // 2]")),
+        ("windows", ("if keeps else", "if not keeps else")),
+        ("windows", ("np.uint32(places[lane] + column)", "np.uint32(places[lane])")),
+        ("ring", ("torch.arange(lanes)", "torch.arange(lanes) % LANES")),
+        ("ring", ("np.uint64(place + 1)", "np.uint64(1)")),
+    ],
+)
+def test_mutants_are_told_apart(name, change):
+    names = altered(module, ("LANES = 128", "LANES = 4"), change)
+    assert strays(names, TABLES[name], chains=9, lanes=4)
+
+
+def test_the_check_passes_the_interpreted_kernel():
+    names = altered(module, ("LANES = 128", "LANES = 4"))
+    assert not strays(names, TABLES["windows"], chains=9, lanes=4)
+
+
+def test_chains_depend_neither_on_their_number_nor_on_threads(monkeypatch):
+    model = disordered(12)
+    many = run_sweeps(model, chains=1000, sweeps=9, seed=4)
+    assert torch.equal(run_sweeps(model, chains=3, sweeps=9, seed=4), many[:3])
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert torch.equal(run_sweeps(model, chains=1000, sweeps=9, seed=4), many)
+    assert not torch.equal(run_sweeps(model, chains=1000, sweeps=9, seed=5), many)
+    simulation = HeatBath(model, 1000, 4)
+    simulation.advance(2)
+    simulation.advance(7)
+    assert torch.equal(simulation.tokens, many)
+    assert len(many.unique(dim=0)) > 100
+
+
+def test_chains_start_where_they_are_told():
+    start = torch.randint(5, (200, 6), generator=generator(1, "start"))
+    tables = window_tables(windows(5, 2), 6)
+    assert torch.equal(HeatBath(tables, 200, 0, start).tokens, start)
+    after = run_sweeps(tables, start=start, sweeps=1)
+    assert torch.equal(run_sweeps(tables, start=start[:7], sweeps=1), after[:7])
+
+
+def test_states_of_ising_models_follow_their_law():
+    model = disordered(6)
+    law, weaker = model.probabilities(), disordered(6, scale=0.485).probabilities()
+    assert p_value(run_sweeps(model, chains=SAMPLES, sweeps=60, seed=1), law) > ALPHA
+    # Couplings and fields that are 3 % too small are noticed.
+    assert power(SAMPLES, law, weaker) > 1 - 1e-6
+    assert p_value(run_sweeps(disordered(6, scale=0.485), chains=SAMPLES, sweeps=60, seed=1), law) < ALPHA
+
+
+@pytest.mark.parametrize(("sites", "periodic"), [(6, False), (5, True)])
+def test_states_of_windowed_energies_follow_their_law(sites, periodic):
+    energy = windows(3, 3)
+    law = window_law(energy, sites, periodic)
+
+    def sampled(energy):
+        tables = window_tables(energy, sites, periodic=periodic)
+        return run_sweeps(tables, chains=SAMPLES, sweeps=60, seed=1)
+
+    assert p_value(sampled(energy), law, 3) > ALPHA
+    assert power(SAMPLES, law, window_law(0.95 * energy, sites, periodic)) > 1 - 1e-6
+    assert p_value(sampled(0.95 * energy), law, 3) < ALPHA
+
+
+def test_a_long_ring_without_field_has_its_correlation():
+    """Where Metropolis in fixed order is not ergodic: walls number neither more nor less than at the start."""
+    model = ring(1000, 0.5)
+    assert correlation_error(run_sweeps(model, chains=1024, sweeps=40, seed=2), 0.5) < 6
+    # Six standard errors happen by chance 2 times in 10^9. Three percent less coupling lies 13 away.
+    assert correlation_error(run_sweeps(ring(1000, 0.485), chains=1024, sweeps=40, seed=2), 0.5) > 6
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("method", lambda: run_sweeps(ring(3, 1.0), chains=1, sweeps=1, method="metropolis")),
+        ("model", lambda: run_sweeps("ring", chains=1, sweeps=1)),
+        ("chains", lambda: run_sweeps(ring(3, 1.0), chains=0, sweeps=1)),
+        ("chains", lambda: run_sweeps(ring(3, 1.0), sweeps=1)),
+        ("chains", lambda: run_sweeps(ring(3, 1.0), chains=1, start=torch.zeros(1, 3).long(), sweeps=1)),
+        ("sweeps", lambda: run_sweeps(ring(3, 1.0), chains=1, sweeps=0)),
+        ("seed", lambda: run_sweeps(ring(3, 1.0), chains=1, sweeps=1, seed=-1)),
+        ("start", lambda: run_sweeps(ring(3, 1.0), start=torch.zeros(1, 4).long(), sweeps=1)),
+        ("start", lambda: run_sweeps(ring(3, 1.0), start=torch.full((1, 3), 2), sweeps=1)),
+        ("coupling", lambda: run_sweeps(disordered(64, scale=1.0), chains=1, sweeps=1)),
+        ("energy", lambda: window_tables(torch.zeros(3, 4), 5)),
+        ("energy", lambda: window_tables(torch.zeros(33, 33), 5)),
+        ("energy", lambda: window_tables(torch.full((3, 3), math.inf), 5)),
+        ("energy", lambda: window_tables(torch.zeros(10, 10, 10, 10, 10), 50)),
+        ("sites", lambda: window_tables(torch.zeros(3, 3, 3), 2)),
+        ("sites", lambda: window_tables(torch.zeros(3, 3, 3), 4, periodic=True)),
+    ],
+)
+def test_bad_input(field, call):
+    with pytest.raises(InputError) as error:
+        call()
+    assert error.value.field == field
+
+
+def test_a_model_of_a_user_s_own_is_swept():
+    """All that is asked of it are its tables."""
+
+    class Fields:
+        """Spins by themselves, each up with its own probability."""
+
+        vocab_size, device = 2, None
+
+        def __init__(self, up):
+            self.up, self.sites = up, len(up)
+
+        def site_tables(self):
+            none = np.zeros((self.sites, 0))
+            first = np.arange(self.sites, dtype=np.uint32)
+            return SiteTables(none.astype(np.int64), none.astype(np.uint32), first, thresholds(self.up), 2)
+
+    up = np.array([0.1, 0.5, 0.95])
+    for method in ("heat-bath", "chromatic"):
+        tokens = run_sweeps(Fields(up), chains=SAMPLES, sweeps=2, seed=1, method=method)
+        assert np.abs(tokens.double().mean(0).numpy() - up).max() < 6 * 0.5 / math.sqrt(SAMPLES)
+    with pytest.raises(InputError, match="model='Energyless': give an Ising model"):
+        run_sweeps(type("Energyless", (), {})(), chains=1, sweeps=1)

@@ -1,0 +1,153 @@
+"""Multispin coding: thresholds to 52 bits, every bit of every chain, and the law of what comes out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+
+from mutants.modules import altered
+from samplers.chains.simulation.reference_kernels import (
+    ALPHA,
+    correlation_error,
+    disordered,
+    multispin,
+    p_value,
+    power,
+    ring,
+    star,
+)
+from trialogue.data import Ising, window_tables
+from trialogue.data.ising.neighbourhoods import SiteClass
+from trialogue.errors import InputError
+from trialogue.samplers.chains.simulation import multispin as module
+from trialogue.samplers.chains.simulation import multispin_kernels
+from trialogue.samplers.chains.simulation.multispin import Multispin, class_columns
+from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+
+SAMPLES = 2**18
+
+
+@pytest.mark.parametrize("coupling", [0.5, -0.3, 1e-9, 30.0, -400.0])
+@pytest.mark.parametrize(("count", "field"), [(0, 0.2), (1, 0.0), (2, 0.0), (2, 0.1), (5, 0.0), (6, -0.7)])
+def test_every_threshold_is_the_exact_conditional(coupling, count, field):
+    kind = SiteClass((coupling,) if count else (), (count,) if count else (), field)
+    thresholds, column, flip = class_columns(kind)
+    local = coupling * (2.0 * np.arange(count + 1) - count) * (count > 0) + field
+    found = [thresholds[c] / 2**52 for c in column]
+    found = [1 - p if flipped else p for p, flipped in zip(found, flip, strict=True)]
+    # Half a unit of 2^-52, and as much again for each of the two that computed in float64.
+    assert found == pytest.approx(expit(2 * local).tolist(), rel=0, abs=2.0**-51)
+    assert all(0 <= threshold < 2**52 for threshold in thresholds)
+    if not field:
+        # A symmetric law costs half as many comparisons.
+        assert len(thresholds) <= count // 2 + 1
+
+
+MODELS = {
+    "ring": ring(5, 0.4),
+    "ring with field": ring(5, -0.3, 0.2),
+    "star": star(6),
+    "clique": Ising.clique(6, 4, 0.3, 0.1),
+}
+
+
+def altered_multispin(*changes, words=1):
+    """`Multispin` over interpreted kernels with so many words per block, and what is changed in either module."""
+    small = ("WORDS = 64", f"WORDS = {words}")
+    source = [[change for change in changes if change[0] in read(m)] for m in (multispin_kernels, module)]
+    kernels = altered(multispin_kernels, small, *source[0])
+    line = "from trialogue.errors import InputError, whole_number"
+    names = altered(module, (line, f"{line}\nfrom trialogue.compilation import compiled"), *source[1])
+    names |= {name: kernels[name] for name in ("WORDS", "BELOW", "COLUMN", "sweep_words")}
+    return names["Multispin"]
+
+
+def read(part):
+    return Path(part.__file__).read_text(encoding="utf-8")
+
+
+def strays(kind, model, words, sweeps=2, seed=3) -> bool:
+    """Whether spins leave what the random bits of each chain's own word make of the exact thresholds."""
+    with np.errstate(over="ignore"):
+        simulation = kind(model, 64 * words, seed)
+        for _ in range(sweeps):
+            simulation.advance(1)
+    return simulation.tokens.tolist() != multispin(model, words, seed, sweeps)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_chains_are_what_their_own_bits_make_of_the_thresholds(name):
+    assert not strays(Multispin, MODELS[name], multispin_kernels.WORDS)
+    assert not strays(altered_multispin(), MODELS[name], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ring", ("below |= equal & ~bit & u", "below |= equal & bit & u")),
+        ("ring", ("equal &= ~(bit ^ u)", "equal &= ~bit | u")),
+        ("ring", ("place + GROUP < lengths[column]", "place + 2 * GROUP < BITS // 4")),
+        ("ring", ("(x & y & both)", "((x | y) & both)")),
+        ("ring", ("work[w + _2 * _W], a, b, c, d", "work[w + _3 * _W], a, b, c, d")),
+        ("ring", ("origin + neighbours[site, 1] * _W", "origin + neighbours[site, 0] * _W")),
+        ("ring", ("flip.append((odds < 0) != certain)", "flip.append(False)")),
+        ("ring with field", ("thresholds[column, place + 3]", "thresholds[first, place + 3]")),
+        ("star", ("range(count, -1, -1)", "range(count + 1)")),
+        ("star", ("& ~least[row + _W + w]", "")),
+        ("clique", ("(work[column + w] ^ flipped)", "work[column + w]")),
+        ("clique", ("spread(Streams(seed_of(seed", "spread(Streams(seed_of(1 + seed")),
+    ],
+)
+def test_mutants_are_told_apart(name, change):
+    assert strays(altered_multispin(change), MODELS[name], 1)
+
+
+def test_chains_depend_neither_on_their_number_nor_on_threads(monkeypatch):
+    model = ring(12, 0.5, 0.1)
+    many = run_sweeps(model, chains=9000, sweeps=5, seed=4, method="multispin")
+    assert torch.equal(run_sweeps(model, chains=70, sweeps=5, seed=4, method="multispin"), many[:70])
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert torch.equal(run_sweeps(model, chains=9000, sweeps=5, seed=4, method="multispin"), many)
+    assert not torch.equal(run_sweeps(model, chains=9000, sweeps=5, seed=5, method="multispin"), many)
+    simulation = Multispin(model, 9000, 4)
+    simulation.advance(2)
+    simulation.advance(3)
+    assert torch.equal(simulation.tokens, many)
+    assert len(many.unique(dim=0)) > 300
+
+
+def test_chains_start_where_they_are_told():
+    model = ring(9, 0.5)
+    start = run_sweeps(model, chains=5000, sweeps=1)
+    assert torch.equal(Multispin(model, 5000, 0, start).tokens, start)
+    # So strong that a heat bath does what most of the neighbours, two of two, say.
+    aligned = torch.tensor([0, 1])[:, None].expand(2, 9)
+    assert torch.equal(run_sweeps(ring(9, 400.0), start=aligned, sweeps=20, method="multispin"), aligned)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_states_follow_their_law(name):
+    model = MODELS[name]
+    law = model.probabilities()
+    weaker = Ising(0.95 * model.coupling, 0.95 * model.field)
+    sampled = run_sweeps(model, chains=SAMPLES, sweeps=60, seed=1, method="multispin")
+    assert p_value(sampled, law) > ALPHA
+    # Couplings and fields that are 5 % too small are noticed.
+    assert power(SAMPLES, law, weaker.probabilities()) > 1 - 1e-4
+    assert p_value(run_sweeps(weaker, chains=SAMPLES, sweeps=60, seed=1, method="multispin"), law) < ALPHA
+
+
+def test_a_long_ring_without_field_has_its_correlation():
+    tokens = run_sweeps(ring(1000, 0.5), chains=4096, sweeps=40, seed=2, method="multispin")
+    assert correlation_error(tokens, 0.5) < 6
+    # Six standard errors happen by chance 2 times in 10^9. Two percent less coupling lies 18 away.
+    weaker = run_sweeps(ring(1000, 0.49), chains=4096, sweeps=40, seed=2, method="multispin")
+    assert correlation_error(weaker, 0.5) > 6
+
+
+def test_models_that_are_not_uniform_are_refused():
+    for model in (disordered(5), window_tables(torch.zeros(2, 2), 5)):
+        with pytest.raises(InputError, match="multispin"):
+            run_sweeps(model, chains=1, sweeps=1, method="multispin")

@@ -1,0 +1,326 @@
+"""The engine of chains: hitting times against the exact ones, ergodicity, compiled steps, bad input."""
+
+import math
+
+import pytest
+import torch
+
+from samplers.chains.small_models import Conditionals, Energies, random_ising, random_law
+from trialogue.data import Ising
+from trialogue.errors import InputError
+from trialogue.oracles import Sequences, whole_sequences
+from trialogue.samplers import (
+    AdaptiveBlockDynamics,
+    BlockGibbs,
+    Gibbs,
+    IndependentParallel,
+    Metropolis,
+    hitting_times,
+    run_chain,
+)
+from trialogue.samplers.chains import ergodicity as checks
+from trialogue.samplers.chains.chain import KERNELS
+from trialogue.samplers.exact import chain_ergodicity, ergodicity, transition_matrix
+
+MODEL = random_ising(1, 4)
+START = torch.zeros(3, 4, dtype=torch.int64)
+
+
+def all_up(tokens):
+    return (tokens == 1).all(1)
+
+
+@pytest.mark.parametrize("chain", [Gibbs(), BlockGibbs(2), IndependentParallel()], ids=repr)
+def test_hitting_times_follow_their_exact_law(chain):
+    """E T solves (I - Q) t = 1 over the states outside; P(T > t) is the sum of the row of Q^t."""
+    chains, budget = 4000, 60
+    inside = all_up(whole_sequences(2, 4))
+    outside = transition_matrix(chain, MODEL)[~inside][:, ~inside]
+    eye = torch.eye(len(outside), dtype=torch.float64)
+    ones = torch.ones(len(outside), dtype=torch.float64)
+    survival = torch.stack([(torch.linalg.matrix_power(outside, t) @ ones)[0] for t in range(budget + 1)])
+    restricted = float(survival[:-1].sum())  # E min(T, budget)
+    assert restricted <= float(torch.linalg.solve(eye - outside, ones)[0])
+    times = hitting_times(
+        chain, MODEL, start=START[:1].expand(chains, -1), target=all_up, budget=budget, seed=5
+    )
+    steps = times.steps.double()
+    assert abs(float(steps.mean()) - restricted) < 6 * float(steps.std()) / math.sqrt(chains)
+    for t in (1, 3, 10, 30):
+        p = min(1.0, float(survival[t]))
+        assert abs(float((steps > t).double().mean()) - p) < 6 * math.sqrt(p * (1 - p) / chains) + 1e-12
+    censored = float(survival[budget])
+    assert abs(float(times.censored.double().mean()) - censored) < 6 * math.sqrt(censored / chains) + 1e-12
+    assert torch.equal(all_up(times.tokens), ~times.censored)
+
+
+def test_published_hitting_times():
+    """Figure 4.3 at J = 4 with unordered pairs: 10.8, 3.62 and 1.92 expected steps for k = 4, 6, 8."""
+    model = Ising.clique(10, 4, coupling=4.0, field=5.0)
+    for size, exact in ((4, 10.8), (6, 3.62), (8, 1.92)):
+        times = hitting_times(
+            BlockGibbs(size),
+            model,
+            start=torch.zeros(2000, 10, dtype=torch.int64),
+            target=lambda tokens: (tokens[:, :4] == 1).all(1),
+            budget=1000,
+            seed=1,
+        )
+        assert not bool(times.censored.any())
+        steps = times.steps.double()
+        assert abs(float(steps.mean()) - exact) < 6 * float(steps.std()) / math.sqrt(2000) + 0.05
+
+
+def test_a_chain_that_starts_in_the_target_takes_no_step():
+    start = torch.tensor([[1, 1, 1, 1], [0, 0, 0, 0]])
+    times = hitting_times(Gibbs(), MODEL, start=start, target=all_up, budget=1)
+    assert times.steps.tolist() == [0, 1]
+    assert times.censored.tolist() == [False, True]
+
+
+def test_until_is_asked_after_the_burn_in():
+    start = torch.ones(50, 4, dtype=torch.int64)
+    run = run_chain(Gibbs("sweep"), MODEL, start=start, steps=5, burn_in=4, until=all_up, seed=2)
+    plain = run_chain(Gibbs("sweep"), MODEL, start=start, steps=4, seed=2).tokens
+    assert torch.equal(run.steps == 0, all_up(plain))
+    assert 0 < int(all_up(plain).sum()) < 50
+
+
+def test_progress_is_shown_only_when_asked(capsys):
+    run_chain(Gibbs(), MODEL, start=START, steps=300)
+    assert capsys.readouterr().err == ""
+    run_chain(Gibbs(), MODEL, start=START, steps=300, progress=True)
+    assert "300" in capsys.readouterr().err
+
+
+def test_compiled_steps_take_the_place_of_step(monkeypatch):
+    """The seam: exact types, the streams that the steps would use, and the right to decline."""
+    taken = []
+
+    def kernel(chain, model):
+        def advance(state, streams, steps):
+            taken.append(steps)
+            for _ in range(steps):
+                state = chain.step(model, state, streams.choose)
+            return Sequences(state.tokens)
+
+        return advance if chain.order == "random" else None
+
+    plain = {
+        order: run_chain(Gibbs(order), MODEL, start=START, steps=300).tokens for order in ("random", "sweep")
+    }
+    monkeypatch.setitem(KERNELS, (Gibbs, Ising), kernel)
+    for order, expected in plain.items():
+        assert torch.equal(run_chain(Gibbs(order), MODEL, start=START, steps=300).tokens, expected)
+    assert sum(taken) == 300
+
+    class Own(Gibbs):
+        pass
+
+    run_chain(Own(), MODEL, start=START, steps=5)
+    assert sum(taken) == 300
+
+
+def matrix(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("transitions", "classes", "period"),
+    [
+        (matrix([0, 1], [1, 0]), 1, 2),
+        (matrix([1, 0], [0, 1]), 2, 1),
+        (matrix([0.5, 0.5], [0, 1]), 1, 1),
+        (matrix([0, 1, 0], [0, 0, 1], [1, 0, 0]), 1, 3),
+        (matrix([0, 1, 0], [0, 0, 1], [0.5, 0.5, 0]), 1, 1),
+        (matrix([0, 0.5, 0.5], [0, 0, 1], [0, 1, 0]), 1, 2),
+        (matrix([0.2, 0.4, 0.4], [0, 1, 0], [0, 0, 1]), 2, 1),
+    ],
+)
+def test_ergodicity_of_small_matrices(transitions, classes, period):
+    found = ergodicity(transitions)
+    assert found == (classes, period)
+    assert found.ergodic == (classes == period == 1)
+
+
+def test_states_of_no_probability_do_not_count():
+    """x_1 = x_2 is all that is possible: single sites cannot move, blocks of two can."""
+    model = Energies(matrix([0.4, 0.0], [0.0, 0.6]))
+    start = torch.zeros(2, 2, dtype=torch.int64)
+    with pytest.raises(InputError, match="2 classes that it never leaves"):
+        run_chain(Gibbs(), model, start=start, steps=1)
+    run = run_chain(BlockGibbs(2), model, start=start.expand(2, -1), steps=9, seed=1, thin=1)
+    assert bool((run.samples[..., 0] == run.samples[..., 1]).all())
+    assert (
+        run_chain(Gibbs(), model, start=start, steps=3, require_ergodic=False).tokens.tolist() == [[0, 0]] * 2
+    )
+
+
+def test_a_law_that_covers_a_site_nowhere_is_refused():
+    def first(tokens):
+        return torch.tensor([[1.0, 0.0]]).expand(len(tokens), -1)
+
+    chain = AdaptiveBlockDynamics(((0, 1), (2, 3)), first)
+    with pytest.raises(InputError, match="4 classes that it never leaves"):
+        run_chain(chain, MODEL, start=START, steps=1)
+
+
+def test_a_periodic_chain_is_refused():
+    class Flip:
+        def init(self, model, tokens):
+            return Sequences(tokens)
+
+        def step(self, model, state, choose):
+            return Sequences(1 - state.tokens)
+
+    flat = Energies(torch.full((2,), 0.5, dtype=torch.float64))
+    with pytest.raises(InputError, match="only every 2 steps"):
+        run_chain(Flip(), flat, start=torch.zeros(1, 1).long(), steps=1)
+    assert chain_ergodicity(Flip(), flat) == (1, 2)
+
+
+def test_a_chain_is_checked_once_on_a_model(monkeypatch):
+    checked = []
+
+    def counting(chain, model, **settings):
+        checked.append(chain)
+        return chain_ergodicity(chain, model, **settings)
+
+    monkeypatch.setattr(checks, "chain_ergodicity", counting)
+    for model in (random_ising(1, 4), random_ising(2, 4)):
+        for chain in (Metropolis(), Metropolis(), Gibbs()):
+            run_chain(chain, model, start=START, steps=1)
+    assert checked == [Metropolis(), Metropolis()]
+
+
+def test_results_do_not_alias_the_start():
+    start = START.clone()
+    run = run_chain(Gibbs(), MODEL, start=start, steps=1)
+    run.tokens[:] = 1
+    assert torch.equal(start, START)
+
+
+class Answers:
+    """An energy of spins, with what is made of it, as people write them: neither hashable nor referred to weakly."""
+
+    __slots__ = ("made",)
+    __hash__ = None
+    vocab_size, sites = 2, 4
+
+    def __init__(self, made):
+        self.made = made
+
+    def energy(self, tokens):
+        return self.made(tokens)
+
+
+class Wide(Conditionals):
+    """Answers for one token more than there are."""
+
+    def log_probs(self, tokens, masked):
+        return torch.nn.functional.pad(super().log_probs(tokens, masked), (0, 1))
+
+
+def test_models_and_chains_need_not_be_hashable():
+    class Plain(Metropolis):
+        __hash__ = None
+
+    own = Answers(lambda tokens: tokens.sum(1))
+    for chain in (Gibbs(), Metropolis(), Plain(), BlockGibbs(2)):
+        expected = run_chain(chain, Answers(lambda x: x.sum(1).double()), start=START, steps=20).tokens
+        assert torch.equal(run_chain(chain, own, start=START, steps=20).tokens, expected)
+
+
+def test_one_token_is_all_there_is():
+    alone = type("Alone", (), {"vocab_size": 1, "energy": lambda self, x: x.double().sum(1)})()
+    for chain in (Gibbs(), Metropolis(), BlockGibbs(2), IndependentParallel()):
+        assert not bool(run_chain(chain, alone, start=START, steps=3).tokens.any())
+
+
+def run(**fields):
+    settings = {"chain": Gibbs(), "model": MODEL, "start": START, "steps": 2}
+    return run_chain(**settings | fields)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: run(chain=Gibbs), r"chain='Gibbs': give an instance: Gibbs\(\)"),
+        (lambda: run(chain="gibbs"), "chain='gibbs': give a chain"),
+        (lambda: run(model=object()), "model='object'"),
+        (
+            lambda: run(model=Answers(lambda x: x)),
+            r"energy=\(\d+, 4\): answer with a tensor of shape \(\d+,\)",
+        ),
+        (lambda: run(model=Wide(random_law(3, 2, 4))), r"log_probs=\(1, 4, 3\): answer with .*4, 2\)"),
+        (lambda: run(start="abc"), "start='abc': give token ids"),
+        (lambda: run(start=[[0, 1], [0]]), "start=.*give token ids"),
+        (lambda: run(chain_ids=[0.5, 1, 2]), "chain_ids=.*give 3 different whole numbers"),
+        (lambda: run(steps=0), "steps=0"),
+        (lambda: run(burn_in=-1), "burn_in=-1"),
+        (lambda: run(thin=0), "thin=0"),
+        (lambda: run(thin=3), "thin=3: nothing would be kept of 2 steps"),
+        (lambda: run(thin=1, until=all_up), "thin=1: chains that stop"),
+        (lambda: run(seed=-1), "seed=-1"),
+        (lambda: run(start=START[0]), r"start=\(4,\): give token ids of shape \(chains, N\)"),
+        (lambda: run(start=START[:0]), r"start=\(0, 4\)"),
+        (lambda: run(start=START.double()), "start=.*give token ids"),
+        (lambda: run(start=START[:, :3]), r"start=\(3, 3\): the model has 4 sites"),
+        (lambda: run(start=START + 2), "start=2: use tokens below vocab_size=2"),
+        (lambda: run(start=START - 1), "start=-1"),
+        (lambda: run(chain_ids=[0, 1]), r"chain_ids=\[0, 1\]: give 3 different"),
+        (lambda: run(chain_ids=[0, 1, 1]), "chain_ids="),
+        (lambda: run(until=lambda tokens: tokens == 1), r"until=\(3, 4\): answer with one bool"),
+        (
+            lambda: hitting_times(Gibbs(), MODEL, start=START, target=all_up, budget=0),
+            "budget=0: use at least 1",
+        ),
+        (lambda: run(chain=BlockGibbs(5)), "block_size=5"),
+        (
+            lambda: run(
+                chain=BlockGibbs(17),
+                model=type("Big", (), {"vocab_size": 2, "energy": lambda self, x: x.sum(1).double()})(),
+                start=torch.zeros(1, 18).long(),
+            ),
+            r"block=17: .*2\^17 states.*ChainRule",
+        ),
+        (
+            lambda: transition_matrix(Gibbs(), random_ising(0, 13)),
+            r"max_states=4096: the matrix would have 2\^13 states a side: .*run_chain\(Gibbs\(...\)",
+        ),
+        (lambda: transition_matrix(Gibbs, MODEL), "sampler='Gibbs'"),
+        (lambda: transition_matrix(Gibbs(), random_ising(0, 4), sites=3), "sites=3: the model has 4 sites"),
+        (
+            lambda: transition_matrix(
+                Gibbs(), type("Any", (), {"vocab_size": 2, "energy": lambda self, x: x.sum(1).double()})()
+            ),
+            "sites=None: Any has any number of sites",
+        ),
+        (
+            lambda: run(model=Energies(torch.full((2, 2, 2, 2), math.nan)), require_ergodic=False),
+            "energy=nan",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named(make, named):
+    with pytest.raises(InputError, match=named) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_any_number_of_sites_is_taken_from_the_start():
+    model = type("Any", (), {"vocab_size": 3, "energy": lambda self, x: x.double().sum(1)})()
+    tokens = run_chain(Gibbs("sweep"), model, start=torch.zeros(500, 7).long(), steps=1).tokens
+    weights = torch.tensor([0.0, -1.0, -2.0]).softmax(0)
+    for value in range(3):
+        p = float(weights[value])
+        assert abs(float((tokens == value).double().mean()) - p) < 6 * math.sqrt(p * (1 - p) / 3500)
+    assert transition_matrix(Metropolis(), model, sites=2).shape == (9, 9)
+
+
+def test_masked_oracles_run_by_single_sites():
+    law = random_law(8, 3, 3)
+    tokens = run_chain(Gibbs("sweep"), Conditionals(law), start=torch.zeros(4000, 3).long(), steps=8).tokens
+    counts = torch.zeros(27).index_add_(0, (tokens * torch.tensor([9, 3, 1])).sum(1), torch.ones(4000))
+    expected = (law / law.sum()).flatten()
+    assert float((counts / 4000 - expected).abs().max()) < 6 * 0.5 / math.sqrt(4000)

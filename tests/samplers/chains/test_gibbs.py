@@ -1,0 +1,209 @@
+"""Heat-bath chains: transitions against their definitions, state by state, and what is refused."""
+
+from collections import Counter
+from itertools import combinations
+
+import pytest
+import torch
+
+from samplers.chains.small_models import Conditionals, block_kernel, random_ising, random_law
+from trialogue.data import Ising
+from trialogue.enumeration import Enumeration
+from trialogue.errors import InputError
+from trialogue.randomness import Streams
+from trialogue.samplers import (
+    AdaptiveBlockDynamics,
+    BlockDynamics,
+    BlockGibbs,
+    ChainRule,
+    Gibbs,
+    Metropolis,
+    run_chain,
+)
+from trialogue.samplers.chains import subsets
+from trialogue.samplers.exact import transition_matrix
+
+MODEL = random_ising(1, 4)
+LAW = MODEL.probabilities()
+BLOCKS = ((0, 1), (2,), (1, 3))
+
+
+def kernel(*block, tilt=None):
+    return block_kernel(LAW, 2, 4, block, tilt)
+
+
+def close(first, second):
+    torch.testing.assert_close(first, second, rtol=1e-11, atol=1e-15)
+
+
+def test_gibbs_in_random_order_is_the_mean_of_its_updates():
+    close(transition_matrix(Gibbs(), MODEL), sum(kernel(site) for site in range(4)) / 4)
+
+
+def test_a_sweep_is_the_product_of_its_updates():
+    swept = kernel(0) @ kernel(1) @ kernel(2) @ kernel(3)
+    close(transition_matrix(Gibbs("sweep"), MODEL), swept)
+    with pytest.raises(AssertionError):
+        close(transition_matrix(Gibbs("sweep"), MODEL), kernel(3) @ kernel(2) @ kernel(1) @ kernel(0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_block_gibbs_is_the_mean_over_all_blocks(size):
+    blocks = list(combinations(range(4), size))
+    close(transition_matrix(BlockGibbs(size), MODEL), sum(kernel(*block) for block in blocks) / len(blocks))
+
+
+@pytest.mark.parametrize("weights", [None, (1.0, 3.0, 0.5)])
+def test_block_dynamics_is_the_weighted_mean(weights):
+    parts = [weight * kernel(*block) for weight, block in zip(weights or (1, 1, 1), BLOCKS, strict=True)]
+    close(transition_matrix(BlockDynamics(BLOCKS, weights), MODEL), sum(parts) / sum(weights or (1, 1, 1)))
+
+
+def test_blocks_are_sites_or_masks():
+    masks = torch.tensor(
+        [[True, True, False, False], [False, False, True, False], [False, True, False, True]]
+    )
+    assert BlockDynamics(masks) == BlockDynamics(BLOCKS) == BlockDynamics([list(block) for block in BLOCKS])
+    assert AdaptiveBlockDynamics(masks, adaptive_law) == AdaptiveBlockDynamics(BLOCKS, adaptive_law)
+
+
+def adaptive_law(tokens):
+    first, last = tokens[:, 0].double(), tokens[:, 3].double()
+    return torch.stack((1 + first, 2 - last, 1 + 3 * first * last), 1).log().softmax(1)
+
+
+def test_adaptive_blocks_know_that_they_were_chosen():
+    """P(x, y) = sum over K of p_K(K | x) p(y_K | x_-K, K), with equation (4.1)."""
+    weights = adaptive_law(MODEL.states())
+    tilted = [kernel(*block, tilt=weights[:, k]) for k, block in enumerate(BLOCKS)]
+    expected = sum(weights[:, k, None] * part for k, part in enumerate(tilted))
+    close(transition_matrix(AdaptiveBlockDynamics(BLOCKS, adaptive_law), MODEL), expected)
+
+
+@pytest.mark.parametrize(
+    ("chain", "reversible"),
+    [
+        (Gibbs(), True),
+        (BlockGibbs(2), True),
+        (BlockDynamics(BLOCKS, (1, 2, 3)), True),
+        (AdaptiveBlockDynamics(BLOCKS, adaptive_law), True),
+        (Metropolis(), True),
+        (Gibbs("sweep"), False),
+    ],
+    ids=lambda value: "" if isinstance(value, bool) else getattr(value, "order", type(value).__name__),
+)
+def test_random_scans_are_reversible(chain, reversible):
+    flow = LAW[:, None] * transition_matrix(chain, MODEL)
+    assert (float((flow - flow.T).abs().max()) < 1e-15) == reversible
+
+
+def test_spectral_gaps_of_a_clique_are_as_published():
+    """Poincaré constants 1 / (1 - lambda_2) of k-Gibbs for `Ising.clique(4, 4, 0.05, 0)`."""
+    model = Ising.clique(4, 4, coupling=0.05, field=0.0)
+    found = []
+    for size in range(1, 5):
+        eigenvalues = torch.linalg.eigvals(transition_matrix(BlockGibbs(size), model)).real.sort().values
+        found.append(1 / (1 - float(eigenvalues[-2])))
+    assert found == pytest.approx([4.7009, 2.2336, 1.4112, 1], abs=5e-5)
+
+
+@pytest.mark.parametrize("listed", [1024, 0], ids=["listed", "drawn"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_subsets_are_uniform(monkeypatch, listed, size):
+    monkeypatch.setattr(subsets, "LISTED", listed)
+    enumeration, law = Enumeration(1, 1), Counter()
+    rows = torch.zeros(1, dtype=torch.int64)
+    for weight, chosen in enumeration.branches(
+        lambda: subsets.choose_subsets(5, size, rows, enumeration.choose)
+    ):
+        law[tuple(chosen[0].nonzero()[:, 0].tolist())] += float(weight)
+    expected = dict.fromkeys(combinations(range(5), size), 1 / len(list(combinations(range(5), size))))
+    assert law == pytest.approx(expected, rel=1e-12)
+
+
+def test_large_subsets_are_drawn_by_what_they_leave_out():
+    rows = torch.arange(40)
+    streams = Streams(0, rows)
+    chosen = subsets.choose_subsets(2000, 1998, rows, streams.choose)
+    assert chosen.sum(1).tolist() == [1998] * 40
+    assert streams.counters.tolist() == [2] * 40
+
+
+def test_blocks_of_all_sizes_share_a_batch():
+    """Blocks drawn from a table and by structure: a row's numbers are a matter of its own block."""
+    model = Ising.clique(14, 9, coupling=0.1, field=0.2)
+    chain = BlockDynamics((tuple(range(12)), (12, 13), (0, 13), tuple(range(2, 14))))
+    start = torch.zeros(12, 14, dtype=torch.int64)
+    whole = run_chain(chain, model, start=start, steps=9, seed=1).tokens
+    for place in range(12):
+        alone = run_chain(chain, model, start=start[:1], steps=9, seed=1, chain_ids=[place]).tokens
+        assert torch.equal(alone[0], whole[place])
+
+
+def test_block_gibbs_on_a_clique_lists_nothing():
+    """One step of 1,995 of 2,000 sites; the clique of 60 moves together to where the field points."""
+    model = Ising.clique(2000, 60, coupling=2.0, field=0.05)
+    run = run_chain(BlockGibbs(1995), model, start=torch.zeros(30, 2000, dtype=torch.int64), steps=1, seed=2)
+    ups = run.tokens[:, :60].sum(1)
+    # Sites left out (at most 5) may hold the clique down; else it is all up but for one in e^6.
+    assert set(ups.tolist()) <= set(range(6)) | set(range(55, 61))
+    assert int((ups == 60).sum()) > 20
+    rest = run.tokens[:, 60:].double().mean()
+    assert abs(float(rest) - 1 / (1 + torch.tensor(-0.1).exp())) < 6 * 0.5 / (30 * 1940) ** 0.5
+
+
+TOKENS = torch.zeros(2, 4, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Gibbs("backwards"), "order='backwards'"),
+        (lambda: BlockGibbs(0), "block_size=0"),
+        (lambda: BlockGibbs(2.5), "block_size=2.5"),
+        (lambda: BlockGibbs(5).init(MODEL, TOKENS), "block_size=5: there are 4 sites: use at most 4"),
+        (lambda: BlockDynamics(()), r"blocks=\[\]"),
+        (lambda: BlockDynamics(((0, 0),)), r"blocks=\(0, 0\)"),
+        (lambda: BlockDynamics(((),)), r"blocks=\(\)"),
+        (lambda: BlockDynamics(((0, -1),)), "blocks=-1: use at least 0"),
+        (lambda: BlockDynamics(((0, 0.5),)), "blocks=0.5: use a whole number"),
+        (lambda: BlockDynamics(torch.tensor([True, False])), r"blocks=\(2,\): use the shape \(blocks, N\)"),
+        (lambda: BlockDynamics(BLOCKS, (1.0, 2.0)), "weights=.*give 3 non-negative"),
+        (lambda: BlockDynamics(BLOCKS, (0.0, 0.0, 0.0)), "weights="),
+        (lambda: BlockDynamics(BLOCKS, (1.0, float("nan"), 1.0)), "weights="),
+        (lambda: BlockDynamics(BLOCKS, (1.0, -1.0, 1.0)), "weights="),
+        (
+            lambda: BlockDynamics(((0, 1), (2, 4))).init(MODEL, TOKENS),
+            "blocks=4: name sites from 0 to 3",
+        ),
+        (lambda: BlockDynamics(((0, 1), (3,))).init(MODEL, TOKENS), r"blocks=\[2\]: .*cover every site"),
+        (lambda: BlockDynamics(BLOCKS, (1, 0, 1)).init(MODEL, TOKENS), r"blocks=\[2\]: .*cover every site"),
+        (
+            lambda: AdaptiveBlockDynamics(((0,),), adaptive_law).init(MODEL, TOKENS),
+            r"blocks=\[1, 2, 3\]: .*cover every site",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named(make, named):
+    with pytest.raises(InputError, match=named):
+        make()
+
+
+@pytest.mark.parametrize(
+    "answer", [torch.ones(2, 3), torch.ones(2, 2) / 2, torch.tensor([[1.5, -0.5, 0.0]]).expand(2, -1)]
+)
+def test_a_law_that_is_none_is_named(answer):
+    chain = AdaptiveBlockDynamics(BLOCKS, lambda tokens: answer)
+    with pytest.raises(InputError, match="law="):
+        run_chain(chain, MODEL, start=TOKENS, steps=1, require_ergodic=False)
+
+
+def test_blocks_of_a_masked_oracle_need_the_chain_rule():
+    masked = Conditionals(random_law(2, 2, 4))
+    for chain in (BlockGibbs(2), BlockDynamics(BLOCKS)):
+        with pytest.raises(
+            InputError, match=r"block=2: Conditionals answers for single sites.*ChainRule\(model\)"
+        ):
+            run_chain(chain, masked, start=TOKENS, steps=9)
+        run_chain(chain, ChainRule(masked), start=TOKENS, steps=9)
+    close(transition_matrix(BlockGibbs(1), masked), transition_matrix(Gibbs(), masked))

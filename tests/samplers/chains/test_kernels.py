@@ -1,0 +1,145 @@
+"""Compiled steps of `run_chain`: the same tokens and the same numbers used as by `Gibbs.step`."""
+
+import math
+
+import pytest
+import torch
+
+from mutants.modules import altered
+from samplers.chains.simulation.reference_kernels import disordered, ring, star
+from trialogue.data import Ising
+from trialogue.oracles import Sequences
+from trialogue.randomness import Streams, generator, index_of
+from trialogue.samplers import Gibbs, run_chain
+from trialogue.samplers.chains import kernels
+from trialogue.samplers.chains.chain import KERNELS, advancing
+
+MODELS = {
+    "ring": ring(7, 0.5),
+    "clique": Ising.clique(6, 4, 0.3, 0.1),
+    "disordered": disordered(8),
+    "frozen": disordered(6, scale=300.0),
+    "star": star(5),
+    "one site": Ising(torch.zeros(1, 1), torch.tensor([0.4])),
+    "many sites": disordered(300, scale=0.1),
+}
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """A mutant of the module registers itself as the kernel, and must not stay that."""
+    monkeypatch.setitem(KERNELS, (Gibbs, Ising), KERNELS[Gibbs, Ising])
+
+
+def differences(advance_of, model, order, chains=40, steps=6) -> list[str]:
+    """Where compiled steps leave those of `Gibbs.step`: tokens, or how many numbers were used."""
+    chain = Gibbs(order)
+    start = torch.randint(2, (chains, model.sites), generator=generator(3, "start"))
+    ids = torch.randperm(1000, generator=generator(4, "ids"))[:chains]
+    plain, fast = Streams(5, ids), Streams(5, ids)
+    advance = advance_of(chain, model)
+    state = other = Sequences(start)
+    found = []
+    for count in (1, steps, 2):
+        for _ in range(count):
+            state = chain.step(model, state, plain.choose)
+        before = other.tokens.clone()
+        after = advance(other, fast, count)
+        if not torch.equal(before, other.tokens):
+            found.append("start")
+        other = after
+        if not torch.equal(state.tokens, other.tokens):
+            found.append("tokens")
+        if not torch.equal(plain.counters, fast.counters):
+            found.append("counters")
+    return found
+
+
+@pytest.mark.parametrize("order", ["random", "sweep"])
+@pytest.mark.parametrize("name", MODELS)
+def test_compiled_steps_are_those_of_step(name, order):
+    assert differences(kernels.gibbs_kernel, MODELS[name], order) == []
+
+
+@pytest.mark.parametrize(
+    "log_odds", [0.0, 1e-17, 0.3, -0.3, 5.0, -40.0, 745.0, -746.0, 800.0, -math.inf, math.inf]
+)
+def test_tokens_are_drawn_by_inversion(log_odds):
+    steps = torch.arange(0, 1, 1 / 64, dtype=torch.float64)
+    uniforms = torch.cat((steps, steps + 2.0**-53, steps[1:] - 2.0**-53, torch.tensor([1 - 2.0**-53])))
+    law = torch.tensor([[min(0.0, -log_odds), min(0.0, log_odds)]], dtype=torch.float64)
+    expected = index_of(uniforms, law.expand(len(uniforms), 2)).tolist()
+    assert [kernels.drawn_token(uniform, log_odds) for uniform in uniforms.tolist()] == expected
+
+
+def test_run_chain_uses_the_kernel_and_gives_the_same_without(monkeypatch):
+    assert KERNELS[Gibbs, Ising] is kernels.gibbs_kernel
+    start = torch.zeros(20, 8, dtype=torch.int64)
+
+    def run(order):
+        return run_chain(Gibbs(order), MODELS["disordered"], start=start, steps=300, seed=2, thin=7)
+
+    compiled = [run(order) for order in ("random", "sweep")]
+    monkeypatch.delitem(KERNELS, (Gibbs, Ising))
+    for fast, order in zip(compiled, ("random", "sweep"), strict=True):
+        plain = run(order)
+        assert torch.equal(fast.tokens, plain.tokens)
+        assert torch.equal(fast.samples, plain.samples)
+
+
+def test_chains_depend_on_their_ids_alone(monkeypatch):
+    start = torch.randint(2, (64, 300), generator=generator(1, "start"))
+    model, steps = MODELS["many sites"], 40
+    whole = run_chain(Gibbs("sweep"), model, start=start, steps=steps).tokens
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert torch.equal(run_chain(Gibbs("sweep"), model, start=start, steps=steps).tokens, whole)
+    some = [60, 3, 17]
+    part = run_chain(Gibbs("sweep"), model, start=start[some], steps=steps, chain_ids=some).tokens
+    assert torch.equal(part, whole[some])
+
+
+def test_what_the_kernel_does_not_cover_goes_step_by_step(monkeypatch):
+    class Own(Gibbs):
+        pass
+
+    assert advancing(Own(), MODELS["ring"]).__name__ == "by_step"
+    monkeypatch.setattr(kernels, "MAX_SITES", 6)
+    assert kernels.gibbs_kernel(Gibbs(), MODELS["ring"]) is None
+    assert kernels.gibbs_kernel(Gibbs(), MODELS["clique"]) is not None
+
+
+def test_the_check_passes_the_interpreted_kernel():
+    assert differences(altered(kernels)["gibbs_kernel"], MODELS["disordered"], "sweep") == []
+
+
+@pytest.mark.parametrize(
+    ("order", "changes"),
+    [
+        ("random", [("int(uniform * sites)", "int(uniform * (sites - 1))")]),
+        (
+            "random",
+            [("            uniform = next", "            uniform = uniform if not sweep else next")],
+        ),
+        (
+            "sweep",
+            [("spins = tokens[row]", "spins = tokens[row]; old = spins.copy()"), ("* spins[n", "* old[n")],
+        ),
+        ("sweep", [("updates = steps * sites", "updates = 1 + steps * sites")]),
+        ("sweep", [("(2 * spins[neighbours[place]] - 1)", "spins[neighbours[place]]")]),
+        ("sweep", [("2 * (local + field[site])", "local + field[site]")]),
+        ("sweep", [("state.tokens.clone(memory_format=torch.contiguous_format)", "state.tokens")]),
+        ("sweep", [("uniform * (zero + one)", "1 - uniform * (zero + one)")]),
+    ],
+    ids=[
+        "last site",
+        "one number",
+        "stale",
+        "one update more",
+        "tokens",
+        "half odds",
+        "in place",
+        "reversed",
+    ],
+)
+def test_mutants_are_told_apart(order, changes):
+    assert differences(altered(kernels, *changes)["gibbs_kernel"], MODELS["disordered"], order)

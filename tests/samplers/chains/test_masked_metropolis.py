@@ -1,0 +1,141 @@
+"""Metropolis-Hastings on masked scores: its target, what the score does to a law of k bodies, gauges, cost."""
+
+import pytest
+import torch
+
+from mutants.modules import altered
+from trialogue.data import ManyBody
+from trialogue.errors import InputError
+from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.oracles import whole_sequences
+from trialogue.samplers import Gibbs, MaskedMetropolis, run_chain
+from trialogue.samplers.chains import masked_metropolis
+from trialogue.samplers.exact import chain_transitions
+
+NET = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
+STATES = whole_sequences(3, 4)
+
+
+def error(chain) -> float:
+    """How far a step moves exp(-E), E written out from single masked answers of the network."""
+    score = torch.zeros(len(STATES), dtype=torch.float64)
+    for site in range(4):
+        sites = torch.full((len(STATES),), site)
+        hidden = STATES.scatter(1, sites[:, None], NET.mask)
+        logits = NET.logits(hidden, sites, torch.float64).detach()
+        if chain.gauge == "normalised":
+            logits = logits.log_softmax(-1)
+        score += logits[torch.arange(len(STATES)), STATES[:, site]]
+    target = (score / chain.bodies).softmax(0)
+    return float((target @ chain_transitions(chain, NET) - target).abs().max())
+
+
+@pytest.mark.parametrize("gauge", ["raw", "normalised"])
+@pytest.mark.parametrize("bodies", [1.0, 2.5])
+def test_it_leaves_the_score_invariant(gauge, bodies):
+    assert error(MaskedMetropolis(gauge, bodies)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (" + law[moved, present[moved]] - law[moved, proposed[moved]]", ""),
+        ("energy[moved] - scored + law", "law"),
+        ("logits.double().sum(1)", "logits[:, 0].double()"),
+        ("tokens[moved[taken]], energy[moved[taken]] = sequences[taken], scored[taken]",
+         "tokens[moved[taken]] = sequences[taken]"),
+    ],
+    ids=["without the ratio of proposals", "without energies", "the score of one site", "a stale energy"],
+)  # fmt: skip
+def test_wrong_chains_are_rejected(change):
+    mutant = altered(masked_metropolis, change, compiled=False)["MaskedMetropolis"]()
+    if change[1].startswith("tokens[moved"):
+        paths = [
+            run_chain(kind, NET, start=STATES[:40], steps=30).tokens for kind in (mutant, MaskedMetropolis())
+        ]
+        assert not torch.equal(*paths)
+    else:
+        assert error(mutant) > 1e-4
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_the_score_of_k_bodies_is_k_energies(order):
+    law = ManyBody.random(4, 3, order=order, rank=8, seed=2)
+    states = law.states()
+    torch.testing.assert_close(
+        MaskedMetropolis().energy(law, states), order * law.energy(states), rtol=1e-11, atol=1e-11
+    )
+    published = law.probabilities() @ chain_transitions(MaskedMetropolis(), law)
+    corrected = law.probabilities() @ chain_transitions(MaskedMetropolis(bodies=order), law)
+    torch.testing.assert_close(corrected, law.probabilities(), rtol=0, atol=1e-13)
+    assert float((published - law.probabilities()).abs().sum()) > 1e-3
+
+
+def test_raw_scores_depend_on_the_gauge_and_normalised_ones_do_not():
+    class Shifted(FactoredAttention):
+        def token_logits(self, tokens):
+            return super().token_logits(tokens) + (tokens == 1).sum(1)[:, None]
+
+    shifted = Shifted(NET.config, seed=1)
+    for gauge, same in (("raw", False), ("normalised", True)):
+        chain = MaskedMetropolis(gauge)
+        laws = [(-chain.energy(model, STATES)).softmax(0) for model in (NET, shifted)]
+        assert torch.allclose(*laws, atol=1e-12) is same
+
+
+def test_a_proposal_asks_for_the_proposed_sequence_once_and_for_nothing_where_it_stays():
+    asked = []
+
+    class Counting(FactoredAttention):
+        def token_logits(self, tokens):
+            asked.append(tokens.clone())
+            return super().token_logits(tokens)
+
+    model, chain = Counting(NET.config, seed=1), MaskedMetropolis()
+    state = chain.init(model, STATES[:30])
+    asked.clear()
+
+    def choose(log_weights, rows):
+        """The first site, and the token 0."""
+        return torch.zeros(len(rows), dtype=torch.int64)
+
+    chain.step(model, state, choose)
+    assert sum(len(tokens) for tokens in asked) == int((STATES[:30, 0] != 0).sum())
+
+
+def test_the_energies_of_samples_are_those_kept():
+    chain = MaskedMetropolis()
+    run = run_chain(chain, NET, start=STATES[:7], steps=9, thin=3, burn_in=2)
+    assert run.energies.shape == (3, 7)
+    torch.testing.assert_close(
+        run.energies, torch.stack([chain.energy(NET, tokens) for tokens in run.samples]), rtol=0, atol=1e-12
+    )
+    assert run_chain(Gibbs(), NET, start=STATES[:7], steps=2, thin=1).energies is None
+
+
+def test_the_energies_of_samples_are_asked_for_once(monkeypatch):
+    """Nothing is evaluated in order to record them."""
+    asked = []
+    energy = MaskedMetropolis.energy
+    monkeypatch.setattr(
+        MaskedMetropolis, "energy", lambda self, *given: asked.append(1) or energy(self, *given)
+    )
+    run_chain(MaskedMetropolis(), NET, start=STATES[:7], steps=4, seed=1)
+    plain = len(asked)
+    asked.clear()
+    run_chain(MaskedMetropolis(), NET, start=STATES[:7], steps=4, thin=1, seed=1)
+    assert len(asked) == plain
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("gauge", lambda: MaskedMetropolis("printed")),
+        ("bodies", lambda: MaskedMetropolis(bodies=0)),
+        ("model", lambda: run_chain(MaskedMetropolis(), object(), start=STATES[:2], steps=1)),
+    ],
+)
+def test_bad_input_is_named(field, call):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.field == field

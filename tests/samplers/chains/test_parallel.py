@@ -1,0 +1,133 @@
+"""Sites drawn apart: the parallel sampler against its product of conditionals, the chain rule against joint laws."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from samplers.chains.small_models import Conditionals, Contradictory, Energies, random_ising, random_law
+from trialogue.enumeration import Enumeration
+from trialogue.errors import InputError
+from trialogue.oracles import Joint, Masked, whole_sequences
+from trialogue.samplers import AdaptiveBlockDynamics, BlockGibbs, ChainRule, IndependentParallel
+from trialogue.samplers.exact import transition_matrix
+
+MODELS = [random_ising(1, 4), Conditionals(random_law(2, 3, 3)), Energies(random_law(2, 3, 3))]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_independent_parallel_is_the_product_of_conditionals(model):
+    """P(x, y) = prod over i of p(y_i | x_-i), each ratio from the joint law."""
+    law = model.probabilities().view([model.vocab_size] * model.sites)
+    states = whole_sequences(model.vocab_size, model.sites)
+    expected = torch.ones(len(states), len(states), dtype=torch.float64)
+    for site in range(model.sites):
+        conditional = law / law.sum(site, keepdim=True)
+        for x, state in enumerate(states.tolist()):
+            given = [slice(None) if i == site else value for i, value in enumerate(state)]
+            expected[x] *= conditional[tuple(given)][states[:, site]]
+    torch.testing.assert_close(transition_matrix(IndependentParallel(), model), expected, rtol=1e-12, atol=0)
+
+
+def test_the_law_of_the_parallel_sampler_is_not_the_target():
+    """A triangle of strong couplings: P(all equal) 0.689, where the target has 0.891 (beta J = 0.8)."""
+    model = random_ising(0, 3, scale=0).clique(3, 3, coupling=0.8, field=0.0)
+    matrix = torch.linalg.matrix_power(transition_matrix(IndependentParallel(), model), 2000)
+    equal = [0, 7]
+    assert float(matrix[0, equal].sum()) == pytest.approx(0.6895, abs=2e-3)
+    assert float(model.probabilities()[equal].sum()) == pytest.approx(0.8910, abs=1e-4)
+
+
+def drawn_law(model, tokens, block):
+    enumeration, law = Enumeration(1, 1), Counter()
+    for weight, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
+        law[tuple(drawn[0].tolist())] += float(weight)
+    return law
+
+
+@pytest.mark.parametrize("order", ["forward", "random"])
+@pytest.mark.parametrize("sites", [[0], [0, 2], [0, 1, 2]], ids=str)
+def test_the_chain_rule_draws_joint_laws_where_there_are_any(order, sites):
+    for model in (Conditionals(random_law(5, 2, 3)), random_ising(3, 3)):
+        states, law = whole_sequences(2, 3), model.probabilities()
+        block = torch.zeros(1, 3, dtype=torch.bool)
+        block[:, sites] = True
+        same = (states[:, ~block[0]] == states[6, ~block[0]]).all(1)
+        drawn = drawn_law(ChainRule(model, order), states[6:7], block)
+        for x, p in zip(states[same].tolist(), (law[same] / law[same].sum()).tolist(), strict=True):
+            assert drawn[tuple(x)] == pytest.approx(p, rel=1e-11)
+
+
+def test_the_order_matters_where_conditionals_contradict_each_other():
+    model = Contradictory(random_law(6, 2, 3), random_law(7, 2, 3))
+    matrices = [transition_matrix(BlockGibbs(3), ChainRule(model, order)) for order in ("forward", "random")]
+    assert float((matrices[0] - matrices[1]).abs().max()) > 1e-2
+
+
+def test_a_block_of_k_sites_asks_k_times():
+    class Counting(Conditionals):
+        asked = 0
+
+        def log_probs(self, tokens, masked):
+            Counting.asked += 1
+            return super().log_probs(tokens, masked)
+
+    model = ChainRule(Counting(random_law(5, 2, 4)))
+    block = torch.tensor([[True, True, False, True], [False, False, False, True]])
+    enumeration = Enumeration(2, 1)
+    next(enumeration.branches(lambda: model.draw_block(torch.zeros(2, 4).long(), block, enumeration.choose)))
+    assert Counting.asked == 3
+
+
+def test_the_law_of_a_block_by_the_chain_rule():
+    """Where conditionals contradict each other, what is listed is the law of what is drawn."""
+    model = ChainRule(Contradictory(random_law(6, 2, 3), random_law(7, 2, 3)))
+    states = whole_sequences(2, 3)
+    for sites in ([1], [0, 2], [0, 1, 2]):
+        block = torch.zeros(1, 3, dtype=torch.bool)
+        block[:, sites] = True
+        listed = model.block_log_weights(states, block.expand(8, -1)).exp()
+        drawn = drawn_law(model, states[5:6], block)
+        same = (states[:, ~block[0]] == states[5, ~block[0]]).all(1)
+        for x, p in zip(states[same].tolist(), listed[same].tolist(), strict=True):
+            assert drawn[tuple(x)] == pytest.approx(p, rel=1e-11)
+
+
+def test_adaptive_blocks_of_a_masked_oracle():
+    """By the chain rule, those of the joint law that its conditionals belong to."""
+
+    def law(tokens):
+        first = (1.0 + tokens[:, 0]) / 3
+        return torch.stack((first, 1 - first), 1)
+
+    joint = random_law(5, 3, 3)
+    for blocks in (((0, 1), (1, 2)), ((0, 1, 2), (1,))):
+        chain = AdaptiveBlockDynamics(blocks, law)
+        expected = transition_matrix(chain, Energies(joint))
+        found = transition_matrix(chain, ChainRule(Conditionals(joint)))
+        torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-15)
+        with pytest.raises(InputError, match=r"block=\d: Conditionals answers for single sites.*ChainRule"):
+            transition_matrix(chain, Conditionals(joint))
+        with pytest.raises(InputError, match="order='random': the law of a block"):
+            transition_matrix(chain, ChainRule(Conditionals(joint), "random"))
+
+
+def test_the_chain_rule_is_a_masked_oracle_with_joint_draws():
+    masked = Conditionals(random_law(5, 2, 4))
+    model, states = ChainRule(masked), whole_sequences(2, 4)
+    assert isinstance(model, Masked)
+    assert isinstance(model, Joint)
+    assert torch.equal(model.site_log_probs(states), masked.site_log_probs(states))
+    assert torch.equal(model.log_probs(states, states.bool()), masked.log_probs(states, states.bool()))
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: ChainRule(Energies(random_law(2, 2, 2))), "model='Energies'"),
+        (lambda: ChainRule(random_ising(0, 2), "backward"), "order='backward'"),
+    ],
+)
+def test_what_cannot_be_is_named(make, named):
+    with pytest.raises(InputError, match=named):
+        make()

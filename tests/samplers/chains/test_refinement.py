@@ -1,0 +1,159 @@
+"""Refinement as a chain: its exact transitions, its schedules, and what it leaves as it was."""
+
+import pytest
+import torch
+
+from models.small_encoder_decoders import small_network
+from samplers.chains.small_models import Conditionals, Energies, random_law
+from trialogue.errors import InputError
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.oracles import Masked, as_model, whole_sequences
+from trialogue.samplers import CHAINS, ChainRule, Gibbs, IndependentParallel, MaskedMetropolis, run_chain
+from trialogue.samplers.chains.refinement import Refinement
+from trialogue.samplers.exact.chains import chain_transitions
+from trialogue.testing.chains import check_chain
+
+ORACLE = Conditionals(random_law(1, 2, 3))
+SAMPLED = Refinement(choice="sampled", keep="nothing")
+
+
+class Denoiser(Masked):
+    """Answers at every site with the law of one row of a table, that of the tokens as they stand."""
+
+    vocab_size = 3
+    sites = 4
+
+    def __init__(self, laws):
+        self.laws, self.asked = laws, []
+
+    def log_probs(self, tokens, masked):
+        raise NotImplementedError
+
+    def refined_log_probs(self, tokens, masked):
+        self.asked.append(masked.clone())
+        return self.laws[len(self.asked) - 1].expand(len(tokens), -1, -1).log()
+
+
+def no_choice(log_weights, rows):
+    raise AssertionError("an argmax draws nothing")
+
+
+def one_hot(*tokens, sure=0.9):
+    law = torch.full((len(tokens), 3), (1 - sure) / 2)
+    law[torch.arange(len(tokens)), torch.tensor(tokens)] = sure
+    return law
+
+
+def test_it_keeps_the_laws_of_chains():
+    assert CHAINS["refinement"] is Refinement
+    check_chain(SAMPLED, ORACLE, invariant=False)
+    check_chain(Refinement(choice="sampled"), ORACLE, invariant=False)
+
+
+def test_of_conditionals_sampled_refinement_is_the_parallel_chain():
+    expected = chain_transitions(IndependentParallel(), as_model(ORACLE))
+    assert chain_transitions(SAMPLED, as_model(ORACLE)) == pytest.approx(expected, abs=1e-12)
+    masked = chain_transitions(Refinement("mask", "sampled", "nothing"), as_model(ORACLE))
+    assert not torch.allclose(masked, expected, atol=1e-2)
+    # From masks every start has one law: the product of marginals.
+    marginals = ORACLE.log_probs(torch.zeros(1, 3, dtype=torch.int64), torch.ones(1, 3, dtype=torch.bool))[0]
+    law = torch.tensor([sum(marginals[i, t] for i, t in enumerate(x)) for x in whole_sequences(2, 3)]).exp()
+    assert masked == pytest.approx(law.expand(8, -1), abs=1e-12)
+
+
+def test_an_argmax_comes_to_a_fixed_point():
+    tokens = whole_sequences(2, 3)
+    chain, model = Refinement(keep="nothing"), as_model(ORACLE)
+    state = chain.init(model, tokens)
+    first = chain.step(model, state, no_choice)
+    assert torch.equal(first.tokens, ORACLE.site_log_probs(tokens).argmax(-1))
+    best = ORACLE.site_log_probs(tokens).max(-1).values
+    assert first.scores.numpy() == pytest.approx(best.numpy(), abs=1e-6)
+    again = chain.step(model, chain.init(model, first.tokens), no_choice)
+    same = (again.tokens == first.tokens).all(1)
+    assert torch.equal(chain.step(model, again, no_choice).tokens[same], first.tokens[same])
+
+
+def test_what_stutters_keeps_the_token_it_had():
+    model = Denoiser([one_hot(1, 1, 2, 2), one_hot(1, 1, 2, 2)])
+    state = Refinement().init(model, torch.tensor([[0, 2, 0, 1]]))
+    found = Refinement().step(model, state, no_choice)
+    assert found.tokens.tolist() == [[1, 2, 2, 1]]
+    assert found.scores.exp().tolist()[0] == pytest.approx([0.9, 0.05, 0.9, 0.05], abs=1e-6)
+    plain = Refinement(keep="nothing").step(model, state, no_choice)
+    assert plain.tokens.tolist() == [[1, 1, 2, 2]]
+
+
+def test_what_was_masked_has_no_token_to_keep():
+    chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
+    found = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
+    assert found.tokens.tolist() == [[1, 1, 2, 2]]
+    assert model.asked[0].all()
+    assert not found.masked.any()
+
+
+def test_mask_predict_keeps_what_it_is_sure_of():
+    sure = torch.tensor([[0.4, 0.6, 0.8, 0.5]]).T
+    first = torch.where(torch.arange(3) == 1, sure, (1 - sure) / 2)
+    model = Denoiser([first, one_hot(2, 2, 2, 2), one_hot(0, 0, 0, 0)])
+    chain = Refinement(start="mask", keep="confident", steps=2)
+    state = chain.init(model, torch.zeros(1, 4, dtype=torch.int64))
+    state = chain.step(model, state, no_choice)
+    assert state.tokens.tolist() == [[1, 1, 1, 1]]
+    assert state.masked.tolist() == [[True, False, False, True]]
+    state = chain.step(model, state, no_choice)
+    assert state.tokens.tolist() == [[2, 1, 1, 2]]
+    assert not state.masked.any()
+    assert chain.step(model, state, no_choice) is state
+    assert len(model.asked) == 2
+
+
+@pytest.mark.parametrize(("sites", "steps"), [(7, 3), (5, 5), (4, 1), (3, 10)])
+def test_the_schedule_ends_after_its_steps(sites, steps):
+    chain, left = Refinement(start="mask", keep="confident", steps=steps), []
+    oracle = as_model(Conditionals(random_law(2, 2, sites)))
+    state = chain.init(oracle, torch.zeros(2, sites, dtype=torch.int64))
+    while state.masked.any():
+        state = chain.step(oracle, state, no_choice)
+        left.append(int(state.masked[0].sum()))
+    filled = -(-sites // steps)
+    assert left == [max(0, sites - filled * step) for step in range(1, len(left) + 1)]
+    assert len(left) <= steps
+
+
+def test_all_chains_run_on_a_refiner():
+    oracle = Refiner(small_network(causal=False)).condition([4, 5, 6])
+    start = torch.tensor([[4, 5, 6], [7, 8, 4]])
+    for chain, model in (
+        (Gibbs(), oracle),
+        (Gibbs(), ChainRule(oracle)),
+        (IndependentParallel(), oracle),
+        (MaskedMetropolis(), oracle),
+        (Refinement(), oracle),
+        (Refinement(choice="sampled", start="mask"), oracle),
+    ):
+        run = run_chain(chain, model, start=start, steps=3, require_ergodic=False)
+        assert int(run.tokens.min()) >= 4
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ({"start": "zeros"}, "start"),
+        ({"choice": "best"}, "choice"),
+        ({"keep": "all"}, "keep"),
+        ({"keep": "confident"}, "start"),
+        ({"steps": 0}, "steps"),
+    ],
+)
+def test_bad_input_is_named(words, field):
+    with pytest.raises(InputError) as told:
+        Refinement(**words)
+    assert told.value.field == field
+
+
+def test_an_energy_has_nothing_to_refine():
+    model = as_model(Energies(random_law(1, 2, 3)))
+    state = Refinement().init(model, torch.zeros(1, 3, dtype=torch.int64))
+    with pytest.raises(InputError, match="masked oracle"):
+        Refinement().step(model, state, no_choice)

@@ -1,0 +1,524 @@
+"""What every sampler returns, in rational arithmetic: written from their definitions, without tensors or the engine."""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+
+from trialogue.data import Table
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import (
+    ActionLevel,
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    BlockBestOfN,
+    BlockValueGuided,
+    OutcomeRejection,
+    Rejection,
+    SequentialMonteCarlo,
+    StationaryValueGuided,
+    TokenwiseRejection,
+    ValueGuided,
+    WeightedRejection,
+)
+
+from . import reference_laws
+
+Prefix = tuple[int, ...]
+Distribution = dict[Prefix, Fraction]
+END = "end"
+FAIL = "fail"
+MOST = 1e12
+
+
+@dataclass(frozen=True)
+class ExtremeTree:
+    """A random tree whose probabilities go down to 1e-18 and whose values are 0 or spread over 1e-12 to 1e12."""
+
+    seed: int
+    vocab: int = 2
+    horizon: int = 2
+    eos: int | None = None
+    allowed: float = 0.7
+
+    @cache  # noqa: B019 (trees are small)
+    def conditional(self, prefix: Prefix) -> tuple[float, ...]:
+        """Weights of the next tokens, the greatest 1.0: exact floats."""
+        generator = numpy_generator(self.seed, "conditional", prefix)
+        weights = 10.0 ** -generator.uniform(0, 18, self.vocab)
+        weights[generator.integers(self.vocab)] = 1.0
+        return tuple(weights.tolist())
+
+    @cache  # noqa: B019
+    def value(self, prefix: Prefix) -> float:
+        generator = numpy_generator(self.seed, "value", prefix)
+        exponent, allowed = generator.uniform(-12, 12), generator.random() < self.allowed
+        return float(10.0**exponent) if allowed else 0.0
+
+    def complete(self, prefix: Prefix) -> bool:
+        return len(prefix) >= self.horizon or (self.eos is not None and prefix[-1:] == (self.eos,))
+
+    def children(self, prefix: Prefix) -> list[tuple[Prefix, Fraction]]:
+        """Children with their probabilities, by the very floats of `conditional`."""
+        weights = [Fraction(weight) for weight in self.conditional(prefix)]
+        return [((*prefix, token), weight / sum(weights)) for token, weight in enumerate(weights)]
+
+    def law(self, prefix: Prefix = (), mass: Fraction = Fraction(1)) -> Distribution:
+        if self.complete(prefix):
+            return {prefix: mass}
+        found: Distribution = {}
+        for child, p in self.children(prefix):
+            found |= self.law(child, mass * p)
+        return found
+
+    def exact_value(self, prefix: Prefix) -> Fraction:
+        return Fraction(self.value(prefix))
+
+    def table(self) -> Table:
+        return Table(self.conditional, self.vocab, eos=self.eos, max_length=self.horizon)
+
+
+@dataclass
+class Expected:
+    """The distribution of outputs, the mass that fails or never halts, the expected calls and weights."""
+
+    law: Distribution
+    calls: Fraction | float
+    failed: Fraction = Fraction(0)
+    never: Fraction = Fraction(0)
+    weights: Distribution | None = field(default=None)
+
+
+def length(tree: ExtremeTree) -> Fraction:
+    return sum((p * len(x) for x, p in tree.law().items()), Fraction(0))
+
+
+def ancestral(walk: Ancestral, tree: ExtremeTree) -> Expected:
+    return Expected(tree.law(), length(tree))
+
+
+def rejection(walk: Rejection | OutcomeRejection, tree: ExtremeTree) -> Expected:
+    most = Fraction(MOST) if isinstance(walk, OutcomeRejection) else None
+    kept = {
+        x: p * (tree.exact_value(x) / most if most else Fraction(tree.value(x) > 0))
+        for x, p in tree.law().items()
+    }
+    total = sum(kept.values(), Fraction(0))
+    if not total:
+        return Expected({}, math.inf, never=Fraction(1))
+    return Expected({x: p / total for x, p in kept.items()}, length(tree) / total)
+
+
+def tokenwise(walk: TokenwiseRejection, tree: ExtremeTree) -> Expected:
+    """Also weighted rejection and action-level sampling, which differ in weights and in how often they call."""
+    found = Expected({}, Fraction(0))
+    redraw = walk.method == "redraw"
+    most, weights = walk.max_rejections, {}
+
+    def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
+        if tree.complete(prefix):
+            found.law[prefix], weights[prefix] = mass, own
+            return
+        kept = [(child, p) for child, p in tree.children(prefix) if tree.value(child) > 0]
+        accepted = sum((p for _, p in kept), Fraction(0))
+        if not redraw:
+            found.calls += mass
+            if not kept:
+                found.failed += mass
+        elif most is None:
+            found.calls += mass / accepted if kept else math.inf
+            if not kept:
+                found.never += mass
+        else:
+            missed = (1 - accepted) ** most
+            found.calls += mass * ((1 - missed) / accepted if kept else most)
+            found.failed += mass * missed
+            mass *= 1 - missed
+        for child, p in kept:
+            grow(child, mass * p / accepted, own * p)
+
+    grow((), Fraction(1), Fraction(1))
+    if not redraw:
+        found.weights = weights
+    return found
+
+
+def weighted_rejection(walk: WeightedRejection, tree: ExtremeTree) -> Expected:
+    found = tokenwise(TokenwiseRejection("mask"), tree)
+    assert found.weights is not None
+    found.weights = {x: weight * tree.exact_value(x) for x, weight in found.weights.items()}
+    return found
+
+
+def action_level(walk: ActionLevel, tree: ExtremeTree) -> Expected:
+    found = Expected({}, Fraction(0), weights={})
+
+    def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
+        if tree.complete(prefix):
+            found.law[prefix], found.weights[prefix] = mass, own * tree.exact_value(prefix)
+            return
+        found.calls += mass
+        weighed = [(child, p, p * tree.exact_value(child)) for child, p in tree.children(prefix)]
+        total = sum((weight for _, _, weight in weighed), Fraction(0))
+        if not total:
+            found.failed += mass
+        for child, p, weight in weighed:
+            if weight:
+                grow(child, mass * weight / total, own * p)
+
+    grow((), Fraction(1), Fraction(1))
+    return found
+
+
+def best_of_n(walk: BestOfN, tree: ExtremeTree) -> Expected:
+    """The greatest of n has value v with probability F(v)^n - F(v-)^n, and is then a draw given that value."""
+    masses: dict[float, Fraction] = defaultdict(Fraction)
+    for x, p in tree.law().items():
+        masses[tree.value(x)] += p
+    below, greatest = Fraction(0), {}
+    for value, mass in sorted(masses.items()):
+        greatest[value] = ((below + mass) ** walk.candidates - below**walk.candidates) / mass
+        below += mass
+    law = {x: p * greatest[tree.value(x)] for x, p in tree.law().items()}
+    return Expected(law, walk.candidates * length(tree))
+
+
+def blocks(tree: ExtremeTree, prefix: Prefix, tokens: int) -> Distribution:
+    """The prefixes at the ends of blocks of at most so many `tokens` after `prefix`."""
+    found = {prefix: Fraction(1)}
+    for _ in range(tokens):
+        longer: Distribution = {}
+        for start, mass in found.items():
+            after = [(start, Fraction(1))] if tree.complete(start) else tree.children(start)
+            longer |= {child: mass * p for child, p in after}
+        found = longer
+    return found
+
+
+def candidates_of(
+    tree: ExtremeTree, prefix: Prefix, tokens: int, number: int
+) -> tuple[list[tuple[Fraction, list[Prefix]]], Fraction]:
+    """All tuples of so many independent blocks, and the expected number of their tokens."""
+    ends = blocks(tree, prefix, tokens)
+    tuples = [
+        (math.prod((ends[end] for end in chosen), start=Fraction(1)), list(chosen))
+        for chosen in itertools.product(ends, repeat=number)
+    ]
+    calls = sum((p * (len(end) - len(prefix)) for end, p in ends.items()), Fraction(0))
+    return tuples, number * calls
+
+
+def block_best_of_n(walk: BlockBestOfN, tree: ExtremeTree) -> Expected:
+    found = Expected(defaultdict(Fraction), Fraction(0))
+
+    def grow(prefix: Prefix, mass: Fraction) -> None:
+        if tree.complete(prefix):
+            found.law[prefix] += mass
+            return
+        tuples, calls = candidates_of(tree, prefix, walk.block_tokens, walk.candidates)
+        found.calls += mass * calls
+        for p, chosen in tuples:
+            grow(max(chosen, key=tree.value), mass * p)
+
+    grow((), Fraction(1))
+    return found
+
+
+def backtracking(walk: Backtracking, tree: ExtremeTree) -> Expected:
+    def rule(prefix: Prefix) -> bool:
+        return tree.value(prefix) > 0
+
+    if walk.redo == "accumulated":
+        once = walk.once_per_prefix
+        law, calls = reference_laws.released_backtracking(
+            tree, rule, walk.quota, walk.stride, once_per_prefix=once
+        )
+    else:
+        law, calls = reference_laws.backtracking(
+            tree, rule, walk.quota, walk.stride, argmax_redo=walk.argmax_redo, redo=walk.redo
+        )
+    return Expected(law, calls)
+
+
+State = tuple
+Move = tuple[Fraction, str | State, Prefix | None]
+
+
+def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -> Expected:
+    """Solve an absorbing chain by Gaussian elimination over the rationals.
+
+    `moves` gives for each state its moves (probability, next state or END or FAIL, output) and its expected calls. From
+    any state either all ends can be reached, or none.
+    """
+    states, rows, calls, outputs = [start], {}, {}, {}
+    for state in states:
+        row: dict[State, Fraction] = defaultdict(Fraction)
+        ends: dict[Prefix | None, Fraction] = defaultdict(Fraction)
+        options, calls[state] = moves(state)
+        for p, target, output in options:
+            if target == END:
+                ends[output] += p
+            elif target == FAIL:
+                ends[None] += p
+            elif p:
+                row[target] += p
+                if target not in rows and target not in states:
+                    states.append(target)
+        rows[state], outputs[state] = row, ends
+    if not any(outputs.values()):
+        return Expected({}, math.inf, never=Fraction(1))
+    # The value of a state is what it yields plus the mean value of its successors; the start is solved for last.
+    for state in reversed(states):
+        stay = rows[state].pop(state, Fraction(0))
+        yields = outputs[state]
+        for numbers in (rows[state], yields):
+            for key in numbers:
+                numbers[key] /= 1 - stay
+        calls[state] /= 1 - stay
+        for other in states:
+            if other != state and state in rows[other]:
+                p = rows[other].pop(state)
+                for target, q in rows[state].items():
+                    rows[other][target] += p * q
+                for output, q in yields.items():
+                    outputs[other][output] += p * q
+                calls[other] += p * calls[state]
+    law = dict(outputs[start])
+    return Expected(law, calls[start], failed=law.pop(None, Fraction(0)))
+
+
+def neighbours(
+    tree: ExtremeTree, prefix: Prefix, momentum: float, up: bool
+) -> list[tuple[Fraction, Prefix, bool]]:
+    """The probabilities of moving to the parent and to the children, and whether that heads up."""
+    parent = tree.exact_value(prefix) if prefix else Fraction(0)
+    below = [] if tree.complete(prefix) else tree.children(prefix)
+    children = [(child, p * tree.exact_value(child)) for child, p in below]
+    forward = sum((weight for _, weight in children), Fraction(0))
+    turn = Fraction(momentum) * min(parent, forward)
+    if turn and up:
+        children = [(child, weight * (1 - turn / forward)) for child, weight in children]
+    elif turn:
+        parent -= turn
+    weighed = [(parent, prefix[:-1], True), *((weight, child, False) for child, weight in children)]
+    total = sum((weight for weight, _, _ in weighed), Fraction(0))
+    return [(weight / total, target, heading) for weight, target, heading in weighed if weight]
+
+
+def value_guided(walk: ValueGuided, tree: ExtremeTree) -> Expected:
+    wait = Fraction(1, 2) if walk.lazy else Fraction(0)
+
+    def moves(state: State) -> tuple[list[Move], Fraction]:
+        prefix, up = state
+        if tree.complete(prefix):
+            return [(Fraction(1), END, prefix)], Fraction(0)
+        options = neighbours(tree, prefix, walk.momentum, up)
+        if not options:
+            return [(wait, state, None), (1 - wait, FAIL, None)], 1 - wait
+        after = [
+            (p * (1 - wait), (target, heading and walk.momentum > 0), None) for p, target, heading in options
+        ]
+        return [(wait, state, None), *after], 1 - wait
+
+    return chain(((), False), moves)
+
+
+def stationary_value_guided(walk: StationaryValueGuided, tree: ExtremeTree) -> Expected:
+    """A try is a chain of known length, so its end is computed step by step; tries are independent."""
+    wait = Fraction(1, 2) if walk.lazy else Fraction(0)
+    steps = walk.steps or 4 * tree.horizon**2
+    laws, stuck, calls = [{(): Fraction(1)}], [Fraction(0)], [Fraction(0)]
+    for _ in range(steps):
+        after: Distribution = defaultdict(Fraction)
+        unable = called = Fraction(0)
+        for prefix, mass in laws[-1].items():
+            options = neighbours(tree, prefix, 0.0, False)
+            if not tree.complete(prefix):
+                called += mass * (1 - wait)
+            after[prefix] += mass * wait
+            if not options:
+                unable += mass * (1 - wait)
+            for p, target, _ in options:
+                after[target] += mass * (1 - wait) * p
+        laws.append(after)
+        stuck.append(stuck[-1] + unable)
+        calls.append(calls[-1] + called)
+    taken = [steps] if walk.node == "last" else range(1, steps + 1)
+    share = Fraction(1, len(taken))
+    law: Distribution = defaultdict(Fraction)
+    failed = called = again = Fraction(0)
+    for number in taken:
+        failed, called = failed + share * stuck[number], called + share * calls[number]
+        for prefix, mass in laws[number].items():
+            if tree.complete(prefix):
+                law[prefix] += share * mass
+            else:
+                again += share * mass
+    if walk.tries is None:
+        if again == 1:
+            return Expected({}, math.inf, never=Fraction(1))
+        begun = 1 / (1 - again)
+        return Expected({x: p * begun for x, p in law.items()}, called * begun, failed=failed * begun)
+    begun = sum(again**number for number in range(walk.tries))
+    failed = failed * begun + again**walk.tries
+    return Expected({x: p * begun for x, p in law.items()}, called * begun, failed=failed)
+
+
+def block_value_guided(walk: BlockValueGuided, tree: ExtremeTree) -> Expected:
+    def moves(state: State) -> tuple[list[Move], Fraction]:
+        prefix = state
+        if tree.complete(prefix):
+            return [(Fraction(1), END, prefix)], Fraction(0)
+        tuples, calls = candidates_of(tree, prefix, walk.block_tokens, walk.candidates)
+        options: list[Move] = []
+        for p, chosen in tuples:
+            weighed = [(tree.exact_value(end), end) for end in chosen]
+            if prefix:
+                weighed.append((walk.candidates * tree.exact_value(prefix), prefix[: -walk.block_tokens]))
+            total = sum((weight for weight, _ in weighed), Fraction(0))
+            if not total:
+                options.append((p, prefix, None))
+            options += [(p * weight / total, target, None) for weight, target in weighed if weight]
+        return options, calls
+
+    return chain((), moves)
+
+
+def accepted_draws(tree: ExtremeTree, prefix: Prefix) -> Iterable[tuple[Fraction, Prefix | None, Fraction]]:
+    """Probabilities, first accepted children and estimated masses Z' of weighted rejection after `prefix`."""
+    children = tree.children(prefix)
+
+    def draw(
+        left: list[tuple[Prefix, Fraction]], p: Fraction, first: Prefix | None, inverse: Fraction
+    ) -> Iterable[tuple[Fraction, Prefix | None, Fraction]]:
+        mass = sum((q for _, q in left), Fraction(0))
+        if not left:
+            yield p, None, Fraction(0)
+            return
+        for child, q in left:
+            if tree.value(child) > 0:
+                if first is not None:
+                    yield p * q / mass, first, 1 / inverse
+                else:
+                    yield from draw(left, p * q / mass, child, inverse)
+            else:
+                rest = [other for other in left if other[0] != child]
+                remaining = sum((q for _, q in rest), Fraction(0))
+                more = inverse + 1 / remaining if rest else inverse
+                yield from draw(rest, p * q / mass, first, more)
+
+    yield from draw(children, Fraction(1), None, Fraction(1))
+
+
+def sequential_monte_carlo(walk: SequentialMonteCarlo, tree: ExtremeTree) -> Expected:
+    """Every particle is (prefix y, p(y) / q(y)): all resamplings and draws are enumerated."""
+    found = Expected(defaultdict(Fraction), Fraction(0), weights=defaultdict(Fraction))
+    n, mask = walk.particles, walk.proposal == "mask"
+
+    def outlook(prefix: Prefix) -> Fraction:
+        if mask and not tree.complete(prefix):
+            return sum((p * tree.exact_value(child) for child, p in tree.children(prefix)), Fraction(0))
+        return tree.exact_value(prefix) if prefix else Fraction(1)
+
+    def ancestors(weights: list[Fraction]) -> Iterable[tuple[Fraction, list[int]]]:
+        total = sum(weights)
+        if walk.resampling == "multinomial":
+            for chosen in itertools.product(range(n), repeat=n):
+                yield math.prod((weights[one] / total for one in chosen), start=Fraction(1)), list(chosen)
+            return
+        bounds = [n * sum(weights[: one + 1]) / total for one in range(n)]
+        cuts = sorted({Fraction(0), Fraction(1), *(bound % 1 for bound in bounds)})
+        for low, high in itertools.pairwise(cuts):
+            u = (low + high) / 2
+            yield high - low, [next(i for i in range(n) if j + u < bounds[i]) for j in range(n)]
+
+    def draws(prefix: Prefix) -> Iterable[tuple[Fraction, Prefix, Fraction]]:
+        """Probability, child, and what the draw multiplies p / q by."""
+        if walk.proposal == "oracle":
+            yield from ((p, child, Fraction(1)) for child, p in tree.children(prefix))
+        elif mask:
+            total = outlook(prefix)
+            for child, p in tree.children(prefix):
+                if value := tree.exact_value(child):
+                    yield p * value / total, child, total / value
+        else:
+            yield from ((p, child or prefix, mass) for p, child, mass in accepted_draws(tree, prefix))
+
+    def step(particles: tuple[tuple[Prefix, Fraction], ...], p: Fraction) -> None:
+        weights = [ratio * outlook(prefix) if ratio else Fraction(0) for prefix, ratio in particles]
+        if mask:
+            asked = sum(bool(ratio) and not tree.complete(prefix) for prefix, ratio in particles)
+            found.calls += p * asked
+        total = sum(weights, Fraction(0))
+        if not total:  # The first particle is what is left: an output of weight zero, if it is complete.
+            if tree.complete(particles[0][0]):
+                found.law[particles[0][0]] += p
+            else:
+                found.failed += p
+            return
+        if all(
+            not weight or tree.complete(prefix)
+            for weight, (prefix, _) in zip(weights, particles, strict=True)
+        ):
+            for weight, (prefix, _) in zip(weights, particles, strict=True):
+                found.law[prefix] += p * weight / total
+                found.weights[prefix] += p * weight / n
+            return
+        alive = tuple(
+            (prefix, ratio if weight else Fraction(0))
+            for weight, (prefix, ratio) in zip(weights, particles, strict=True)
+        )
+        size = total**2 / sum(weight**2 for weight in weights)
+        options = [(Fraction(1), alive)]
+        if size < Fraction(walk.ess_threshold) * n * (1 - Fraction(1, 10**9)):
+            options = [
+                (q, tuple((alive[i][0], total / n / outlook(alive[i][0])) for i in chosen))
+                for q, chosen in ancestors(weights)
+                if q
+            ]
+        for q, chosen in options:
+            extend(chosen, p * q)
+
+    def extend(particles: tuple[tuple[Prefix, Fraction], ...], p: Fraction) -> None:
+        each = []
+        for prefix, ratio in particles:
+            if ratio and not tree.complete(prefix):
+                found.calls += 0 if mask else p
+                each.append([(q, (child, ratio * factor)) for q, child, factor in draws(prefix)])
+            else:
+                each.append([(Fraction(1), (prefix, ratio))])
+        merged: dict[tuple[tuple[Prefix, Fraction], ...], Fraction] = defaultdict(Fraction)
+        for drawn in itertools.product(*each):
+            merged[tuple(particle for _, particle in drawn)] += p * math.prod(
+                (q for q, _ in drawn), start=Fraction(1)
+            )
+        for following, q in merged.items():
+            step(following, q)
+
+    step((((), Fraction(1)),) * n, Fraction(1))
+    return found
+
+
+REFERENCES = {
+    Ancestral: ancestral,
+    Rejection: rejection,
+    OutcomeRejection: rejection,
+    TokenwiseRejection: tokenwise,
+    WeightedRejection: weighted_rejection,
+    ActionLevel: action_level,
+    BestOfN: best_of_n,
+    BlockBestOfN: block_best_of_n,
+    Backtracking: backtracking,
+    ValueGuided: value_guided,
+    StationaryValueGuided: stationary_value_guided,
+    BlockValueGuided: block_value_guided,
+    SequentialMonteCarlo: sequential_monte_carlo,
+}
+
+
+def expected(walk: object, tree: ExtremeTree) -> Expected:
+    return REFERENCES[type(walk)](walk, tree)

@@ -1,0 +1,146 @@
+"""Laws are remembered with their prefixes: the output head is applied once to each, and never to the wrong one."""
+
+import math
+from typing import ClassVar
+
+import pytest
+import torch
+
+from samplers.stored_tree import StoredContext, StoredTree, prefix_of
+from trialogue.samplers import (
+    Backtracking,
+    Rejection,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    generate,
+    truncated,
+)
+from trialogue.samplers.prefix.batch import answers, knowledge, tree
+from trialogue.testing.trees import RandomTree
+
+# A hidden state of 6 numbers is read by a head of 9 tokens.
+TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
+# No prompt begins another, whose completions would be prefixes of their own.
+PROMPTS = [(0, 1), (1,), (0, 1)]
+RUNS = [
+    (Rejection(), TREE.judges),
+    (TokenwiseRejection("mask"), TREE.value),
+    (Backtracking(3, 2), TREE.judges),
+    (SequentialMonteCarlo(4, 1.0), TREE.value),
+    (ValueGuided(), TREE.value),
+]
+NAMES = [type(walk).__name__ for walk, _ in RUNS]
+SETTINGS = {"num_samples": 4, "max_steps": 200, "seed": 3}
+
+
+class CountedHead(StoredContext):
+    """Lists the prefixes that the head was applied to."""
+
+    applied: ClassVar[list[tuple[int, ...]]] = []
+
+    def log_probs(self, features):
+        type(self).applied += [prefix_of(row) for row in features.tolist()]
+        return super().log_probs(features)
+
+
+def run(oracle, walk, value, **settings):
+    return generate(oracle, PROMPTS, walk=walk, verifier=value, **SETTINGS, **settings)
+
+
+@pytest.mark.parametrize("memory", [1, 7, 1 << 16])
+@pytest.mark.parametrize("sharper", [False, True])
+@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
+def test_samples_and_scores_are_those_without_memory(walk, value, sharper, memory):
+    plain, stored = TREE.table(), StoredTree(TREE)
+    if sharper:
+        plain, stored = (
+            truncated(plain, temperature=0.7, top_k=5),
+            truncated(stored, temperature=0.7, top_k=5),
+        )
+    expected = run(plain, walk, value)
+    found = run(stored, walk, value, memory=memory, batch_size=3 if walk.rows_per_sample == 1 else 8)
+    assert found.sequences() == expected.sequences()
+    assert torch.equal(found.queries, expected.queries)
+    torch.testing.assert_close(found.log_prob, expected.log_prob, equal_nan=True)
+
+
+def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
+    monkeypatch.setattr(tree, "_FIRST_NODES", 16)
+    prompts = [(one, other) for one in range(9) for other in range(9) if 2 not in (one, other)]
+    settings = {"walk": ValueGuided(lazy=False), "verifier": TREE.value, "num_samples": 3, "batch_size": 5}
+    expected = generate(TREE.table(), prompts, **settings)
+    applied = []
+    for forget in (tree.PrefixTree.forget, lambda *_: None):
+        monkeypatch.setattr(tree.PrefixTree, "forget", forget)
+        CountedHead.applied = []
+        found = generate(StoredTree(TREE, CountedHead), prompts, **settings)
+        assert found.sequences() == expected.sequences()
+        torch.testing.assert_close(found.log_prob, expected.log_prob)
+        applied.append(CountedHead.applied)
+    assert applied[0] == applied[1]
+
+
+def test_scores_are_those_before_truncation_also_where_the_law_is_remembered():
+    oracle = truncated(StoredTree(TREE, CountedHead), temperature=0.7, top_k=5)
+    walk, value = RUNS[-1]
+    CountedHead.applied = []
+    taken = run(oracle, walk, value)
+    assert len(CountedHead.applied) < taken.total.queries
+    for tokens, start, score in zip(
+        taken.sequences(), taken.prompt_lengths.tolist(), taken.log_prob.tolist(), strict=True
+    ):
+        own = [math.log(TREE.conditional(tokens[:end])[tokens[end]]) for end in range(start, len(tokens))]
+        assert score == pytest.approx(sum(own), abs=1e-9)
+
+
+@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
+def test_the_head_is_applied_once_to_each_prefix(walk, value):
+    CountedHead.applied = []
+    taken = run(StoredTree(TREE, CountedHead), walk, value)
+    assert len(CountedHead.applied) == len(set(CountedHead.applied)) < taken.total.queries
+
+
+def test_what_does_not_fit_is_forgotten_first_in_first_out(monkeypatch):
+    monkeypatch.setattr(
+        knowledge, "Answers", lambda tree, limit: answers.Answers(tree, limit, most_bytes=5 * TREE.vocab * 8)
+    )
+    CountedHead.applied = []
+    walk, value = RUNS[-1]
+    taken = run(StoredTree(TREE, CountedHead), walk, value, batch_size=2)
+    assert len(set(CountedHead.applied)) < len(CountedHead.applied) < taken.total.queries
+    assert taken.sequences() == run(TREE.table(), walk, value).sequences()
+
+
+def test_a_law_of_another_prefix_is_noticed(monkeypatch):
+    """A mutant: places are not checked for whom they hold now."""
+
+    class Stale(answers.Answers):
+        def _keep(self, nodes, answered):
+            super()._keep(nodes, answered)
+            everyone = self._place_of.values
+            everyone[everyone < 0] = 0
+            self._nodes = _Anything()
+
+    class _Anything:
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, places):
+            return _Equal(len(places))
+
+        def __setitem__(self, places, nodes):
+            pass
+
+    class _Equal:
+        def __init__(self, count):
+            self._count = count
+
+        def __eq__(self, nodes):
+            return torch.ones(self._count, dtype=torch.bool)
+
+        __hash__ = None
+
+    monkeypatch.setattr(knowledge, "Answers", Stale)
+    walk, value = RUNS[-1]
+    assert run(StoredTree(TREE), walk, value).sequences() != run(TREE.table(), walk, value).sequences()

@@ -1,0 +1,136 @@
+"""Asking an oracle about prefixes and a verifier about sequences, and what only looks like one of them."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from models.tiny_pretrained import tiny_oracle
+from samplers.stored_tree import ReadingVerifier, StoredTree
+from trialogue.data import Dyck
+from trialogue.errors import InputError
+from trialogue.oracles import Context, as_context, as_oracle, next_log_probs, padded
+from trialogue.samplers import Ancestral, Rejection, generate, truncated, values
+from trialogue.samplers.exact import exact_law
+from trialogue.testing.trees import RandomTree
+from trialogue.verifiers import FunctionVerifier, RandomVerifier, as_verifier
+from trialogue.verifiers.combination import Product
+
+TREE = RandomTree(101, vocab=3, horizon=6, eos=2)
+PREFIXES = [(), (0, 1), (1,), (0, 0, 1, 1, 0), (0, 1)]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 4096])
+@pytest.mark.parametrize("oracle", [TREE.table(), StoredTree(TREE)], ids=["table", "stored"])
+def test_an_oracle_is_asked_about_prefixes(oracle: Any, batch_size: int) -> None:
+    answers = next_log_probs(oracle, *padded(PREFIXES), batch_size=batch_size)
+    assert answers.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in PREFIXES]
+    whole = next_log_probs(oracle, torch.tensor([[0, 1], [1, 1]]))
+    assert whole.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in ((0, 1), (1, 1))]
+    assert next_log_probs(oracle, torch.zeros(0, 3, dtype=torch.int64)).shape == (0, 3)
+
+
+def test_wrong_questions_are_named() -> None:
+    tokens = torch.zeros(2, 3, dtype=torch.int64)
+    for lengths, wrong in (([1, 4], "4"), ([-1, 2], "-1")):
+        with pytest.raises(InputError, match=f"lengths={wrong}"):
+            next_log_probs(TREE.table(), tokens, torch.tensor(lengths))
+    with pytest.raises(InputError, match="does not answer for the empty prefix"):
+        next_log_probs(tiny_oracle(), tokens, torch.tensor([1, 0]))
+
+    class Lost(type(TREE.table())):  # type: ignore[misc]
+        def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+            return torch.full((len(lengths), 3), math.nan)
+
+    with pytest.raises(InputError, match="answers with NaN"):
+        next_log_probs(Lost(TREE.conditional, 3), tokens)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, None])
+def test_a_verifier_is_asked_about_sequences(batch_size: int | None) -> None:
+    sequences = [(), (0,), (0, 1, 1, 0, 1, 0), (0, 2)]
+    told = values(TREE.value, TREE.table(), sequences, batch_size=batch_size)
+    assert told.tolist() == [TREE.value(x) for x in sequences]
+    read = values(ReadingVerifier(TREE.value), StoredTree(TREE), sequences, batch_size=batch_size)
+    assert read.tolist() == told.tolist()
+    assert values(TREE.value, TREE.table(), []).tolist() == []
+
+
+def test_what_is_complete_is_judged_as_such() -> None:
+    whole = FunctionVerifier(lambda prefix: 0.25, whole=True)
+    sequences = [(0, 1), (0, 2), (0, 1, 1)]
+    assert values(whole, TREE.table(), sequences).tolist() == [1.0, 0.25, 1.0]
+    assert values(whole, TREE.table(), sequences, max_length=3).tolist() == [1.0, 0.25, 0.25]
+
+
+def test_the_prompt_is_no_part_of_a_completion() -> None:
+    seen: list[tuple[int, ...]] = []
+    verifier = FunctionVerifier(lambda completion: seen.append(completion) is None, "completion")
+    values(verifier, TREE.table(), [(0, 1), (1, 1, 0)], prompt_lengths=[1, 0])
+    assert seen == [(1,), (1, 1, 0)]
+    with pytest.raises(InputError, match="prompt_lengths"):
+        values(verifier, TREE.table(), [(0, 1)], prompt_lengths=3)
+    with pytest.raises(InputError, match="sequences=4"):
+        values(verifier, TREE.table(), [(0, 1, 1, 1)], max_length=3)
+    with pytest.raises(InputError, match=r"verifier=-1\.0"):
+        values(ReadingVerifier(lambda prefix: -1.0), StoredTree(TREE), [(0,)])
+
+
+class Methods:
+    """What answers for prefixes, and is no oracle by name."""
+
+    vocab_size, max_length, eos = 3, 6, 2
+
+    def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        answers: Tensor = TREE.table().next_log_probs(tokens, lengths)
+        return answers
+
+
+@pytest.mark.parametrize("thing", [Methods(), StoredTree(TREE)], ids=["answers", "opens"])
+def test_an_object_with_the_methods_of_an_oracle_is_one(thing: Any) -> None:
+    settings: dict[str, Any] = {"walk": Rejection(), "verifier": TREE.judges, "num_samples": 20}
+    assert generate(thing, **settings).sequences() == generate(TREE.table(), **settings).sequences()
+    law = exact_law(Ancestral(), thing).probabilities
+    assert law == pytest.approx(exact_law(Ancestral(), TREE.table()).probabilities)
+    cut = generate(truncated(thing, top_k=1))
+    assert cut.sequences() == generate(truncated(TREE.table(), top_k=1)).sequences()
+    oracle = as_oracle(thing)
+    assert as_oracle(oracle) is oracle
+    facts = (oracle.prompts_go_on, oracle.batch_size, oracle.tokenization)
+    assert facts == (False, 1024, None)
+    context = as_context(StoredTree(TREE).open(1, 2))
+    assert isinstance(context.fork(torch.tensor([0]), 2), Context)
+    assert (context.first, context.recomputes, context.passes) == (0, False, None)
+
+
+@pytest.mark.parametrize("thing", [None, 3, "gpt2", lambda prefix: [0.5, 0.5], Methods])
+def test_what_is_no_oracle_is_named(thing: Any) -> None:
+    for ask in (generate, lambda oracle: exact_law(Ancestral(), oracle), truncated):
+        with pytest.raises(InputError, match=r"^oracle=.*: give an Autoregressive oracle"):
+            ask(thing)
+
+
+@pytest.mark.parametrize("walk", ["rejection", 3, object()])
+def test_what_is_no_walk_is_named(walk: Any) -> None:
+    with pytest.raises(InputError, match=r"^walk=.*: give an instance of a subclass of Walk"):
+        generate(TREE.table(), walk=walk)
+
+
+class OneMethod:
+    """A verifier by its one method."""
+
+    def values(self, decoding: Any, rows: Tensor) -> Tensor:
+        return (decoding.lengths[rows] % 2 == 0).double()
+
+
+def test_an_object_with_values_is_a_verifier_and_a_class_is_none() -> None:
+    told = values(OneMethod(), TREE.table(), [(0,), (0, 1)])
+    assert told.tolist() == values(lambda prefix: len(prefix) % 2 == 0, TREE.table(), [(0,), (0, 1)]).tolist()
+    for combined in (Product(OneMethod(), OneMethod()), as_verifier(OneMethod())):
+        assert (combined.scope, combined.layers) == ("sequence", ())
+        assert generate(TREE.table(), walk=Rejection(), verifier=combined).accepted.tolist() == [True]
+    with pytest.raises(InputError, match=r"verifier='RandomVerifier': give an instance: RandomVerifier\(\)"):
+        generate(TREE.table(), verifier=RandomVerifier)
+    assert as_verifier(language := Dyck(4)) is language

@@ -1,0 +1,229 @@
+"""Backtracking against Algorithm 1 of the thesis, enumerated in plain Python, and the identity of its calls."""
+
+from itertools import product
+
+import pytest
+
+from mutants import walks as mutants
+from samplers.reference_laws import backtracking, largest_difference, released_backtracking
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.samplers import Ancestral, Backtracking, generate
+from trialogue.samplers.exact import exact_law
+from trialogue.testing.trees import TREES, RandomTree
+
+SETTINGS = [
+    {"quota": quota, "stride": stride, "argmax_redo": argmax_redo}
+    for quota, stride, argmax_redo in product((0, 1, 2), (1, 2, 7), (True, False))
+] + [{"quota": 2, "stride": stride, "redo": "erased"} for stride in (1, 2, 7)]
+RELEASED = [
+    {"quota": quota, "stride": stride, "erase_prompt": erase_prompt, "once_per_prefix": once_per_prefix}
+    for quota, stride, erase_prompt, once_per_prefix in product((1, 3), (1, 2), (True, False), (True, False))
+]
+
+
+def backtracking_error(walk, tree: RandomTree, prompt=(), **settings) -> float:
+    """Distance of the walk from Algorithm 1: its law, and its expected calls to the oracle."""
+    law = exact_law(walk(**settings), tree.table(), tree.judges, prompt=prompt)
+    reference, queries = backtracking(tree, tree.judges, prompt=prompt, **settings)
+    return max(
+        largest_difference(law.probabilities, reference),
+        abs(law.expected_queries - queries),
+        law.failed,
+        law.never_halts,
+    )
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_backtracking_is_algorithm_1(tree):
+    for settings in SETTINGS:
+        assert backtracking_error(Backtracking, tree, **settings) < 1e-12, settings
+
+
+@pytest.mark.parametrize("erase_prompt", [False, True])
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_backtracking_from_a_prompt_is_algorithm_1(tree, erase_prompt):
+    prompt = next(x for x in tree.nodes() if len(x) == 2 and not tree.complete(x))
+    for stride in (1, 2, 3):
+        settings = {"quota": 2, "stride": stride, "erase_prompt": erase_prompt}
+        assert backtracking_error(Backtracking, tree, prompt, **settings) < 1e-12
+
+
+def released_error(walk, tree: RandomTree, prompt=(), **settings) -> float:
+    """Distance of the walk from the loop of the released code: its law, and its expected calls to the oracle."""
+    law = exact_law(walk.released(**settings), tree.table(), tree.judges, prompt=prompt)
+    reference, queries = released_backtracking(tree, tree.judges, prompt=prompt, **settings)
+    return max(
+        largest_difference(law.probabilities, reference),
+        abs(law.expected_queries - queries),
+        law.failed,
+        law.never_halts,
+    )
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_released_backtracking_is_the_released_loop(tree):
+    prompt = next(x for x in tree.nodes() if len(x) == 1 and not tree.complete(x))
+    for settings in RELEASED:
+        assert released_error(Backtracking, tree, **settings) < 1e-12, settings
+        assert released_error(Backtracking, tree, prompt, **settings) < 1e-12, settings
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        mutants.StrideRedoBacktracking,
+        mutants.SampledOnlyBacktracking,
+        mutants.CountingStridesBacktracking,
+        mutants.ForgetfulBacktracking,
+        mutants.AbsoluteRedoBacktracking,
+    ],
+)
+def test_broken_released_backtracking_is_told_apart(mutant):
+    tree = RandomTree(7, vocab=2, horizon=5)
+
+    def error(walk):
+        return max(released_error(walk, tree, (0,), **settings) for settings in RELEASED)
+
+    assert error(Backtracking) < 1e-12
+    assert error(mutant) > 1e-3
+
+
+def fair_law(walk: Backtracking, rejects, length: int, prompt=()):
+    """Exact law and queries on fair coins, of which heads (0) is the greedy one."""
+    coins = Table(lambda prefix: [0.5, 0.5], 2, max_length=length)
+    law = exact_law(walk, coins, lambda prefix: not rejects(prefix), prompt=prompt)
+    return law.probabilities, law.expected_queries
+
+
+def marginal(probabilities, position: int) -> float:
+    """Probability of 1 at `position`."""
+    return sum(p for x, p in probabilities.items() if x[position])
+
+
+def test_released_backtracking_redoes_the_first_positions():
+    # One backtrack of one token at the third position: as printed it is redone greedily, as released drawn anew.
+    for walk, expected in ((Backtracking(1, 1), 0.0), (Backtracking.released(1, 1), 1 / 16)):
+        law, _ = fair_law(walk, lambda prefix: prefix == (1, 1, 1), 4)
+        assert sum(p for x, p in law.items() if x[:3] == (1, 1, 1)) == pytest.approx(expected)
+
+
+def test_released_backtracking_accumulates_and_judges_again():
+    # The second position is rejected twice: drawn anew after the first backtrack, greedy after the second.
+    law, queries = fair_law(Backtracking.released(2, 1), lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(law, 1), queries) == (pytest.approx(0.0), pytest.approx(5.0))
+    # As printed a redone token is not judged, so that one backtrack is all.
+    law, queries = fair_law(Backtracking(2, 1), lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(law, 1), queries) == (pytest.approx(0.0), pytest.approx(4.0))
+    # Once per prefix: where the second draw repeats the first, it stays.
+    once = Backtracking.released(2, 1, once_per_prefix=True)
+    law, queries = fair_law(once, lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(law, 1), queries) == (pytest.approx(0.25), pytest.approx(4.5))
+
+
+def test_released_backtracking_into_the_prompt_covers_twice_what_it_erased():
+    walk = Backtracking.released(1, 2, erase_prompt=True)
+    law, queries = fair_law(walk, lambda prefix: prefix == (1, 1), 5, prompt=(1, 1))
+    assert law == {(0, 0, 0, 0, bit): pytest.approx(0.5) for bit in (0, 1)}
+    assert queries == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        mutants.UnlimitedBacktracking,
+        mutants.ShortStrideBacktracking,
+        mutants.ShortRedoBacktracking,
+        mutants.RedoVerifyingBacktracking,
+        mutants.CompletionSparingBacktracking,
+        mutants.ContraryRedoBacktracking,
+        mutants.PromptErasingBacktracking,
+    ],
+)
+def test_broken_backtracking_is_told_apart(mutant):
+    def error(walk):
+        return max(
+            backtracking_error(walk, TREES[1], (0, 1), quota=2, stride=3),
+            backtracking_error(walk, TREES[1], quota=1, stride=2),
+        )
+
+    assert error(Backtracking) < 1e-12
+    assert error(mutant) > 1e-3
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_without_a_quota_it_is_ancestral_sampling(tree):
+    table = tree.table()
+    assert exact_law(Backtracking(quota=0), table) == exact_law(Ancestral(), table)
+    first, second = (generate(table, walk=walk, num_samples=20) for walk in (Backtracking(quota=0), None))
+    assert first.sequences() == second.sequences()
+
+
+def test_only_zero_rejects():
+    tree = TREES[1]
+    law = exact_law(Backtracking(), tree.table(), tree.value)
+    assert largest_difference(law.probabilities, tree.law()) < 1e-12
+
+
+def test_a_redo_takes_the_lowest_index_among_ties():
+    table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=2)
+
+    def probabilities(walk):
+        return exact_law(walk, table, lambda prefix: prefix[-1] == 0).probabilities
+
+    expected = {(1, token): 0.8 * p for token, p in enumerate((0.2, 0.4, 0.4))}
+    expected |= {(0, token): 0.2 * p for token, p in enumerate((0.2, 0.4, 0.4))}
+    assert (
+        largest_difference(
+            probabilities(Backtracking(quota=1, stride=1)),
+            expected | {(0, 0): 0.04, (0, 1): 0.16, (0, 2): 0.0},
+        )
+        < 1e-12
+    )
+    assert (
+        largest_difference(
+            probabilities(mutants.HighestTieBacktracking(quota=1, stride=1)),
+            probabilities(Backtracking(1, 1)),
+        )
+        > 1e-3
+    )
+
+
+def test_a_redo_stops_at_the_end_of_sequence_and_is_not_verified():
+    table = Table(lambda prefix: [0.6, 0.4] if len(prefix) < 2 else [0.1, 0.9], 2, eos=1, max_length=9)
+    law = exact_law(Backtracking(quota=1, stride=9), table, lambda prefix: False)
+    # Whatever the first token is, it is erased; the redo is 0, 0, then the end of sequence.
+    assert law.probabilities == {(0, 0, 1): pytest.approx(1.0)}
+    assert law.expected_queries == pytest.approx(4.0)
+
+
+def test_calls_are_the_final_length_plus_stride_per_backtrack():
+    tree = RandomTree(31, vocab=3, horizon=12)
+    quota, stride = 3, 2
+
+    def verdict(prefix):
+        return len(prefix) < stride or tree.judges(prefix)
+
+    run = generate(
+        tree.table(), walk=Backtracking(quota, stride), verifier=verdict, num_samples=50, trace=True
+    )
+    assert run.trace is not None
+    backtracks = (run.trace.kept < run.trace.length).long()
+    counts = run.lengths.new_zeros(50).index_add(0, run.trace.sample, backtracks)
+    assert run.queries.tolist() == (run.lengths + stride * counts).tolist()
+    assert counts.max() == quota
+    assert int(run.queries.max()) <= 12 + quota * stride
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("quota", -1), ("stride", 0), ("redo", "greedy"), ("verified", "none"), ("once_per_prefix", 1)],
+)
+def test_settings_out_of_range_are_named(field, value):
+    with pytest.raises(InputError, match=f"{field}={value!r}"):
+        Backtracking(**{field: value})
+
+
+def test_a_redo_that_is_not_done_is_refused():
+    with pytest.raises(InputError, match="redo='erased': nothing is redone with argmax_redo=False"):
+        Backtracking(argmax_redo=False, redo="erased")

@@ -1,0 +1,137 @@
+"""What is known of prefixes is bounded: leaves are forgotten first, and what walks draw does not depend on it."""
+
+import resource
+
+import pytest
+import torch
+
+from trialogue.oracles import PrefixOracle, Verifier
+from trialogue.samplers import TokenwiseRejection, ValueGuided, generate
+from trialogue.samplers.prefix.batch import batch as batches
+from trialogue.samplers.prefix.batch.tree import NodeTable, PrefixTree
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.testing.trees import RandomTree
+
+TREE = RandomTree(131, vocab=3, horizon=7)
+
+
+class Coins(PrefixOracle):
+    """Fair coins or dice, and how often it was asked."""
+
+    def __init__(self, vocab_size=2):
+        self.vocab_size, self.asked = vocab_size, 0
+
+    def next_log_probs(self, tokens, lengths):
+        self.asked += len(lengths)
+        return torch.zeros(len(lengths), self.vocab_size, dtype=torch.float64).log_softmax(1)
+
+
+class Ones(Verifier):
+    """The same value for every prefix."""
+
+    def values(self, decoding, rows):
+        return torch.ones(len(rows))
+
+
+class Watching:
+    """Notes how many prefixes a run knows, and how much memory the process has taken."""
+
+    def __init__(self, monkeypatch):
+        self.nodes, self.bytes, original = [], [], batches.Batch.shrink
+
+        def shrink(batch):
+            original(batch)
+            self.nodes.append(batch.knowledge.tree.size)
+            self.bytes.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+        monkeypatch.setattr(batches.Batch, "shrink", shrink)
+
+
+def test_what_a_hundred_thousand_steps_know_is_bounded(monkeypatch):
+    watching = Watching(monkeypatch)
+    walk = ValueGuided(stop_at_leaf=False, lazy=False)
+    settings = {"max_new_tokens": 30, "num_samples": 250, "max_steps": 400, "memory": 1 << 10}
+    run = generate(Coins(16), walk=walk, verifier=Ones(), **settings)
+    assert len(watching.nodes) == 400
+    assert int(run.verifier_calls.sum()) > 4 * 65_536
+    assert max(watching.nodes) <= 65_536
+    assert watching.bytes[-1] - watching.bytes[200] < 30e6
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    monkeypatch.setattr(batches, "_LEAST_VISITED", 40)
+    monkeypatch.setattr(batches, "_VISITED", 1)
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [ValueGuided(), ValueGuided(momentum=1.0), TokenwiseRejection()],
+    ids=repr,
+)
+def test_what_is_forgotten_changes_no_sample(walk, request):
+    settings = {"walk": walk, "verifier": TREE.value, "num_samples": 12, "batch_size": 4, "seed": 2}
+    whole = generate(TREE.table(), **settings)
+    request.getfixturevalue("narrow")
+    small = generate(TREE.table(), memory=10, **settings)
+    assert small.sequences() == whole.sequences()
+    assert torch.equal(small.queries, whole.queries)
+    assert torch.equal(small.log_prob, whole.log_prob)
+    assert small.total.verifier_calls >= whole.total.verifier_calls
+    if walk != TokenwiseRejection():
+        assert small.total.verifier_calls > whole.total.verifier_calls
+
+
+def test_leaves_are_forgotten_first_and_the_oldest_of_them():
+    tree = PrefixTree(2)
+    numbers = NodeTable(tree, -1, torch.int64)
+    tokens = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]])
+    three, zero = torch.full((4,), 3), torch.zeros(4, dtype=torch.int64)
+    path = tree.paths(tokens, three, zero)
+    numbers.values[: tree.size] = torch.arange(tree.size)
+    # The root, and of the sequences, in this order: 0, 00, 000, 001, 01, 010, 1, 10, 100.
+    assert tree.shrink(10, path[0]) is None
+    new = tree.shrink(9, path[0])
+    # Half of nine stay: what the first sequence needs, and so no more.
+    assert [node for node, kept in enumerate((new >= 0).tolist()) if kept] == [0, 1, 2, 3]
+    assert numbers.values[: tree.size].tolist() == [0, 1, 2, 3]
+    again = tree.paths(tokens[:1], three[:1], zero[:1])
+    assert again.tolist() == [[0, 1, 2, 3]]
+    assert tree.size == 4
+
+
+def test_of_leaves_the_oldest_goes_first_and_parents_go_last():
+    tree = PrefixTree(2)
+    tokens = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]])
+    tree.paths(tokens, torch.full((4,), 3), torch.zeros(4, dtype=torch.int64))
+    new = tree.shrink(8, torch.zeros(0, dtype=torch.int64))
+    # Ten nodes to four: 000, 001, 010, 100 first, then 00 and 01, the oldest whose children are among these.
+    assert [node for node, kept in enumerate((new >= 0).tolist()) if kept] == [0, 1, 7, 8]
+
+
+def test_a_revisited_node_is_evaluated_once():
+    oracle = Coins()
+    run = generate(
+        oracle, walk=ValueGuided(stop_at_leaf=False), verifier=lambda x: 1.0, max_new_tokens=4, max_steps=2000
+    )
+    inner = 2**4 - 1
+    assert oracle.asked == inner
+    assert run.distinct_queries.tolist() == [inner]
+    assert run.total.forward_passes == inner
+    assert int(run.queries) > 500
+
+
+def test_moves_after_forgetting_find_the_way(narrow):
+    batch = batches.Batch(TREE.table(), 1, 7, memory=1)
+    zeros = torch.zeros(1, dtype=torch.int64)
+    batch.add(torch.zeros(1, 7, dtype=torch.int64), zeros, zeros, zeros + 7)
+    stay = torch.zeros(1, dtype=torch.bool)
+    for number in range(300):
+        back, token = int(batch.lengths) >= 5, torch.tensor([number % 3])
+        kept = batch.lengths - 4 if back else batch.lengths
+        before = batch.log_probs(torch.arange(1), kept).clone()
+        batch.apply(Moves(torch.arange(1), kept, token, stay))
+        batch.shrink()
+        held = tuple(batch.tokens[0, : int(kept)].tolist())
+        assert torch.allclose(before[0].exp(), torch.tensor(TREE.conditional(held), dtype=torch.float64))
+        assert batch.knowledge.tree.size <= 41

@@ -1,0 +1,387 @@
+"""The engine: prompts, budgets, refills, counts, and every input it names as wrong."""
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.oracles import PrefixOracle, Verifier
+from trialogue.samplers import (
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    Rejection,
+    TokenwiseRejection,
+    ValueGuided,
+    Walk,
+    generate,
+    truncated,
+)
+from trialogue.samplers.exact import exact_law, target_law, transition_matrix
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.testing.trees import TREES, RandomTree
+from trialogue.verifiers import as_verifier
+
+TREE = RandomTree(71, horizon=6, eos=1)
+COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
+ENDLESS = Table(lambda prefix: [0.5, 0.5], 2)
+
+
+def test_by_default_one_sequence_is_drawn_from_the_oracle():
+    run = generate(TREE.table())
+    assert len(run.sequences()) == 1
+    assert TREE.complete(run.sequences()[0])
+    assert run.trace is None
+    assert run.verifier_calls.tolist() == [0]
+    assert run.log_weight.tolist() == [0.0]
+
+
+def test_prompts_may_be_lists_a_tensor_or_padded_tokens_with_lengths():
+    sequences = [(0, 0), (0,), ()]
+    padded = torch.tensor([[0, 0, 7], [0, 7, 7], [7, 7, 7]])  # what lies beyond a length is no token
+    lengths = torch.tensor([2, 1, 0])
+    runs = [
+        generate(TREE.table(), prompts)
+        for prompts in (sequences, [list(s) for s in sequences], (padded, lengths))
+    ]
+    assert runs[0].sequences() == runs[1].sequences() == runs[2].sequences()
+    equal = torch.zeros(2, 2, dtype=torch.int32)
+    assert generate(TREE.table(), equal).sequences() == generate(TREE.table(), [(0, 0)] * 2).sequences()
+
+
+def test_a_prompt_that_ends_in_eos_goes_on_where_the_oracle_says_so():
+    def law(prefix):
+        return [1.0, 2.0, 3.0]
+
+    oracle = Table(law, 3, eos=0, max_length=6)
+    assert generate(oracle, [(2, 0)], num_samples=5).completions() == [()] * 5
+    oracle.prompts_go_on = True
+    for walk in (Ancestral(), Backtracking(1, 2), BestOfN(2), Rejection()):
+        run = generate(oracle, [(2, 0), (0,)], walk=walk, verifier=lambda x: len(x) < 3, num_samples=200)
+        for completion in run.completions():
+            assert completion
+            assert 0 not in completion[:-1]
+        # Nothing else has changed: the end of sequence ends what comes behind the prompt.
+        assert (0,) in run.completions()
+    # This walk goes back to where the prompt ends, and rests there.
+    again = generate(oracle, [(2, 0)], walk=ValueGuided(), verifier=lambda x: 1.0, num_samples=50)
+    assert all(again.completions())
+    nested = truncated(truncated(oracle, temperature=0.5), top_k=2)
+    assert all(generate(nested, [(0,)], num_samples=20).completions())
+
+
+@pytest.mark.parametrize(("candidates", "queries"), [(1, 3), (4, 12)])
+def test_a_budget_that_is_just_enough_is_enough(candidates, queries):
+    run = generate(COINS, walk=BestOfN(candidates), verifier=lambda x: True, max_queries=queries)
+    assert (run.stopped, run.accepted.tolist(), run.queries.tolist()) == ([""], [True], [queries])
+    run = generate(COINS, walk=BestOfN(candidates), verifier=lambda x: True, max_queries=queries - candidates)
+    assert (run.stopped, run.accepted.tolist()) == (["max_queries"], [False])
+
+
+def test_samples_of_one_prompt_lie_next_to_each_other():
+    run = generate(COINS, [(0,), (1,)], num_samples=3)
+    assert [sequence[0] for sequence in run.sequences()] == [0, 0, 0, 1, 1, 1]
+    assert len(set(generate(COINS, num_samples=200).sequences())) == 8
+
+
+def test_seeds_and_ids_name_samples():
+    first = generate(COINS, num_samples=30, seed=1)
+    assert generate(COINS, num_samples=30, seed=1).sequences() == first.sequences()
+    assert generate(COINS, num_samples=30, seed=2).sequences() != first.sequences()
+    late = generate(COINS, num_samples=10, seed=1, sample_ids=range(20, 30))
+    assert late.sequences() == first.sequences()[20:]
+
+
+def test_a_prompt_that_is_complete_is_returned():
+    table = Table(lambda prefix: [0.5, 0.5], 2, eos=1, max_length=2)
+    run = generate(table, [(0, 0), (1,)])
+    assert run.sequences() == [(0, 0), (1,)]
+    assert (run.queries.tolist(), run.stopped) == ([0, 0], ["", ""])
+    for prompt in ((0, 0), (1,)):
+        law = exact_law(Ancestral(), table, prompt=prompt)
+        assert (law.probabilities, law.expected_queries) == ({prompt: 1.0}, 0.0)
+
+
+def test_new_tokens_are_counted_from_the_prompt():
+    run = generate(ENDLESS, [(), (0, 1)], max_new_tokens=4)
+    assert run.lengths.tolist() == [4, 6]
+    assert generate(COINS, [(), (0, 1)], max_new_tokens=2).lengths.tolist() == [2, 3]
+
+
+def test_rows_refill_until_every_sample_is_drawn():
+    run = generate(
+        TREE.table(), walk=Rejection(), verifier=TREE.judges, num_samples=57, batch_size=4, progress=True
+    )
+    assert len(run.sequences()) == 57
+    assert bool(run.accepted.all())
+    assert all(TREE.judges(sequence) for sequence in run.sequences())
+
+
+def test_queries_are_tokens_asked_of_the_oracle():
+    asked = Counter()
+
+    class Counting(Table):
+        def next_log_probs(self, tokens, lengths):
+            asked.update(
+                tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
+            )
+            return super().next_log_probs(tokens, lengths)
+
+    oracle = Counting(TREE.conditional, 2, eos=1, max_length=6)
+    settings = {"walk": TokenwiseRejection(), "verifier": TREE.allows, "num_samples": 40}
+    run = generate(oracle, batch_size=1, **settings)
+    assert bool((run.queries >= run.lengths).all())
+    # What was answered is remembered: each prefix is evaluated once, however often it is asked about.
+    assert set(asked.values()) == {1}
+    assert len(asked) == run.total.positions == int(run.distinct_queries.sum()) < int(run.queries.sum())
+    asked.clear()
+    forgetful = generate(oracle, batch_size=7, memory=1, **settings)
+    assert forgetful.total.positions >= asked.total() > len(asked)
+    assert forgetful.sequences() == run.sequences()
+    assert torch.equal(forgetful.queries, run.queries)
+
+
+def test_ancestral_sampling_asks_once_per_token():
+    run = generate(TREE.table(), [(), (0,)], num_samples=20)
+    assert run.queries.tolist() == (run.lengths - run.prompt_lengths).tolist()
+
+
+@pytest.mark.parametrize("bound", [1, 2, 5])
+def test_budgets_stop_a_sample_and_say_so(bound):
+    def reject(prefix):
+        return False
+
+    by_queries = generate(COINS, walk=TokenwiseRejection(), verifier=reject, num_samples=5, max_queries=bound)
+    assert by_queries.queries.tolist() == [bound] * 5
+    assert by_queries.stopped == ["max_queries"] * 5
+    by_steps = generate(COINS, walk=TokenwiseRejection(), verifier=reject, num_samples=5, max_steps=bound)
+    assert by_steps.queries.tolist() == [bound] * 5
+    assert by_steps.stopped == ["max_steps"] * 5
+
+
+def test_steps_are_counted_from_the_admission_of_a_sample():
+    run = generate(COINS, num_samples=50, batch_size=2, max_steps=4)
+    assert set(run.stopped) == {""}
+    cut = generate(COINS, num_samples=50, batch_size=2, max_steps=2)
+    assert set(cut.stopped) == {"max_steps"}
+    assert cut.lengths.tolist() == [2] * 50
+    one_stuck = generate(
+        COINS,
+        [(1,)] + [(0,)] * 30,
+        walk=TokenwiseRejection(),
+        verifier=lambda prefix: prefix[0] == 0,
+        batch_size=2,
+        max_steps=10,
+    )
+    assert one_stuck.stopped == ["max_steps"] + [""] * 30
+
+
+def test_a_group_that_was_stopped_has_no_output():
+    run = generate(COINS, walk=BestOfN(2), verifier=lambda prefix: True, max_steps=3)
+    assert (run.accepted.tolist(), run.stopped) == ([False], ["max_steps"])
+
+
+def test_a_walk_that_goes_on_is_stopped_on_a_leaf_or_inside():
+    run = generate(
+        COINS,
+        walk=ValueGuided(stop_at_leaf=False),
+        verifier=lambda prefix: True,
+        num_samples=300,
+        max_steps=40,
+    )
+    assert {bool(accepted) for accepted in run.accepted} == {True, False}
+    for accepted, stopped, length in zip(
+        run.accepted.tolist(), run.stopped, run.lengths.tolist(), strict=True
+    ):
+        assert accepted == (length == 3)
+        assert stopped == ("" if accepted else "max_steps")
+
+
+def test_failure_is_told_apart_from_a_budget():
+    run = generate(COINS, walk=TokenwiseRejection("mask"), verifier=lambda prefix: len(prefix) < 2)
+    assert (run.stopped, run.accepted.tolist(), run.lengths.tolist()) == (["failed"], [False], [1])
+    assert run.log_weight.tolist() == [-math.inf]
+
+
+class Narrow:
+    """A verifier that answers for children in the wrong shape."""
+
+    scope, layers = "sequence", ()
+
+    def values(self, decoding, rows):
+        return torch.ones(len(rows))
+
+    def children(self, decoding, rows):
+        return torch.ones(len(rows), 1)
+
+
+INPUTS = [
+    ({"prompts": [[0, 2]]}, r"prompts\[0\]\[1\]=2: use token ids from 0 to 1"),
+    ({"prompts": [[], [-1]]}, r"prompts\[1\]\[0\]=-1"),
+    ({"prompts": [[0, 0, 0, 0]]}, "prompts=4: use prompts of at most 3"),
+    ({"prompts": [0, 1]}, "prompts=0: give a sequence of integer token ids"),
+    ({"prompts": ["01"]}, "prompts='texts'"),
+    ({"prompts": [[0.0, 1.0]]}, r"prompts=\[0.0, 1.0\]: give a sequence of integer token ids"),
+    ({"prompts": (torch.zeros(2, 2), torch.tensor([1, 1]))}, "prompts=torch.float32: give integer tokens"),
+    ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), [1, 3])}, r"prompts=\(2, 2\)"),
+    ({"prompts": []}, r"prompts=\[\]"),
+    ({"prompts": torch.zeros(2).long()}, r"prompts=\(2,\)"),
+    ({"prompts": torch.zeros(2, 2)}, "prompts=torch.float32: give integer token ids"),
+    ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), torch.tensor([1]))}, r"prompts=\(2, 2\)"),
+    ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), torch.tensor([1, 3]))}, r"prompts=\(2, 2\)"),
+    ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), torch.tensor([1, -1]))}, r"prompts=\(2, 2\)"),
+    ({"num_samples": 0}, "num_samples=0"),
+    ({"batch_size": 0}, "batch_size=0"),
+    ({"memory": 0}, "memory=0"),
+    ({"max_queries": 0}, "max_queries=0"),
+    ({"max_steps": 0}, "max_steps=0"),
+    ({"max_new_tokens": 0}, "max_new_tokens=0"),
+    ({"sample_ids": [1, 2, 3]}, "sample_ids=3: give 1"),
+    ({"sample_ids": [0.5]}, r"sample_ids=\[0.5\]: give 1 different integers"),
+    ({"walk": Rejection()}, "verifier=None: Rejection needs one"),
+    ({"verifier": 3}, "verifier=3"),
+    ({"verifier": lambda prefix: "yes"}, "returned 'yes'"),
+    ({"verifier": lambda prefix: None}, "returned None"),
+    ({"walk": ValueGuided(), "verifier": Narrow()}, r"verifier=\(1, 1\): .*shape \(1, 2\)"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), INPUTS, ids=[message for _, message in INPUTS])
+def test_wrong_input_is_named(arguments, message):
+    with pytest.raises(InputError, match=message) as error:
+        generate(COINS, **arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_a_longest_sequence_is_needed():
+    with pytest.raises(InputError, match="max_new_tokens=None"):
+        generate(ENDLESS)
+
+
+def test_a_narrow_verifier_is_a_verifier():
+    assert isinstance(as_verifier(Narrow()), Verifier)
+
+
+@pytest.mark.parametrize("law", [exact_law, transition_matrix])
+def test_a_chain_that_is_too_large_is_named(law):
+    arguments = (Rejection(), TREES[1].table(), TREES[1].allows)
+    states = exact_law(*arguments).states
+    law(*arguments, max_states=states)
+    with pytest.raises(InputError, match=f"max_states={states - 1}"):
+        law(*arguments, max_states=states - 1)
+
+
+class Mark(NamedTuple):
+    mark: torch.Tensor
+
+
+class Relay(Walk[Mark]):
+    """Rows of a group continue from the second and append what their state says: the member they began as."""
+
+    rows_per_sample = 2
+
+    def init(self, decoding):
+        return Mark(torch.arange(len(decoding.lengths)) % 2)
+
+    def step(self, decoding, state, verifier, choose):
+        rows = torch.arange(len(decoding.lengths))
+        second = torch.where(decoding.complete, rows, rows // 2 * 2 + 1)
+        token = state.mark.masked_fill(decoding.complete, -1)
+        return Moves(second, decoding.lengths[second], token, decoding.complete), state
+
+
+def test_states_follow_the_rows_that_are_continued():
+    assert generate(COINS, walk=Relay(), num_samples=3, batch_size=4).sequences() == [(1, 1, 1)] * 3
+    assert exact_law(Relay(), COINS).probabilities == {(1, 1, 1): 1.0}
+
+
+def test_laws_name_wrong_input():
+    with pytest.raises(InputError, match=r"prompts\[0\]\[0\]=5"):
+        exact_law(Ancestral(), COINS, prompt=(5,))
+    with pytest.raises(InputError, match="max_new_tokens=None"):
+        exact_law(Ancestral(), ENDLESS)
+    with pytest.raises(InputError, match=r"verifier=0\.0"):
+        target_law(COINS, lambda prefix: False)
+    with pytest.raises(InputError, match="max_states=3"):
+        target_law(COINS, lambda prefix: True, max_states=3)
+
+
+def test_the_law_of_a_prompt_is_that_of_its_completions():
+    tree = RandomTree(72, horizon=5)
+    for walk in (Ancestral(), TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()):
+        law = exact_law(walk, tree.table(), tree.value, prompt=(0, 1))
+        assert math.fsum(law.probabilities.values()) == pytest.approx(1.0, abs=1e-12)
+        assert {x[:2] for x in law.probabilities} == {(0, 1)}
+
+
+@pytest.mark.parametrize("walk", [TokenwiseRejection("mask"), TokenwiseRejection(), ValueGuided()], ids=repr)
+@pytest.mark.parametrize("weight", [0.0, float("nan")])
+def test_an_oracle_that_offers_nothing_is_named(walk, weight):
+    class Nothing(PrefixOracle):
+        vocab_size, max_length = 2, 3
+
+        def next_log_probs(self, tokens, lengths):
+            return torch.full((len(lengths), 2), weight).log()
+
+    with pytest.raises(InputError, match="probability zero"):
+        generate(Nothing(), walk=walk, verifier=lambda prefix: True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_new_tokens", 2.5),
+        ("num_samples", 2.5),
+        ("batch_size", 2.5),
+        ("memory", 1.5),
+        ("max_queries", 1.5),
+        ("max_steps", "many"),
+        ("seed", 0.5),
+        ("seed", -1),
+        ("walk", Ancestral),
+    ],
+)
+def test_only_whole_numbers_and_instances(field, value):
+    with pytest.raises(InputError, match=f"^{field}="):
+        generate(COINS, **{field: value})
+
+
+class Restless(Ancestral):
+    """A walk broken on purpose: its moves cannot be applied."""
+
+    def __init__(self, **wrong):
+        object.__setattr__(self, "wrong", wrong)
+
+    def step(self, decoding, state, verifier, choose):
+        moves, state = super().step(decoding, state, verifier, choose)
+        wrong = {name: torch.full_like(getattr(moves, name), value) for name, value in self.wrong.items()}
+        return moves._replace(**wrong), state
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"token": 2}, {"length": 4}, {"length": -1}, {"token": 1, "done": False}, {"length": 1}],
+    ids=str,
+)
+def test_moves_that_cannot_be_applied_are_refused(wrong):
+    with pytest.raises(InputError, match=r"^moves=\(.*row 0 holds"):
+        generate(COINS, walk=Restless(**wrong), max_steps=9)
+
+
+def test_samples_can_be_trained_on_and_written_to():
+    samples = generate(COINS, num_samples=3)
+    samples.tokens.add_(1)
+    samples.accepted[0] = False
+    weight = torch.ones(3, requires_grad=True)
+    (weight[:, None] * samples.tokens).sum().backward()
+    assert weight.grad is not None
+
+
+def test_memory_takes_room_as_the_tree_grows():
+    wide = 20_000
+    oracle = Table(lambda prefix: [1.0] * wide, vocab_size=wide, max_length=2)
+    assert generate(oracle).tokens.shape == (1, 2)

@@ -1,0 +1,117 @@
+"""States that lead to the same outputs are one state of an exact law, and the law is what it is without that."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, WeightedRejection
+from trialogue.samplers.exact import exact_law, kullback_leibler, total_variation
+from trialogue.samplers.prefix.sequential_monte_carlo import Particles
+
+PARTICLES = {"oracle": 2, "mask": 3, "rejection": 2}
+"""By proposal: rejected draws are branches too."""
+
+
+def skewed(prefix: tuple[int, ...]) -> list[float]:
+    return numpy_generator(7, prefix).dirichlet([1.0, 1.0]).tolist()
+
+
+ORACLE = Table(skewed, 2, max_length=4)
+
+
+def apart(prefix: tuple[int, ...]) -> bool:
+    """Ones are apart, and the last token is the first."""
+    return (1, 1) not in pairwise(prefix) and (len(prefix) < 4 or prefix[0] == prefix[-1])
+
+
+class Unsorted(SequentialMonteCarlo):
+    def arranged(self, tokens, lengths, state):
+        return tokens, lengths, state
+
+
+class Forgetful(SequentialMonteCarlo):
+    """A mutant: what was drawn last does not count."""
+
+    def arranged(self, tokens, lengths, state):
+        return super().arranged(tokens, lengths, Particles(state.log_weight, torch.zeros_like(state.drawn)))
+
+
+class Unpaired(SequentialMonteCarlo):
+    """A mutant: sorts the particles and leaves the weights."""
+
+    def arranged(self, tokens, lengths, state):
+        return *super().arranged(tokens, lengths, state)[:2], state
+
+
+def difference(walk, other) -> float:
+    """How far two walks are from each other, in what they sample and in their weights, on the rule `apart`."""
+    first, second = (exact_law(each, ORACLE, apart) for each in (walk, other))
+    weights = [abs(first.weights.get(x, 0.0) - second.weights.get(x, 0.0)) for x in second.weights]
+    outputs = total_variation(first.probabilities, second.probabilities)
+    return max(outputs, *weights, abs(first.expected_queries - second.expected_queries))
+
+
+@pytest.mark.parametrize("proposal", PARTICLES)
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+def test_the_order_of_particles_is_no_state(proposal, threshold):
+    settings = (PARTICLES[proposal], threshold, proposal)
+    assert difference(SequentialMonteCarlo(*settings), Unsorted(*settings)) < 1e-12
+
+
+@pytest.mark.parametrize("mutant", [Forgetful, Unpaired])
+def test_a_broken_arrangement_is_noticed(mutant):
+    settings = (3, 0.7, "mask")
+    assert difference(mutant(*settings), Unsorted(*settings)) > 1e-3
+
+
+def test_there_are_fewer_states():
+    sorted_, unsorted = (
+        exact_law(walk(3, 0.7, "mask"), ORACLE, apart) for walk in (SequentialMonteCarlo, Unsorted)
+    )
+    assert sorted_.states < unsorted.states / 2
+
+
+def test_a_factor_of_all_weights_is_no_state():
+    """Weighted rejection has as many states as it comes to prefixes, though estimates depend on what was rejected."""
+    masked, drawn = (
+        exact_law(walk, ORACLE, apart) for walk in (TokenwiseRejection("mask"), WeightedRejection())
+    )
+    assert drawn.states == masked.states == 1 + 2 + 3 + 5 + 4
+    assert total_variation(drawn.probabilities, masked.probabilities) < 1e-12
+    assert drawn.weights == pytest.approx(masked.weights, abs=1e-12)
+    total = sum(masked.weights.values())
+    restricted = {x: weight / total for x, weight in masked.weights.items()}
+    assert total_variation(restricted, masked.probabilities) > 0.01
+
+
+def test_divergence_counts_what_is_missing():
+    fair, skew = {(0,): 0.5, (1,): 0.5}, {(0,): 0.75, (1,): 0.25}
+    assert kullback_leibler(fair, fair) == 0
+    assert kullback_leibler(skew, fair) == pytest.approx(0.130812, abs=1e-6)
+    assert kullback_leibler(fair, skew) == pytest.approx(0.143841, abs=1e-6)
+    assert kullback_leibler({(0,): 0.5}, fair) == float("inf")
+    assert kullback_leibler(fair, {(0,): 1.0}) == float("inf")
+    assert kullback_leibler({(0,): 1.0}, fair) == pytest.approx(0.693147, abs=1e-6)
+
+
+@pytest.mark.parametrize("distance", [total_variation, kullback_leibler])
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ({(0,): math.nan}, "first=nan: give a dictionary from outcomes to probabilities"),
+        ({(0,): math.inf}, "first=inf: give a dictionary from outcomes to probabilities"),
+        ({(0,): 1.5, (1,): -0.5}, "first=-0.5: give a dictionary from outcomes to probabilities"),
+        ([1.0], "first='list': give a dictionary from outcomes to probabilities"),
+        ({(0,): "1"}, "first='1': give a dictionary from outcomes to probabilities"),
+    ],
+)
+def test_distances_of_what_is_no_distribution(distance, first, told):
+    with pytest.raises(InputError, match=f"^{told}"):
+        distance(first, {(0,): 1.0})
+    with pytest.raises(InputError, match=f"^{told.replace('first', 'second', 1)}"):
+        distance({(0,): 1.0}, first)

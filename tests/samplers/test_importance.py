@@ -1,0 +1,145 @@
+"""Weighted samples: effective sample size, accepted mass, and resampling to the restricted law."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from samplers.reference_laws import largest_difference, restricted
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.samplers import (
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    WeightedRejection,
+    effective_sample_size,
+    effective_sample_sizes,
+    generate,
+    log_accepted_masses,
+    resampled,
+)
+from trialogue.samplers.exact import exact_law
+from trialogue.testing.frequencies import l1_distance, weissman_radius
+from trialogue.testing.trees import VIABLE, RandomTree, viable
+
+TREE = viable(RandomTree(95, vocab=3, horizon=3, eos=1))
+
+
+def weighted(log_weight, prompt, accepted=None):
+    """Samples of a run with other weights and prompts: the tokens say which is which."""
+    count = len(log_weight)
+    table = Table(lambda prefix: [0.5, 0.5], 2, max_length=4)
+    run = generate(table, num_samples=count)
+    accepted = torch.ones(count, dtype=torch.bool) if accepted is None else torch.tensor(accepted)
+    return replace(
+        run,
+        tokens=torch.arange(count)[:, None].repeat(1, 4),
+        log_weight=torch.tensor(log_weight, dtype=torch.float64),
+        prompt=torch.tensor(prompt),
+        accepted=accepted,
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "size"),
+    [([1, 1, 1], 3), ([5], 1), ([1, 0, 0], 1), ([0, 0], 0), ([], 0), ([1, 3], 16 / 10), ([2, 6], 16 / 10)],
+)
+def test_the_effective_sample_size_is_that_of_kish(weights, size):
+    log_weights = torch.tensor(weights, dtype=torch.float64).log()
+    assert effective_sample_size(log_weights) == pytest.approx(size, rel=1e-12)
+    assert effective_sample_size(log_weights - 1e5) == pytest.approx(size, rel=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_weights_that_are_no_numbers_are_named(wrong):
+    with pytest.raises(InputError, match=f"log_weights={wrong}"):
+        effective_sample_size(torch.tensor([0.0, wrong]))
+
+
+def test_each_prompt_has_its_own_size_and_mass():
+    samples = weighted(
+        [0.0, math.log(3), 5.0, 0.0, -math.inf], [0, 0, 1, 1, 3], [True, True, False, True, True]
+    )
+    assert effective_sample_sizes(samples).tolist() == pytest.approx([1.6, 1, 0, 0])
+    assert log_accepted_masses(samples).exp().tolist() == pytest.approx([2, 0.5, 0, 0])
+
+
+def test_draws_are_in_proportion_to_the_weights():
+    samples = weighted([0.0, math.log(3), 0.0, 9.0, 0.0], [0, 0, 1, 1, 1], [True, True, True, False, True])
+    count = 20_000
+    drawn = resampled(samples, count, seed=1)
+    assert drawn.prompt.tolist() == [0] * count + [1] * count
+    radius = weissman_radius(cells=3, samples=count)
+    for prompt, law in ((0, {(0,): 0.25, (1,): 0.75}), (1, {(2,): 0.5, (4,): 0.5})):
+        names = [(int(token),) for token in drawn.tokens[drawn.prompt == prompt, 0]]
+        assert l1_distance(names, law) < radius
+    assert bool(drawn.accepted.all())
+    assert (len(drawn.stopped), drawn.total, drawn.trace) == (2 * count, samples.total, None)
+    # Each weighs the mean, so that they estimate the same mass and are worth as many as they are.
+    assert log_accepted_masses(drawn).tolist() == pytest.approx(log_accepted_masses(samples).tolist())
+    assert effective_sample_sizes(drawn).tolist() == pytest.approx([count, count])
+
+
+def test_draws_depend_on_the_seed_and_by_default_are_as_many_as_the_samples():
+    samples = weighted([0.0] * 30, [0] * 10 + [1] * 20)
+    first = resampled(samples, seed=4)
+    assert torch.equal(first.prompt, samples.prompt)
+    assert torch.equal(first.tokens, resampled(samples, seed=4).tokens)
+    assert not torch.equal(first.tokens, resampled(samples, seed=5).tokens)
+    assert first.prompt_lengths.shape == (30,)
+
+
+def test_a_prompt_without_weight_keeps_the_others():
+    samples = weighted([0.0, -math.inf, 0.0, 2.0], [0, 1, 1, 2], [True, True, False, True])
+    drawn = resampled(samples, 3)
+    assert drawn.prompt.tolist() == [0] * 3 + [1] * 3 + [2] * 3
+    assert drawn.accepted.tolist() == [True] * 3 + [False] * 3 + [True] * 3
+    assert drawn.log_weight.tolist() == pytest.approx([0.0] * 3 + [-math.inf] * 3 + [2.0] * 3)
+
+
+def test_no_weight_at_all_is_named():
+    samples = weighted([-math.inf, 0.0], [0, 1], [True, False])
+    with pytest.raises(InputError, match="log_weight=-inf: every sample of every prompt has weight zero"):
+        resampled(samples)
+    with pytest.raises(InputError, match="num=0"):
+        resampled(samples, 0)
+
+
+WALKS = [
+    TokenwiseRejection("mask"),
+    WeightedRejection(),
+    SequentialMonteCarlo(4, proposal="mask"),
+    SequentialMonteCarlo(4, proposal="rejection"),
+]
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=str)
+def test_what_is_drawn_has_the_restricted_law(walk):
+    target = restricted(TREE, TREE.allows)
+    run = generate(TREE.table(), walk=walk, verifier=TREE.allows, num_samples=20_000, batch_size=8192)
+    size = float(effective_sample_sizes(run)[0])
+    assert size > 2000
+    drawn = resampled(run)
+    radius = weissman_radius(len(target) + 1, int(size)) + weissman_radius(len(target) + 1, 20_000)
+    assert l1_distance(drawn.sequences(), target) < radius
+    # The mean of weights between 0 and 1, by Hoeffding's inequality.
+    mass = math.fsum(p for x, p in TREE.law().items() if TREE.allows(x))
+    assert float(log_accepted_masses(run).exp()) == pytest.approx(mass, abs=math.sqrt(math.log(2e9) / 40_000))
+
+
+def test_without_its_weights_masked_decoding_has_another_law():
+    target = restricted(TREE, TREE.allows)
+    law = exact_law(TokenwiseRejection("mask"), TREE.table(), TREE.allows).probabilities
+    assert largest_difference(law, target) > 0.05
+    run = generate(TREE.table(), walk=WALKS[0], verifier=TREE.allows, num_samples=20_000, batch_size=8192)
+    assert l1_distance(run.sequences(), target) > 2 * weissman_radius(len(target) + 1, 2000)
+
+
+def test_the_mean_weight_is_the_accepted_mass_of_each_prompt():
+    tree = VIABLE[1]
+    prompts = [x for x in tree.nodes() if len(x) == 1]
+    run = generate(tree.table(), prompts, walk=WeightedRejection(), verifier=tree.allows, num_samples=4000)
+    masses = [math.fsum(p for x, p in tree.law(prompt).items() if tree.allows(x)) for prompt in prompts]
+    bound = math.sqrt(math.log(2e9) / 8000)
+    assert log_accepted_masses(run).exp().tolist() == pytest.approx(masses, abs=bound)

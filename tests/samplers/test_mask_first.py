@@ -1,0 +1,234 @@
+"""Masks before top-k and top-p: exact laws and weights, and how few continuations are judged for them."""
+
+import math
+
+import pytest
+import torch
+
+from mutants import judges
+from mutants import truncation as mutants
+from samplers.reference_laws import largest_difference, masked_first
+from trialogue.data.table import Table
+from trialogue.oracles import Verifier
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, Truncated, generate, truncated
+from trialogue.samplers.exact import exact_law
+from trialogue.samplers.prefix import rejection, sequential_monte_carlo
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.testing.trees import VIABLE, RandomTree
+from trialogue.verifiers import FunctionVerifier, Product
+
+CUTS = [
+    {"top_p": 0.9},
+    {"top_p": 0.55},
+    {"top_k": 1},
+    {"top_k": 2, "temperature": 2.0},
+    {"temperature": 0.0},
+    {"temperature": 0.5, "top_p": 0.8},
+    {"min_p": 0.4},
+    {"temperature": 1.5, "top_k": 2, "top_p": 0.9, "min_p": 0.3},
+]
+
+
+class Answering(Verifier):
+    """Answers for all children of a prefix at once."""
+
+    most = 1.0
+
+    def __init__(self, rule):
+        self._rule = rule
+
+    def values(self, decoding, rows):
+        prefixes = [
+            tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
+        ]
+        return torch.tensor([float(self._rule(prefix)) for prefix in prefixes], dtype=torch.float64)
+
+    def children(self, decoding, rows):
+        tokens = range(decoding.vocab_size)
+        prefixes = [
+            tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
+        ]
+        answers = [[float(self._rule((*prefix, token))) for token in tokens] for prefix in prefixes]
+        return torch.tensor(answers, dtype=torch.float64)
+
+
+class Bounded(FunctionVerifier):
+    """A function whose values are at most 1, asked about one prefix at a time."""
+
+    most = 1.0
+
+
+def mask_error(walk, tree, rule, cut, truncation=Truncated, verifier=Bounded) -> float:
+    """Distance from the law, the weights and the failures of the definition; mass that is missing."""
+    law = exact_law(walk, truncation(tree.table(), **cut), verifier(rule))
+    reference, proper, stuck = masked_first(tree, rule, **cut)
+    total = math.fsum(law.probabilities.values()) + law.failed
+    if walk.rows_per_sample > 1:
+        # Resampling changes which output is likely, and neither what can come out nor what it weighs.
+        due = {x: w for x, w in proper.items() if w > 0}
+        return max(largest_difference(law.weights, due), abs(total - 1))
+    return max(
+        largest_difference(law.probabilities, reference),
+        largest_difference(law.weights, proper),
+        abs(law.failed - stuck),
+        abs(total - 1),
+    )
+
+
+@pytest.mark.parametrize("verifier", [Bounded, Answering])
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("tree", VIABLE, ids=str)
+def test_the_mask_comes_before_the_truncation(tree, cut, verifier):
+    for rule in (tree.allows, tree.judges):
+        assert mask_error(TokenwiseRejection("mask"), tree, rule, cut, verifier=verifier) < 1e-12
+
+
+@pytest.mark.parametrize("verifier", [Bounded, Answering])
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("tree", VIABLE, ids=str)
+def test_one_particle_draws_what_the_cut_keeps_of_law_times_value(tree, cut, verifier):
+    walk = SequentialMonteCarlo(1, proposal="mask")
+    for value in (tree.value, lambda prefix: tree.value(prefix) * tree.allows(prefix)):
+        assert mask_error(walk, tree, value, cut, verifier=verifier) < 1e-12
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("tree", [tree for tree in VIABLE if len(tree.law()) <= 9], ids=str)
+def test_particles_are_properly_weighted_behind_a_mask_that_comes_first(tree, cut):
+    for threshold in (0.5, 1.0):
+        walk = SequentialMonteCarlo(2, threshold, "mask")
+        for value in (tree.allows, lambda prefix: tree.value(prefix) * tree.allows(prefix)):
+            assert mask_error(walk, tree, value, cut) < 1e-12
+
+
+def worst(walk, **options) -> float:
+    return max(mask_error(walk, tree, tree.allows, cut, **options) for tree in VIABLE[:4] for cut in CUTS)
+
+
+@pytest.mark.parametrize(
+    "walk", [TokenwiseRejection("mask"), SequentialMonteCarlo(1, proposal="mask")], ids=repr
+)
+@pytest.mark.parametrize("mutant", [mutants.forgotten_mass, mutants.nothing_cut, mutants.cut_twice])
+def test_broken_cuts_are_told_apart(walk, mutant, monkeypatch):
+    assert worst(walk) < 1e-12
+    for module in (rejection, sequential_monte_carlo):
+        monkeypatch.setattr(module, "cut_law", mutant)
+    assert worst(walk) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "walk", [TokenwiseRejection("mask"), SequentialMonteCarlo(1, proposal="mask")], ids=repr
+)
+def test_a_law_without_its_temperature_is_told_apart(walk):
+    assert worst(walk, truncation=mutants.UntemperedLaws) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        TokenwiseRejection("mask", mask_first=False),
+        SequentialMonteCarlo(1, proposal="mask", mask_first=False),
+    ],
+    ids=repr,
+)
+def test_the_other_order_is_another_law_and_that_of_redrawing(walk):
+    assert worst(walk) > 1e-3
+    for tree in VIABLE[:4]:
+        for cut in CUTS[:4]:
+            oracle = truncated(tree.table(), **cut)
+            law = exact_law(walk, oracle, tree.judges)
+            redraw = exact_law(TokenwiseRejection(), oracle, tree.judges)
+            assert largest_difference(law.probabilities, redraw.probabilities) < 1e-12
+            assert abs(law.failed - redraw.never_halts) < 1e-12
+
+
+@pytest.mark.parametrize("tree", VIABLE, ids=str)
+def test_greedy_under_a_rule_that_decides_viability_is_one_accepted_string(tree):
+    for cut in ({"top_k": 1}, {"temperature": 0}):
+        law = exact_law(TokenwiseRejection("mask"), truncated(tree.table(), **cut), tree.allows)
+        ((x, probability),) = law.probabilities.items()
+        assert tree.allows(x)
+        assert probability == 1.0
+        assert law.weights[x] == pytest.approx(tree.law()[x], abs=1e-12)
+
+
+VOCAB = 80
+
+
+def laws(count: int) -> torch.Tensor:
+    """Laws (count, VOCAB) of many shapes: peaked, flat, with ties and with zeros."""
+    draw = numpy_generator(83, "laws")
+    logits = torch.from_numpy(draw.normal(size=(count, VOCAB))) * torch.linspace(0.1, 4, count)[:, None]
+    logits[1::5] = logits[1::5].round()
+    logits[2::5, 60:] = -math.inf
+    return logits.log_softmax(-1)
+
+
+def asked_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tuple[int, int]:
+    """How many continuations of 30 prefixes are judged, `share` of them accepted; how often what is kept is wrong."""
+    all_laws, draw = laws(30), numpy_generator(84, "values", share)
+    values = (draw.random((30, VOCAB)) < share) * (
+        most * draw.random((30, VOCAB)) if 1 < most < math.inf else 1.0
+    )
+    values[:, 7] = 1.0  # so that something is allowed
+    judged = 0
+
+    def value(prefix):
+        nonlocal judged
+        judged += 1
+        return float(values[prefix])
+
+    verifier = FunctionVerifier(value)
+    verifier.most = most
+    oracle = truncated(Table(lambda prefix: all_laws[prefix[0]].exp(), VOCAB, max_length=2), **cut)
+    batch = Batch(oracle, 30, 2)
+    rows = torch.arange(30)
+    batch.add(torch.stack((rows, rows), 1), torch.ones_like(rows), torch.ones_like(rows), rows * 0 + 2)
+    judge = judge_type(Product(*parts, verifier), batch)
+    uncut = batch.log_probs(rows, cut=False)
+    found = judge.leading_children(rows, uncut)
+    due = batch.cut(uncut + torch.from_numpy(values).log()) > -math.inf
+    kept = batch.cut(uncut + found.log()) > -math.inf
+    return judged, int((due != kept).any(1).sum())
+
+
+LAZY = [
+    {"top_k": 1},
+    {"top_k": 5},
+    {"top_p": 0.6},
+    {"top_p": 0.95},
+    {"min_p": 0.2},
+    {"top_k": 9, "top_p": 0.8},
+]
+
+
+@pytest.mark.parametrize("most", [1.0, 3.0])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("cut", LAZY, ids=str)
+def test_continuations_are_judged_until_what_is_kept_is_certain(cut, share, most):
+    judged, wrong = asked_and_wrong(Judge, cut, share, most=most)
+    assert wrong == 0
+    assert judged < 30 * VOCAB
+
+
+def test_few_continuations_are_judged_where_most_are_accepted():
+    assert asked_and_wrong(Judge, {"top_k": 1}, 1.0)[0] == 30
+    assert asked_and_wrong(Judge, {"top_k": 5}, 1.0)[0] == 150
+    # Without a greatest value any continuation might be the best one.
+    assert asked_and_wrong(Judge, {"top_k": 1}, 1.0, most=math.inf)[0] == int((laws(30) > -math.inf).sum())
+
+
+@pytest.mark.parametrize("mutant", [judges.HopefulJudge, judges.ContentJudge, judges.BoundlessJudge])
+def test_judges_that_stop_too_early_are_told_apart(mutant):
+    most = 3.0 if mutant is judges.BoundlessJudge else 1.0
+    assert sum(asked_and_wrong(mutant, cut, 0.5, most=most)[1] for cut in LAZY) > 0
+
+
+def test_calls_are_counted():
+    tree = RandomTree(7, vocab=3)
+    asked = []
+    rule = FunctionVerifier(lambda prefix: (asked.append(prefix), True)[1])
+    run = generate(truncated(tree.table(), top_k=1), verifier=rule, walk=TokenwiseRejection("mask"))
+    assert run.verifier_calls.tolist() == [len(asked)] == [3]

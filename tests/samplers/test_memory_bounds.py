@@ -1,0 +1,57 @@
+"""Memory that a run allocates: for the tokens that can be written, and refused where it would not fit."""
+
+import pytest
+import torch
+
+from trialogue import generate, stream
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.models import memory
+from trialogue.samplers import Backtracking, Rejection
+from trialogue.samplers.prefix.engine import run as engine
+
+ENDLESS = Table(lambda _: (0.5, 0.5), 2)
+
+
+@pytest.mark.parametrize(
+    "walk", [None, Rejection(), Backtracking(2)], ids=["ancestral", "rejection", "backtracking"]
+)
+def test_few_steps_need_no_room_for_a_long_completion(walk: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    batch = engine.Batch
+
+    def record(oracle: object, rows: int, capacity: int, **settings: object) -> object:
+        opened.append(capacity)
+        assert capacity < 100, "this would be allocated for every row"
+        return batch(oracle, rows, capacity, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "Batch", record)
+    verifier = None if walk is None else lambda prefix: float(len(prefix) < 2 or prefix[0] != prefix[1])
+    settings = {"walk": walk, "verifier": verifier, "max_steps": 3, "num_samples": 4, "seed": 1}
+    far = generate(ENDLESS, [[0], [1, 1]], max_new_tokens=10**9, **settings)  # type: ignore[arg-type]
+    near = generate(ENDLESS, [[0], [1, 1]], max_new_tokens=50, **settings)  # type: ignore[arg-type]
+    assert opened == [5, 5]
+    assert torch.equal(far.lengths, near.lengths)
+    assert torch.equal(far.tokens, near.tokens)
+    assert set(far.stopped) == {"max_steps"}
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_memory", lambda: 4 << 30)
+    for run in (generate, stream):
+        with pytest.raises(
+            InputError, match=r"^num_samples=100000000000: needs .* 4.0 GiB are free: use at most \d+$"
+        ):
+            run(ENDLESS, max_new_tokens=3, num_samples=10**11)
+        with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
+            run(ENDLESS, max_new_tokens=10**11)
+        # The error reports the argument, also where the steps of the run bound the length further.
+        with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
+            run(ENDLESS, max_new_tokens=10**11, max_steps=10**10)
+        with pytest.raises(InputError, match=r"^max_new_tokens=1e|^max_new_tokens=1000"):
+            run(ENDLESS, max_new_tokens=10**30)
+
+
+def test_small_runs_do_not_look_at_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_memory", lambda: pytest.fail("looked"))
+    assert generate(ENDLESS, max_new_tokens=3, num_samples=100).lengths.tolist() == [3] * 100

@@ -1,0 +1,170 @@
+"""Ids of prefixes: equal ids are equal prefixes of the same prompt, however many there are."""
+
+import pytest
+import torch
+
+from trialogue.data.table import Table
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import (
+    Ancestral,
+    Backtracking,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    generate,
+)
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.batch.tree import Memory, PrefixTree
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.testing.trees import RandomTree
+from trialogue.verifiers.function import FunctionVerifier
+
+ROWS, CAPACITY, VOCAB = 4096, 12, 5
+
+
+def test_ids_are_one_to_one_with_prefixes_of_prompts():
+    draws = numpy_generator(1, "prefixes")
+    batch = Batch(Table(lambda prefix: [1] * VOCAB, VOCAB, max_length=CAPACITY), ROWS, CAPACITY)
+    tokens = torch.from_numpy(draws.integers(VOCAB, size=(ROWS, CAPACITY)))
+    start = torch.from_numpy(draws.integers(3, size=ROWS))
+    batch.add(tokens.clone(), start.clone(), start, torch.full((ROWS,), CAPACITY))
+    ids: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    for _ in range(20):
+        for row, node in enumerate(batch.node.tolist()):
+            prompt = tuple(tokens[row, : int(start[row])].tolist())
+            completion = tuple(batch.tokens[row, int(start[row]) : int(batch.lengths[row])].tolist())
+            assert ids.setdefault((prompt, completion), node) == node
+        # Rows go back by a token or not, and append one or not.
+        kept = torch.maximum(batch.lengths - torch.from_numpy(draws.integers(2, size=ROWS)), start)
+        token = torch.from_numpy(draws.integers(-1, VOCAB, size=ROWS)).masked_fill(kept == CAPACITY, -1)
+        batch.apply(Moves(torch.arange(ROWS), kept, token, torch.zeros(ROWS, dtype=torch.bool)))
+    assert len(set(ids.values())) == len(ids) > 10_000
+
+
+def test_equal_sequences_of_different_prompts_are_judged_apart():
+    judged = []
+
+    def value(completion):
+        judged.append(completion)
+        return 1.0
+
+    tree = RandomTree(111, horizon=3)
+    for scope in ("completion", "sequence"):
+        judged.clear()
+        run = generate(
+            tree.table(),
+            [(), (0,)],
+            walk=TokenwiseRejection(),
+            verifier=FunctionVerifier(value, scope),
+            num_samples=60,
+        )
+        shared = {sequence for sequence in run.sequences()[:60] if sequence[0] == 0}
+        assert shared & set(run.sequences()[60:])
+        assert len(judged) == int(run.verifier_calls.sum())
+        # All 14 prefixes of the empty prompt and all 6 of the other: none is taken for the other's.
+        assert len(judged) == 14 + 6
+
+
+@pytest.mark.parametrize("memory", [1, 3, 100])
+def test_a_small_memory_answers_as_a_large_one_does(memory):
+    tree = RandomTree(112, vocab=3, horizon=6)
+    settings = {"walk": TokenwiseRejection(), "verifier": tree.judges, "num_samples": 100, "max_queries": 60}
+    whole = generate(tree.table(), **settings)
+    small = generate(tree.table(), memory=memory, **settings)
+    assert small.sequences() == whole.sequences()
+    assert small.total.positions >= whole.total.positions
+
+
+def test_only_what_was_evaluated_is_remembered_in_a_bounded_number_of_bytes():
+    vocab, places = 1000, 5
+    oracle = Table(
+        lambda prefix: [1 + (7 * len(prefix) + sum(prefix) + token) % 11 for token in range(vocab)], vocab
+    )
+    batch = Batch(oracle, 1, CAPACITY)
+    one = torch.ones(1, dtype=torch.int64)
+    batch.add(torch.zeros(1, CAPACITY, dtype=torch.int64), one, one, one * CAPACITY)
+    batch.knowledge.memory = memory = Memory(batch.knowledge.tree, 100, most_bytes=places * vocab * 8 + 7)
+    children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
+    asked = torch.arange(8)
+    first = children.log_probs(asked)
+    assert batch.knowledge.tree.size > vocab
+    assert memory._features is not None
+    assert len(memory._features) == len(memory.nodes) == places
+    before = batch.meter.positions.clone()
+    again = children.log_probs(asked)
+    assert torch.equal(first, again)
+    # The five that were evaluated last are still there.
+    assert int(batch.meter.passes) == 2
+    assert memory.nodes.tolist() != [-1] * places
+    assert int((batch.meter.positions - before).sum()) == 8 - places
+
+
+def test_room_grows_with_what_is_evaluated_and_not_with_the_tree():
+    vocab = 1000
+    batch = Batch(Table(lambda prefix: [1] * vocab, vocab), 1, CAPACITY)
+    one = torch.ones(1, dtype=torch.int64)
+    batch.add(torch.zeros(1, CAPACITY, dtype=torch.int64), one, one, one * CAPACITY)
+    children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
+    children.log_probs(torch.arange(3))
+    assert batch.knowledge.memory._features is not None
+    assert len(batch.knowledge.memory._features) < 100
+
+
+PROMPTS = [tuple(map(int, f"{number:08b}")) for number in range(240)]
+
+
+def run_of_many_prompts(monkeypatch, walk, prompts, verifier, memory):
+    """Samples, and the most nodes that there were at once."""
+    sizes = []
+    advance = PrefixTree.advance
+
+    def noted(tree, *arguments):
+        answer = advance(tree, *arguments)
+        sizes.append(tree.size)
+        return answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PrefixTree, "advance", noted)
+        run = generate(
+            Table(lambda prefix: [2, 1], 2),
+            prompts,
+            walk=walk,
+            verifier=verifier,
+            max_new_tokens=6,
+            num_samples=3,
+            batch_size=16,
+            memory=memory,
+        )
+    return run, max(sizes)
+
+
+@pytest.mark.parametrize("memory", [8, 1 << 16])
+@pytest.mark.parametrize(
+    "walk",
+    [TokenwiseRejection(), Backtracking(2, 2), SequentialMonteCarlo(4), ValueGuided(lazy=False)],
+    ids=lambda walk: type(walk).__name__,
+)
+def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, walk, memory):
+    # Some prompts come again, when others have long been over.
+    prompts = [*PROMPTS, *PROMPTS[:120:12]]
+
+    def value(prefix):
+        return sum(prefix) % 5 != 0 or len(prefix) < 11
+
+    run, nodes = run_of_many_prompts(monkeypatch, walk, prompts, value, memory)
+    with monkeypatch.context() as patched:
+        patched.setattr(PrefixTree, "forget", lambda *_: None)
+        whole, all_nodes = run_of_many_prompts(monkeypatch, walk, prompts, value, memory)
+    assert 2 * nodes < all_nodes
+    assert run.sequences() == whole.sequences()
+    assert run.stopped == whole.stopped
+    for name in ("queries", "distinct_queries", "positions", "verifier_calls", "accepted", "log_prob"):
+        assert torch.equal(getattr(run, name), getattr(whole, name)), name
+    assert run.total.forward_passes == whole.total.forward_passes
+
+
+def test_nodes_do_not_grow_with_the_prompts(monkeypatch):
+    def nodes(prompts):
+        return run_of_many_prompts(monkeypatch, Ancestral(), prompts, lambda y: True, 64)[1]
+
+    assert nodes(PROMPTS) <= nodes(PROMPTS[:80]) + 100

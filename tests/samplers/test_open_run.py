@@ -1,0 +1,366 @@
+"""Requests that join a run while it goes on: each is answered as if it were alone, whatever moves beside it."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+
+from models.tiny_pretrained import tiny_oracle
+from trialogue import generate, truncated
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import (
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    BlockBestOfN,
+    OpenRun,
+    Rejection,
+    Samples,
+    SequentialMonteCarlo,
+    Terms,
+    TokenwiseRejection,
+    ValueGuided,
+    WeightedRejection,
+)
+from trialogue.samplers.prefix.batch.batch import View
+from trialogue.samplers.prefix.engine import running
+from trialogue.verifiers import FunctionVerifier, GrammarVerifier
+
+
+def law(prefix: tuple[int, ...]) -> tuple[float, ...]:
+    """Six tokens, 5 the end of sequence, with weights that the last two decide."""
+    draw = numpy_generator(7, "law", *prefix)
+    return (*(draw.dirichlet([0.6] * 5) * 0.9), 0.1)
+
+
+ORACLE = Table(law, vocab_size=6, eos=5, max_length=12, memory=2)
+
+
+def no_pair(prefix: tuple[int, ...]) -> bool:
+    return all(a != b for a, b in pairwise(prefix))
+
+
+def few_zeros(prefix: tuple[int, ...]) -> bool:
+    return prefix.count(0) < 2
+
+
+def weight(prefix: tuple[int, ...]) -> float:
+    return (1 + prefix.count(1)) / 20
+
+
+VERIFIERS = [
+    *(FunctionVerifier(one) for one in (no_pair, few_zeros, weight)),
+    FunctionVerifier(few_zeros, whole=True),
+]
+TRUNCATIONS: list[dict[str, Any]] = [
+    {},
+    {"temperature": 0.7},
+    {"top_p": 0.8},
+    {"temperature": 1.6, "top_k": 3},
+    {"min_p": 0.1},
+]
+
+
+class Asked:
+    """A request drawn at random, and what `generate` answers it with alone."""
+
+    def __init__(self, number: int, walk: Any) -> None:
+        draw = numpy_generator(number, "request")
+        self.prompt = draw.integers(0, 5, draw.integers(0, 4)).tolist()
+        self.number, self.seed, self.walk = int(draw.integers(1, 4)), int(draw.integers(0, 3)), walk
+        verifier = None if walk.uses == "nothing" and draw.random() < 0.5 else VERIFIERS[draw.integers(4)]
+        self.longest = int(draw.integers(2, 9))
+        self.truncation = TRUNCATIONS[draw.integers(len(TRUNCATIONS))]
+        self.terms = Terms(verifier, self.longest, **self.truncation)
+        self.queries = None if draw.random() < 0.8 else int(draw.integers(1, 9))
+
+    def alone(self) -> Samples:
+        return generate(
+            truncated(ORACLE, **self.truncation),
+            [self.prompt],
+            walk=self.walk,
+            verifier=self.terms.verifier,
+            max_new_tokens=self.longest,
+            num_samples=self.number,
+            seed=self.seed,
+            max_queries=self.queries,
+            max_steps=200,
+            token_log_probs=True,
+        )
+
+    def join(self, run: OpenRun) -> Any:
+        return run.submit(
+            self.prompt,
+            self.terms,
+            num_samples=self.number,
+            seed=self.seed,
+            max_queries=self.queries,
+            max_steps=200,
+            token_log_probs=True,
+        )
+
+
+def told(samples: Samples) -> list[tuple[object, ...]]:
+    """What does not depend on what else there is."""
+    return [
+        (
+            sample.index,
+            sample.tokens,
+            sample.accepted,
+            sample.stopped,
+            sample.log_prob,
+            sample.log_weight,
+            sample.queries,
+            tuple(sample.token_log_probs or ()),
+        )
+        for sample in samples
+    ]
+
+
+def answers(
+    run: OpenRun, asked: list[Asked], leave: Callable[[int], bool] = lambda _: False
+) -> Iterator[Any]:
+    """Let requests join one after the other, some steps apart, and some `leave`; what each is answered with."""
+    draw, waiting = numpy_generator(5, "arrivals"), list(enumerate(asked))
+    joined: dict[Any, int] = {}
+    found: dict[int, list[tuple[object, ...]]] = {}
+    while waiting or run.busy:
+        while waiting and (not run.busy or draw.random() < 0.4):
+            number, one = waiting.pop(0)
+            joined[one.join(run)] = number
+        for submission, samples in run.step():
+            found.setdefault(joined[submission], []).extend(told(samples))
+        for submission, number in list(joined.items()):
+            if leave(number) and draw.random() < 0.3:
+                run.withdraw(submission)
+                del joined[submission]
+    for number, one in enumerate(asked):
+        yield number, one, sorted(found.get(number, []))
+
+
+WALKS = [
+    Ancestral(),
+    Rejection(),
+    TokenwiseRejection(),
+    TokenwiseRejection("mask"),
+    TokenwiseRejection("mask", mask_first=False),
+    WeightedRejection(),
+    Backtracking(2, 2),
+    SequentialMonteCarlo(3),
+    SequentialMonteCarlo(3, proposal="mask"),
+    BestOfN(2),
+    BlockBestOfN(2, delimiters=(2,)),
+    ValueGuided(),
+    ValueGuided(candidates=3),
+]
+
+
+def wrong(walk: Any, requests: int = 16) -> int:
+    """How many of so many requests are answered otherwise than alone."""
+    asked = [Asked(number, walk) for number in range(requests)]
+    run = OpenRun(ORACLE, walk, batch_size=7)
+    return sum(found != sorted(told(one.alone())) for _, one, found in answers(run, asked))
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=repr)
+def test_requests_are_answered_as_alone(walk: Any) -> None:
+    assert wrong(walk) == 0
+
+
+def by_place(self: View, log_laws: Any, rows: Any, alter: Any) -> Any:
+    """`View._each` that has all rows truncated as the first is."""
+    return alter(self._truncations[int(self._rows.rule[rows][0])], log_laws) if len(rows) else log_laws
+
+
+def test_the_check_rejects_rows_that_are_truncated_as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(View, "_each", by_place)
+    assert wrong(Ancestral()) > 0
+    assert wrong(TokenwiseRejection("mask")) > 0
+
+
+@pytest.mark.parametrize(
+    "forgotten", [("max_new_tokens",), ("temperature", "top_p", "top_k", "min_p"), ("verifier",)]
+)
+def test_the_check_rejects_terms_that_are_taken_for_others(forgotten: tuple[str, ...]) -> None:
+    class Alike(Terms):
+        def __eq__(self, other: object) -> bool:
+            mine, theirs = dict(vars(self)), dict(vars(other))
+            unseen = dict.fromkeys(forgotten)
+            return mine | unseen == theirs | unseen
+
+        def __hash__(self) -> int:
+            return 0
+
+    # The value of a complete sequence and that of the same tokens as a prefix are remembered apart.
+    walk = TokenwiseRejection()
+    asked = [Asked(number, walk) for number in range(40)]
+    for one in asked:
+        one.terms = Alike(**vars(one.terms))
+        one.prompt = one.prompt[:1]
+    assert any(found != sorted(told(one.alone())) for _, one, found in answers(OpenRun(ORACLE, walk), asked))
+
+
+def test_who_leaves_takes_nothing_from_the_others() -> None:
+    for walk in (TokenwiseRejection("mask"), SequentialMonteCarlo(3)):
+        asked = [Asked(number, walk) for number in range(15)]
+        run = OpenRun(ORACLE, walk, batch_size=7)
+        for number, one, found in answers(run, asked, leave=lambda number: number % 3 == 0):
+            alone = sorted(told(one.alone()))
+            assert found == alone if number % 3 else set(found) <= set(alone)
+        assert not run.busy
+        assert not run._rules
+        assert not run._submissions
+        assert not run._truncations
+
+
+def test_nothing_is_left_of_what_is_answered() -> None:
+    run = OpenRun(ORACLE, TokenwiseRejection("mask"), batch_size=8)
+    sizes = []
+    for _ in range(3):
+        for number in range(12):
+            Asked(number, run.walk).join(run)
+        while run.busy:
+            run.step()
+        sizes.append(run._running._groups.batch.knowledge.tree.size)
+        assert not run._running._orders
+        assert not run._running._filed
+        assert not run._judge._judges
+    assert max(sizes) <= 2048
+
+
+def test_texts_stop_and_are_parsed_under_their_own_terms() -> None:
+    oracle = tiny_oracle()
+    number = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
+    word = GrammarVerifier.regex("[a-c]+", oracle.tokenization)
+    prompt = oracle.tokenization.encode("the cat")
+    terms = [
+        Terms(number, 6),
+        Terms(word, 6, temperature=0.8),
+        Terms(word, 6, stop=("b",)),
+        Terms(word, 4, top_p=0.7),
+    ]
+    run = OpenRun(oracle, TokenwiseRejection("mask"), batch_size=8, capacity=64)
+    submissions = {run.submit(prompt, one, num_samples=3, seed=2): one for one in terms}
+    found: dict[Terms, list[Any]] = {one: [] for one in terms}
+    while run.busy:
+        for submission, samples in run.step():
+            found[submissions[submission]] += list(samples)
+    for one in terms:
+        alone = generate(
+            truncated(oracle, one.temperature, one.top_p),
+            [prompt],
+            walk=TokenwiseRejection("mask"),
+            verifier=one.verifier,
+            max_new_tokens=one.max_new_tokens,
+            stop=list(one.stop) or None,
+            num_samples=3,
+            seed=2,
+        )
+        drawn = sorted(found[one], key=lambda sample: sample.index)
+        assert [sample.text for sample in drawn] == alone.texts()
+        assert [sample.accepted for sample in drawn] == alone.accepted.tolist()
+    assert all(isinstance(sample.parsed, int) for sample in found[terms[0]] if sample.accepted)
+    assert all("b" not in sample.text for sample in found[terms[2]])
+
+
+def test_growing_samples_are_beginnings_of_what_comes_of_them() -> None:
+    run, seen = OpenRun(ORACLE, batch_size=3), dict[tuple[Any, int], list[list[int]]]()
+    final: dict[tuple[Any, int], tuple[int, ...]] = {}
+    for number in range(6):
+        Asked(number, run.walk).join(run)
+    while run.busy:
+        for submission, samples in run.step():
+            final |= {(submission, sample.index): sample.tokens for sample in samples}
+        for submission, index, completion in run.growing():
+            seen.setdefault((submission, index), []).append(completion)
+    assert seen.keys() <= final.keys()
+    for who, grown in seen.items():
+        assert all(final[who][: len(part)] == tuple(part) for part in grown)
+        assert [len(part) for part in grown] == sorted(len(part) for part in grown)
+
+
+def raising(prefix: tuple[int, ...]) -> bool:
+    raise KeyError("no such key")
+
+
+def test_a_verifier_that_raises_rejects_its_own_samples_alone() -> None:
+    run = OpenRun(ORACLE, on_error="reject", batch_size=6)
+    broken = run.submit([1], Terms(FunctionVerifier(raising), 4))
+    whole = Asked(3, run.walk)
+    fine, found = whole.join(run), dict[Any, list[Any]]()
+    while run.busy:
+        for submission, samples in run.step():
+            found.setdefault(submission, []).extend(samples)
+    assert "no such key" in str(found[broken][0].error)
+    assert not found[broken][0].accepted
+    assert [sample.error for sample in found[fine]] == [None] * whole.number
+
+
+@pytest.mark.parametrize(
+    ("ask", "field"),
+    [
+        (lambda run: run.submit([9]), "prompts[0][0]"),
+        (lambda run: run.submit([0] * 13), "prompts"),
+        (lambda run: run.submit([0], num_samples=0), "num_samples"),
+        (lambda run: run.submit([0], seed=-1), "seed"),
+        (lambda run: run.submit([0], max_steps=0), "max_steps"),
+        (lambda run: run.submit([0], max_queries=0), "max_queries"),
+        (lambda run: run.submit([0], sample_ids=[1, 1], num_samples=2), "sample_ids"),
+        (lambda run: run.submit([0], Terms(max_new_tokens=0)), "max_new_tokens"),
+        (lambda run: run.submit([0], Terms(top_p=0.0)), "top_p"),
+        (lambda run: run.submit([0], Terms(temperature=-1.0)), "temperature"),
+        (lambda run: run.submit([0], Terms(stop=("a",))), "stop"),
+        (lambda run: OpenRun(ORACLE, Rejection()).submit([0]), "verifier"),
+        (lambda run: OpenRun(truncated(ORACLE, top_p=0.5)), "oracle"),
+        (lambda run: OpenRun(Table(law, vocab_size=6)), "capacity"),
+        (lambda run: OpenRun(ORACLE, batch_size=0), "batch_size"),
+        (lambda run: run._running._groups.batch.cut(torch.zeros(1, 6)), "rows"),
+    ],
+)
+def test_what_is_wrong_is_named_and_changes_nothing(ask: Callable[[OpenRun], object], field: str) -> None:
+    run = OpenRun(ORACLE)
+    with pytest.raises(InputError) as error:
+        ask(run)
+    assert error.value.field == field
+    assert not run.busy
+    assert not run._submissions
+
+
+def test_laws_of_nobody_are_cut_where_all_are_cut_alike() -> None:
+    run = OpenRun(ORACLE)
+    run.submit([0], Terms(max_new_tokens=2, top_k=1))
+    batch = run._running._groups.batch
+    law_ = torch.tensor([[0.1, 0.5, 0.1, 0.1, 0.1, 0.1]]).log()
+    assert batch.cut(law_).isfinite().tolist() == [[False, True, False, False, False, False]]
+    run.submit([0], Terms(max_new_tokens=2, top_k=2))
+    with pytest.raises(InputError, match="each in its own way"):
+        batch.cut(law_)
+
+
+@pytest.mark.parametrize(("tokens", "steps"), [(7, [2, 2, 1]), (1, [1, 1, 1, 1, 1]), (1000, [5])])
+def test_prompts_that_join_begin_a_few_at_a_time(
+    tokens: int, steps: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is under way waits for the evaluation of so many tokens of others, and not for that of all who came."""
+    monkeypatch.setattr(running, "_ADMIT_TOKENS", tokens)
+    run = OpenRun(ORACLE, batch_size=40)
+    long = Terms(max_new_tokens=9)
+    run.submit([0], long, seed=1)
+    run.step()
+    prompts = [[one, 1, 2] for one in range(5)]
+    submitted = [run.submit(prompt, long, num_samples=3, seed=2) for prompt in prompts]
+    begun, samples = list[int](), dict[Any, list[Samples]]()
+    while run.busy:
+        under_way = {one for one in submitted if one._order.begun}
+        for submission, finished in run.step():
+            samples.setdefault(submission, []).append(finished)
+        begun.append(len({one for one in submitted if one._order.begun} - under_way))
+    assert [number for number in begun if number] == steps
+    for submission, prompt in zip(submitted, prompts, strict=True):
+        drawn = generate(ORACLE, [prompt], max_new_tokens=9, num_samples=3, seed=2)
+        texts = {one.index: one.tokens for some in samples[submission] for one in some}
+        assert [texts[place] for place in range(3)] == [one.tokens for one in drawn]

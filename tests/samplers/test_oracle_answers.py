@@ -1,0 +1,230 @@
+"""What an oracle returns is checked at its first call in a run: shape, type and normalisation."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trialogue import exact_law, generate, run_chain, stream, truncated
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
+from trialogue.oracles.output_checks import require_log_probs
+from trialogue.samplers import (
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    BlockBestOfN,
+    Gibbs,
+    Metropolis,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    Walk,
+)
+from trialogue.samplers.exact import chain_transitions, prefix_tree
+from trialogue_lab.theory.query_complexity import rejection_cost, tokenwise_cost, tokenwise_success
+
+
+class Answering(PrefixOracle):
+    """An oracle of two tokens that returns what `answer` makes of the number of rows."""
+
+    vocab_size = 2
+    max_length = 3
+
+    def __init__(self, answer: Callable[[int], Any], vocab_size: int = 2) -> None:
+        self.answer, self.vocab_size = answer, vocab_size
+        self.calls = 0
+
+    def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        self.calls += 1
+        answer: Tensor = self.answer(len(lengths))
+        return answer
+
+
+def uniform(rows: int, vocab: int = 2) -> Tensor:
+    return torch.full((rows, vocab), -math.log(vocab))
+
+
+WRONG = {
+    "two columns for three tokens": (
+        Answering(uniform, 3),
+        r"oracle=\(\d+, 2\): return log-prob.*\(\d+, 3\)",
+    ),
+    "one column": (
+        Answering(lambda n: torch.zeros(n, 1)),
+        r"oracle=\(\d+, 1\): return log-probabilities of shape",
+    ),
+    "one row": (
+        Answering(lambda n: uniform(1 if n > 1 else 2)),
+        r"oracle=\([12], 2\): return a tensor with one row",
+    ),
+    "one axis": (Answering(lambda n: torch.zeros(n)), r"oracle=\(\d+,\): return a tensor with one row"),
+    "a list": (Answering(lambda n: [[-0.7, -0.7]] * n), "oracle='list': return a tensor"),
+    "a NumPy array": (Answering(lambda n: uniform(n).numpy()), r"oracle=\(\d+, 2\): return a tensor"),
+    "integers": (
+        Answering(lambda n: torch.zeros(n, 2).long()),
+        "oracle=torch.int64: return log-prob.*floating",
+    ),
+    "all zero": (
+        Answering(lambda n: torch.zeros(n, 2)),
+        "oracle=2.0: the probabilities of a row must sum to 1.*softmax",
+    ),
+    "probabilities": (
+        Answering(lambda n: torch.full((n, 2), 0.5)),
+        r"oracle=3.29744: the probabilities",
+    ),
+    "half the mass": (Answering(lambda n: torch.full((n, 2), math.log(0.25))), "oracle=0.5: the prob"),
+}
+RUNS: dict[str, Callable[[PrefixOracle], object]] = {
+    "generate": lambda oracle: generate(oracle, num_samples=3),
+    "stream": lambda oracle: list(stream(oracle, num_samples=3)),
+    "truncated": lambda oracle: generate(truncated(oracle, top_p=0.9), num_samples=3),
+    "exact law": lambda oracle: exact_law(Ancestral(), oracle),
+    "prefix tree": lambda oracle: prefix_tree(oracle),
+    "next_log_probs": lambda oracle: next_log_probs(oracle, torch.zeros(2, 1).long()),
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("oracle", "line"), WRONG.values(), ids=WRONG)
+def test_a_wrong_first_answer_is_refused(
+    oracle: PrefixOracle, line: str, run: Callable[[PrefixOracle], object]
+) -> None:
+    with pytest.raises(InputError, match=f"^{line}"):
+        run(oracle)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_answers_that_are_normalised_up_to_rounding_are_accepted(dtype: torch.dtype) -> None:
+    logits = torch.linspace(-8, 8, 1000).to(dtype)
+    oracle = Answering(lambda rows: logits.log_softmax(-1).expand(rows, -1), 1000)
+    assert next_log_probs(oracle, torch.zeros(1, 1).long()).dtype == dtype
+    if dtype in (torch.float64, torch.float32):
+        assert generate(oracle, num_samples=4).lengths.tolist() == [3] * 4
+
+
+def test_only_the_first_answer_of_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = []
+    for module in ("trialogue.samplers.prefix.batch.batch", "trialogue.oracles.prefixes"):
+        monkeypatch.setattr(f"{module}.require_log_probs", lambda *arguments: checked.append(arguments))
+    oracle = Answering(uniform)
+    generate(oracle, num_samples=4, batch_size=1)
+    assert oracle.calls > 3
+    assert len(checked) == 1
+    generate(truncated(oracle, top_p=0.9), num_samples=1)
+    assert len(checked) == 3  # the distribution before and after truncation
+
+
+def test_the_normalisation_of_the_first_rows_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    double = Tensor.double
+    monkeypatch.setattr(Tensor, "double", lambda rows: sizes.append(len(rows)) or double(rows))
+    log_probs = uniform(1000)
+    log_probs[63] = 0
+    with pytest.raises(InputError, match=r"^oracle=2.0: the probabilities of a row must sum to 1"):
+        require_log_probs("oracle", log_probs, (1000, 2))
+    assert sizes == [64]
+    with pytest.raises(InputError, match=r"^oracle=torch.int64"):
+        require_log_probs("oracle", log_probs.long(), (1000, 2))
+
+
+class Sites(Masked):
+    """A masked oracle of two values that returns what `answer` makes of the shape of its tokens."""
+
+    vocab_size = 2
+
+    def __init__(self, answer: Callable[[tuple[int, ...]], Any]) -> None:
+        self.answer = answer
+
+    def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
+        answer: Tensor = self.answer(tuple(tokens.shape))
+        return answer
+
+
+class Constant(Energy):
+    """An energy of two values that returns what `answer` makes of the number of sequences."""
+
+    vocab_size = 2
+
+    def __init__(self, answer: Callable[[int], Any]) -> None:
+        self.answer = answer
+
+    def energy(self, tokens: Tensor) -> Tensor:
+        answer: Tensor = self.answer(len(tokens))
+        return answer
+
+
+START = torch.zeros(2, 12).long()
+"""More states than are listed: nothing but the run itself calls the model."""
+MODELS = {
+    "three values": (Sites(lambda shape: torch.zeros(*shape, 3)), r"log_probs=\(1, 12, 3\)"),
+    "a list": (Sites(lambda shape: [0.0]), "log_probs='list': return a tensor"),
+    "all zero": (
+        Sites(lambda shape: torch.zeros(*shape, 2)),
+        "log_probs=2.0: the probabilities of a row must sum to 1",
+    ),
+    "complex": (
+        Sites(lambda shape: torch.zeros(*shape, 2) * 1j),
+        "log_probs=torch.complex64: return a tensor of real",
+    ),
+    "energy of two": (Constant(lambda n: torch.zeros(n, 2)), r"energy=\(1, 2\)"),
+    "energy as a list": (Constant(lambda n: [0.0] * n), "energy='list'"),
+    "energy NaN": (Constant(lambda n: torch.full((n,), math.nan)), "energy=nan"),
+    "energy minus infinity": (Constant(lambda n: torch.full((n,), -math.inf)), "energy=-inf"),
+}
+
+
+@pytest.mark.parametrize(("model", "line"), MODELS.values(), ids=MODELS)
+def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: str) -> None:
+    chain = Gibbs() if isinstance(model, Masked) else Metropolis()
+    with pytest.raises(InputError, match=f"^{line}"):
+        run_chain(chain, model, start=START, steps=1)
+    with pytest.raises(InputError, match=f"^{line.replace('12', '2')}"):
+        chain_transitions(chain, model, sites=2)
+
+
+def test_an_exact_table_still_runs() -> None:
+    table = Table(lambda prefix: (0.25, 0.75), 2, max_length=2)
+    assert math.isclose(sum(exact_law(Ancestral(), table).probabilities.values()), 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("sampler", [Ancestral(), ValueGuided(), TokenwiseRejection()], ids=repr)
+def test_oracles_of_half_precision_are_sampled(sampler: Walk[Any], dtype: torch.dtype) -> None:
+    oracle = Answering(lambda rows: uniform(rows).to(dtype))
+    samples = generate(oracle, walk=sampler, verifier=lambda prefix: True, num_samples=4, max_new_tokens=3)
+    assert samples.lengths.tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("cost", [tokenwise_cost, tokenwise_success, rejection_cost])
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+def test_costs_of_an_oracle_without_probabilities_are_refused(cost: Callable[..., Any], value: float) -> None:
+    oracle = Answering(lambda rows: torch.full((rows, 2), value))
+    with pytest.raises(InputError, match=r"^oracle=.*return log-probabilities without NaN"):
+        cost(oracle, lambda prefix: True)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda number: TokenwiseRejection(max_rejections=number), "max_rejections"),
+        (lambda number: BlockBestOfN(candidates=2, block_tokens=number), "block_tokens"),
+        (lambda number: Backtracking(quota=number), "quota"),
+        (lambda number: Backtracking(stride=number), "stride"),
+        (lambda number: BestOfN(number), "candidates"),
+        (lambda number: SequentialMonteCarlo(number), "particles"),
+    ],
+)
+def test_counts_beyond_int64_are_refused(make: Callable[[int], Any], field: str) -> None:
+    make(10**18)
+    with pytest.raises(InputError, match=f"^{field}=1000.*: use at most"):
+        make(10**19)
+
+
+def test_a_budget_beyond_int64_is_no_budget() -> None:
+    samples = generate(Answering(uniform), num_samples=2, max_new_tokens=3, max_queries=10**30)
+    assert samples.lengths.tolist() == [3, 3]

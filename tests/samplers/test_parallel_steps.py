@@ -1,0 +1,99 @@
+import itertools
+import math
+
+import pytest
+import torch
+
+from trialogue.errors import InputError
+from trialogue.oracles import Energy, whole_sequences
+from trialogue.samplers import Gibbs, IndependentParallel
+from trialogue.samplers.chains.conditionals import site_laws
+from trialogue.samplers.chains.refinement import Refinement
+from trialogue.samplers.exact import transition_matrix
+from trialogue.samplers.exact.parallel_steps import ParallelSteps, divergence_and_variation, refinement_laws
+from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
+from trialogue_lab.studies.translation_dependency.language import phrases_of_lengths, translation_law
+from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
+
+
+@pytest.fixture(scope="module")
+def language():
+    return translation_law(phrases_of_lengths(((1, 1), (1, 2))), coupling=1.0, swapping=0.3, slips=0.01)
+
+
+def _truth(language, sites):
+    weights = (-language.energy(whole_sequences(language.vocab_size, sites))).exp()
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("start", ["mask", "random"])
+def test_laws_are_powers_of_the_transition_matrix_of_parallel_updates(language, start):
+    laws = refinement_laws(language, 3, 3, start)
+    matrix = transition_matrix(IndependentParallel(), language, sites=3)
+    for before, after in itertools.pairwise(laws):
+        assert (before @ matrix - after).abs().max() < 1e-12
+        assert (before @ transition_matrix(Gibbs(), language, sites=3) - after).abs().max() > 1e-3
+    assert torch.allclose(laws.sum(1), torch.ones(4, dtype=torch.float64))
+
+
+def test_laws_go_on_from_the_law_they_are_given(language):
+    laws = refinement_laws(language, 3, 3)
+    assert torch.equal(refinement_laws(language, 3, 2, laws[1]), laws[1:])
+    with pytest.raises(InputError, match="start="):
+        refinement_laws(language, 3, 2, laws[1] * 2)
+
+
+def test_the_first_pass_from_masks_loses_the_total_correlation(language):
+    truth = _truth(language, 3)
+    first = refinement_laws(language, 3, 0)[0]
+    best = closest_in_divergence(truth.view((language.vocab_size,) * 3))
+    assert divergence_and_variation(truth, first)[0] == pytest.approx(best.distance)
+    assert best.distance > 0.3
+    assert (first - torch.from_numpy(best.joint()).flatten()).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("correct", [0.15, 0.9])
+def test_a_denoiser_is_refined_by_the_chain_of_that_name(language, correct):
+    denoiser = Denoiser(language, correct, 40)
+    chain = Refinement(choice="sampled", keep="nothing")
+    matrix = transition_matrix(chain, denoiser, sites=3)
+    laws = refinement_laws(denoiser, 3, 2)
+    for before, after in itertools.pairwise(laws):
+        assert (before @ matrix - after).abs().max() < 1e-12
+    alone = transition_matrix(chain, language, sites=3)
+    assert (alone - transition_matrix(IndependentParallel(), language, sites=3)).abs().max() < 1e-12
+    assert (alone - matrix).abs().max() > 0.1
+
+
+class _Uniform(Energy):
+    vocab_size = 2
+
+    def energy(self, tokens):
+        return torch.zeros(len(tokens))
+
+
+def test_what_is_no_masked_oracle_is_refused():
+    with pytest.raises(InputError, match="masked oracle"):
+        refinement_laws(_Uniform(), 3, 1)
+    with pytest.raises(InputError, match="start="):
+        refinement_laws(translation_law([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing")
+
+
+def test_what_leaves_does_not_come_back(language):
+    sites = site_laws(language, whole_sequences(5, 2)).exp()
+    step = ParallelSteps(sites * 0.9)
+    start = torch.full((25,), 1 / 25, dtype=torch.float64)
+    assert float(step(start).sum()) == pytest.approx(0.81)
+    truth = _truth(language, 2)
+    divergence, variation = divergence_and_variation(truth, truth * 0.9)
+    assert divergence == pytest.approx(-math.log(0.9))
+    assert variation == pytest.approx(0.1)
+
+
+def test_what_is_no_step_is_refused():
+    with pytest.raises(InputError, match="shape"):
+        ParallelSteps(torch.ones(3, 2, 2))
+    with pytest.raises(InputError, match="at most one"):
+        ParallelSteps(torch.ones(4, 2, 2))
+    with pytest.raises(InputError, match="more than"):
+        refinement_laws(translation_law(phrases_of_lengths(((9, 9),)), coupling=0.0, slips=0.1), 9, 1)

@@ -1,0 +1,288 @@
+"""Exact output distributions against rational arithmetic, on trees with probabilities down to 1e-18."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import splu
+
+from trialogue.data import Table
+from trialogue.errors import InputError
+from trialogue.oracles import PrefixOracle
+from trialogue.samplers import (
+    WALKS,
+    ActionLevel,
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    BlockBestOfN,
+    BlockValueGuided,
+    OutcomeRejection,
+    Rejection,
+    SequentialMonteCarlo,
+    StationaryValueGuided,
+    TokenwiseRejection,
+    ValueGuided,
+    Walk,
+    WeightedRejection,
+)
+from trialogue.samplers.exact import Law, exact_law, target_law
+from trialogue.samplers.exact import prefix_samplers as walks
+from trialogue.samplers.exact.elimination import AbsorbingChain
+from trialogue.samplers.prefix.action_level import Weighed
+
+from .rational_samplers import MOST, ExtremeTree, expected
+
+TREES = 10
+"""Trees for each sampler, other ones for each: 240 in all."""
+SMALLEST = Fraction(1e-300)
+
+SAMPLERS: list[Walk] = [
+    Ancestral(),
+    Rejection(),
+    OutcomeRejection(most=MOST),
+    TokenwiseRejection(),
+    TokenwiseRejection(max_rejections=3),
+    TokenwiseRejection("mask"),
+    TokenwiseRejection("mask", mask_first=False),
+    WeightedRejection(),
+    ActionLevel(),
+    BestOfN(2),
+    BlockBestOfN(2, block_tokens=1),
+    Backtracking(2, 1),
+    Backtracking(1, 2, argmax_redo=False),
+    Backtracking.released(2, 2),
+    ValueGuided(),
+    ValueGuided(lazy=False),
+    ValueGuided(momentum=0.5),
+    StationaryValueGuided(steps=2),
+    StationaryValueGuided(steps=2, node="last", tries=2),
+    BlockValueGuided(2, 1),
+    SequentialMonteCarlo(2),
+    SequentialMonteCarlo(2, proposal="mask", ess_threshold=1.0),
+    SequentialMonteCarlo(2, proposal="rejection", ess_threshold=0.7),
+    SequentialMonteCarlo(2, resampling="systematic", ess_threshold=0.9),
+]
+
+
+def trees_for(place: int) -> list[ExtremeTree]:
+    walk = SAMPLERS[place]
+    branching = isinstance(walk, SequentialMonteCarlo | StationaryValueGuided | BlockValueGuided)
+    short = isinstance(walk, SequentialMonteCarlo) and walk.proposal == "rejection"
+    return [
+        ExtremeTree(
+            1000 * place + seed,
+            vocab=2 if branching or seed % 4 else 3,
+            horizon=1 if short or seed % 3 == 0 else 2,
+            eos=0 if seed % 5 == 0 else None,
+        )
+        for seed in range(TREES)
+    ]
+
+
+def relative_error(found: float, truth: Fraction | float) -> float:
+    if isinstance(truth, float):
+        return 0.0 if found == truth else math.inf
+    if abs(truth) < SMALLEST:
+        return 0.0 if abs(found) < 2e-300 else math.inf
+    return abs(float(Fraction(found) / truth - 1)) if math.isfinite(found) else math.inf
+
+
+def error_of(law: Law, walk: Walk, tree: ExtremeTree) -> float:
+    """The greatest relative error of a probability, a weight, or the expected calls."""
+    truth = expected(walk, tree)
+    weights = truth.law if truth.weights is None else truth.weights
+    errors = [
+        relative_error(law.expected_queries, truth.calls),
+        relative_error(law.failed, truth.failed),
+        relative_error(law.never_halts, truth.never),
+    ]
+    for x in law.probabilities.keys() | truth.law.keys():
+        errors.append(relative_error(law.probabilities.get(x, 0.0), truth.law.get(x, Fraction(0))))
+        errors.append(relative_error(law.weights.get(x, 0.0), weights.get(x, Fraction(0))))
+    return max(errors)
+
+
+def law_of(walk: Walk, tree: ExtremeTree) -> Law:
+    return exact_law(walk, tree.table(), tree.value)
+
+
+def test_every_sampler_has_a_reference() -> None:
+    assert {type(walk) for walk in SAMPLERS} == {WALKS[name] for name in WALKS}
+
+
+@pytest.mark.parametrize("place", range(len(SAMPLERS)), ids=lambda place: f"{place}-{SAMPLERS[place]}")
+def test_exact_laws_are_those_of_rational_arithmetic(place: int) -> None:
+    walk = SAMPLERS[place]
+    # One uniform number decides all of systematic resampling; the sampler itself rounds it to 1e-16.
+    systematic = isinstance(walk, SequentialMonteCarlo) and walk.resampling == "systematic"
+    for tree in trees_for(place):
+        law = law_of(walk, tree)
+        assert math.fsum((*law.probabilities.values(), law.failed, law.never_halts)) == pytest.approx(
+            1, abs=1e-12
+        )
+        if systematic:
+            truth = expected(walk, tree)
+            assert law.probabilities == pytest.approx({x: float(p) for x, p in truth.law.items()}, abs=1e-12)
+        else:
+            assert error_of(law, walk, tree) < 1e-12, tree
+
+
+class Subtracting(AbsorbingChain):
+    """The linear system solved as it stands, with one minus the probability of staying."""
+
+    @property
+    def visits(self) -> np.ndarray:
+        visits = np.zeros(len(self.ending))
+        if self.ending[0]:
+            inside = self._transitions[self.ending][:, self.ending]
+            start = np.eye(inside.shape[0])[0]
+            visits[self.ending] = splu((eye_array(inside.shape[0]) - inside.T).tocsc()).solve(start)
+        return visits
+
+
+class ForgettingEnds(AbsorbingChain):
+    """Loses what ends in the last state."""
+
+    def __init__(self, transitions: csr_array, ends: np.ndarray) -> None:
+        super().__init__(transitions, np.where(np.arange(len(ends)) == len(ends) - 1, 0.5 * ends, ends))
+
+
+@pytest.mark.parametrize("mutant", [Subtracting, ForgettingEnds])
+@pytest.mark.parametrize("walk", [Rejection(), TokenwiseRejection(), ValueGuided()], ids=str)
+def test_broken_solves_are_told_apart(
+    walk: Walk, mutant: type[AbsorbingChain], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walks, "AbsorbingChain", mutant)
+    monkeypatch.setattr(walks, "require_distribution", lambda *given: None)
+    worst = 0.0
+    for seed in range(20):
+        tree = ExtremeTree(seed)
+        try:
+            worst = max(worst, error_of(law_of(walk, tree), walk, tree))
+        except (RuntimeError, InputError):  # "Factor is exactly singular", or numbers that are not finite
+            worst = math.inf
+    assert worst > 1e-3
+
+
+def rare(chance: float) -> Table:
+    """The first two tokens are 1 with this `chance`, the third one is a fair coin."""
+    return Table(lambda y: (1 - chance, chance) if len(y) < 2 else (0.5, 0.5), 2, max_length=3)
+
+
+def starts_with_ones(sequence: tuple[int, ...]) -> float:
+    return float(len(sequence) < 3 or sequence[:2] == (1, 1))
+
+
+@pytest.mark.parametrize("chance", [1e-6, 1e-8, 1e-12, 1e-18, 1e-100, 1e-149])
+@pytest.mark.parametrize("walk", [ValueGuided(), Rejection()], ids=str)
+def test_rare_halting_keeps_all_of_the_mass(walk: Walk, chance: float) -> None:
+    law = exact_law(walk, rare(chance), starts_with_ones)
+    assert {x: p for x, p in law.probabilities.items() if p} == pytest.approx(
+        {(1, 1, 0): 0.5, (1, 1, 1): 0.5}
+    )
+    assert relative_error(law.expected_queries, expected(walk, RareTree(chance)).calls) < 1e-12
+
+
+class RareTree(ExtremeTree):
+    """`rare` with its floats, for the rational reference."""
+
+    def __init__(self, chance: float) -> None:
+        super().__init__(0, horizon=3)
+        object.__setattr__(self, "chance", chance)
+
+    def conditional(self, prefix: tuple[int, ...]) -> tuple[float, ...]:
+        return (1 - self.chance, self.chance) if len(prefix) < 2 else (0.5, 0.5)
+
+    def value(self, prefix: tuple[int, ...]) -> float:
+        return starts_with_ones(prefix)
+
+
+@pytest.mark.parametrize("chance", [3e-16, 1e-17, 1e-18, 1e-299])
+def test_tokenwise_rejection_of_a_rare_token(chance: float) -> None:
+    oracle = Table(lambda _: (1.0, chance), 2, max_length=2)
+    law = exact_law(TokenwiseRejection(), oracle, lambda y: y[-1:] != (0,))
+    assert law.probabilities[1, 1] == pytest.approx(1, abs=1e-12)
+    assert law.expected_queries == pytest.approx(2 / chance, rel=1e-12)
+    assert law.never_halts == 0
+
+
+def test_values_over_24_orders_of_magnitude() -> None:
+    for seed in range(12):
+        tree = ExtremeTree(5000 + seed, horizon=4, allowed=1.0)
+        assert error_of(law_of(ValueGuided(), tree), ValueGuided(), tree) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: exact_law(Rejection(), rare(1e-160), starts_with_ones), "probability=.*below 1e-300"),
+        (lambda: exact_law(Rejection(), rare(1e-200), starts_with_ones), "probability=.*below 1e-300"),
+        (lambda: exact_law(Rejection(), Unlikely(), lambda x: x == (1,)), "probability=.*below 1e-300"),
+        (
+            lambda: exact_law(ValueGuided(), rare(1e-160), starts_with_ones),
+            "(probability|visits)=.*double precision",
+        ),
+        (lambda: target_law(rare(1e-160), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
+        (lambda: target_law(rare(1e-200), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
+    ],
+)
+def test_what_double_precision_cannot_hold_is_one_line(call: Callable[[], object], told: str) -> None:
+    with pytest.raises(InputError, match=f"^{told}"):
+        call()
+
+
+class Unlikely(PrefixOracle):
+    """One token whose probability is positive and below every float."""
+
+    vocab_size, max_length = 2, 1
+
+    def next_log_probs(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return torch.tensor([[0.0, -1000.0]], dtype=torch.float64).expand(len(lengths), 2)
+
+
+def test_unlikely_outputs_do_no_harm() -> None:
+    law = exact_law(Ancestral(), Unlikely(), None)
+    assert law.probabilities[0,] == 1
+    assert law.probabilities[1,] < 1e-300
+    target = target_law(rare(1e-140), lambda x: x[:2] == (1, 1))
+    assert target == pytest.approx({(1, 1, 0): 0.5, (1, 1, 1): 0.5}, rel=1e-12)
+
+
+class Returning(Rejection):
+    """Rejection whose weight is multiplied by `factor` whenever a completion is rejected."""
+
+    weighted = True
+    factor = 1.0
+
+    def init(self, decoding):
+        return Weighed(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+
+    def step(self, decoding, state, verifier, choose):
+        moves, _ = super().step(decoding, state, verifier, choose)
+        rejected = decoding.complete & ~moves.done
+        return moves, Weighed(state.log_weight + rejected.double() * math.log(self.factor))
+
+
+@pytest.mark.parametrize(
+    ("chance", "factor"), [(1e-18, 1.0), (0.25, 0.5), (0.5, 1.25), (1e-18, 0.5), (0.5, 1e-9)]
+)
+def test_weights_of_a_walk_that_comes_back(chance: float, factor: float) -> None:
+    walk = Returning()
+    object.__setattr__(walk, "factor", factor)
+    law = exact_law(walk, Table(lambda _: (1.0, chance), 2, max_length=1), lambda x: x == (1,))
+    accepted = Fraction(chance) / (1 + Fraction(chance))
+    weight = accepted / (1 - (1 - accepted) * Fraction(factor))
+    assert law.probabilities[1,] == pytest.approx(1, abs=1e-12)
+    assert law.weights[1,] == pytest.approx(float(weight), rel=1e-12, abs=0)
+
+
+def test_infinite_weights_are_one_line() -> None:
+    walk = Returning()
+    object.__setattr__(walk, "factor", 2.0)
+    with pytest.raises(InputError, match=r"^log_weight=.*weights grow where the walk comes back"):
+        exact_law(walk, Table(lambda _: (0.75, 0.25), 2, max_length=1), lambda x: x == (1,))

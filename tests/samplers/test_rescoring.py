@@ -1,0 +1,102 @@
+"""Candidates that the twin ranks: by its own law, whatever they are beside."""
+
+import math
+
+import pytest
+import torch
+
+from models.small_encoder_decoders import LONGEST, small_network
+from trialogue.data.parallel.vocabulary import EOS
+from trialogue.errors import InputError
+from trialogue.models.encoder_decoder import twin as twin_module
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.oracles import next_log_probs
+from trialogue.samplers.translation.hypotheses import NOTHING, Hypothesis, Translation
+from trialogue.samplers.translation.refining import LengthBeam
+from trialogue.samplers.translation.rescoring import rescored
+
+TWIN = CausalTranslator(small_network(causal=True, seed=4))
+REFINER = Refiner(small_network(causal=False, seed=2))
+SOURCES = ([4, 5, 6], [7, 4, 8, 5, 5, 6], [], [8])
+CANDIDATES = ([[4], [5, 6, 6, 7, 8, 4], []], [[8, 8]], [], [[6, 7, 5], [4]])
+
+
+def by_walking(source, text):
+    """Log-probability of a text and its EOS, by the law that walks ask for, prefix by prefix."""
+    oracle, tokens = TWIN.condition(source), torch.tensor([[*text, EOS]])
+    laws = [next_log_probs(oracle, tokens, torch.tensor([place]))[0] for place in range(len(text) + 1)]
+    return sum(float(law[token]) for law, token in zip(laws, tokens[0], strict=True))
+
+
+@pytest.mark.parametrize("places", [3, 2048])
+def test_candidates_have_the_probabilities_of_walks(places, monkeypatch):
+    monkeypatch.setattr(twin_module, "_PLACES", places)
+    found = TWIN.log_probs(SOURCES, CANDIDATES)
+    for source, texts, log_probs in zip(SOURCES, CANDIDATES, found, strict=True):
+        assert log_probs == pytest.approx([by_walking(source, text) for text in texts], abs=1e-4)
+        alone = TWIN.log_probs([source], [texts])[0]
+        assert alone == pytest.approx(log_probs, abs=1e-4)
+
+
+def test_no_candidates_have_no_probabilities():
+    assert TWIN.log_probs([], []) == []
+    assert TWIN.log_probs(SOURCES[:2], [[], []]) == [[], []]
+
+
+def test_too_long_a_candidate_is_named():
+    with pytest.raises(InputError, match=f"reads at most {LONGEST} tokens"):
+        TWIN.log_probs([[4]], [[[5] * (LONGEST + 1)]])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.5])
+def test_the_twin_ranks_what_the_refiner_writes(alpha):
+    refined = LengthBeam(3, 4, alpha=9.0).translate(REFINER, SOURCES, seed=3)
+    answers = rescored(TWIN, SOURCES, refined, alpha)
+    assert answers[2] == NOTHING
+    for source, before, after in zip(SOURCES, refined, answers, strict=True):
+        if not source:
+            continue
+        assert after.passes == before.passes + 1
+        scores = {tuple(each.tokens): by_walking(source, each.tokens) for each in before.hypotheses}
+        assert {tuple(each.tokens): each.log_prob for each in after.hypotheses} == pytest.approx(
+            scores, abs=1e-4
+        )
+        ranks = [
+            scores[tuple(each.tokens)] / ((5 + len(each.tokens)) / 6) ** alpha for each in after.hypotheses
+        ]
+        assert ranks == sorted(ranks, reverse=True)
+        assert [each.score for each in after.hypotheses] == pytest.approx(ranks, abs=1e-4)
+    # What the refiner is asked for is long, or this would say nothing.
+    orders = [[[each.tokens for each in one.hypotheses] for one in found] for found in (answers, refined)]
+    assert orders[0] != orders[1]
+
+
+def test_repeats_that_were_kept_are_ranked_as_they_are():
+    refined = [Translation([Hypothesis([5, 5, 6], 0.0, 0.0), Hypothesis([5, 6], -1.0, -1.0)], 1)]
+    [answer] = rescored(TWIN, [[4]], refined)
+    assert sorted(each.tokens for each in answer.hypotheses) == [[5, 5, 6], [5, 6]]
+
+
+def test_a_wrong_alpha_is_named():
+    with pytest.raises(InputError, match="alpha"):
+        rescored(TWIN, [[4]], [Translation([Hypothesis([4], 0.0, 0.0)], 1)], math.inf)
+
+
+def test_what_the_twin_does_not_write_is_named():
+    for text in ([5, 0, 6], [5, EOS], [99]):
+        with pytest.raises(
+            InputError, match=f"candidates={text[1] if len(text) > 1 else 99}: use tokens from 4 to"
+        ):
+            TWIN.log_probs([[4]], [[[4], text]])
+
+
+def test_candidates_of_other_sources_are_refused():
+    with pytest.raises(InputError, match="each of the 2 sources"):
+        TWIN.log_probs([[4], [5]], [[[4]]])
+    with pytest.raises(InputError, match="each of the 1 sources"):
+        rescored(TWIN, [[4]], [NOTHING, NOTHING])
+
+
+def test_nothing_to_rank_takes_no_pass():
+    assert rescored(TWIN, [[4], [5]], [Translation([], 2), NOTHING])[0] == Translation([], 2)

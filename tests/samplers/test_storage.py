@@ -1,0 +1,169 @@
+"""The engine leaves a stateful oracle no stale position: it answers as the same oracle without storage does."""
+
+import pytest
+import torch
+
+from mutants import storage as mutants
+from samplers.stored_tree import ReadingVerifier, StoredTree
+from trialogue.samplers import (
+    Ancestral,
+    Backtracking,
+    BestOfN,
+    Rejection,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    ValueGuided,
+    generate,
+    truncated,
+)
+from trialogue.samplers.exact import exact_law
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.testing.trees import RandomTree
+
+TREE = RandomTree(101, vocab=3, horizon=6, eos=2)
+PROMPTS = [(), (0, 1), (1,), (0, 0, 1), (0, 1)]
+RUNS = [
+    (Ancestral(), TREE.value),
+    (Rejection(), TREE.judges),
+    (TokenwiseRejection("mask"), TREE.value),
+    (Backtracking(3, 2), TREE.judges),
+    (Backtracking(3, 4, erase_prompt=True), TREE.judges),
+    (BestOfN(3), TREE.value),
+    (SequentialMonteCarlo(4, 1.0), TREE.value),
+    (ValueGuided(), TREE.value),
+]
+
+
+def same_as_without_storage(walk, value, context=None, **settings) -> bool:
+    """Whether samples and counts equal those of the table, with the verifier reading stored prefixes."""
+    settings |= {"num_samples": 4, "max_steps": 200}
+    plain = generate(TREE.table(), PROMPTS, walk=walk, verifier=value, **settings)
+    try:
+        stored = generate(
+            StoredTree(TREE, context), PROMPTS, walk=walk, verifier=ReadingVerifier(value), **settings
+        )
+    except (AssertionError, IndexError, ValueError):
+        return False
+    return plain.sequences() == stored.sequences() and torch.equal(plain.queries, stored.queries)
+
+
+NAMES = [type(walk).__name__ for walk, _ in RUNS]
+
+
+@pytest.mark.parametrize(("memory", "batch_size"), [(1, 1), (1, 64), (7, 5), (1 << 16, 5)])
+@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
+def test_answers_come_from_the_right_prefixes(walk, value, memory, batch_size):
+    assert same_as_without_storage(walk, value, memory=memory, batch_size=batch_size)
+
+
+@pytest.mark.parametrize(
+    ("context", "walk", "value"),
+    [
+        (mutants.UncopiedContext, *RUNS[6]),
+        (mutants.ShortCopyContext, *RUNS[6]),
+        (mutants.FreshForkContext, *RUNS[7]),
+        (mutants.SharedForkContext, *RUNS[7]),
+    ],
+    ids=["uncopied", "short-copy", "fresh-fork", "shared-fork"],
+)
+def test_storage_that_loses_positions_is_told_apart(context, walk, value):
+    assert not same_as_without_storage(walk, value, context, memory=1, batch_size=64)
+
+
+@pytest.mark.parametrize(("walk", "value"), [RUNS[2], RUNS[3], RUNS[7]], ids=[NAMES[2], NAMES[3], NAMES[7]])
+def test_exact_laws_of_stateful_oracles_are_those_of_their_tables(walk, value):
+    tree = RandomTree(102, vocab=2, horizon=3)
+    stored = exact_law(walk, StoredTree(tree), ReadingVerifier(tree.value))
+    plain = exact_law(walk, tree.table(), tree.value)
+    assert stored.probabilities == pytest.approx(plain.probabilities, abs=1e-13)
+    assert stored.expected_queries == pytest.approx(plain.expected_queries)
+
+
+def test_truncation_keeps_storage_and_hidden_states():
+    value = TREE.value
+    for walk in (ValueGuided(), SequentialMonteCarlo(3)):
+        plain = generate(truncated(TREE.table(), top_k=2), PROMPTS, walk=walk, verifier=value)
+        stored = generate(
+            truncated(StoredTree(TREE), top_k=2),
+            PROMPTS,
+            walk=walk,
+            verifier=ReadingVerifier(value),
+            memory=1,
+        )
+        assert plain.sequences() == stored.sequences()
+
+
+def test_going_on_from_a_prefix_evaluates_new_positions_only():
+    run = generate(StoredTree(TREE), [(0, 0, 1)], walk=Ancestral(), num_samples=1)
+    # The prompt's positions 0 to 3 at once, then one position for every token but the last.
+    assert run.total.positions == 4 + int(run.lengths[0]) - 3 - 1
+
+
+def test_refilling_and_packing_rows_evaluates_no_position_twice():
+    run = generate(StoredTree(TREE), num_samples=60, batch_size=16, memory=1)
+    assert run.total.positions <= int(run.queries.sum())
+
+
+def test_positions_beyond_a_rewound_row_are_not_taken_for_stored_after_packing():
+    tree = RandomTree(seed=3, vocab=2, horizon=5)
+    batch = batch_of(tree, 4)
+    walked = torch.tensor([3])
+    for token in (0, 1, 0, 1):
+        batch.apply(appending(batch, walked, token))
+        batch.log_probs(walked)
+    batch.apply(Moves.stay(batch)._replace(length=torch.tensor([0, 0, 0, 1])))
+    batch.select(walked)
+    batch.log_probs(torch.tensor([0]))  # so that this prefix, and not the longest one, is remembered
+    for token in (1, 0, 1):
+        batch.apply(appending(batch, torch.tensor([0]), token))
+    answer = batch.log_probs(torch.tensor([0])).exp()[0].tolist()
+    assert answer == pytest.approx(tree.conditional((0, 1, 0, 1)), abs=1e-12)
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 16])
+@pytest.mark.parametrize(
+    ("walk", "value"),
+    [RUNS[0], RUNS[6], (SequentialMonteCarlo(16, 1.0, resampling="systematic"), TREE.value)],
+    ids=["ancestral", "smc", "systematic"],
+)
+def test_rows_at_the_same_prefix_are_evaluated_once(walk, value, memory):
+    run = generate(StoredTree(TREE), walk=walk, verifier=value, num_samples=8, batch_size=1024, memory=memory)
+    # These walks only go forward, all samples at the same pace: each prefix that is asked about is one position.
+    assert run.total.positions == run.total.distinct_queries
+    assert run.total.queries > 1.5 * run.total.distinct_queries
+
+
+def test_rows_that_were_not_evaluated_themselves_go_on_from_copied_positions():
+    tree = RandomTree(seed=4, vocab=2, horizon=5)
+    batch, rows = batch_of(tree, 4), torch.arange(4)
+    for token in (0, 1):
+        batch.apply(appending(batch, rows, token))
+    before = int(batch.meter.positions.sum())
+    answers = batch.log_probs(rows)
+    # Three positions of one row; the other three rows get copies.
+    assert int(batch.meter.positions.sum()) - before == 3
+    assert batch.meter.passes == 1
+    assert answers.exp().tolist() == [pytest.approx(tree.conditional((0, 1)))] * 4
+    moves = Moves.stay(batch)
+    moves.token[:] = torch.tensor([0, 1, 0, 1])
+    batch.apply(moves)
+    answers = batch.log_probs(rows.flip(0)).exp().tolist()
+    expected = [tree.conditional((0, 1, token)) for token in (1, 0, 1, 0)]
+    assert answers == [pytest.approx(law) for law in expected]
+    assert int(batch.meter.positions.sum()) - before == 3 + 2
+
+
+def batch_of(tree, rows):
+    """Rows at the empty prefix; only the node computed last is remembered."""
+    batch = Batch(StoredTree(tree), rows, tree.horizon, memory=1)
+    zeros = torch.zeros(rows, dtype=torch.int64)
+    batch.add(torch.zeros(rows, tree.horizon, dtype=torch.int64), zeros, zeros, zeros + tree.horizon)
+    return batch
+
+
+def appending(batch, rows, token):
+    """Moves that append `token` to `rows`."""
+    moves = Moves.stay(batch)
+    moves.token[rows] = token
+    return moves

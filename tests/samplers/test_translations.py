@@ -1,0 +1,224 @@
+"""Translations: what beams of lengths cover, how passes are counted, and that no batch matters."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+
+from models.small_encoder_decoders import LONGEST, VOCAB, small_network
+from trialogue.data.parallel.vocabulary import EOS
+from trialogue.errors import InputError
+from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
+from trialogue.models.encoder_decoder.refiner import Refiner
+from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.oracles import next_log_probs
+from trialogue.randomness import Streams
+from trialogue.samplers import generate, truncated
+from trialogue.samplers.chains.refinement import Refinement
+from trialogue.samplers.translation.hypotheses import Hypothesis, ranked, without_repeats
+from trialogue.samplers.translation.refining import LengthBeam, likeliest_lengths, random_targets
+from trialogue.samplers.translation.rescoring import rescored
+from trialogue.samplers.translation.writing import BeamSearch
+
+TWIN = CausalTranslator(small_network(causal=True, seed=4))
+REFINER = Refiner(small_network(causal=False, seed=2))
+SOURCES = ([4, 5, 6], [7, 4, 8, 5, 5, 6], [], [8])
+CHAINS = {
+    "thesis": Refinement(),
+    "all": Refinement(keep="nothing"),
+    "mask": Refinement(start="mask"),
+    "mask-predict": Refinement(start="mask", keep="confident", steps=3),
+    "sampled": Refinement(choice="sampled"),
+}
+
+
+def refined_by_hand(source, length, start, steps):
+    """Tokens, log-probability and passes of plain refinement, one step after another."""
+    oracle, tokens, passes = REFINER.condition(source), torch.tensor([start]), 0
+    nothing = torch.zeros(1, length, dtype=torch.bool)
+    for _ in range(steps):
+        laws = oracle.refined_log_probs(tokens, nothing)
+        passes += 1
+        found = laws.argmax(-1)
+        done, tokens = torch.equal(found, tokens), found
+        if done:
+            break
+    return tokens[0].tolist(), float(laws.max(-1).values.sum()), passes
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_every_likely_length_is_refined_and_passes_are_counted(steps):
+    beam = LengthBeam(steps, 3, CHAINS["all"], alpha=0.5, drop_repeats=False)
+    found = beam.translate(REFINER, SOURCES, seed=5)
+    for number, source in enumerate(SOURCES):
+        if not source:
+            assert found[number].hypotheses == [Hypothesis([], 0.0, 0.0)]
+            assert found[number].passes == 0
+            continue
+        _, laws = REFINER.condition_each([source])
+        lengths = likeliest_lengths(laws, 3)[0]
+        assert sorted(laws[0, 1:].tolist())[-3:][::-1] == pytest.approx(laws[0, lengths].tolist())
+        starts = random_targets(lengths, VOCAB, Streams(5, number * 3 + torch.arange(3)))
+        expected = {}
+        counted = 0
+        for length, start in zip(lengths.tolist(), starts.tolist(), strict=True):
+            tokens, log_prob, passes = refined_by_hand(source, length, start[:length], steps)
+            expected[tuple(tokens)] = log_prob / ((5 + length) / 6) ** 0.5
+            counted = max(counted, passes)
+        scores = {tuple(each.tokens): each.score for each in found[number].hypotheses}
+        assert scores == pytest.approx(expected, abs=1e-4)
+        assert [each.score for each in found[number].hypotheses] == sorted(scores.values(), reverse=True)
+        assert found[number].passes == counted <= steps
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_translation_does_not_depend_on_what_it_is_beside(name):
+    beam = LengthBeam(4, 2, CHAINS[name])
+    together = beam.translate(REFINER, SOURCES, seed=1)
+    for number, source in enumerate(SOURCES):
+        alone = beam.translate(REFINER, [source], seed=1, numbers=[number])[0]
+        assert [each.tokens for each in alone.hypotheses] == [
+            each.tokens for each in together[number].hypotheses
+        ]
+        assert alone.passes == together[number].passes
+    other = beam.translate(REFINER, SOURCES, seed=2)
+    assert name.startswith("mask") or other != together
+
+
+@pytest.mark.parametrize("hypotheses", [1, 3])
+def test_what_the_twin_writes_does_not_depend_on_what_is_beside_it(hypotheses):
+    network = small_network(causal=True, seed=4, longest=30)
+    with torch.no_grad():
+        network.token_embedding.weight[EOS] = 0  # it hardly ever ends a text by itself
+    twin, search = CausalTranslator(network), BeamSearch(hypotheses, ratio=1.0)
+    sources = [[4], [5, 6, 7] * 8, [], [8, 4]]
+    for source, found in zip(sources, search.translate(twin, sources), strict=True):
+        alone = search.translate(twin, [source])[0]
+        assert [each.tokens for each in found.hypotheses] == [each.tokens for each in alone.hypotheses]
+        assert [each.log_prob for each in found.hypotheses] == pytest.approx(
+            [each.log_prob for each in alone.hypotheses], abs=1e-4
+        )
+        assert found.passes == alone.passes <= len(source) + 11
+    assert search.translate(twin, [sources[1]])[0].passes > 20  # more room than the shorter ones have
+
+
+def test_mask_predict_takes_as_many_passes_as_it_is_told():
+    found = LengthBeam(3, 1, CHAINS["mask-predict"], drop_repeats=False).translate(REFINER, [SOURCES[1]])[0]
+    length = len(found.best)
+    assert found.passes == math.ceil(length / math.ceil(length / 3))
+
+
+def test_random_targets_are_uniform_pieces():
+    drawn = random_targets(torch.full((4000,), 3), VOCAB, Streams(0, torch.arange(4000)))
+    counts = torch.bincount(drawn.flatten(), minlength=VOCAB)
+    assert counts[:4].tolist() == [0, 0, 0, 0]
+    assert float(((counts[4:] - 2400) ** 2 / 2400).sum()) < 30  # five values: beyond with probability 5e-6
+
+
+def test_dropped_repeats_leave_the_score():
+    assert without_repeats([4, 4, 5, 4, 4, 4]) == [4, 5, 4]
+    candidates = [([4, 4, 5], -1.0), ([4, 5], -3.0), ([5], -2.0)]
+    assert ranked(candidates, 0.0, True) == [Hypothesis([4, 5], -1.0, -1.0), Hypothesis([5], -2.0, -2.0)]
+    assert [each.tokens for each in ranked(candidates, 0.0, False)] == [[4, 4, 5], [5], [4, 5]]
+    assert ranked(candidates, 1.0, False)[0].score == pytest.approx(-1 / (8 / 6))
+
+
+def law_of(source):
+    """Log-probabilities of all translations of up to two tokens, EOS at their ends, by the oracle."""
+    oracle = TWIN.condition(source)
+
+    def log_prob(row):
+        tokens = torch.tensor([row]).repeat(len(row), 1)
+        laws = next_log_probs(oracle, tokens, torch.arange(len(row)))
+        return float(laws[torch.arange(len(row)), torch.tensor(row)].sum())
+
+    texts = [text for count in range(3) for text in product(range(4, VOCAB), repeat=count)]
+    return {text: log_prob([*text, EOS]) for text in texts}
+
+
+@torch.no_grad()
+def test_a_wide_beam_finds_the_likeliest_translations():
+    wide = BeamSearch(200, ratio=0.0)
+    for source in SOURCES[:2]:
+        best = sorted(law_of(source).items(), key=lambda each: -each[1])[:5]
+        found = [each for each in wide.translate(TWIN, [source])[0].hypotheses if len(each.tokens) <= 2][:5]
+        assert [tuple(each.tokens) for each in found] == [text for text, _ in best]
+        assert [each.log_prob for each in found] == pytest.approx([value for _, value in best], abs=1e-4)
+
+
+@torch.no_grad()
+def test_greedy_translations_are_those_of_whole_passes():
+    found = BeamSearch().translate(TWIN, SOURCES)
+    for source, translation in zip(SOURCES, found, strict=True):
+        if not source:
+            assert translation.best == []
+            continue
+        written, total = [3], 0.0
+        while len(written) <= LONGEST + 1 and written[-1] != EOS:
+            logits = TWIN.model(ended([source]), torch.tensor([written]))[0, -1]
+            logits[[0, 2, 3]] = -torch.inf
+            best = logits.log_softmax(-1).max(-1)
+            written.append(int(best.indices))
+            total += float(best.values)
+        assert translation.best == [token for token in written[1:] if token != EOS][:LONGEST]
+        assert translation.hypotheses[0].log_prob == pytest.approx(total, abs=1e-4)
+        assert translation.passes == min(len(translation.best) + 1, LONGEST + 1)
+
+
+@pytest.mark.parametrize(("seed", "passes"), [(3, [1, 3, 2]), (31, [5, LONGEST + 1, LONGEST + 1])])
+def test_greedy_translations_take_the_passes_that_walks_count(seed, passes):
+    twin = CausalTranslator(small_network(causal=True, seed=seed))
+    sources = [source for source in SOURCES if source]
+    found = BeamSearch().translate(twin, sources)
+    assert [each.passes for each in found] == passes  # by EOS, or where there is no more room
+    for source, translation in zip(sources, found, strict=True):
+        run = generate(truncated(twin.condition(source), temperature=0), max_new_tokens=LONGEST + 1)
+        written = [token for token in run.completions()[0] if token != EOS]
+        assert translation.best == written[:LONGEST]
+        assert translation.passes == run.forward_passes.tolist()[0] == run.total.forward_passes
+
+
+@pytest.mark.parametrize("hypotheses", [1, 3])
+@pytest.mark.parametrize("name", CHAINS)
+def test_passes_are_the_calls_of_the_decoder(name, hypotheses, monkeypatch):
+    decode, calls = EncoderDecoder.decode, []
+
+    def counted(*asked):
+        calls.append(asked)
+        return decode(*asked)
+
+    monkeypatch.setattr(EncoderDecoder, "decode", counted)
+    for source in SOURCES:
+        found = LengthBeam(4, hypotheses, CHAINS[name]).translate(REFINER, [source])
+        assert found[0].passes == len(calls)
+        ranked_again = rescored(TWIN, [source], found)
+        assert ranked_again[0].passes == len(calls)
+        calls.clear()
+
+
+def test_beams_of_many_sources_are_those_of_each():
+    together = BeamSearch(3).translate(TWIN, SOURCES)
+    for source, translation in zip(SOURCES, together, strict=True):
+        alone = BeamSearch(3).translate(TWIN, [source])[0]
+        assert [each.tokens for each in translation.hypotheses] == [each.tokens for each in alone.hypotheses]
+        scores = [each.score for each in alone.hypotheses]
+        assert [each.score for each in translation.hypotheses] == pytest.approx(scores, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ask", "field"),
+    [
+        (lambda: LengthBeam(steps=0), "steps"),
+        (lambda: LengthBeam(hypotheses=0), "hypotheses"),
+        (lambda: LengthBeam(alpha=-1.0), "alpha"),
+        (lambda: BeamSearch(0), "hypotheses"),
+        (lambda: LengthBeam().translate(REFINER, [[4] * 7]), "source"),
+        (lambda: BeamSearch().translate(TWIN, [[4] * 7]), "source"),
+    ],
+)
+def test_bad_input_is_named(ask, field):
+    with pytest.raises(InputError) as told:
+        ask()
+    assert told.value.field == field

@@ -1,0 +1,134 @@
+"""Products of verifiers, and whether all are positive: exact laws against one function that says the same."""
+
+import math
+
+import pytest
+import torch
+from samplers.test_verifiers import Masking, batch_of
+
+from mutants import verifiers as mutants
+from samplers.reference_laws import largest_difference
+from trialogue.errors import InputError
+from trialogue.generation.values import Graded
+from trialogue.models.probe import Probe
+from trialogue.oracles import Verifier
+from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided
+from trialogue.samplers.exact import exact_law
+from trialogue.testing.trees import TREES
+from trialogue.verifiers import All, FunctionVerifier, ProbeVerifier, Product, Threshold
+
+
+class BoolMasking(Masking):
+    """A mask of truth values, as an automaton gives."""
+
+    def children(self, decoding, rows):
+        return super().children(decoding, rows) > 0
+
+
+def law_error(kind, tree, walk, meaning, *verifiers) -> float:
+    """How far the law under `kind(*verifiers)` is from the law under one function of the prefix."""
+    combined = exact_law(walk, tree.table(), kind(*verifiers))
+    plain = exact_law(walk, tree.table(), FunctionVerifier(meaning))
+    return max(
+        largest_difference(combined.probabilities, plain.probabilities),
+        largest_difference(combined.weights, plain.weights),
+        abs(combined.failed - plain.failed),
+    )
+
+
+def mixtures(tree):
+    """The same two verifiers, answering for children in all combinations of ways."""
+    for first in (FunctionVerifier, Masking, BoolMasking):
+        for second in (FunctionVerifier, Masking):
+            yield first(tree.allows), second(tree.value)
+
+
+@pytest.mark.parametrize("tree", TREES[:4], ids=str)
+@pytest.mark.parametrize("walk", [Rejection(), TokenwiseRejection("mask"), ValueGuided()], ids=repr)
+def test_laws_are_those_of_one_function(tree, walk):
+    for verifiers in mixtures(tree):
+        assert law_error(Product, tree, walk, lambda p: tree.allows(p) * tree.value(p), *verifiers) < 1e-12
+        assert law_error(All, tree, walk, tree.allows, *verifiers) < 1e-12
+
+
+def test_mutants_have_other_laws():
+    tree, walk = TREES[0], ValueGuided()
+    verifiers = next(mixtures(tree))
+    product = lambda prefix: tree.allows(prefix) * tree.value(prefix)  # noqa: E731
+    for mutant in (mutants.Sum, mutants.FirstOnly):
+        assert law_error(mutant, tree, walk, product, *verifiers) > 1e-3
+    assert law_error(Product, tree, walk, tree.allows, *verifiers) > 1e-3
+    assert law_error(All, tree, walk, product, *verifiers) > 1e-3
+
+
+SEQUENCES = [(0,), (1,), (0, 0), (0, 1), (1, 1)]
+ROWS = torch.arange(len(SEQUENCES))
+
+
+def values(verifier) -> list[float]:
+    return verifier.values(batch_of(SEQUENCES), ROWS).tolist()
+
+
+def test_values():
+    last, half, long = lambda p: p[-1], lambda p: 0.5, lambda p: len(p) > 1
+    assert values(Product(last, half)) == [0, 0.5, 0, 0.5, 0.5]
+    assert values(All(last, half)) == [0, 1, 0, 1, 1]
+    assert values(All(Product(last, half), long)) == [0, 0, 0, 1, 1]
+    assert values(Product(All(half, half), Product(half, long))) == [0, 0, 0.5, 0.5, 0.5]
+    assert values(All(Threshold(FunctionVerifier(half), 0.6), last)) == [0] * 5
+    assert all(isinstance(kind(last), Verifier) for kind in (Product, All))
+
+
+def test_a_part_is_asked_only_where_the_others_are_positive():
+    seen = []
+    values(Product(lambda p: p[-1], lambda p: seen.append(p) or 1.0))
+    assert seen == [(1,), (0, 1), (1, 1)]
+
+
+def test_children_are_answered_where_all_parts_answer():
+    batch, rows = batch_of([(0,), (1,)]), torch.arange(2)
+    weights, mask = Masking(lambda p: 0.25 + 0.5 * p[-1]), BoolMasking(lambda p: p[-1] == p[0])
+    assert Product(weights, mask).children(batch, rows).tolist() == [[0.25, 0], [0, 0.75]]
+    assert Product(mask, mask).children(batch, rows).dtype == torch.bool
+    assert All(weights, mask).children(batch, rows).tolist() == [[1, 0], [0, 1]]
+    assert Product(weights, FunctionVerifier(len)).children(batch, rows) is None
+
+
+def test_scope_layers_and_parts():
+    completion = FunctionVerifier(len, "completion")
+    probes = [ProbeVerifier(Probe(4), layer) for layer in (2, 0, 2)]
+    for kind in (Product, All):
+        assert kind(completion, completion).scope == "completion"
+        assert kind(completion, *probes).scope == "sequence"
+        assert tuple(kind(completion, *probes).layers) == (2, 0)
+    assert len(All(Product(completion, completion), completion).parts) == 3
+    with pytest.raises(InputError, match="verifiers="):
+        Product()
+    with pytest.raises(InputError, match="verifier=3"):
+        All(len, 3)
+
+
+def test_notes_and_the_first_parser_are_passed_on():
+    class Parsing(FunctionVerifier):
+        def __init__(self, name):
+            super().__init__(len)
+            self.notes, self.parser = (f"{name} is slow",), lambda text: (name, text)
+
+    first, second = Parsing("a"), Parsing("b")
+    for kind in (Product, All):
+        combined = kind(len, Product(first), second).up_to("x")
+        assert combined.notes == ("a is slow", "b is slow")
+        assert combined.parser("t") == ("a", "t")
+    for one in (Threshold(first, 1), Threshold(first, 1).up_to("x"), Graded(first)):
+        assert (one.notes, one.parser) == (first.notes, first.parser)
+    assert (Product(len).notes, Product(len).parser) == ((), None)
+
+
+def test_what_is_no_value_is_passed_on():
+    class Wrong(FunctionVerifier):
+        def values(self, decoding, rows):
+            return torch.full((len(rows),), self._function(()), dtype=torch.float64)
+
+    for wrong in (math.nan, -1.0):
+        answers = values(All(Wrong(lambda prefix, wrong=wrong: wrong)))
+        assert all(answer < 0 or math.isnan(answer) for answer in answers)

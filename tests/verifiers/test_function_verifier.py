@@ -1,0 +1,609 @@
+"""Functions of tokens and of text: what they are given, what they may answer, and how long they may take."""
+
+import math
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mutants import verifiers as mutants
+from samplers.small_languages import LETTERS, tokenization
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.oracles import Verifier, padded
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import Rejection, generate
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.values import values
+from trialogue.verifiers import FunctionVerifier, TextVerifier, python_verifier
+from trialogue.verifiers.file_function import FileFunction
+from trialogue.verifiers.timeout import Overdue, call_within
+from trialogue.verifiers.user_files import function_of
+
+TEXT = tokenization(LETTERS)
+A, B, C, AB, FIRST, SECOND, _, _, EOS = range(9)
+LIMIT = 8
+LONG = 1000
+"""Seconds that nothing takes, also on a machine that stands still for a while."""
+
+
+def batch_of(sequences, prompts=None) -> Batch:
+    tokens, lengths = padded(sequences, LIMIT)
+    oracle = Table(lambda prefix: [1.0] * TEXT.vocab_size, TEXT.vocab_size, eos=EOS)
+    batch = Batch(oracle, len(sequences), LIMIT)
+    start = torch.zeros_like(lengths) if prompts is None else torch.tensor(prompts)
+    batch.add(tokens, lengths, start, torch.full_like(lengths, LIMIT))
+    return batch
+
+
+def ask(verifier, sequences=((A,),), prompts=None) -> list[float]:
+    return verifier.values(batch_of(sequences, prompts), torch.arange(len(sequences))).tolist()
+
+
+CASES = [
+    ((A, FIRST), "a", "a"),
+    ((A, FIRST, SECOND), "aé", "aé"),
+    ((FIRST, SECOND, EOS), "é", "é"),
+    ((A, FIRST, EOS), "a\N{REPLACEMENT CHARACTER}", "a\N{REPLACEMENT CHARACTER}"),
+    ((A, B, C, A, B, C, A, FIRST), "abcabca\N{REPLACEMENT CHARACTER}", "cabca\N{REPLACEMENT CHARACTER}"),
+    ((EOS,), "", ""),
+    ((), "", ""),
+]
+
+
+def texts(verifier_type, scope="completion") -> list[tuple[str, str]]:
+    """What a function of text is given of each case, and what it should be; the last case but two has a prompt."""
+    seen = []
+    verifier = verifier_type(lambda text: seen.append(text) or 1.0, TEXT, scope)
+    prompts = [2 if len(tokens) == LIMIT else 0 for tokens, _, _ in CASES]
+    ask(verifier, [tokens for tokens, _, _ in CASES], prompts)
+    return list(zip(seen, [own if scope == "completion" else whole for _, whole, own in CASES], strict=True))
+
+
+@pytest.mark.parametrize("scope", ["completion", "sequence"])
+def test_a_function_of_text_sees_whole_characters(scope):
+    assert all(seen == right for seen, right in texts(TextVerifier, scope))
+    for mutant in (mutants.HastyText, mutants.PatientText, mutants.ScopelessText):
+        assert any(seen != right for seen, right in texts(mutant)), mutant
+
+
+def test_the_text_of_a_prefix_is_a_prefix_of_the_text():
+    choice, shown = numpy_generator(0, "texts"), {}
+    verifier = TextVerifier(lambda text: shown.setdefault(len(shown), text) is None, TEXT)
+    for _ in range(100):
+        sequence = tuple(choice.integers(0, EOS, LIMIT).tolist())
+        shown.clear()
+        ask(verifier, [sequence[:size] for size in range(LIMIT + 1)])
+        assert all(shown[size + 1].startswith(shown[size]) for size in range(LIMIT))
+
+
+def test_an_end_of_sequence_that_is_text_is_no_part_of_it():
+    seen = []
+    oracle = Table(lambda prefix: [1.0] * 3, 3, eos=C)
+    batch = Batch(oracle, 2, 4)
+    tokens, lengths = padded([(A, C), (A, B)], 4)
+    batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
+    TextVerifier(lambda text: seen.append(text) or 1.0, TEXT).values(batch, torch.arange(2))
+    assert seen == ["a", "ab"]
+
+
+@pytest.mark.parametrize("kind", [FunctionVerifier, lambda f, **kw: TextVerifier(f, TEXT, **kw)])
+def test_whole_sequences_alone_may_be_judged(kind):
+    seen = []
+    verifier = kind(lambda prefix: seen.append(len(prefix)) or 0.25, whole=True)
+    assert isinstance(verifier, Verifier)
+    assert ask(verifier, [(A,), (A, EOS), (), (A,) * LIMIT]) == [1.0, 0.25, 1.0, 0.25]
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [(True, 1), (0, 0), (np.float32(0.5), 0.5), (torch.tensor(0.25), 0.25), (Decimal("0.125"), 0.125)],
+)
+def test_any_number_is_an_answer(answer, value):
+    assert ask(FunctionVerifier(lambda prefix: answer)) == [value]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, math.nan, math.inf, -0.5, "1", b"1", [1, 2], torch.ones(1), np.ones((1, 1)), 10**400, 1j, {}],
+    ids=repr,
+)
+def test_nonsense_is_named(answer):
+    def rule(prefix):
+        return answer
+
+    message = r"^verifier rule=\(0,\): it returned .*: return one finite non-negative number or truth value$"
+    with pytest.raises(InputError, match=message) as caught:
+        ask(FunctionVerifier(rule))
+    assert len(str(caught.value)) < 200
+
+
+def test_what_a_function_raises_is_named_with_what_it_was_given():
+    def rule(given):
+        raise KeyError(f"two\nlines {given[:1]}")
+
+    with pytest.raises(
+        InputError, match=r"^verifier rule=\(0, 0, 0, 0, 0, 0, \.\.\.\): it raised KeyError: "
+    ) as caught:
+        ask(FunctionVerifier(rule), [(A,) * LIMIT])
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(
+        InputError, match=r"^verifier rule='ab': it raised KeyError: 'two.*lines a' \(.*.py:\d+\)$"
+    ):
+        ask(TextVerifier(rule, TEXT), [(AB,)])
+    with pytest.raises(InputError, match=r"^verifier rule=\(0,\): it raised KeyError: "):
+        generate(Table(lambda prefix: [1.0], 1, max_length=1), walk=Rejection(), verifier=rule)
+
+
+@pytest.mark.parametrize("timeout", [None, LONG])
+@pytest.mark.parametrize(
+    ("leave", "said"),
+    [
+        (sys.exit, "SystemExit"),
+        (lambda: sys.exit(3), "SystemExit: 3"),
+        (lambda: sys.exit("no\nmore"), "SystemExit: no more"),
+        (lambda: next(iter(())), "StopIteration"),
+        (lambda: raising(GeneratorExit())(()), "GeneratorExit"),
+    ],
+)
+def test_a_function_that_leaves_the_program_is_named(leave, said, timeout):
+    def rule(prefix):
+        leave()
+
+    with pytest.raises(InputError, match=rf"^verifier rule=\(0,\): it raised {said}( \(.*.py:\d+\))?$"):
+        ask(FunctionVerifier(rule, timeout=timeout))
+
+
+def loops(prefix):
+    while True:
+        pass
+
+
+def loops_and_catches(prefix):
+    while True:
+        try:
+            time.sleep(10)
+        except Exception:
+            continue
+
+
+def backtracks(prefix):
+    return re.match(r"(a+)+$", "a" * 60 + "b") is None
+
+
+def swallows(prefix):
+    try:
+        time.sleep(LONG)
+        return True
+    except:  # noqa: E722 (as users write it)
+        return False
+
+
+def swallows_twice(prefix):
+    swallows(prefix)
+    return not swallows(prefix)
+
+
+def fails_when_interrupted(prefix):
+    try:
+        time.sleep(LONG)
+    except BaseException:
+        raise ValueError("no answer") from None
+
+
+def returns_at_last(prefix):
+    try:
+        time.sleep(LONG)
+    finally:
+        return True  # noqa: B012 (as users write it)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        loops,
+        loops_and_catches,
+        backtracks,
+        swallows,
+        swallows_twice,
+        fails_when_interrupted,
+        returns_at_last,
+    ],
+)
+def test_a_function_that_hangs_is_named(function):
+    message = r"it did not return within 0\.05 s: mend it, or raise the timeout$"
+    with pytest.raises(InputError, match=rf"^verifier {function.__name__}=\(0,\): {message}"):
+        ask(FunctionVerifier(function, timeout=0.05))
+
+
+def test_a_function_in_time_is_not_disturbed():
+    for _ in range(20):
+        assert ask(FunctionVerifier(lambda prefix: time.sleep(0.001) is None, timeout=LONG)) == [1.0]
+    with pytest.raises(InputError, match="it raised TimeoutError: no answer"):
+        ask(FunctionVerifier(raising(TimeoutError("no answer")), timeout=LONG))
+    with pytest.raises(KeyboardInterrupt):
+        ask(FunctionVerifier(raising(KeyboardInterrupt()), timeout=LONG))
+
+
+def raising(error):
+    def function(prefix):
+        raise error
+
+    return function
+
+
+def in_a_thread(run) -> list[BaseException | None]:
+    outcome = []
+
+    def caught():
+        try:
+            run()
+            outcome.append(None)
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=caught)
+    thread.start()
+    thread.join()
+    return outcome
+
+
+def test_elsewhere_a_thread_waits():
+    release = threading.Event()
+    answers = []
+    assert in_a_thread(lambda: answers.append(call_within(LONG, str.upper, "a"))) == [None]
+    assert answers == ["A"]
+    (overdue,) = in_a_thread(lambda: call_within(0.02, lambda event: event.wait(), release))
+    assert isinstance(overdue, Overdue)
+    (error,) = in_a_thread(lambda: call_within(LONG, raising(LookupError()), "a"))
+    assert isinstance(error, LookupError)
+    release.set()
+
+
+@pytest.fixture
+def alarms():
+    """Counts alarms of the program's own; the test runner's timer and handler are put back."""
+    counted = []
+    handler = signal.signal(signal.SIGALRM, lambda *_: counted.append(None))
+    delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+    yield counted
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, delay, interval)
+
+
+def test_the_programs_own_alarm_goes_off_in_time(alarms):
+    began = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, LONG)
+    assert call_within(LONG, lambda pause: time.sleep(pause) or 1, 0.02) == 1
+    with pytest.raises(Overdue):
+        call_within(0.02, loops, ())
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    assert LONG - (time.monotonic() - began) - 0.01 < left < LONG - 0.04
+    assert alarms == []
+
+
+def test_a_call_that_ends_with_its_alarm_leaves_nothing_behind(alarms):
+    for _ in range(300):
+        try:
+            assert call_within(0.001, lambda pause: time.sleep(pause) or 1, 0.001) == 1
+        except Overdue:
+            continue
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    time.sleep(0.02)
+    assert alarms == []
+    with pytest.raises(Overdue):
+        call_within(0.02, time.sleep, LONG)
+
+
+def test_the_programs_own_alarm_does_not_interrupt_the_function(alarms):
+    def undisturbed(pause):
+        before = len(alarms)
+        time.sleep(pause)
+        return len(alarms) == before
+
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    assert call_within(LONG, undisturbed, 0.05)
+    for _ in range(1000):
+        if alarms:
+            break
+        time.sleep(0.01)
+    assert len(alarms) == 1
+
+
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf])
+def test_timeouts_out_of_range_are_named(timeout):
+    with pytest.raises(InputError, match=f"timeout={timeout}"):
+        FunctionVerifier(len, timeout=timeout)
+    with pytest.raises(InputError, match=f"timeout={timeout}"):
+        TextVerifier(len, TEXT, timeout=timeout)
+
+
+SOURCE = """
+from dataclasses import dataclass
+
+@dataclass
+class Rule:
+    letter: str
+
+def even(given):
+    return len(given) % 2 == 0
+
+def starts(text):
+    return text.startswith(Rule("a").letter)
+
+number = 3
+"""
+
+
+def test_a_function_of_a_file(tmp_path):
+    path = tmp_path / "my rules.py"
+    path.write_text(SOURCE)
+    text = python_verifier(path, "starts", TEXT)
+    assert (type(text), text.scope) == (TextVerifier, "completion")
+    assert ask(text, [(A,), (B,), (B, AB)], [0, 0, 1]) == [1, 0, 1]
+    tokens = python_verifier(str(path), "even", scope="sequence", whole=True)
+    assert (type(tokens), tokens.scope) == (FunctionVerifier, "sequence")
+    assert ask(tokens, [(A,), (A, EOS), (A, A, EOS)]) == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "message"),
+    [
+        (None, "f", "python='.*rule.py': there is no such file"),
+        (SOURCE, "odd", "python='.*rule.py:odd': .*; its functions: Rule, even, starts$"),
+        ("x = 1", "x", "python='.*rule.py:x': the file has no such function; its functions: none$"),
+        ("def f(:", "f", "python='.*rule.py': it cannot be run: SyntaxError: invalid syntax"),
+        ("1 / 0", "f", "python='.*rule.py': it cannot be run: ZeroDivisionError: division by zero$"),
+        ("raise SystemExit(3)", "f", "python='.*rule.py': it cannot be run: SystemExit: 3$"),
+        ("assert 1 > 2", "f", "python='.*rule.py': it cannot be run: AssertionError$"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(tmp_path, source, name, message):
+    path = tmp_path / "rule.py"
+    if source is not None:
+        path.write_text(source)
+    with pytest.raises(InputError, match=f"^{message}") as caught:
+        python_verifier(path, name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("timeout", [None, LONG])
+def test_what_a_file_and_its_function_print_is_no_output_of_the_program(tmp_path, capfd, timeout):
+    path = tmp_path / "rule.py"
+    path.write_text("print('loaded')\ndef f(text):\n    print(text)\n    return True\n")
+    verifier = python_verifier(path, "f", TEXT, timeout=timeout)
+    assert ask(verifier, [(AB,), (C,)]) == [1, 1]
+    print("sample")
+    assert capfd.readouterr() == ("sample\n", "loaded\nab\nc\n")
+
+
+def test_what_hangs_in_c_is_ended_and_begun_anew(tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text(
+        "import os\nasked = []\n"
+        "def f(text):\n    asked.append(text)\n"
+        "    if text == 'ab':\n        next(iter(int, 1) for _ in iter(int, 1) if not sum(iter(int, 1)))\n"
+        "    if text == 'b':\n        os.kill(os.getpid(), 9)\n"
+        "    return len(asked) < 3\n"
+    )
+    verifier = python_verifier(path, "f", TEXT, timeout=LONG)
+    assert ask(verifier, [(A,), (C,), (A, A)]) == [1, 1, 0]
+    brief = python_verifier(path, "f", TEXT, timeout=0.5)
+    # Even the alarm of the process itself does not end this.
+    with pytest.raises(InputError, match=r"verifier f='ab': it did not return within 0\.5 s"):
+        ask(brief, [(AB,)])
+    assert ask(brief, [(A,)]) == [1]
+    with pytest.raises(InputError, match="verifier f='b': it ended its process \\(signal 9\\)"):
+        ask(verifier, [(A,), (B,)])
+    assert ask(verifier, [(A,)]) == [1]
+
+
+def test_threads_that_share_a_function_of_a_file_get_all_their_answers(tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text("def f(text):\n    return int(text)\n")
+    function, told = FileFunction(path, "f"), {}
+
+    def asks(first: int) -> None:
+        texts = [str(first + number) for number in range(20)]
+        told[first] = [[*function.answers(texts, LONG)] for _ in range(50)]
+
+    threads = [threading.Thread(target=asks, args=(first,), daemon=True) for first in (0, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert told == {first: [[*range(first, first + 20)]] * 50 for first in (0, 100)}
+
+
+def test_who_is_interrupted_may_ask_again(tmp_path, alarms):
+    path = tmp_path / "rule.py"
+    path.write_text(
+        "import os, signal\n"
+        "def f(text):\n"
+        "    if text == 'now':\n        os.kill(os.getppid(), signal.SIGALRM)\n"
+        "    return len(text)\n"
+    )
+    function = FileFunction(path, "f")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        list(function.answers(["now"] + ["then"] * 20_000, None))
+    # Both sides would wait for room to write if answers were left that nobody reads.
+    told = []
+    asking = threading.Thread(
+        target=lambda: told.extend(function.answers(["a" * 2_000_000], None)), daemon=True
+    )
+    asking.start()
+    asking.join(20)
+    assert told == [2_000_000]
+
+
+def test_a_function_of_a_file_is_asked_no_further_than_nonsense(tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text(
+        "asked = []\ndef f(text):\n    asked.append(text)\n    return len(asked) if text else None\n"
+    )
+    verifier = python_verifier(path, "f", TEXT)
+    with pytest.raises(InputError, match="verifier f='': it returned None"):
+        ask(verifier, [(A,), (), (C,), (B,)])
+    assert ask(verifier, [(A,)]) == [3]
+
+
+def test_what_a_function_of_a_file_raises_is_located(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("rule.py").write_text(
+        "def f(text):\n    if text == 'b':\n        return {}[text]\n    return True\n"
+    )
+    verifier = python_verifier("rule.py", "f", TEXT)
+    with pytest.raises(InputError, match=r"verifier f='b': it raised KeyError: 'b' \(rule.py:3\)$"):
+        ask(verifier, [(A,), (B,), (C,)])
+    # What was asked and not listened to is no answer to what comes next.
+    assert ask(verifier, [(A,), (C,)]) == [1, 1]
+
+
+def test_standard_output_is_put_back_after_an_error(tmp_path, capfd):
+    path = tmp_path / "rule.py"
+    path.write_text("print('loaded')\n1 / 0\n")
+    with pytest.raises(InputError, match="it cannot be run"):
+        python_verifier(path, "f")
+    with pytest.raises(InputError, match="it did not return"):
+        ask(FunctionVerifier(lambda prefix: print("called") or loops(prefix), timeout=0.05))
+    print("sample")
+    assert capfd.readouterr() == ("sample\n", "loaded\ncalled\n")
+
+
+def test_threads_leave_standard_output_as_it_is():
+    before, seen = sys.stdout, []
+
+    def rule(prefix):
+        seen.append(sys.stdout)
+        return True
+
+    for outcome in (in_a_thread(lambda: ask(FunctionVerifier(rule))) for _ in range(3)):
+        assert outcome == [None]
+    assert [*seen, sys.stdout] == [before] * 4
+
+
+def neighbours(folder, letter):
+    """A file with functions that import modules beside it, some when they are called."""
+    (folder / "words" / "inner").mkdir(parents=True)
+    (folder / "letters.py").write_text(f"LETTER = {letter!r}\n")
+    (folder / "words" / "__init__.py").write_text("from letters import LETTER\n")
+    (folder / "words" / "inner" / "deep.py").write_text("from words import LETTER\nasked = []\n")
+    (folder / "rule.py").write_text(
+        "from letters import LETTER\n"
+        "def early(text):\n    return LETTER in text\n"
+        "def late(text):\n    from words.inner import deep\n    return deep.LETTER in text\n"
+        "def once(text):\n    from words.inner.deep import asked\n"
+        "    asked.append(text)\n    return len(asked) < 3\n"
+    )
+    return folder / "rule.py"
+
+
+def test_a_file_imports_what_lies_beside_it_and_nothing_from_beside_another(tmp_path, monkeypatch):
+    files = [neighbours(tmp_path / letter, letter) for letter in "ab"]
+    paths, modules = list(sys.path), set(sys.modules)
+    rules = [python_verifier(file, name, TEXT) for file in files for name in ("early", "late")]
+    for _ in range(2):
+        assert [ask(rule, [(A,), (B,)]) for rule in rules] == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    assert ask(python_verifier(files[0], "once", TEXT), [(A,), (B,), (C,)]) == [1, 1, 0]
+    assert sys.path == paths
+    assert not {"letters", "words", "words.inner.deep"} & (set(sys.modules) - modules)
+    # The program may have a module of that name too.
+    monkeypatch.setitem(sys.modules, "letters", sys)
+    assert ask(rules[1], [(A,), (B,)]) == [1, 0]
+    assert sys.modules["letters"] is sys
+
+
+def test_modules_of_an_environment_in_the_folder_stay_imported(tmp_path, monkeypatch):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "installed_here.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    (tmp_path / "rule.py").write_text("def f(text):\n    import installed_here\n    return True\n")
+    assert function_of(tmp_path / "rule.py", "rule.py", "f")("a")
+    assert sys.modules.pop("installed_here")
+
+
+def test_a_missing_neighbour_is_named(tmp_path):
+    path = tmp_path / "rule.py"
+    path.write_text("import sys\nsys.path.pop(0)\nimport letters_elsewhere\n")
+    paths = list(sys.path)
+    with pytest.raises(InputError, match="it cannot be run: ModuleNotFoundError: No module named 'letters_"):
+        python_verifier(path, "f")
+    assert sys.path == paths
+
+
+def test_a_function_that_is_annotated_to_decide_has_a_greatest_value():
+    def decides(prefix) -> bool:
+        return len(prefix) < 3
+
+    assert FunctionVerifier(decides).most == TextVerifier(decides, TEXT).most == 1.0
+    assert FunctionVerifier(len).most == FunctionVerifier(lambda prefix: True).most == math.inf
+    assert FunctionVerifier(len, most=9).most == 9.0
+    assert FunctionVerifier(len, most=0.5, whole=True).most == 1.0
+    with pytest.raises(InputError, match="most=0: use a finite number above 0"):
+        FunctionVerifier(len, most=0)
+    with pytest.raises(InputError, match=r"verifier len=.*: it returned 3: at most 2 was promised"):
+        ask(FunctionVerifier(len, most=2), [(A, B, C)])
+
+
+# Of a fork where there are threads.
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_leaving_the_process_is_an_error_of_the_function_alone() -> None:
+    leave = os._exit
+
+    def leaving(tokens: tuple[int, ...]) -> bool:
+        os._exit(7)
+
+    def forking(tokens: tuple[int, ...]) -> bool:
+        child = os.fork()
+        if child == 0:
+            os._exit(5)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+
+    oracle = Table(lambda prefix: (0.5, 0.5), vocab_size=2)
+    with pytest.raises(
+        InputError, match=r"verifier leaving=\(\): it raised SystemExit: os._exit\(7\) \(.*.py:\d+\)$"
+    ):
+        values(leaving, oracle, [[]])
+    assert values(forking, oracle, [[]]).tolist() == [1.0]
+    told: list[str] = []
+
+    def asked() -> None:
+        for verifier in (leaving, FunctionVerifier(leaving, timeout=LONG)):
+            try:
+                values(verifier, oracle, [[]])
+            except InputError as error:
+                told.append(error.mend)
+
+    thread = threading.Thread(target=asked)
+    thread.start()
+    thread.join()
+    assert [line.rpartition(" (")[0] for line in told] == ["it raised SystemExit: os._exit(7)"] * 2
+    assert os._exit is leave
+
+
+def test_another_thread_may_leave_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    monkeypatch.setattr(os, "_exit", left.append)
+
+    def waiting(tokens: tuple[int, ...]) -> bool:
+        watchdog = threading.Thread(target=lambda: os._exit(9))
+        watchdog.start()
+        watchdog.join()
+        return True
+
+    assert values(waiting, Table(lambda prefix: (0.5, 0.5), vocab_size=2), [[]]).tolist() == [1.0]
+    assert left == [9]

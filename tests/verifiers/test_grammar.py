@@ -1,0 +1,411 @@
+"""Grammars against languages enumerated in plain Python: every prefix, every child, whatever the rows do."""
+
+import re
+import threading
+
+import pytest
+import torch
+
+from mutants import verifiers as mutants
+from samplers.small_languages import JSON, LETTERS, FiniteLanguage, Language, matching, tokenization
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.oracles import Verifier, padded
+from trialogue.randomness import numpy_generator
+from trialogue.samplers import Backtracking, Rejection, TokenwiseRejection, generate
+from trialogue.samplers.exact import exact_law
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.verifiers import GrammarVerifier, language_verifier
+
+LIMIT = 5
+
+
+def regex(pattern: str, reach: int = 2) -> Language:
+    return Language(pattern, lambda t: GrammarVerifier.regex(pattern, t), matching(pattern), reach=reach)
+
+
+def finite(name: str, build, texts, pieces=LETTERS) -> Language:
+    return FiniteLanguage(name, build, texts.__contains__, pieces=pieces, texts=texts)
+
+
+def schema(name: str, schema: dict, texts) -> Language:
+    return finite(name, lambda t: GrammarVerifier.json_schema(schema, t), texts, JSON)
+
+
+def validated(name: str, schema: dict, grammar, valid) -> Language:
+    """A schema of which a grammar enforces the texts `grammar`, and validation at their end leaves the `valid` ones."""
+
+    def build(tokens, kind=GrammarVerifier):
+        return kind.json_schema(schema, tokens)
+
+    return FiniteLanguage(name, build, valid.__contains__, JSON, texts=grammar)
+
+
+FORCED = finite("abcab", lambda t: GrammarVerifier.regex("abcab", t), ("abcab",))
+VALIDATED = [
+    validated(
+        "but not 12", {"enum": [1, 12, 21, 2], "not": {"const": 12}}, ("1", "12", "21", "2"), ("1", "21", "2")
+    ),
+    validated(
+        "one of two",
+        {"oneOf": [{"enum": [1, 2, True]}, {"enum": [12, 2, True]}]},
+        ("1", "2", "12", "true"),
+        ("1", "12"),
+    ),
+    validated(
+        "a look-ahead",
+        {"enum": ["a", "aa", "a1"], "pattern": "^(?!aa)"},
+        ('"a"', '"aa"', '"a1"'),
+        ('"a"', '"a1"'),
+    ),
+    validated(
+        "a with aa",
+        {
+            "type": "object",
+            "properties": {"a": {"const": 1}, "aa": {"const": 2}},
+            "additionalProperties": False,
+            "dependentRequired": {"a": ["aa"]},
+        },
+        ("{}", '{"a":1}', '{"aa":2}', '{"a":1,"aa":2}'),
+        ("{}", '{"aa":2}', '{"a":1,"aa":2}'),
+    ),
+]
+LANGUAGES = [
+    regex("(ab|c)*a"),
+    regex("a{2,3}b?c", reach=3),
+    regex("ab?|b[^a]+é", reach=3),
+    regex("(é|ac)*"),
+    regex(".*"),
+    regex("a?"),
+    FORCED,
+    finite(
+        "balanced",
+        lambda t: GrammarVerifier.lark('start: "a" start "b" | "c"', t),
+        tuple("a" * depth + "c" + "b" * depth for depth in range(2 * LIMIT + 1)),
+    ),
+    schema("choice", {"enum": [1, 12, 21, True]}, ["1", "12", "21", "true"]),
+    schema("range", {"type": "integer", "minimum": 11, "maximum": 21}, [str(n) for n in range(11, 22)]),
+    schema(
+        "object",
+        {
+            "type": "object",
+            "properties": {"a": {"enum": [1, True, "a"]}, "aa": {"const": 2}},
+            "required": ["a"],
+            "additionalProperties": False,
+        },
+        ['{"a":1}', '{"a":true}', '{"a":"a"}', '{"a":1,"aa":2}', '{"a":true,"aa":2}', '{"a":"a","aa":2}'],
+    ),
+    *VALIDATED,
+]
+
+
+def coins(language: Language) -> Table:
+    size = language.tokenization.vocab_size
+    return Table(lambda prefix: [1.0] * size, size, eos=len(language.pieces))
+
+
+def batch_of(language: Language, sequences, limit: int = LIMIT, prompt=()) -> Batch:
+    """A batch whose completions are `sequences`."""
+    tokens, lengths = padded([(*prompt, *sequence) for sequence in sequences], limit + len(prompt))
+    batch = Batch(coins(language), len(sequences), tokens.shape[1])
+    start = torch.full_like(lengths, len(prompt))
+    batch.add(tokens, lengths, start, start + limit)
+    return batch
+
+
+def prefixes(language: Language, limit: int = LIMIT) -> list[tuple[int, ...]]:
+    """Every prefix of at most two tokens that does not end, and every longer one whose own prefixes are viable."""
+    found, frontier = [()], [()]
+    for size in range(1, limit):
+        frontier = [(*prefix, token) for prefix in frontier for token in range(len(language.pieces))]
+        found += frontier
+        if size > 1:
+            frontier = [prefix for prefix in frontier if language.verdict(prefix, limit)]
+    return found
+
+
+def mistakes(language: Language, build=None, limit: int = LIMIT, prompt=()) -> tuple[int, int]:
+    """How many values, and how many verdicts on children, differ from the enumerated language."""
+    vocab = language.tokenization.vocab_size
+    verifier = (build or language.build)(language.tokenization)
+    inner = prefixes(language, limit)
+    batch = batch_of(language, inner, limit, prompt)
+    rows = torch.arange(len(inner))
+    right = torch.tensor(
+        [[language.verdict((*prefix, token), limit) for token in range(vocab)] for prefix in inner]
+    )
+    # A token after one that is refused is refused.
+    right &= torch.tensor([language.verdict(prefix, limit) for prefix in inner])[:, None]
+    children = verifier.children(batch, rows) > 0
+    leaves = batch.peek(torch.arange(vocab).repeat(len(inner)), rows.repeat_interleave(vocab))
+    values = verifier.values(leaves, torch.arange(len(leaves.lengths))).view(-1, vocab) > 0
+    roots = verifier.values(batch, rows) > 0
+    expected = torch.tensor([language.verdict(prefix, limit) for prefix in inner])
+    return int((values != right).sum() + (roots != expected).sum()), int((children != right).sum())
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=str)
+def test_it_is_the_language(language):
+    assert mistakes(language) == (0, 0)
+
+
+def test_a_prompt_is_not_judged():
+    for prompt in ((0,), (3, 4), (1, 9)):
+        assert mistakes(LANGUAGES[0], limit=3, prompt=prompt) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        mutants.EndAnywhere,
+        mutants.NoEnd,
+        mutants.BlindToTheLimit,
+        mutants.PrefixForMember,
+        mutants.MemberForPrefix,
+        mutants.WithoutEnd,
+        mutants.StaleMatcher,
+        mutants.MovedMatcher,
+        mutants.PromptJudging,
+    ],
+)
+def test_mistakes_of_mutants_are_seen(mutant):
+    def build(tokens):
+        return mutant.regex(LANGUAGES[1].name, tokens)
+
+    assert sum(mistakes(LANGUAGES[1], build, limit=4, prompt=(1, 0))) > 0
+    assert sum(mistakes(LANGUAGES[1], limit=4, prompt=(1, 0))) == 0
+
+
+@pytest.mark.parametrize("mutant", [mutants.Unvalidated, mutants.UnvalidatedAtTheLimit])
+@pytest.mark.parametrize("language", VALIDATED, ids=str)
+def test_a_verifier_that_does_not_validate_is_seen(language, mutant):
+    # A text is cut off at the limit where it has as many tokens.
+    limits = (2, 4) if language.texts[0] != "{}" else (LIMIT,)
+    assert sum(sum(mistakes(language, limit=limit)) for limit in limits) == 0
+    assert sum(sum(mistakes(language, lambda t: language.build(t, mutant), limit)) for limit in limits) > 0
+
+
+def test_canonical_tokens_alone_are_not_the_language(monkeypatch):
+    monkeypatch.setattr(language_verifier, "_NO_FORCING", "\n")
+    values, children = mistakes(FORCED)
+    assert values == 0
+    assert children > 0
+
+
+def shortlist_mistakes(language: Language) -> int:
+    """How many members the shortlist of tokens that may close a text misses, over the prefixes of `language`."""
+    verifier = language.build(language.tokenization)
+    missed = 0
+    for prefix in prefixes(language):
+        key = torch.tensor(prefix, dtype=torch.int64).numpy().tobytes()
+        known = verifier._prefix(key)
+        if known is not None:
+            shortlist = verifier._closing(key, verifier._viable(key, known)).tolist()
+            ending = [
+                token
+                for token in range(len(language.pieces))
+                if language.verdict((*prefix, token, len(language.pieces)), LIMIT + 1)
+            ]
+            missed += len(set(ending) - set(shortlist))
+    return missed
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=str)
+def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
+    monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 0)
+    assert shortlist_mistakes(language) == 0
+    assert mistakes(language, limit=4) == (0, 0)
+
+
+def disagreements(language: Language, build, seed: int, steps: int = 60) -> int:
+    """Children against the enumerated language while rows grow, shrink, are copied, permuted and dropped."""
+    choice, verifier, eos = (
+        numpy_generator(seed, "schedule"),
+        build(language.tokenization),
+        len(language.pieces),
+    )
+    batch, wrong = batch_of(language, [()] * 6), 0
+    for _ in range(steps):
+        rows = batch.growing[torch.from_numpy(choice.random(len(batch.growing)) < 0.8)]
+        children = verifier.children(batch, rows) > 0
+        for row, verdicts in zip(rows.tolist(), children.tolist(), strict=True):
+            prefix = tuple(batch.tokens[row, : batch.lengths[row]].tolist())
+            viable = language.verdict(prefix, LIMIT)
+            right = [viable and language.verdict((*prefix, token), LIMIT) for token in range(len(verdicts))]
+            wrong += right != verdicts
+        moves = Moves.stay(batch)
+        for row in range(len(batch.lengths)):
+            source = int(choice.integers(len(batch.lengths))) if choice.random() < 0.2 else row
+            prefix = batch.tokens[source, : batch.lengths[source]].tolist()
+            back = len(prefix) - int(choice.integers(0, 3)) if choice.random() < 0.3 else len(prefix)
+            prefix = prefix[: max(back, 0)]
+            prefix = prefix[:-1] if prefix[-1:] == [eos] else prefix[: LIMIT - 1]
+            moves.source[row], moves.length[row] = source, len(prefix)
+            open_ = [t for t in range(eos + 1) if language.verdict((*prefix, t), LIMIT)]
+            moves.token[row] = int(choice.choice(open_)) if open_ and choice.random() < 0.9 else 0
+        batch.apply(moves)
+        if choice.random() < 0.2:
+            kept = torch.from_numpy(choice.permutation(len(batch.lengths))[:5])
+            batch.select(kept)
+            empty = torch.zeros(1, dtype=torch.int64)
+            batch.add(torch.zeros(1, LIMIT, dtype=torch.int64), empty, empty, empty + LIMIT)
+    return wrong
+
+
+@pytest.mark.parametrize("memory", [1, 1000])
+@pytest.mark.parametrize("language", [LANGUAGES[1], LANGUAGES[3], LANGUAGES[7]], ids=str)
+def test_children_are_right_whatever_the_rows_do(monkeypatch, language, memory):
+    monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 3)
+
+    def build(tokens):
+        verifier = language.build(tokens)
+        verifier._memory = memory
+        return verifier
+
+    assert disagreements(language, build, seed=memory) == 0
+
+
+@pytest.mark.parametrize("mutant", [mutants.StaleMatcher, mutants.MovedMatcher])
+def test_a_matcher_that_does_not_follow_the_rows_is_seen(mutant):
+    language = LANGUAGES[1]
+    assert disagreements(language, lambda tokens: mutant.regex(language.name, tokens), seed=1) > 0
+
+
+def test_walks_draw_from_the_language():
+    language, limit = LANGUAGES[0], 3
+    oracle = Table(lambda prefix: [1.0 + token for token in range(11)], 11, eos=8, max_length=limit)
+    verifier = language.build(language.tokenization)
+    assert isinstance(verifier, Verifier)
+    law = exact_law(Rejection(), oracle, verifier)
+    members = {sequence for sequence in law.probabilities if law.probabilities[sequence] > 0}
+    assert members
+    assert all(language.verdict(sequence, limit) for sequence in members)
+    plain = exact_law(TokenwiseRejection("mask"), oracle, lambda prefix: language.verdict(prefix, limit))
+    given = exact_law(TokenwiseRejection("mask"), oracle, verifier)
+    assert given.probabilities == pytest.approx(plain.probabilities, abs=1e-12)
+    for walk in (TokenwiseRejection(), TokenwiseRejection("mask"), Backtracking(4, 2)):
+        samples = generate(oracle, walk=walk, verifier=verifier, num_samples=300, max_queries=200)
+        drawn = [tuple(one) for one, good in zip(samples.sequences(), samples.accepted, strict=True) if good]
+        assert drawn
+        assert all(language.verdict(sequence, limit) for sequence in drawn)
+
+
+def test_one_verifier_serves_several_threads():
+    language = LANGUAGES[0]
+    verifier = language.build(language.tokenization)
+    results: dict[int, object] = {}
+
+    def run(seed):
+        oracle = Table(lambda prefix: [1.0] * 11, 11, eos=8, max_length=6)
+        walk = TokenwiseRejection("mask")
+        results[seed] = generate(
+            oracle, walk=walk, verifier=verifier, num_samples=40, batch_size=4, seed=seed
+        ).sequences()
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    together = dict(results)
+    for seed in (1, 2):
+        run(seed)
+        assert results[seed] == together[seed]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda t: GrammarVerifier.regex("a(b", t), r"regex='a\(b': unclosed group"),
+        (lambda t: GrammarVerifier.regex("(?=a)b", t), "regex='.*': look-around"),
+        (lambda t: GrammarVerifier.regex("a[^\\s\\S]", t), "regex='.*': it admits nothing"),
+        (lambda t: GrammarVerifier.regex("zzz", t), "regex='zzz': it admits nothing that the tokenizer can"),
+        (
+            lambda t: GrammarVerifier.regex("ab\\", t),
+            r"regex='ab\\\\': the backslash at its end escapes nothing",
+        ),
+        (lambda t: GrammarVerifier.regex("\\", t), r"regex='\\\\': the backslash at its end escapes nothing"),
+        (lambda t: GrammarVerifier.regex("a\\\\\\", t), "regex=.*: the backslash at its end escapes nothing"),
+        (lambda t: GrammarVerifier.json_schema(False, t), "json-schema='false': it admits nothing"),
+        (lambda t: GrammarVerifier.json_schema({"enum": []}, t), "json-schema='.*': Unsatisfiable schema"),
+        (lambda t: GrammarVerifier.json_schema('{"type": ', t), "json-schema='.*': it is no JSON: Expecting"),
+        (lambda t: GrammarVerifier.json_schema({"a": {1}}, t), "json-schema=.*: it is no JSON: .*set"),
+        (lambda t: GrammarVerifier.json_schema([1], t), r"json-schema='\[1\]': give an object"),
+        (
+            lambda t: GrammarVerifier.lark("start: foo", t),
+            "lark='start: foo': line 1, column 8: unknown name: \"foo\"$",
+        ),
+        (
+            lambda t: GrammarVerifier.lark("\nstart: a (", t),
+            r"lark='.*': line 2, column 11: Expected token '\)', found the end of the line$",
+        ),
+        (
+            lambda t: GrammarVerifier.lark('start: "é" £ "b"', t),
+            "lark='.*': line 1, column 12: '£' cannot stand here$",
+        ),
+        (
+            lambda t: GrammarVerifier.lark('start: "a\nb: "c"', t),
+            "lark='.*': line 1, column 10: the line ends within a text or a regular expression$",
+        ),
+        (
+            lambda t: GrammarVerifier.lark("start: /[a/", t),
+            "lark='.*': line 1, column 8: invalid regex \"\\[a\": unclosed character class$",
+        ),
+        (lambda t: GrammarVerifier.lark("", t), "lark='': no start rule found$"),
+        (lambda t: GrammarVerifier.regex("a", t, memory=0), "memory=0"),
+        (lambda t: GrammarVerifier.regex(re.compile("a"), t), r"regex=re.compile\('a'\): give a text"),
+        (lambda t: GrammarVerifier.lark(None, t), "lark=None: give a text"),
+    ],
+)
+def test_grammars_that_cannot_be_used_are_named_in_one_line(build, message):
+    with pytest.raises(InputError, match=f"^{message}") as caught:
+        build(tokenization((*LETTERS, b"1", b"t", b"{")))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+def test_a_regex_may_end_in_an_escaped_backslash():
+    pieces = (b"a", b"\\")
+    batch = batch_of(finite("", None, [], pieces), [(0, 1, 2), (0, 2), (0, 1, 1)])
+    verifier = GrammarVerifier.regex("a\\\\", tokenization(pieces))
+    assert verifier.values(batch, torch.arange(3)).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("sequence", [(0,), (0, 0, 0)])
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch, silent, sequence):
+    verifier = GrammarVerifier.regex("(a|b)*", tokenization(LETTERS))
+
+    class Failing:
+        """A matcher that has given up, and may say so only when it is asked for a mask."""
+
+        asked = not silent
+
+        def deep_copy(self):
+            return self
+
+        def try_consume_tokens(self, tokens):
+            return 0
+
+        def validate_tokens(self, tokens):
+            return 0
+
+        def is_accepting(self):
+            return False
+
+        def compute_bitmask(self):
+            self.asked = True
+            return bytes(2)
+
+        def is_error(self):
+            return self.asked
+
+        def get_error(self):
+            return "ParserTooComplex\n<state>"
+
+    monkeypatch.setattr(verifier, "_start", Failing())
+    verifier._matchers.clear()
+    verifier._prefixes.clear()
+    with pytest.raises(InputError, match=r"regex='\(a\|b\)\*': ParserTooComplex$"):
+        verifier.values(batch_of(LANGUAGES[0], [sequence]), torch.arange(1))

@@ -1,0 +1,167 @@
+"""Models of pydantic as rules: the model decides on complete texts, and samples are its instances."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from typing_extensions import TypedDict
+
+from mutants import verifiers as mutants
+from samplers.judged_texts import TOKENS, value
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.samplers import TokenwiseRejection, generate
+from trialogue.verifiers import GrammarVerifier, Product
+
+
+class Span(BaseModel):
+    """Whole numbers of which the second is not the smaller."""
+
+    model_config = ConfigDict(extra="forbid")
+    first: int = Field(ge=0, le=9)
+    last: int = Field(ge=0, le=9)
+
+    @model_validator(mode="after")
+    def ordered(self) -> "Span":
+        if self.first > self.last:
+            raise ValueError("the last is before the first")
+        return self
+
+
+class Sloppy(BaseModel):
+    """A model whose validator raises what is no verdict."""
+
+    a: int
+
+    @field_validator("a")
+    @classmethod
+    def looked_up(cls, a: int) -> int:
+        return {1: 1}[a]
+
+
+class Slow(BaseModel):
+    """A model whose validator does not return in time."""
+
+    a: int
+
+    @field_validator("a")
+    @classmethod
+    def waited(cls, a: int) -> int:
+        time.sleep(5)
+        return a
+
+
+class Priced(BaseModel):
+    """A price, and tags of which none comes twice."""
+
+    price: Annotated[Decimal, Field(max_digits=4, decimal_places=2)]
+    tags: set[str] = set()
+
+
+class Both(TypedDict):
+    """A mapping with two keys."""
+
+    kind: Literal["a", "b"]
+    size: int
+
+
+@dataclass
+class Point:
+    """Two numbers."""
+
+    x: int
+    y: int
+
+
+TEXTS = {
+    '{"first":1,"last":2}': True,
+    '{"first":2,"last":1}': False,
+    '{"first":1,"last":10}': False,
+    '{"first":1}': False,
+    '{"first":1,"last":2,"more":3}': False,
+}
+
+
+def mistakes(kind: type[GrammarVerifier] = GrammarVerifier) -> int:
+    verifier = kind.pydantic(Span, TOKENS)
+    return sum(value(verifier, text) != valid for text, valid in TEXTS.items())
+
+
+def test_the_model_decides_on_complete_texts():
+    assert mistakes() == 0
+    assert mistakes(mutants.Unvalidated) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "right", "wrong", "instance"),
+    [
+        (Both, '{"kind":"a","size":1}', '{"kind":"c","size":1}', {"kind": "a", "size": 1}),
+        (Point, '{"x":1,"y":2}', '{"x":1}', Point(1, 2)),
+        (list[Span], '[{"first":1,"last":1}]', '[{"first":1,"last":0}]', [Span(first=1, last=1)]),
+        (Priced, '{"price":"12.34"}', '{"price":"123.45"}', Priced(price="12.34")),
+        (dict[str, int], '{"a":1}', '{"a":1,"a":1}', {"a": 1}),
+    ],
+)
+def test_whatever_pydantic_validates_is_a_model(model, right, wrong, instance):
+    verifier = GrammarVerifier.pydantic(model, TOKENS)
+    assert value(verifier, right)
+    assert not value(verifier, wrong)
+    assert verifier.parser(right) == instance
+
+
+def test_samples_are_instances_and_each_has_its_own():
+    size = TOKENS.vocab_size
+
+    class Tokenized(Table):
+        tokenization = TOKENS
+
+    oracle = Tokenized(lambda prefix: [1.0] * size, size, eos=TOKENS.eos)
+    spans = GrammarVerifier.pydantic(Span, TOKENS)
+    rule = Product(lambda prefix: 1.0, spans, GrammarVerifier.regex(".*", TOKENS))
+    samples = generate(
+        oracle, walk=TokenwiseRejection("mask"), verifier=spans, num_samples=20, max_new_tokens=25, seed=0
+    )
+    parsed = samples.parsed()
+    assert 0 < int(samples.accepted.sum()) < 20
+    for text, accepted, one in zip(samples.texts(), samples.accepted.tolist(), parsed, strict=True):
+        assert one == (Span.model_validate_json(text) if accepted else None)
+    assert rule.parser is spans.parser
+    plain = generate(oracle, verifier=GrammarVerifier.regex("a", TOKENS), max_new_tokens=1, seed=0)
+    with pytest.raises(InputError, match="parsed=None: no verifier of the run knows what texts stand for"):
+        plain.parsed()
+
+
+def test_what_a_validator_raises_is_its_own_fault():
+    sloppy = GrammarVerifier.pydantic(Sloppy, TOKENS)
+    assert value(sloppy, '{"a":1}')
+    with pytest.raises(InputError, match=r"verifier Sloppy='.*': it raised KeyError: 2"):
+        value(sloppy, '{"a":2}')
+    slow = GrammarVerifier.pydantic(Slow, TOKENS, timeout=0.05)
+    with pytest.raises(InputError, match=r"verifier Slow='.*': it did not return within 0\.05 s"):
+        value(slow, '{"a":2}')
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Any, "pydantic='.*Any': it constrains nothing"),
+        (Callable[[], int], "pydantic='.*': it has no JSON schema: Cannot generate a JsonSchema for"),
+        (object(), "pydantic='.*': it has no JSON schema: Unable to generate pydantic-core schema"),
+    ],
+)
+def test_what_has_no_schema_is_named_in_one_line(model, message):
+    with pytest.raises(InputError, match=f"^{message}") as caught:
+        GrammarVerifier.pydantic(model, TOKENS)
+    assert "\n" not in str(caught.value)
+
+
+def test_notes_say_what_the_model_alone_decides():
+    verifier = GrammarVerifier.pydantic(Priced, TOKENS)
+    assert verifier.notes == (
+        "no grammar enforces uniqueItems (at properties/tags): checked when a text is complete",
+    )
+    assert verifier.parser('{"price":1,"tags":["a"]}') == Priced(price=1, tags={"a"})

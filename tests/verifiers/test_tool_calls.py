@@ -1,0 +1,195 @@
+"""Calls of tools: the format is the chat template's, the arguments are valid, and `parser` gives both."""
+
+import json
+
+import pytest
+import torch
+
+from mutants import verifiers as mutants
+from samplers.judged_texts import TOKENS, tokenization, value
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.samplers import TokenwiseRejection, generate
+from trialogue.verifiers import GrammarVerifier
+
+TAGGED = (
+    "{% for m in messages %}<s>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}"
+    "{{ '\\n<tool_call>\\n{' }}"
+    '"name": "{{ c.function.name }}", "arguments": '
+    "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}</s>\n{% endfor %}"
+)
+LISTED = (
+    '{% for m in messages %}{% if m.tool_calls %}<pad>[{% for c in m.tool_calls %}{"name": "{{ c.function.name }}", '
+    '"arguments": {{ c.function.arguments | tojson }}, "id": "{{ c.id }}"}{% endfor %}]</s>'
+    "{% else %}{{ m.content }}</s>{% endif %}{% endfor %}"
+)
+NAMED = (
+    "{% for m in messages %}{{ m.role }}:{% if m.tool_calls %}{% for c in m.tool_calls %}"
+    "<function={{ c.function.name }}>{{ c.function.arguments | tojson(separators=(',', ':')) }}</function>{% endfor %}"
+    "{% else %}{{ m.content }}{% endif %}</s>{% endfor %}"
+)
+SPECIAL = TAGGED.replace("</tool_call>", "<pad></tool_call>").replace('"name"', '<pad>"name"')
+REFUSING = "{% if messages[1].tool_calls %}{{ raise_exception('no tools') }}{% endif %}" + TAGGED
+MARKED = (
+    "{% for m in messages %}<|START|>{{ m.role }}{% if m.tool_calls %}<|START_ACTION|>"
+    '[{"tool_name": "{{ m.tool_calls[0].function.name }}", '
+    '"parameters": {{ m.tool_calls[0].function.arguments | tojson }}}]<|END_ACTION|>'
+    "{% else %}<|START_RESPONSE|>{{ m.content }}<|END_RESPONSE|>{% endif %}<|END|>{% endfor %}"
+)
+ACTING = (
+    "{% for m in messages %}{{ m.role }}:<msg>{% if m.tool_calls %}<c>{{ m.tool_calls[0].function.name }}:"
+    "{{ m.tool_calls[0].function.arguments | tojson }}</c></turn>"
+    "{% else %}<a>{{ m.content }}</a></turn>{% endif %}</s>{% endfor %}"
+)
+PROMPTING = ACTING + "{% if add_generation_prompt %}assistant:{% endif %}"
+COUNTING = NAMED.replace("<function=", "<{{ c.function.name | length }}=")
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"enum": ["Rome", "Oslo"]}, "days": {"type": "integer", "maximum": 3}},
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    {"type": "function", "name": "stop"},
+    {"name": "weather_now", "input_schema": {"properties": {"in": {"type": "array", "uniqueItems": True}}}},
+]
+FORMATS = {
+    "in tags": (TAGGED, '\n<tool_call>\n{"name": "%s", "arguments": %s}\n</tool_call>', " "),
+    "in a list": (LISTED, '[{"name": "%s", "arguments": %s, "id": "Ab3dEf6h9"}]', " "),
+    "by name": (NAMED, "<function=%s>%s</function>", ""),
+    "not stated": (None, '{"name":"%s","arguments":%s}', ""),
+    "not stated by a template": (
+        "{% for m in messages %}{{ m.content }}{% endfor %}",
+        '{"name":"%s","arguments":%s}',
+        "",
+    ),
+    "in special tokens": (SPECIAL, '{"name":"%s","arguments":%s}', ""),
+    "in markers": (MARKED, '<|START_ACTION|>[{"tool_name": "%s", "parameters": %s}]<|END_ACTION|>', " "),
+    "where answers have markers": (ACTING, "<c>%s:%s</c></turn>", " "),
+    "behind the prompt": (PROMPTING, "<msg><c>%s:%s</c></turn>", " "),
+    "another for every name": (COUNTING, '{"name":"%s","arguments":%s}', ""),
+    "refused": (REFUSING, '{"name":"%s","arguments":%s}', ""),
+}
+CALLS = [
+    ("weather", {"city": "Rome"}, True),
+    ("weather", {"city": "Oslo", "days": 3}, True),
+    ("weather", {"city": "Oslo", "days": 4}, False),
+    ("weather", {}, False),
+    ("weather", {"city": "Rome", "in": []}, False),
+    ("stop", {}, True),
+    ("stop", {"a": 1}, False),
+    ("weather_now", {"in": [1, 2]}, True),
+    ("weather_now", {"in": [1, 1]}, False),
+    ("sing", {}, False),
+]
+
+
+def mistakes(form: str, kind: type[GrammarVerifier] = GrammarVerifier) -> int:
+    """How many of `CALLS` are judged wrongly, or parsed to something else than they are."""
+    template, call, space = FORMATS[form]
+    verifier, wrong = kind.tools(TOOLS, tokenization(template)), 0
+    for name, arguments, valid in CALLS:
+        text = call % (name, json.dumps(arguments, separators=("," + space, ":" + space)))
+        wrong += value(verifier, text) != valid
+        if valid:
+            wrong += verifier.parser(text) != {"name": name, "arguments": arguments}
+    return wrong
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_calls_are_written_as_the_template_writes_them(form):
+    assert mistakes(form) == 0
+
+
+def test_arguments_that_are_not_validated_are_seen():
+    class Unvalidated(mutants.Unvalidated):
+        def __init__(self, language, *arguments):
+            super().__init__(language, *arguments)
+            self.parser = language.parse
+
+    assert mistakes("in tags", Unvalidated) == 1
+
+
+def test_formats_of_others_are_refused():
+    for form, (template, _, _) in FORMATS.items():
+        verifier = GrammarVerifier.tools(TOOLS, tokenization(template))
+        for other, (_, call, _) in FORMATS.items():
+            same = call == FORMATS[form][1]
+            assert value(verifier, call % ("stop", "{}")) == same, (form, other)
+
+
+@pytest.mark.parametrize(
+    ("form", "note"),
+    [
+        ("in a list", "the prompt has to end in '<pad>', with which the chat template begins a call"),
+        (
+            "not stated",
+            "the chat template states no format for calls of tools that a text can have: they are plain JSON",
+        ),
+        (
+            "in special tokens",
+            "the chat template states no format for calls of tools that a text can have: they are",
+        ),
+        (
+            "in tags",
+            "weather_now: no grammar enforces uniqueItems (at properties/in): checked when a text is complete",
+        ),
+    ],
+)
+def test_what_a_user_is_told(form, note):
+    notes = GrammarVerifier.tools(TOOLS, tokenization(FORMATS[form][0])).notes
+    assert notes[0].startswith(note)
+    assert len(notes) == 2 - (form == "in tags")
+
+
+def test_white_space_of_arguments_may_be_any():
+    verifier = GrammarVerifier.tools(TOOLS, tokenization(TAGGED), whitespace="flexible")
+    call = FORMATS["in tags"][1]
+    assert value(verifier, call % ("weather", '{ "city":\n"Rome" }'))
+    assert not value(verifier, (call % ("weather", '{"city": "Rome"}')).replace('"name": ', '"name":'))
+
+
+def test_samples_are_parsed():
+    tools = json.dumps({"tools": [{"type": "function", "name": "a"}, {"type": "function", "name": "b"}]})
+    verifier = GrammarVerifier.tools(tools, TOKENS)
+    size = TOKENS.vocab_size
+
+    class Tokenized(Table):
+        tokenization = TOKENS
+
+    oracle = Tokenized(lambda prefix: [1.0] * size, size, eos=TOKENS.eos)
+    samples = generate(
+        oracle, walk=TokenwiseRejection("mask"), verifier=verifier, num_samples=6, max_new_tokens=40, seed=1
+    )
+    assert bool(samples.accepted.any())
+    expected = [{"name": json.loads(text)["name"], "arguments": {}} for text in samples.texts()]
+    assert samples.parsed() == [
+        one if good else None for one, good in zip(expected, samples.accepted.tolist(), strict=True)
+    ]
+    assert torch.equal(samples.accepted, torch.tensor([one is not None for one in samples.parsed()]))
+
+
+@pytest.mark.parametrize(
+    ("tools", "message"),
+    [
+        ([], "tools=[]: give a list of definitions"),
+        ("[", "tools='[': it is no JSON"),
+        ([{"type": "object", "properties": {}}], 'write each as {"type": "function"'),
+        ([{"type": "function", "name": 'a"'}], "tools='a\"': use letters, digits"),
+        ([TOOLS[1], TOOLS[1]], "tools='stop': give each tool a name of its own"),
+        (
+            [{"name": "f", "parameters": {"properties": {"a": {"typ": "null"}}}}],
+            "tools='f': properties/a/typ is no keyword and has no effect: 'type' misspelt?",
+        ),
+    ],
+)
+def test_tools_that_cannot_be_used_are_named_in_one_line(tools, message):
+    with pytest.raises(InputError) as caught:
+        GrammarVerifier.tools(tools, TOKENS)
+    assert message in str(caught.value)

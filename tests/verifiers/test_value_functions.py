@@ -1,0 +1,192 @@
+"""Value functions: tables, outcomes at leaves, errors of a known size, rollouts; and what is wrong with one."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from samplers.reference_laws import expected_value, largest_difference, normalised, restricted
+from trialogue.errors import InputError
+from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate, values
+from trialogue.samplers.exact import exact_law, transition_matrix
+from trialogue.testing import check_verifier
+from trialogue.testing.distributions import ruled
+from trialogue.testing.trees import TREES, VIABLE, RandomTree
+from trialogue.verifiers import NoisyValues, OutcomeReward, RolloutValues, TableValues
+
+TREE = VIABLE[1]
+
+
+def table(tree, value) -> TableValues:
+    return TableValues({prefix: value(prefix) for prefix in tree.nodes()})
+
+
+def test_a_table_is_a_function_and_a_verifier_of_prefixes():
+    written = table(TREE, TREE.value)
+    assert written((0, 1)) == TREE.value((0, 1))
+    asked = [(), (1,), (0, 1, 1)]
+    assert values(written, TREE.table(), asked).tolist() == [TREE.value(prefix) for prefix in asked]
+    check_verifier(written, TREE.table())
+    law = exact_law(ValueGuided(), TREE.table(), table(TREE, expected_value(TREE, TREE.value)))
+    assert largest_difference(law.probabilities, restricted(TREE, TREE.value)) < 1e-12
+
+
+def test_what_cannot_occur_needs_no_value():
+    sparse = TREES[6]
+    assert generate(sparse.table(), walk=ValueGuided(), verifier=table(sparse, sparse.value)).accepted.all()
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({}, r"table={}: give a dict"),
+        ({(0,): -1.0}, r"the value of \(0,\)=-1.0: use a finite number of at least 0"),
+        ({(0,): math.nan}, r"the value of \(0,\)=nan: use a finite number of at least 0"),
+        ({(0,): True}, r"the value of \(0,\)=True"),
+        ({(0.5,): 1.0}, r"table=0.5: name a prefix by a tuple of token ids"),
+        ({"0": 1.0}, r"table='0': name a prefix by a tuple of token ids"),
+    ],
+)
+def test_a_wrong_table_is_one_line(written, told):
+    with pytest.raises(InputError, match=told):
+        TableValues(written)
+
+
+def test_a_missing_prefix_is_named():
+    written = TableValues({(): 1.0, (0,): 1.0})
+    with pytest.raises(InputError, match=r"prefix=\(1,\): none of the 2 values is of this prefix"):
+        generate(TREE.table(), walk=ValueGuided(), verifier=written)
+    with pytest.raises(InputError, match=r"prefix=\(0, 1\)"):
+        written((0, 1))
+
+
+def uniform_reach(noisy, prefixes, tree) -> list[float]:
+    """Values over what they are errors of."""
+    found = values(noisy, tree.table(), prefixes).tolist()
+    return [value / tree.value(prefix) for value, prefix in zip(found, prefixes, strict=True)]
+
+
+def inner(tree) -> list:
+    return [prefix for prefix in tree.nodes() if not tree.complete(prefix)]
+
+
+LARGE = RandomTree(141, horizon=12)
+
+
+def test_uniform_errors_are_as_great_as_they_may_be_everywhere():
+    noisy = NoisyValues(LARGE.value, 0.5)
+    ratios = uniform_reach(noisy, inner(LARGE), LARGE)
+    assert {round(ratio, 9) for ratio in ratios} == {1.5, round(1 / 1.5, 9)}
+    assert abs(sum(ratio > 1 for ratio in ratios) / len(ratios) - 0.5) < 3 * 0.5 / len(ratios) ** 0.5
+    assert ratios == uniform_reach(NoisyValues(LARGE.value, 0.5), inner(LARGE), LARGE)
+    assert ratios != uniform_reach(NoisyValues(LARGE.value, 0.5, seed=1), inner(LARGE), LARGE)
+
+
+def test_average_errors_have_the_mean_that_they_are_given():
+    noisy = NoisyValues(lambda prefix: 1.0, 0.25, "average", spread=4.0)
+    ratios = torch.cat(
+        [
+            values(
+                NoisyValues(lambda prefix: 1.0, 0.25, "average", spread=4.0, seed=seed),
+                LARGE.table(),
+                inner(LARGE),
+            )
+            for seed in range(4)
+        ]
+    )
+    share = 0.25 / ((4 + 1 / 4) / 2 - 1)
+    assert {round(ratio, 9) for ratio in ratios.tolist()} == {1.0, 4.0, 0.25}
+    error = 3 * float(ratios.std()) / len(ratios) ** 0.5
+    assert abs(float(ratios.mean()) - 1.25) < error
+    assert abs(float((1 / ratios).mean()) - 1.25) < error
+    assert abs(float((ratios != 1).double().mean()) - share) < 3 * (share / len(ratios)) ** 0.5
+    check_verifier(noisy, LARGE.table(), [(), (0,)])
+
+
+def test_errors_by_the_last_token_agree():
+    ratios = uniform_reach(NoisyValues(TREE.value, 0.3, "last token"), inner(TREE), TREE)
+    due = [1.0 if not prefix else 1.3 if prefix[-1] == 0 else 1 / 1.3 for prefix in inner(TREE)]
+    assert ratios == pytest.approx(due)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "average", "last token"])
+def test_outcomes_have_no_error_and_leaves_their_law(kind):
+    noisy = NoisyValues(TREE.value, 0.5, kind, spread=20.0)
+    leaves = [prefix for prefix in TREE.nodes() if TREE.complete(prefix)]
+    assert uniform_reach(noisy, leaves, TREE) == [1.0] * len(leaves)
+    assert largest_difference(leaf_law(TREE, noisy), restricted(TREE, TREE.value)) < 1e-12
+    check_verifier(noisy, TREE.table(), [(), (0,)])
+
+
+def leaf_law(tree, verifier) -> dict:
+    """The stationary law of leaves, from the transitions of the walk alone."""
+    states, transitions = transition_matrix(ValueGuided(stop_at_leaf=False), tree.table(), verifier)
+    law = np.abs(np.linalg.svd(transitions.toarray().T - np.eye(len(states)))[2][-1])
+    return normalised({x: float(p) for x, p in zip(states, law, strict=True) if tree.complete(x)})
+
+
+def test_the_outcome_takes_the_place_of_values_at_leaves():
+    reward = OutcomeReward(TREE.value, TREE.allows)
+    found = values(reward, TREE.table(), list(TREE.nodes())).tolist()
+    due = [
+        float(TREE.allows(prefix)) if TREE.complete(prefix) else TREE.value(prefix) for prefix in TREE.nodes()
+    ]
+    assert found == due
+    assert largest_difference(leaf_law(TREE, reward), restricted(TREE, TREE.allows)) < 1e-12
+    assert largest_difference(leaf_law(TREE, TREE.value), restricted(TREE, TREE.allows)) > 1e-2
+    check_verifier(reward, TREE.table(), [(), (0,)])
+
+
+def test_values_where_the_outcome_is_certain_to_be_zero_are_named():
+    told = r"values=0\.\d+: it is certain that every completion of \(.*\) has the outcome 0: give 0 there"
+    with pytest.raises(InputError, match=told):
+        exact_law(ValueGuided(), TREE.table(), OutcomeReward(TREE.value, TREE.allows, viability=True))
+    viable = OutcomeReward(ruled(TREE), TREE.allows, viability=True)
+    assert largest_difference(leaf_law(TREE, viable), restricted(TREE, TREE.allows)) < 1e-12
+
+
+def test_rollouts_estimate_the_value_and_their_queries_count():
+    exact, count = expected_value(TREE, TREE.allows), 400
+    nodes = inner(TREE)
+    estimates = values(RolloutValues(TREE.allows, count), TREE.table(), nodes).tolist()
+    for prefix, estimate in zip(nodes, estimates, strict=True):
+        value = exact(prefix)
+        assert abs(estimate - max(value, 0.5 / count)) < 5 * (value * (1 - value) / count) ** 0.5 + 1e-9
+
+
+class Noting(RolloutValues):
+    """Notes how many tokens each prefix that it is asked about may still have."""
+
+    def values(self, decoding, rows):
+        self.left = [*getattr(self, "left", []), *(decoding.limit - decoding.lengths)[rows].tolist()]
+        return super().values(decoding, rows)
+
+
+def test_every_token_of_a_rollout_is_a_query_of_the_sample_that_asked():
+    noting, nodes = Noting(TREE.allows, 3, floor=0.0), list(TREE.nodes())
+    known = TableValues(
+        dict(
+            zip(
+                nodes,
+                values(RolloutValues(TREE.allows, 3, floor=0.0), TREE.table(), nodes).tolist(),
+                strict=True,
+            )
+        )
+    )
+    for walk in (TokenwiseRejection(), ValueGuided(), SequentialMonteCarlo(2)):
+        noting.left = []
+        run = generate(TREE.table(), walk=walk, verifier=noting, seed=3, max_steps=200)
+        told = generate(TREE.table(), walk=walk, verifier=known, seed=3, max_steps=200)
+        assert run.sequences() == told.sequences()
+        assert int(run.queries) == int(told.queries) + 3 * sum(noting.left)
+    assert sum(noting.left) > 0
+
+
+def test_values_of_a_prefix_do_not_depend_on_what_else_is_drawn():
+    for verifier in (RolloutValues(TREE.allows, 4), RolloutValues(TREE.value, 2, seed=5)):
+        check_verifier(verifier, TREE.table(), [(), (0,)])
+    different = [
+        values(RolloutValues(TREE.value, 2, seed=seed), TREE.table(), inner(TREE)) for seed in (0, 1)
+    ]
+    assert not torch.equal(*different)

@@ -1,0 +1,172 @@
+"""Verifiers: functions, thresholds, random values, and the two ways to be asked for children."""
+
+import math
+
+import pytest
+import torch
+
+from mutants.verifiers import ForgetfulRandomVerifier, LengthKeyedRandomVerifier, StrictThreshold
+from samplers.reference_laws import largest_difference
+from trialogue.data.table import Table
+from trialogue.errors import InputError
+from trialogue.oracles import Verifier, padded
+from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided, generate
+from trialogue.samplers.exact import exact_law
+from trialogue.samplers.prefix.batch import Batch
+from trialogue.testing.trees import TREES, RandomTree
+from trialogue.verifiers.function import FunctionVerifier, Threshold, as_verifier
+from trialogue.verifiers.random import RandomVerifier
+
+COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=4)
+
+
+def batch_of(sequences, prompt_lengths=None) -> Batch:
+    """A batch that stands at `sequences`."""
+    tokens, lengths = padded(sequences, 4)
+    batch = Batch(COINS, len(sequences), 4)
+    start = torch.zeros_like(lengths) if prompt_lengths is None else torch.tensor(prompt_lengths)
+    batch.add(tokens, lengths, start, torch.full_like(lengths, 4))
+    return batch
+
+
+def values(verifier, sequences) -> list[float]:
+    return verifier.values(batch_of(sequences), torch.arange(len(sequences))).tolist()
+
+
+class Masking(FunctionVerifier):
+    """Answers for all children at once, as an automaton does."""
+
+    def children(self, decoding, rows):
+        answers = torch.zeros(len(rows), decoding.vocab_size, dtype=torch.float64)
+        for token in range(decoding.vocab_size):
+            continued = decoding.peek(torch.full_like(rows, token), rows)
+            answers[:, token] = self.values(continued, torch.arange(len(rows)))
+        return answers
+
+
+class NoNumbers(RandomVerifier):
+    """Answers with NaN."""
+
+    def values(self, decoding, rows):
+        return super().values(decoding, rows) * math.nan
+
+
+def test_they_are_verifiers():
+    for verifier in (FunctionVerifier(len), Threshold(RandomVerifier(), 0.5), RandomVerifier()):
+        assert isinstance(verifier, Verifier)
+        assert as_verifier(verifier) is verifier
+    assert isinstance(as_verifier(len), FunctionVerifier)
+    with pytest.raises(InputError, match="verifier=None"):
+        as_verifier(None)
+
+
+@pytest.mark.parametrize(("scope", "expected"), [("sequence", [(0, 1, 1), (1,)]), ("completion", [(1,), ()])])
+def test_a_function_sees_what_its_scope_says(scope, expected):
+    seen = []
+    verifier = FunctionVerifier(lambda prefix: seen.append(prefix) or 1.0, scope)
+    batch = batch_of([(0, 1, 1), (1, 0), (1,)], [2, 1, 1])
+    assert verifier.values(batch, torch.tensor([0, 2])).tolist() == [1.0, 1.0]
+    assert seen == expected
+    assert verifier.children(batch, torch.tensor([0])) is None
+
+
+def test_a_function_may_answer_with_any_number():
+    answers = {(0,): True, (1,): 2, (0, 0): 0.5, (1, 1): torch.tensor(0.25)}
+    assert values(FunctionVerifier(answers.__getitem__), list(answers)) == [1.0, 2.0, 0.5, 0.25]
+
+
+def threshold_error(threshold_type) -> int:
+    """How many verdicts differ from value >= threshold, the threshold itself included."""
+    answers = {(0,): 0.0, (1,): 0.25, (0, 0): 0.5, (0, 1): 0.75, (1, 1): 1.0}
+    verifier = FunctionVerifier(answers.__getitem__)
+    return sum(
+        verdict != float(value >= threshold)
+        for threshold in (0.0, 0.25, 0.5, 1.0)
+        for verdict, value in zip(
+            values(threshold_type(verifier, threshold), list(answers)), answers.values(), strict=True
+        )
+    )
+
+
+def test_a_threshold_accepts_from_its_value_on():
+    assert threshold_error(Threshold) == 0
+    assert threshold_error(StrictThreshold) > 0
+    inner = FunctionVerifier(lambda prefix: 0.5, "completion")
+    assert Threshold(inner, 0.5).scope == "completion"
+    rows = torch.arange(1)
+    assert Threshold(inner, 0.5).children(batch_of([(0,)]), rows) is None
+    masking = Masking(lambda prefix: 0.25 + 0.5 * prefix[-1])
+    assert Threshold(masking, 0.5).children(batch_of([(0,)]), rows).tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize("threshold", [-0.1, math.inf, math.nan])
+def test_thresholds_out_of_range_are_named(threshold):
+    with pytest.raises(InputError, match=f"threshold={threshold}"):
+        Threshold(RandomVerifier(), threshold)
+
+
+def test_a_threshold_passes_on_what_is_no_number():
+    with pytest.raises(InputError, match="verifier=nan"):
+        generate(COINS, walk=Rejection(), verifier=Threshold(NoNumbers(), 0.5))
+
+
+PREFIXES = [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 0, 1)]
+
+
+def is_a_random_function(verifier_type) -> bool:
+    """Whether a prefix keeps its value in any batch, and other prefixes and seeds have other values."""
+    first, again = values(verifier_type(1), PREFIXES), values(verifier_type(1), PREFIXES)
+    backwards = values(verifier_type(1), PREFIXES[::-1])[::-1]
+    other = values(verifier_type(2), PREFIXES)
+    return first == again == backwards and len({*first, *other}) == 2 * len(PREFIXES)
+
+
+def test_random_values_are_a_function_of_the_prefix():
+    assert is_a_random_function(RandomVerifier)
+    assert not is_a_random_function(ForgetfulRandomVerifier)
+    assert not is_a_random_function(LengthKeyedRandomVerifier)
+    assert all(0 <= value < 1 for value in values(RandomVerifier(), PREFIXES))
+    runs = [
+        generate(COINS, walk=ValueGuided(), verifier=RandomVerifier(3), num_samples=30, batch_size=size)
+        for size in (1, 30)
+    ]
+    assert runs[0].sequences() == runs[1].sequences()
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_children_by_peeking_equal_children_given_as_a_mask(tree):
+    for walk in (TokenwiseRejection("mask"), ValueGuided()):
+        peeked = exact_law(walk, tree.table(), FunctionVerifier(tree.judges))
+        given = exact_law(walk, tree.table(), Masking(tree.judges))
+        assert largest_difference(peeked.probabilities, given.probabilities) < 1e-12
+        assert largest_difference(peeked.weights, given.weights) < 1e-12
+        assert (peeked.failed, peeked.expected_queries) == (
+            pytest.approx(given.failed, abs=1e-12),
+            pytest.approx(given.expected_queries),
+        )
+
+
+def test_samples_by_peeking_equal_samples_by_mask():
+    tree = RandomTree(91, horizon=5, eos=0)
+    runs = [
+        generate(tree.table(), [(), (1,)], walk=ValueGuided(), verifier=kind(tree.value), num_samples=20)
+        for kind in (FunctionVerifier, Masking)
+    ]
+    assert runs[0].sequences() == runs[1].sequences()
+    assert torch.equal(runs[0].queries, runs[1].queries)
+
+
+def test_peeked_children_know_whether_they_are_complete():
+    seen = {}
+
+    class Looking(FunctionVerifier):
+        def values(self, decoding, rows):
+            for row in rows.tolist():
+                length = int(decoding.lengths[row])
+                seen[tuple(decoding.tokens[row, :length].tolist())] = bool(decoding.complete[row])
+            return super().values(decoding, rows)
+
+    tree = RandomTree(92, vocab=3, horizon=3, eos=2)
+    exact_law(TokenwiseRejection("mask"), tree.table(), Looking(lambda prefix: 1.0))
+    assert set(seen) == set(tree.nodes()) - {()}
+    assert seen == {prefix: tree.complete(prefix) for prefix in seen}
