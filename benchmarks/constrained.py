@@ -1,7 +1,7 @@
 """Constrained decoding behind `model.generate`, at the settings that production uses, beside a plain logits processor.
 
 SmolLM2-135M-Instruct as transformers loads it, four tasks of eight prompts each (one batch, padded on the left), up to
-96 new tokens, one seed. Contenders: `custom_generate=decoding(walk=TokenwiseRejection("mask"), ...)`; the same with
+96 new tokens, one seed. Contenders: `custom_generate=decoding(sampler=TokenwiseRejection("mask"), ...)`; the same with
 the mask behind top-k and top-p; sequential Monte Carlo of masked particles; and a llguidance logits processor of a
 dozen lines with transformers' own loop. What is valid is told by `jsonschema` and `re`, which none of them uses. They
 take turns within every task; a token costs the CPU time of all runs of a contender over the tokens of all its outputs.
@@ -202,8 +202,8 @@ class Contenders:
         inputs, width = self.encoded(task), self.encoded(task)["input_ids"].shape[1]
         settings = {**inputs, **config, "max_new_tokens": NEW_TOKENS}
 
-        def walking(walk: Any) -> Callable[[], Tensor]:
-            custom = decoding(walk, task.verifier, tokenizer=self.tokenizer, seed=SEED, rejected="keep")
+        def walking(sampler: Any) -> Callable[[], Tensor]:
+            custom = decoding(sampler, task.verifier, tokenizer=self.tokenizer, seed=SEED, rejected="keep")
             return lambda: self.model.generate(**settings, custom_generate=custom)
 
         def plain() -> Tensor:

@@ -1,4 +1,6 @@
-"""What `generation.py` sets side by side: the library's loops, llguidance's mask in one of them, and walks of ours."""
+"""What `generation.py` sets side by side: the library's loops, llguidance's mask in one of them, and samplers of
+ours.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,19 +76,19 @@ def library(oracle: PretrainedOracle, batch: int, guided: bool = False) -> Run:
 def ours(
     oracle: PretrainedOracle,
     batch: int,
-    walk: Any,
+    sampler: Any,
     verifier: Callable[[], Verifier] | None = None,
     ragged: bool = False,
 ) -> Run:
-    """A walk, whose queries are counted; `batch` counts rows, `ragged` cuts a token more off every next prompt."""
+    """A sampler, whose queries are counted; `batch` counts rows, `ragged` cuts a token more off every next prompt."""
     ids = oracle.tokenization.encode(PROMPT)
-    samples = max(1, batch // walk.rows_per_sample)
+    samples = max(1, batch // sampler.rows_per_sample)
     prompts = [ids[: len(ids) - row] for row in range(samples)] if ragged else [ids] * samples
 
     def run() -> int:
         judge = None if verifier is None else verifier()
         taken = generate(
-            oracle, prompts, walk=walk, verifier=judge, max_new_tokens=NEW_TOKENS, batch_size=batch
+            oracle, prompts, sampler=sampler, verifier=judge, max_new_tokens=NEW_TOKENS, batch_size=batch
         )
         return taken.total.queries
 
@@ -102,7 +104,7 @@ def grammars(oracle: PretrainedOracle) -> dict[str, Callable[[], Verifier]]:
     }
 
 
-def walks(oracle: PretrainedOracle, batch: int) -> dict[str, Run]:
+def samplers(oracle: PretrainedOracle, batch: int) -> dict[str, Run]:
     """By name: ancestral sampling, and what obeys a rule."""
     rules = grammars(oracle)
     runs = {"ancestral": ours(oracle, batch, Ancestral())}

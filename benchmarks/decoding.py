@@ -128,18 +128,18 @@ def backtracking(console: Console, rounds: int, record: Record) -> None:
     model = endless(max_length=32)
     oracle = truncated(model, top_p=TOP_P)
     verifier = Threshold(ProbeVerifier(Probe(64)), 0.5)
-    law = Dyck(type_probs=(0.8, 0.2))
+    distribution = Dyck(type_probs=(0.8, 0.2))
 
-    def seconds_per_query(walk: Ancestral | Backtracking) -> tuple[float, float]:
-        needed = None if isinstance(walk, Ancestral) else verifier
-        samples = generate(oracle, law.sample_prompts(10_000), walk=walk, verifier=needed)
+    def seconds_per_query(sampler: Ancestral | Backtracking) -> tuple[float, float]:
+        needed = None if isinstance(sampler, Ancestral) else verifier
+        samples = generate(oracle, distribution.sample_prompts(10_000), sampler=sampler, verifier=needed)
         return samples.total.seconds / samples.total.queries, samples.total.seconds
 
-    walks = {"ancestral": Ancestral(), "backtracking, Q = 4, B = 4": Backtracking(4, 4)}
-    seen: dict[str, list[tuple[float, float]]] = {name: [] for name in walks}
+    samplers = {"ancestral": Ancestral(), "backtracking, Q = 4, B = 4": Backtracking(4, 4)}
+    seen: dict[str, list[tuple[float, float]]] = {name: [] for name in samplers}
     for _ in range(rounds):
-        for name, walk in walks.items():
-            seen[name].append(seconds_per_query(walk))
+        for name, sampler in samplers.items():
+            seen[name].append(seconds_per_query(sampler))
     table = Table("10,000 prompts of 25 to 31 tokens", "µs a query", "seconds", "time a query / ancestral's")
     base = statistics.median(per_query for per_query, _ in seen["ancestral"])
     for name, values in seen.items():

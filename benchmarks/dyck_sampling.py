@@ -1,6 +1,6 @@
 """Tokens per second of the compiled Dyck sampler on 1 and 2 threads, beside a sampler vectorised with numpy.
 
-Both draw the law of the thesis (length 32, types .2 and .8, open probability .5) into int64. Rounds are
+Both draw the distribution of the thesis (length 32, types .2 and .8, open probability .5) into int64. Rounds are
 interleaved, so that a busy machine slows all alike; the table prints medians.
 """
 

@@ -4,12 +4,12 @@ SmolLM2-135M-Instruct, 64 new tokens after a prompt of about 21; the contenders 
 machine's speed meets all of them. A bare loop is the model's pass with the library's own cache, a softmax and a draw;
 it, the library's `generate`, and that with llguidance's mask run the model as the library loads it in float32, ours
 the one that `load_pretrained` packs, in each format of `--weights`. Figures are medians over `--rounds`, in tokens
-(walks: queries, which are never fewer) per second of CPU time and of wall time; the ratios are of CPU time.
+(samplers: queries, which are never fewer) per second of CPU time and of wall time; the ratios are of CPU time.
 
 `--llama` names a Python that has llama-cpp-python, and `--gguf` the file that it runs, in as many bits as "int4";
 `--genlm` one that has genlm-control, which draws 8 tokens, as more take minutes, and shorter sequences are in its
 favour. Both take their turns in processes of their own. First comes the peak memory of a process each, and last, where
-`--text` names a file, what the formats' laws are worth on its first tokens, llama.cpp's among them.
+`--text` names a file, what the formats' distributions are worth on its first tokens, llama.cpp's among them.
 
     trialogue models pull smollm2
     python benchmarks/generation.py --llama PYTHON --gguf FILE --text FILE [--genlm PYTHON] [--record]
@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from contenders import NEW_TOKENS, PROMPT, REGEX, SCHEMA, Run, bare, library, ours, walks
+from contenders import NEW_TOKENS, PROMPT, REGEX, SCHEMA, Run, bare, library, ours, samplers
 from peer_process import Peer
 from record import Record
 from trialogue.models.catalogue import folder_of
@@ -42,7 +42,7 @@ from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.samplers import Ancestral, Backtracking
 from trialogue.samplers.prefix.batch.answers import MOST_BYTES
 from trialogue.verifiers import RandomVerifier, Threshold
-from weights import Laws, laws_of, loaded, quality, windows
+from weights import Distributions, laws_of, loaded, quality, windows
 
 PEER_TOKENS = 8
 GENLM = {
@@ -117,7 +117,7 @@ def compare(
         "ancestral, packed=False": ours(stored, batch, Ancestral()),
     }
     for weights in arguments.weights:
-        runs |= {named(name, weights): run for name, run in walks(oracles[weights], batch).items()}
+        runs |= {named(name, weights): run for name, run in samplers(oracles[weights], batch).items()}
     contenders: dict[str, Timed] = {name: partial(timed, run) for name, run in runs.items()}
     prompt = stored.tokenization.encode(PROMPT)
     for name, peer in peers.items():
@@ -155,11 +155,11 @@ def compare_backtracking(
     def verifier() -> Threshold:
         return Threshold(RandomVerifier(1), 0.1)
 
-    walk = Backtracking(4, 4)
+    sampler = Backtracking(4, 4)
     runs = {
         "ancestral": ours(oracle, 16, Ancestral(), ragged=True),
-        "backtracking, Q = B = 4": ours(oracle, 16, walk, verifier, ragged=True),
-        "backtracking, prefixes recomputed": ours(recomputing, 16, walk, verifier, ragged=True),
+        "backtracking, Q = B = 4": ours(oracle, 16, sampler, verifier, ragged=True),
+        "backtracking, prefixes recomputed": ours(recomputing, 16, sampler, verifier, ragged=True),
     }
     seen = measured({name: partial(timed, run) for name, run in runs.items()}, rounds)
     rates = print_rates(console, "queries, ragged batch of 16", seen, lambda _: ["ancestral"], record)
@@ -184,7 +184,7 @@ def print_memory(console: Console, arguments: argparse.Namespace, record: Record
         record.add(name, peak, what="peak MiB")
         record.add(name, peak / peaks["generate"], what="peak of generate's")
         table.add_row(name, f"{peak:.0f}", f"{peak / peaks['generate']:.2f}")
-    record.add("ancestral", MOST_BYTES / 2**20, what="MiB of laws remembered")
+    record.add("ancestral", MOST_BYTES / 2**20, what="MiB of distributions remembered")
     console.print(table)
 
 
@@ -192,16 +192,16 @@ def llama_peer(arguments: argparse.Namespace, buffers: str) -> Peer:
     return Peer(arguments.llama, "llama_peer.py", arguments.gguf, arguments.threads, buffers)
 
 
-def laws_of_peer(peer: Peer, folder: Path) -> Laws:
-    """The next-token laws of llama.cpp, which writes them into `folder`."""
+def laws_of_peer(peer: Peer, folder: Path) -> Distributions:
+    """The next-token distributions of llama.cpp, which writes them into `folder`."""
 
-    def laws(part: Tensor) -> Tensor:
+    def distributions(part: Tensor) -> Tensor:
         path = folder / "logits"
-        shape = peer.ask("laws", part.tolist(), str(path))
+        shape = peer.ask("distributions", part.tolist(), str(path))
         size = shape[0] * shape[1]
         return torch.from_file(str(path), size=size).view(*shape).log_softmax(-1)
 
-    return laws
+    return distributions
 
 
 def print_quality(
@@ -211,14 +211,16 @@ def print_quality(
     arguments: argparse.Namespace,
     record: Record,
 ) -> None:
-    """Perplexity of each format on the first tokens of a text, and how far its laws are from those as stored."""
+    """Perplexity of each format on the first tokens of a text, and how far its distributions are from those as
+    stored.
+    """
     stored = oracles[STORED]
     parts = windows(stored, arguments.text, arguments.tokens)
     with tempfile.TemporaryDirectory() as folder:
-        laws = {weights: laws_of(oracles[weights].model) for weights in arguments.weights}
+        distributions = {weights: laws_of(oracles[weights].model) for weights in arguments.weights}
         if peer is not None:
-            laws["llama.cpp"] = laws_of_peer(peer, Path(folder))
-        found = quality(laws, laws_of(stored.model), parts)
+            distributions["llama.cpp"] = laws_of_peer(peer, Path(folder))
+        found = quality(distributions, laws_of(stored.model), parts)
     table = Table("weights", "perplexity", "total variation", title=f"{sum(map(len, parts))} tokens")
     for name, (perplexity, distance) in found.items():
         said = oracles[name].weights if name in oracles else str(arguments.gguf.name)

@@ -6,8 +6,8 @@
 Each line is a JSON list, and so is each answer:
 
     ["generate", rows, prompt, new tokens, draws]   tokens, CPU seconds, wall seconds; its sampler draws them, or none
-    ["laws", tokens, path]                          tokens, vocabulary: float32 logits behind each token, written there
-    ["peak"]                                        the most memory of the process, in MiB
+    ["distributions", tokens, path]                          tokens, vocabulary: float32 logits behind each token,
+    written there ["peak"]                                        the most memory of the process, in MiB
 """
 
 import ctypes
@@ -65,7 +65,7 @@ class Contender:
                 answers = list(range(rows))
         return [rows * new_tokens, time.process_time() - cpu, time.perf_counter() - wall]
 
-    def laws(self, tokens: Sequence[int], path: str) -> list[int]:
+    def distributions(self, tokens: Sequence[int], path: str) -> list[int]:
         """Write the logits (n, vocab) behind each of `tokens`."""
         context = self._context(1)
         llama.llama_memory_clear(llama.llama_get_memory(context), False)

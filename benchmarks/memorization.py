@@ -1,7 +1,7 @@
 """The solve of `memorize` beside the library's least squares on the same matrix, and all of `memorize`.
 
-Random laws after all pairs of N tokens, d = N - 1, heads of width d, 5 % more features than contexts: T = 400 at
-N = 20, T = 2,500 at N = 50. The solve is what lies between features and weights to fold: least squares by singular
+Random distributions after all pairs of N tokens, d = N - 1, heads of width d, 5 % more features than contexts: T = 400
+at N = 20, T = 2,500 at N = 50. The solve is what lies between features and weights to fold: least squares by singular
 values, and a check that the skip connection's matrix is invertible. numpy gets the same matrix and right-hand side, and
 answers by singular values too, which tell the rank. All take turns, round by round; a number is the fastest round, in
 seconds of CPU, of all threads together.
@@ -36,17 +36,17 @@ def contenders(vocab_size: int) -> tuple[int, dict[str, Callable[[], object]]]:
     """How many contexts there are, and what each contender does."""
     width, contexts = vocab_size - 1, whole_sequences(vocab_size, 2)
     total = len(contexts)
-    drawn = torch.randn(total, vocab_size, generator=generator(0, "laws"), dtype=torch.float64)
-    laws = (2 * drawn).log_softmax(1)
+    drawn = torch.randn(total, vocab_size, generator=generator(0, "distributions"), dtype=torch.float64)
+    distributions = (2 * drawn).log_softmax(1)
     heads = math.ceil(((1 + SPARE) * total - width) / width)
     shape = AttentionOnlyConfig(vocab_size=vocab_size, context=2, width=width, heads=heads, head_width=width)
     features = generic_network(shape).features(contexts)
-    states = padded_states(nearest_encoder(laws, width).orthogonal(), features, width)
+    states = padded_states(nearest_encoder(distributions, width).orthogonal(), features, width)
     matrix, right = features.numpy(), states.numpy()
     return total, {
         "solve of memorize": lambda: solved(matrix, right),
         "numpy.linalg.lstsq": lambda: np.linalg.lstsq(matrix, right, rcond=None),
-        "all of memorize": lambda: memorize(laws, contexts, width, heads, width),
+        "all of memorize": lambda: memorize(distributions, contexts, width, heads, width),
     }
 
 

@@ -212,7 +212,7 @@ def main() -> None:
         table.add_column(head)
     names = [name for name, module in studies.modules().items() if module.startswith("trialogue.")]
     for study in map(studies.find, names):
-        result = counting_result(study, ROOT / "results", SMALLER)
+        result = counting_result(study, ROOT / "lab" / "results", SMALLER)
         if result is None or "paper" not in study.presets:
             continue
         step = 1.0
@@ -223,7 +223,7 @@ def main() -> None:
         plan, costs = planned(study, result, step)
         if study.name in NETWORKS:
             plan["GPU hours"] = plan["core hours"] / faster
-        whole = counting_result(study, ROOT / "results", ("paper",))
+        whole = counting_result(study, ROOT / "lab" / "results", ("paper",))
         if whole is not None:
             taken = sum(part["seconds"] for part in whole.provenance["parts"].values())
             plan["core hours, taken"] = taken / 3600

@@ -39,22 +39,24 @@ def timed(run: Callable[[int], Any]) -> tuple[float, Any]:
 def cumulative_laws(weights: Any, length: int) -> tuple[Any, Any]:
     """P(pair of first tokens) summed up (V^2,), and P(token <= v | the two before) (L - 2, V^2, V)."""
     vocab = len(weights)
-    message, laws = np.zeros((vocab, vocab)), []
+    message, distributions = np.zeros((vocab, vocab)), []
     for _ in range(length - 2):
         joint = weights + message
         largest = joint.max(2, keepdims=True)
         sums = np.exp(joint - largest).cumsum(2)
-        laws.append((sums / sums[:, :, -1:]).reshape(vocab * vocab, vocab))
+        distributions.append((sums / sums[:, :, -1:]).reshape(vocab * vocab, vocab))
         message = largest[:, :, 0] + np.log(sums[:, :, -1])
         message -= message.max()
     first = np.exp(message.ravel()).cumsum()
-    return first / first[-1], np.stack(laws[::-1])
+    return first / first[-1], np.stack(distributions[::-1])
 
 
 def numpy_loop(weights: Any, length: int) -> Measured:
-    """Forwards site by site, all sequences at once, each token by comparing a number with the cumulative law."""
+    """Forwards site by site, all sequences at once, each token by comparing a number with the cumulative
+    distribution.
+    """
     n, vocab = 10_000, len(weights)
-    first, laws = cumulative_laws(weights, length)
+    first, distributions = cumulative_laws(weights, length)
 
     def draw(repeat: int) -> Any:
         rng = np.random.default_rng(repeat)  # noqa: TID251
@@ -62,7 +64,7 @@ def numpy_loop(weights: Any, length: int) -> Measured:
         tokens = np.empty((length, n), np.int64)
         tokens[0], tokens[1] = pair // vocab, pair % vocab
         for site in range(2, length):
-            token = (laws[site - 2][pair] < rng.random(n)[:, None]).sum(1)
+            token = (distributions[site - 2][pair] < rng.random(n)[:, None]).sum(1)
             tokens[site] = token
             pair = pair % vocab * vocab + token
         return tokens.T
@@ -76,7 +78,9 @@ def torch_loop(weights: Any, length: int) -> Measured:
 
     torch.set_num_threads(1)
     n, vocab = 10_000, len(weights)
-    first, laws = (torch.from_numpy(law) for law in cumulative_laws(weights, length))
+    first, distributions = (
+        torch.from_numpy(distribution) for distribution in cumulative_laws(weights, length)
+    )
 
     def draw(repeat: int) -> Any:
         generator = torch.Generator().manual_seed(repeat)  # noqa: TID251
@@ -86,7 +90,7 @@ def torch_loop(weights: Any, length: int) -> Measured:
         tokens[0], tokens[1] = pair // vocab, pair % vocab
         for site in range(2, length):
             numbers = torch.rand(n, 1, generator=generator, dtype=torch.float64)
-            token = (laws[site - 2][pair] < numbers).sum(1)
+            token = (distributions[site - 2][pair] < numbers).sum(1)
             tokens[site] = token
             pair = pair % vocab * vocab + token
         return tokens.T.numpy()

@@ -1,6 +1,6 @@
 """Many clients at once against `trialogue serve`: is every answer there, whose is it, and how long does it take?
 
-`--clients` clients on the loopback address ask `--requests` questions of five kinds, each under a rule, a walk and a
+`--clients` clients on the loopback address ask `--requests` questions of five kinds, each under a rule, a sampler and a
 seed of its own: free text, a city (regular expression), a review (JSON schema), a date by sequential Monte Carlo, and
 text up to a stop string. Rules hold the number of their question, so that an answer to another one is found out; of the
 first `--alone` requests it is found out too where there is no rule: they are asked again, one by one, and have to be
@@ -87,9 +87,13 @@ def _city(place: int, fields: dict[str, Any]) -> Question:
 
 
 def _date(place: int, fields: dict[str, Any]) -> Question:
-    walk, pattern = {"name": "smc", "particles": 4, "proposal": "mask"}, f"{place}: {DATE}"
+    sampler, pattern = {"name": "smc", "particles": 4, "proposal": "mask"}, f"{place}: {DATE}"
     return Question(
-        "date", f"Give a date behind {place}.", fields, {"rule": {"regex": pattern}, "walk": walk}, pattern
+        "date",
+        f"Give a date behind {place}.",
+        fields,
+        {"rule": {"regex": pattern}, "sampler": sampler},
+        pattern,
     )
 
 

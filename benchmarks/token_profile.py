@@ -1,10 +1,10 @@
 """Where the time of one decoded token goes: transformers' own modules, and the packed pass in each format of weights.
 
-SmolLM2-135M-Instruct under a regular expression, masked: the walk draws `TOKENS` tokens of each of `--rows` rows under
-torch's profiler. Every operator counts by itself where it was called: in the pass of the layers, in the output
-embedding, in the law, the draw or the verifier, else in the walk and its batch; what is left of the pass is what
-Python and the dispatch of operators take. The profiler sees wall time, and makes dispatch look dearer than it is: the
-last lines are a token with it, and without it by CPU time, the least of `--rounds`.
+SmolLM2-135M-Instruct under a regular expression, masked: the sampler draws `TOKENS` tokens of each of `--rows` rows
+under torch's profiler. Every operator counts by itself where it was called: in the pass of the layers, in the output
+embedding, in the distribution, the draw or the verifier, else in the sampler and its batch; what is left of the pass is
+what Python and the dispatch of operators take. The profiler sees wall time, and makes dispatch look dearer than it is:
+the last lines are a token with it, and without it by CPU time, the least of `--rounds`.
 
     trialogue models pull smollm2
     python benchmarks/token_profile.py [--rows 1] [--weights int4 auto] [--record]
@@ -35,8 +35,8 @@ from trialogue.verifiers import GrammarVerifier
 from trialogue.verifiers.language_verifier import LanguageVerifier
 from weights import FORMATS, loaded
 
-PASS, HEAD, LAW, ATTENTION = "pass", "output embedding", "law, normalised", "attention and its cache"
-DRAW, VERIFIER, WALK = "draw", "verifier: masks of the rule", "walk and batch: bookkeeping"
+PASS, HEAD, LAW, ATTENTION = "pass", "output embedding", "distribution, normalised", "attention and its cache"
+DRAW, VERIFIER, WALK = "draw", "verifier: masks of the rule", "sampler and batch: bookkeeping"
 PRODUCTS, OTHER = "products of the layers", "norms, activations, rotary embedding, sums"
 DISPATCH = "dispatch and Python of the pass"
 PARTS = (PRODUCTS, HEAD, ATTENTION, OTHER, DISPATCH, LAW, DRAW, VERIFIER, WALK)

@@ -1,9 +1,9 @@
 """Speed, quality and memory of a pretrained model by the format of its weights.
 
-Per format, in a process of its own: tokens per CPU second of one decoding step with its log-probabilities (no walk, no
-draw), after a prompt of about 20 tokens, at several numbers of rows; on the first tokens of a text, in windows, the
-perplexity and the mean total variation between the format's next-token laws and those of the weights as stored;
-seconds to load and peak memory. The least time of `--rounds` counts, as other programs only ever add to it.
+Per format, in a process of its own: tokens per CPU second of one decoding step with its log-probabilities (no sampler,
+no draw), after a prompt of about 20 tokens, at several numbers of rows; on the first tokens of a text, in windows, the
+perplexity and the mean total variation between the format's next-token distributions and those of the weights as
+stored; seconds to load and peak memory. The least time of `--rounds` counts, as other programs only ever add to it.
 
     trialogue models pull smollm2
     python benchmarks/weights.py --text wikitext2-test.tokens.txt [--formats int4 auto] [--record]
@@ -35,7 +35,7 @@ BATCHES = (1, 4, 16)
 STEPS = 48
 WINDOW = 512
 
-Laws = Callable[[Tensor], Tensor]
+Distributions = Callable[[Tensor], Tensor]
 """Log-probabilities (n, vocab) of what follows each of n tokens, from the first of them on."""
 
 
@@ -67,23 +67,27 @@ def windows(oracle: PretrainedOracle, text: Path, count: int) -> list[Tensor]:
     ]
 
 
-def laws_of(model: Any) -> Laws:
-    """The next-token laws of a model of transformers."""
+def laws_of(model: Any) -> Distributions:
+    """The next-token distributions of a model of transformers."""
     return lambda part: model(input_ids=part[None]).logits[0].float().log_softmax(-1)
 
 
-def quality(laws: dict[str, Laws], stored: Laws, parts: list[Tensor]) -> dict[str, tuple[float, float]]:
-    """By name: perplexity, and the mean total variation to the `stored` laws, over the windows `parts`."""
-    bits, distances = dict.fromkeys(laws, 0.0), dict.fromkeys(laws, 0.0)
+def quality(
+    distributions: dict[str, Distributions], stored: Distributions, parts: list[Tensor]
+) -> dict[str, tuple[float, float]]:
+    """By name: perplexity, and the mean total variation to the `stored` distributions, over the windows `parts`."""
+    bits, distances = dict.fromkeys(distributions, 0.0), dict.fromkeys(distributions, 0.0)
     with torch.inference_mode():
         for part in parts:
             expected = stored(part).exp()
-            for name, law in laws.items():
-                answers = law(part)
+            for name, distribution in distributions.items():
+                answers = distribution(part)
                 bits[name] -= float(answers[:-1].gather(1, part[1:, None]).double().sum())
                 distances[name] += float((answers.exp() - expected).abs().sum(1).double().sum() / 2)
     asked = sum(map(len, parts))
-    return {name: (math.exp(bits[name] / (asked - len(parts))), distances[name] / asked) for name in laws}
+    return {
+        name: (math.exp(bits[name] / (asked - len(parts))), distances[name] / asked) for name in distributions
+    }
 
 
 def measured(arguments: argparse.Namespace, weights: str) -> dict[str, Any]:

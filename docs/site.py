@@ -21,7 +21,7 @@ from trialogue_lab.ledger import ledger
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page, study_pictures
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = re.compile(r"(?<=\]\()\.\./((?:examples|results)/[^)#]+)")
+OUTSIDE = re.compile(r"(?<=\]\()\.\./((?:examples|lab/results)/[^)#]+)")
 """A link of a page to a file that lies beside the folder of the documentation."""
 RELATIVE = re.compile(r"(?<=\]\()(?![a-z]+:|[/#])")
 """Where a link begins that is relative to its page."""
@@ -41,10 +41,10 @@ def on_config(config: Any) -> Any:
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages of the studies, and their pictures."""
     names = _names()
-    entries = ledger([studies.find(name) for name in names], ROOT / "results")
+    entries = ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
     spoken = {page: files.src_uris[page].content_string for page in SPEAKING}
     try:
-        pages = {"studies/index.md": studies_page(entries), "gallery.html": render_gallery(ROOT / "results")}
+        pages = {"studies/index.md": studies_page(entries), "gallery.html": render_gallery(ROOT / "lab" / "results")}
         for entry in entries:
             meaning = what_it_means(entry.study.name, spoken, names)
             pages[f"studies/{entry.study.name}.md"] = study_page(entry) + meaning

@@ -1,4 +1,4 @@
-"""One description of the law of a block, read alike by chains, fits and theory."""
+"""One description of the distribution of a block, read alike by chains, fits and theory."""
 
 import math
 from collections.abc import Callable
@@ -25,16 +25,21 @@ SAMPLES = MODEL.sample(500, seed=0)
 BLOCKS = [[0, 1], [2], [1, 2]]
 
 DESCRIBED: dict[str, Callable[..., torch.Tensor]] = {
-    "theory": lambda **law: block_law(3, 2, **law).given,
-    "asymptotic covariance": lambda **law: asymptotic_covariance(MODEL, **law),
-    "bound": lambda **law: torch.tensor(covariance_bound(MODEL, **law)),
-    "estimate": lambda **law: monte_carlo_covariance(MODEL, **law, samples=200).covariance,
-    "masks": lambda **law: (
+    "theory": lambda **distribution: block_law(3, 2, **distribution).given,
+    "asymptotic covariance": lambda **distribution: asymptotic_covariance(MODEL, **distribution),
+    "bound": lambda **distribution: torch.tensor(covariance_bound(MODEL, **distribution)),
+    "estimate": lambda **distribution: monte_carlo_covariance(MODEL, **distribution, samples=200).covariance,
+    "masks": lambda **distribution: (
         draw_masks(
-            SAMPLES, law.get("block_size"), law.get("blocks"), law.get("weights"), law.get("law"), 0
+            SAMPLES,
+            distribution.get("block_size"),
+            distribution.get("blocks"),
+            distribution.get("weights"),
+            distribution.get("distribution"),
+            0,
         ).masks
     ),
-    "fit": lambda **law: fit_pseudolikelihood(SAMPLES, **law).model.parameters,
+    "fit": lambda **distribution: fit_pseudolikelihood(SAMPLES, **distribution).model.parameters,
 }
 """Everything that reads the whole description."""
 
@@ -83,17 +88,29 @@ def test_what_is_no_weight_is_refused_everywhere(name: str, weights: Any, told: 
         ({"block_size": 1, "blocks": BLOCKS}, "^block_size=1: give one of block_size, blocks"),
         (
             {"block_size": 1, "weights": [1.0, 1.0, 1.0]},
-            "^blocks=None: weights and an adaptive law are about",
+            "^blocks=None: weights and an adaptive distribution are about",
         ),
-        ({"block_size": 1, "law": lambda x: torch.full((len(x), 3), 1 / 3)}, "^blocks=None: weights and an"),
-        ({"blocks": BLOCKS, "weights": [1, 2, 1], "law": lambda x: x}, "^weights=.*: give either weights or"),
+        (
+            {"block_size": 1, "distribution": lambda x: torch.full((len(x), 3), 1 / 3)},
+            "^blocks=None: weights and an",
+        ),
+        (
+            {"blocks": BLOCKS, "weights": [1, 2, 1], "distribution": lambda x: x},
+            "^weights=.*: give either weights or",
+        ),
         ({"block_size": 4}, "^block_size=4: there are 3 sites: use at most 3"),
         ({"block_size": 0}, "^block_size=0: use at least 1"),
         ({"block_size": 1.5}, "^block_size=1.5: use (an integer|a whole number)"),
         ({"blocks": [[0], [1]]}, r"^blocks=\[2\]: .*cover every site$"),
         ({"blocks": [[0, 1, 3]]}, "^blocks=3: name sites from 0 to 2"),
-        ({"blocks": BLOCKS, "law": lambda x: torch.ones(len(x), 3)}, r"^law=3\.0: .*sum to one"),
-        ({"blocks": BLOCKS, "law": lambda x: torch.ones(len(x), 2) / 2}, r"^law=\(\d+, 2\): "),
+        (
+            {"blocks": BLOCKS, "distribution": lambda x: torch.ones(len(x), 3)},
+            r"^distribution=3\.0: .*sum to one",
+        ),
+        (
+            {"blocks": BLOCKS, "distribution": lambda x: torch.ones(len(x), 2) / 2},
+            r"^distribution=\(\d+, 2\): ",
+        ),
     ],
 )
 def test_what_is_no_description_is_refused_everywhere(

@@ -16,7 +16,7 @@ TEMPLATES = {path.name.removesuffix(".jinja"): path for path in (ROOT / "docs" /
 @pytest.fixture(scope="module")
 def entries() -> list[Entry]:
     names = [name for name, module in studies.modules().items() if module.startswith("trialogue.")]
-    return ledger([studies.find(name) for name in names], ROOT / "results")
+    return ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

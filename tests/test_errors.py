@@ -84,7 +84,7 @@ def test_whole_numbers_are_ints(value: object) -> None:
         (lambda: whole_number("n", 0, 1), "n=0: use at least 1"),
         (lambda: whole_number("n", 4, 1, 3), "n=4: use at most 3"),
         (lambda: whole_number("n", 0.5, 1, 3), "n=0.5: use a whole number from 1 to 3"),
-        (lambda: whole_number("n", 0.5, 1, mend="draw one"), "n=0.5: draw one"),
+        (lambda: whole_number("n", 0.5, 1, hint="draw one"), "n=0.5: draw one"),
         (lambda: finite_number("x", math.inf), "x=inf: use a finite number"),
         (lambda: finite_number("x", 10**400), r"x=1000.* \.\.\. 000.*: use a finite number"),
         (lambda: positive_number("x", 0), "x=0: use a finite number above 0"),

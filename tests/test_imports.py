@@ -35,7 +35,7 @@ def layer_of(module: str) -> str:
 
 def imports(tree: ast.Module, module: str, is_package: bool) -> Iterator[str]:
     """Modules of the package that a module names in its import statements, wherever they stand."""
-    for node in ast.walk(tree):
+    for node in ast.sampler(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -128,9 +128,9 @@ def test_imports_run_one_way() -> None:
     ("path", "line"),
     [
         ("ledger/claims.py", "from trialogue_lab.studies import find"),
-        ("data/dyck/language.py", "from trialogue.samplers import walks"),
+        ("data/dyck/language.py", "from trialogue.samplers import samplers"),
         ("randomness.py", "import trialogue.data.dyck.language"),
-        ("inference/laws.py", "from trialogue import training"),
+        ("inference/distributions.py", "from trialogue import training"),
         ("models/transformer.py", "def f():\n    from ..training import loop"),
         ("ledger/__init__.py", "from .. import cli"),
     ],
@@ -229,9 +229,9 @@ def test_importing_brings_in_nothing_heavy(module: str) -> None:
 def test_using_one_thing_does_not_bring_in_another() -> None:
     program = (
         "from trialogue.data import Dyck, Ising, PottsChain, Table\n"
-        "from trialogue.extend import Chain, Energy, Masked, Walk\n"
+        "from trialogue.extend import Chain, Energy, Masked, Sampler\n"
         "from trialogue.samplers import Backtracking, FunctionVerifier, Gibbs, generate, run_chain, run_sweeps\n"
-        "from trialogue.samplers.exact import exact_law, transition_matrix"
+        "from trialogue.samplers.exact import exact_distribution, transition_matrix"
     )
     unused = {"accelerate", "llguidance", "matplotlib", "pandas", "sklearn", "sympy", "transformers", "tyro"}
     assert not (unused | {"scipy.signal", "scipy.stats"}) & loaded(program)

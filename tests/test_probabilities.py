@@ -1,4 +1,4 @@
-"""What is a law and what is not, with one tolerance for all that a call checks."""
+"""What is a distribution and what is not, with one tolerance for all that a call checks."""
 
 import math
 
@@ -17,7 +17,7 @@ from trialogue_lab.theory.masking.product_kernels import closest_in_divergence, 
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 
 CHECKED = {
-    "block law": (1e-6, lambda p: block_law(1, 2, blocks=[[0], [0]], law=p.expand(2, -1))),
+    "block distribution": (1e-6, lambda p: block_law(1, 2, blocks=[[0], [0]], distribution=p.expand(2, -1))),
     "drawn masks": (
         1e-6,
         lambda p: draw_masks(
@@ -29,7 +29,7 @@ CHECKED = {
         lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_law(torch.zeros(1, 1)),
     ),
     "overlap": (1e-9, lambda p: overlap(torch.ones(2), p)),
-    "product law": (1e-6, lambda p: closest_in_divergence(p.numpy())),
+    "product distribution": (1e-6, lambda p: closest_in_divergence(p.numpy())),
     "predictions": (1e-6, lambda p: product_transitions(p.expand(2, 1, 2).numpy())),
     "log-probabilities": (1e-4, lambda p: greedy_patterns(p.log().expand(2, 2))),
     "transitions": (1e-9, lambda p: stationary_law(p.expand(2, 2))),

@@ -155,7 +155,7 @@ def test_choose_draws_by_the_stream_of_each_row():
 def test_branches_of_nested_choices_sum_to_one():
     """Group 0 chooses once or twice, group 1 always twice: the second choice depends on the first."""
     enumeration = Enumeration(2, 1)
-    law = [{}, {}]
+    distribution = [{}, {}]
     second = weights([0.5, 0.5, 0.0], [0.1, 0.2, 0.7])
 
     def run():
@@ -169,9 +169,9 @@ def test_branches_of_nested_choices_sum_to_one():
         for group, p in enumerate(probabilities.tolist()):
             if p:
                 outcome = tuple(results[group])
-                law[group][outcome] = law[group].get(outcome, 0.0) + p
-    assert law[0] == pytest.approx({(0, -1): 0.3, (1, 0): 0.35, (1, 1): 0.35})
-    assert law[1] == pytest.approx(
+                distribution[group][outcome] = distribution[group].get(outcome, 0.0) + p
+    assert distribution[0] == pytest.approx({(0, -1): 0.3, (1, 0): 0.35, (1, 1): 0.35})
+    assert distribution[1] == pytest.approx(
         {(a, b): p * q for (a, p), (b, q) in product(enumerate((0.6, 0.4)), enumerate((0.1, 0.2, 0.7)))}
     )
 
@@ -179,7 +179,7 @@ def test_branches_of_nested_choices_sum_to_one():
 def test_branches_of_groups_with_absent_members_sum_to_one():
     enumeration = Enumeration(3, 2)
     present = torch.tensor([0, 1, 2, 5])  # both members of group 0, one each of groups 1 and 2
-    law = [{}, {}, {}]
+    distribution = [{}, {}, {}]
 
     def run():
         index = torch.full((6,), -1)
@@ -191,10 +191,12 @@ def test_branches_of_groups_with_absent_members_sum_to_one():
     for probabilities, results in enumeration.branches(run):
         for group, p in enumerate(probabilities.tolist()):
             if p:
-                law[group][tuple(results[group])] = law[group].get(tuple(results[group]), 0.0) + p
-    assert law[0] == pytest.approx({(0, 0): 0.125, (0, 1): 0.125, (1, 0): 0.375, (1, 1): 0.375})
-    assert law[1] == pytest.approx({(0, -1): 0.1, (1, -1): 0.9})
-    assert law[2] == pytest.approx({(-1, 0): 1.0})
+                distribution[group][tuple(results[group])] = (
+                    distribution[group].get(tuple(results[group]), 0.0) + p
+                )
+    assert distribution[0] == pytest.approx({(0, 0): 0.125, (0, 1): 0.125, (1, 0): 0.375, (1, 1): 0.375})
+    assert distribution[1] == pytest.approx({(0, -1): 0.1, (1, -1): 0.9})
+    assert distribution[2] == pytest.approx({(-1, 0): 1.0})
 
 
 def test_options_that_cannot_be_drawn_are_not_run():

@@ -93,7 +93,7 @@ def test_every_block_of_python_is_run() -> None:
 def test_every_command_that_a_page_shows_takes_its_options(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what its own help lists, with the options of the walk, or the fields of the study, that it names."""
+    """By what its own help lists, with the options of the sampler, or the fields of the study, that it names."""
     monkeypatch.setenv("COLUMNS", "80")  # in wider ones the groups of options stand side by side
     words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
     asked = _asking(words)
@@ -110,10 +110,10 @@ def test_every_command_that_a_page_shows_takes_its_options(
 
 
 def _asking(words: list[str]) -> list[str]:
-    """What tells `--help` whose options are asked for: the command, and the study or the walk that it is given."""
+    """What tells `--help` whose options are asked for: the command, and the study or the sampler that it is given."""
     if words[0] in ("run", "models"):
         return words[:2]
-    at = words.index("--walk") if "--walk" in words else len(words)
+    at = words.index("--sampler") if "--sampler" in words else len(words)
     return [words[0], *words[at : at + 2]]
 
 

@@ -14,7 +14,7 @@ from trialogue.generation.verifier_kinds import KINDS
 from trialogue.inspection.measures.measure import MEASURES
 from trialogue.models.networks import MODELS
 from trialogue.registry import Registry
-from trialogue.samplers import CHAINS, WALKS, Ancestral, Gibbs
+from trialogue.samplers import CHAINS, SAMPLERS, Ancestral, Gibbs
 from trialogue.testing import check_chain
 
 PACKAGE = Path(__file__).parent / "registered"
@@ -26,34 +26,34 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_comes_with_the_package_can_be_imported() -> None:
-    for registry in (WALKS, CHAINS, KINDS, MODELS, MEASURES):
+    for registry in (SAMPLERS, CHAINS, KINDS, MODELS, MEASURES):
         assert len(registry) == len(list(registry.values())) > 0
-    assert list(WALKS)[:2] == ["ancestral", "rejection"]
-    assert (WALKS["ancestral"], CHAINS["gibbs"]) == (Ancestral, Gibbs)
+    assert list(SAMPLERS)[:2] == ["ancestral", "rejection"]
+    assert (SAMPLERS["ancestral"], CHAINS["gibbs"]) == (Ancestral, Gibbs)
 
 
 @pytest.mark.usefixtures("installed")
 def test_what_a_package_registers_is_known_by_its_name() -> None:
     import still_life
 
-    assert WALKS.find("plain") is still_life.Plain
+    assert SAMPLERS.find("plain") is still_life.Plain
     assert CHAINS.find("lazy-gibbs") is still_life.LazyGibbs
     assert KINDS.find("at-most") is still_life.AT_MOST
     assert MODELS.find("linear") is still_life.Linear
-    assert list(WALKS)[-2:] == ["lost", "plain"]
-    assert {"lost", "plain"} <= set(WALKS)
+    assert list(SAMPLERS)[-2:] == ["lost", "plain"]
+    assert {"lost", "plain"} <= set(SAMPLERS)
     check_chain(CHAINS["lazy-gibbs"]())
 
 
 @pytest.mark.usefixtures("installed")
 def test_a_built_in_name_is_not_taken() -> None:
-    assert WALKS["ancestral"] is Ancestral
+    assert SAMPLERS["ancestral"] is Ancestral
 
 
 def test_a_package_that_is_not_installed_registers_nothing() -> None:
-    assert "plain" not in WALKS
+    assert "plain" not in SAMPLERS
     with pytest.raises(KeyError):
-        WALKS["plain"]
+        SAMPLERS["plain"]
 
 
 @pytest.mark.usefixtures("installed")
@@ -62,15 +62,15 @@ def test_a_package_that_is_not_installed_registers_nothing() -> None:
     [
         (
             "lost",
-            "walk='lost': it is registered as nowhere_to_be_found:Walk, which cannot be imported: Module",
+            "sampler='lost': it is registered as nowhere_to_be_found:Sampler, which cannot be imported: Module",
         ),
-        ("backtrack", "walk='backtrack': no such walk: did you mean backtracking?"),
-        ("zzz", "walk='zzz': no such walk: there are ancestral, rejection"),
+        ("backtrack", "sampler='backtrack': no such sampler: did you mean backtracking?"),
+        ("zzz", "sampler='zzz': no such sampler: there are ancestral, rejection"),
     ],
 )
 def test_what_cannot_be_had_is_one_line(name: str, told: str) -> None:
     with pytest.raises(InputError) as caught:
-        WALKS.find(name)
+        SAMPLERS.find(name)
     assert str(caught.value).startswith(told)
     assert "\n" not in str(caught.value)
 
@@ -123,8 +123,8 @@ def test_a_command_s_name_is_given_once(
 def test_names_are_read_without_importing_what_they_name() -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from trialogue.samplers import CHAINS, WALKS\n"
-        "assert 'plain' in WALKS and 'lazy-gibbs' in CHAINS\n"
+        "from trialogue.samplers import CHAINS, SAMPLERS\n"
+        "assert 'plain' in SAMPLERS and 'lazy-gibbs' in CHAINS\n"
         "assert not {'torch', 'still_life'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program, str(PACKAGE)], check=True)

@@ -1,4 +1,4 @@
-"""The source archive and the wheel by themselves: what they install reads its results and runs a study."""
+"""The two wheels by themselves: the library alone, and with the laboratory and its results."""
 
 import subprocess
 import sys
@@ -11,45 +11,44 @@ import pytest
 pytest.importorskip("hatchling", reason="building them takes hatchling: install trialogue[test]")
 
 ROOT = Path(__file__).parents[1]
+SOURCES = {"trialogue": ROOT, "trialogue_lab": ROOT / "lab"}
+RESULTS = ROOT / "lab" / "results"
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds what the wheel installs, which is built from what the source archive holds."""
-    folder = tmp_path_factory.mktemp("wheel")
-    (archive,) = _built("sdist", ROOT, folder)
-    with tarfile.open(archive) as sources:
-        sources.extractall(folder, filter="data")
-    (wheel,) = _built("wheel", folder / archive.name.removesuffix(".tar.gz"), folder)
-    with zipfile.ZipFile(wheel) as held:
-        held.extractall(folder / "site")
-    return folder / "site"
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folder that each wheel is unpacked to. The wheels are built from the source archives."""
+    folders = {}
+    for package, sources in SOURCES.items():
+        folder = tmp_path_factory.mktemp(package)
+        (archive,) = _built("sdist", sources, folder)
+        with tarfile.open(archive) as members:
+            members.extractall(folder, filter="data")
+        (wheel,) = _built("wheel", folder / archive.name.removesuffix(".tar.gz"), folder)
+        with zipfile.ZipFile(wheel) as members:
+            members.extractall(folder / "site")
+        folders[package] = folder / "site"
+    return folders
 
 
-def test_everything_of_the_package_is_in_the_wheel(installed: Path) -> None:
-    package = ROOT / "src" / "trialogue"
-    files = {path.relative_to(package) for path in package.rglob("*") if "__pycache__" not in path.parts}
-    assert files <= {path.relative_to(installed / "trialogue") for path in installed.rglob("trialogue/**/*")}
-    for done in (ROOT / "results").rglob("DONE"):
-        kept = installed / "trialogue" / "results" / done.parent.relative_to(ROOT / "results")
+def test_every_file_of_both_packages_is_in_its_wheel(installed: dict[str, Path]) -> None:
+    for package, sources in SOURCES.items():
+        source, site = sources / "src" / package, installed[package]
+        files = {path.relative_to(source) for path in source.rglob("*") if "__pycache__" not in path.parts}
+        assert files <= {path.relative_to(site / package) for path in site.rglob(f"{package}/**/*")}
+        assert not [path for path in site.rglob("*") if path.suffix in (".svg", ".html")]
+    assert not list(installed["trialogue"].glob("trialogue_lab*"))
+    for done in RESULTS.rglob("DONE"):
+        kept = installed["trialogue_lab"] / "trialogue_lab" / "results" / done.parent.relative_to(RESULTS)
         assert (kept / "DONE").read_bytes() == done.read_bytes()
         assert not (kept / "work").exists()
-    assert not [path for path in installed.rglob("*") if path.suffix in (".svg", ".html")]
 
 
-def test_a_wheel_reads_its_results_and_runs_a_study(installed: Path, tmp_path: Path) -> None:
+def test_the_laboratory_s_wheel_reads_its_results_and_runs_a_study(
+    installed: dict[str, Path], tmp_path: Path
+) -> None:
     def trialogue(*words: str) -> str:
-        command = [sys.executable, "-m", "trialogue", *words]
-        environment = {
-            "PYTHONPATH": str(installed),
-            "PATH": "",
-            "HOME": str(tmp_path),
-            "OMP_NUM_THREADS": "1",
-        }
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
-        )
-        return done.stdout
+        return _run(tmp_path, list(installed.values()), *words).stdout
 
     assert (tmp_path / trialogue("report", "query-complexity").strip()).parent == tmp_path
     assert '"holds"' in trialogue("ledger", "--json")
@@ -58,16 +57,42 @@ def test_a_wheel_reads_its_results_and_runs_a_study(installed: Path, tmp_path: P
     assert '"holds"' in trialogue("ledger", "--json")
     assert "Your runs in runs" in trialogue("ledger", "query-complexity")
     (own,) = (tmp_path / "runs" / "query-complexity").iterdir()
-    published = f"query-complexity@{_published()}"
-    assert _published() in trialogue("compare", str(own), published)
+    (committed,) = (RESULTS / "query-complexity").iterdir()
+    assert committed.name in trialogue("compare", str(own), f"query-complexity@{committed.name}")
+
+
+def test_a_command_of_the_laboratory_says_how_to_install_it(
+    installed: dict[str, Path], tmp_path: Path
+) -> None:
+    done = _run(tmp_path, [installed["trialogue"]], "run", "query-complexity", check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "pip install trialogue-lab" in done.stderr
+
+
+def _run(
+    folder: Path, sites: list[Path], *words: str, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line on the unpacked wheels, without the packages that are being developed."""
+    # Editable installs are found through sys.path and meta path finders: -S leaves out both, and adds nothing.
+    program = (
+        "import sys, site, runpy\n"
+        f"sys.path[:0] = {[str(site) for site in sites]}\n"
+        f"sys.path += {[path for path in sys.path if 'site-packages' in path]}\n"
+        "sys.argv[0] = 'trialogue'\n"
+        "runpy.run_module('trialogue', run_name='__main__')"
+    )
+    return subprocess.run(
+        [sys.executable, "-S", "-c", program, *words],
+        cwd=folder,
+        env={"PATH": "", "HOME": str(folder), "OMP_NUM_THREADS": "1"},
+        check=check,
+        capture_output=True,
+        text=True,
+    )
 
 
 def _built(target: str, sources: Path, folder: Path) -> list[Path]:
     build = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
     subprocess.run(build, cwd=sources, check=True, capture_output=True)
     return list(folder.glob("*.tar.gz" if target == "sdist" else "*.whl"))
-
-
-def _published() -> str:
-    (result,) = (ROOT / "results" / "query-complexity").iterdir()
-    return result.name

@@ -1,7 +1,7 @@
 """Any model that llama.cpp runs, as an oracle of the next token: `--model llama-cpp:FILE.gguf`.
 
 It speaks to llama.cpp's low-level interface, whose sequences are cut and copied and stand at different positions of a
-batch: all that a walk needs. Weights are multiplied in the file's own format, by whatever llama.cpp was built for.
+batch: all that a sampler needs. Weights are multiplied in the file's own format, by whatever llama.cpp was built for.
 """
 
 import ctypes
@@ -61,8 +61,8 @@ class GGUF(Pretrained):
 
 def _require_default(settings: dict[str, Any], **defaults: Any) -> None:
     for field in (name for name, value in settings.items() if value != defaults[name]):
-        mend = "leave it out: llama.cpp runs a file in its own format, on what it was built for"
-        raise InputError(field, str(settings[field]), mend)
+        hint = "leave it out: llama.cpp runs a file in its own format, on what it was built for"
+        raise InputError(field, str(settings[field]), hint)
 
 
 class LlamaOracle(TextModel):
@@ -75,7 +75,9 @@ class LlamaOracle(TextModel):
         weakref.finalize(self, llama.llama_model_free, model)
         for kind in ("is_recurrent", "is_hybrid", "is_diffusion", "has_encoder"):
             if getattr(llama, f"llama_model_{kind}")(model):
-                raise InputError("model", "GGUF", f"it {kind}: walks need a causal one that can be rewound")
+                raise InputError(
+                    "model", "GGUF", f"it {kind}: samplers need a causal one that can be rewound"
+                )
         self.vocab_size, self.eos = tokenization.vocab_size, tokenization.eos
         self.other_ends = sorted({*tokenization.tokenizer.ends} - {self.eos})
         self.max_length = llama.llama_model_n_ctx_train(model)
@@ -100,7 +102,7 @@ class LlamaContext(Context):
         self._oracle, self._capacity, params = oracle, capacity, llama.llama_context_default_params()
         params.n_ctx = params.n_batch = max(1, rows * capacity)
         params.n_seq_max, params.n_ubatch, params.kv_unified = max(1, 2 * rows), 128, True
-        # In half precision the law of a prefix would depend on the rows beside it, by 0.01 and more.
+        # In half precision the distribution of a prefix would depend on the rows beside it, by 0.01 and more.
         params.type_k = params.type_v = llama.GGML_TYPE_F32
         params.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.n_threads = params.n_threads_batch = torch.get_num_threads()
@@ -114,8 +116,8 @@ class LlamaContext(Context):
         """Evaluate positions `start..stop` of each row; features are logits (n, vocab)."""
         slots, last, held = rows.numpy(), stop.numpy(), np.array(self._held)
         if not 1 <= last.min() <= last.max() <= self._capacity:
-            mend = f"prefixes have 1 to {self._capacity} tokens: begin with a BOS, or open a larger context"
-            raise InputError("prompts", f"{last.min()} to {last.max()} tokens", mend)
+            hint = f"prefixes have 1 to {self._capacity} tokens: begin with a BOS, or open a larger context"
+            raise InputError("prompts", f"{last.min()} to {last.max()} tokens", hint)
         # Sequences have no holes: what an earlier call left behind one is evaluated again.
         first = np.minimum(np.maximum(start.numpy() - 1, 0), held[slots])
         for slot, kept in zip(slots.tolist(), first.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""The oracle keeps its contract, and its laws are those of transformers on the same file.
+"""The oracle keeps its contract, and its distributions are those of transformers on the same file.
 
 PYTHONPATH=src python -m pytest examples/llama_cpp     # in an environment with llama-cpp-python
 """
@@ -30,7 +30,7 @@ from trialogue.samplers import (
     WeightedRejection,
     generate,
 )
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.testing import check_oracle
 from trialogue.verifiers import GrammarVerifier, RandomVerifier, Threshold
 
@@ -60,13 +60,13 @@ def sequences(oracle: LlamaOracle, rows: int, length: int) -> torch.Tensor:
 
 def test_laws_are_those_of_transformers(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
     tokens, lengths = sequences(oracle, 12, 30), torch.arange(1, 25, 2)
-    laws = next_log_probs(oracle, tokens, lengths).exp()
+    distributions = next_log_probs(oracle, tokens, lengths).exp()
     expected = next_log_probs(reference, tokens, lengths).exp()
     # Two tokens end a text here, of which transformers is told one.
     assert oracle.other_ends == [3]
     expected[:, 2] += expected[:, 3]
     expected[:, 3] = 0
-    assert float((laws - expected).abs().max()) < 1e-5
+    assert float((distributions - expected).abs().max()) < 1e-5
     assert float(expected.max()) > 0.05
 
 
@@ -145,7 +145,7 @@ def digits(oracle: LlamaOracle) -> GrammarVerifier:
 
 
 @pytest.mark.parametrize(
-    "walk",
+    "sampler",
     [
         TokenwiseRejection("mask"),
         TokenwiseRejection(),
@@ -155,9 +155,15 @@ def digits(oracle: LlamaOracle) -> GrammarVerifier:
     ],
     ids=repr,
 )
-def test_walks_obey_a_grammar(oracle: LlamaOracle, walk: Walk) -> None:
+def test_walks_obey_a_grammar(oracle: LlamaOracle, sampler: Sampler) -> None:
     samples = generate(
-        oracle, ["the cat"] * 3, walk=walk, verifier=digits(oracle), max_new_tokens=5, seed=1, max_steps=400
+        oracle,
+        ["the cat"] * 3,
+        sampler=sampler,
+        verifier=digits(oracle),
+        max_new_tokens=5,
+        seed=1,
+        max_steps=400,
     )
     assert samples.accepted.any()
     for text, accepted in zip(samples.texts(), samples.accepted.tolist(), strict=True):
@@ -172,12 +178,12 @@ def test_walks_draw_what_they_draw_from_transformers(
         generate(
             model,
             [[5, 6, 7], [8], [9, 10]],
-            walk=walk,
+            sampler=sampler,
             verifier=verifier,
             max_new_tokens=12,
             seed=3,
         ).completions()
-        for walk, verifier in (
+        for sampler, verifier in (
             (Ancestral(), None),
             (Backtracking(2, 3), Threshold(RandomVerifier(1), 0.3)),
         )
@@ -224,7 +230,8 @@ def test_the_command_finds_it_by_its_entry_point(
         "4",
     ]
     assert (
-        main([*words, "--walk", "tokenwise-rejection", "--method", "mask", "--verifier", "regex:[12]+"]) == 0
+        main([*words, "--sampler", "tokenwise-rejection", "--method", "mask", "--verifier", "regex:[12]+"])
+        == 0
     )
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [set(line["text"]) - set("12") for line in lines] == [set()] * 3

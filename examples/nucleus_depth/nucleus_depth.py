@@ -1,7 +1,8 @@
 """Does truncating the nucleus make Dyck strings shallower?
 
-Nested brackets are opened by tokens that the law gives no more than even odds. Top-p sampling leaves out the least
-probable tokens at every step; what that does to a whole string is another matter. One replication is one set of draws.
+Nested brackets are opened by tokens that the distribution gives no more than even odds. Top-p sampling leaves out the
+least probable tokens at every step; what that does to a whole string is another matter. One replication is one set of
+draws.
 """
 
 from collections.abc import Iterator
@@ -73,7 +74,7 @@ STUDY = Study(
     claims=[
         Claim(
             "truncation-flattens",
-            "Strings drawn at top-p 0.7 are shallower than those of the law itself.",
+            "Strings drawn at top-p 0.7 are shallower than those of the distribution itself.",
             depth(0.7) - depth(1.0) < 0,
             source="Folklore",
             published="simpler",

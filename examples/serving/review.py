@@ -24,7 +24,7 @@ ASKED: Any = [{"role": "user", "content": 'Rate this review as JSON: "Cold soup,
 def reviews(client: OpenAI, model: str) -> list[tuple[dict[str, Any], float]]:
     """Four answers, each with its log-weight: the logarithm of what it is worth."""
     answer = client.chat.completions.create(
-        model=model, messages=ASKED, n=4, seed=0, response_format=FORMAT, extra_body={"walk": WALK}
+        model=model, messages=ASKED, n=4, seed=0, response_format=FORMAT, extra_body={"sampler": WALK}
     )
     return [
         (json.loads(choice.message.content or ""), choice.trialogue["log_weight"])

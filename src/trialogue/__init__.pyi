@@ -9,8 +9,8 @@ from . import verifiers as verifiers
 from .models.pretrained import load_pretrained as load_pretrained
 from .samplers.chains.engine import run_chain as run_chain
 from .samplers.chains.simulation.sweeps import run_sweeps as run_sweeps
-from .samplers.exact import exact_law as exact_law
-from .samplers.exact import target_law as target_law
+from .samplers.exact import exact_distribution as exact_distribution
+from .samplers.exact import target_distribution as target_distribution
 from .samplers.exact import total_variation as total_variation
 from .samplers.exact import transition_matrix as transition_matrix
 from .samplers.prefix.engine import generate as generate

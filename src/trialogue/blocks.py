@@ -1,8 +1,9 @@
-"""Blocks of sites, and the law by which one is drawn: described, checked and normalised for chains, fits and theory.
+"""Blocks of sites, and the distribution by which one is drawn: described, checked and normalised for chains, fits and
+theory.
 
 A block is a set of sites that is redrawn, or masked, together. It is one of a list, or any set of so many sites; which
-one of a list is uniform, by weights, or by a law that depends on the state (Definitions 4.1.2, 4.1.3 and 4.1.7 of the
-thesis).
+one of a list is uniform, by weights, or by a distribution that depends on the state (Definitions 4.1.2, 4.1.3 and 4.1.7
+of the thesis).
 """
 
 from collections.abc import Callable, Sequence
@@ -81,20 +82,23 @@ def checked_block_size(block_size: object, sites: int) -> int:
 
 
 def require_one_law(
-    block_size: int | None, blocks: Blocks | None, weights: object, law: object, **others: object
+    block_size: int | None, blocks: Blocks | None, weights: object, distribution: object, **others: object
 ) -> None:
-    """Raise `InputError` unless the law of a block is described in exactly one way.
+    """Raise `InputError` unless the distribution of a block is described in exactly one way.
 
-    One of `block_size`, `blocks` and the `others` is given; at most one of `weights` and `law`, and only with `blocks`:
-    blocks of a size are all drawn alike, since their order, and so which weight is whose, would be anyone's guess.
+    One of `block_size`, `blocks` and the `others` is given; at most one of `weights` and `distribution`, and only with
+    `blocks`: blocks of a size are all drawn alike, since their order, and so which weight is whose, would be anyone's
+    guess.
     """
     ways = {"block_size": block_size, "blocks": blocks, **others}
     if sum(way is not None for way in ways.values()) != 1:
         raise InputError("block_size", block_size, f"give one of {', '.join(ways)}")
-    if blocks is None and (weights is not None or law is not None):
-        raise InputError("blocks", None, "weights and an adaptive law are about blocks: give them too")
-    if weights is not None and law is not None:
-        raise InputError("weights", weights, "give either weights or an adaptive law")
+    if blocks is None and (weights is not None or distribution is not None):
+        raise InputError(
+            "blocks", None, "weights and an adaptive distribution are about blocks: give them too"
+        )
+    if weights is not None and distribution is not None:
+        raise InputError("weights", weights, "give either weights or an adaptive distribution")
 
 
 def weighted_law(weights: Weights | None, blocks: int) -> Tensor:
@@ -104,24 +108,24 @@ def weighted_law(weights: Weights | None, blocks: int) -> Tensor:
     """
     if weights is None:
         return torch.full((blocks,), 1 / blocks, dtype=torch.float64)
-    mend = f"give {blocks} non-negative finite weights, not all zero: one for each block"
-    numbers = real_tensor("weights", weights, mend)
+    hint = f"give {blocks} non-negative finite weights, not all zero: one for each block"
+    numbers = real_tensor("weights", weights, hint)
     if numbers.shape != (blocks,):
-        raise InputError("weights", tuple(numbers.shape), mend)
+        raise InputError("weights", tuple(numbers.shape), hint)
     wrong = numbers[~((numbers >= 0) & numbers.isfinite())]
     if len(wrong) or not bool(numbers.any()):
-        raise InputError("weights", float(wrong[0]) if len(wrong) else 0.0, mend)
+        raise InputError("weights", float(wrong[0]) if len(wrong) else 0.0, hint)
     if bool(numbers.sum().isinf()):
         numbers = numbers / numbers.max()
     return numbers / numbers.sum()
 
 
-def adaptive_law(law: StateLaw, tokens: Tensor, blocks: int) -> Tensor:
+def adaptive_law(distribution: StateLaw, tokens: Tensor, blocks: int) -> Tensor:
     """p_K(K | x) (rows, blocks) float64 of the states `tokens` (rows, N); raises `InputError` where they are none."""
-    if not callable(law):
-        mend = "give a function from tokens (rows, N) to probabilities (rows, blocks)"
-        raise InputError("law", type(law).__name__, mend)
-    return checked_law("law", law(tokens), (len(tokens), blocks))
+    if not callable(distribution):
+        hint = "give a function from tokens (rows, N) to probabilities (rows, blocks)"
+        raise InputError("distribution", type(distribution).__name__, hint)
+    return checked_law("distribution", distribution(tokens), (len(tokens), blocks))
 
 
 def require_covered(field: str, masks: Tensor) -> None:

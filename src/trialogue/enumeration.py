@@ -39,19 +39,19 @@ class Enumeration:
         """Pick the digits of the tapes (`Choose`) and multiply their probabilities into the branches' weights."""
         device, rows = rows.device, rows.cpu()
         group, member = rows // self._members, rows % self._members
-        law = log_weights.double().log_softmax(-1).cpu()
-        if bool(torch.isnan(law).any()):
+        distribution = log_weights.double().log_softmax(-1).cpu()
+        if bool(torch.isnan(distribution).any()):
             raise no_choice()
         call = self._calls[group]
         self._make_room(int(call.max()) + 1 if len(call) else 0)
-        possible, taken = law > -math.inf, self._taken[group, call, member]
+        possible, taken = distribution > -math.inf, self._taken[group, call, member]
         # `argmax` gives the first of equal values.
         index = torch.where(taken == _NONE, possible.byte().argmax(-1), taken)
-        others = possible & (torch.arange(law.shape[-1]) > index[:, None])
+        others = possible & (torch.arange(distribution.shape[-1]) > index[:, None])
         self._taken[group, call, member] = index
         self._next[group, call, member] = torch.where(others.any(-1), others.byte().argmax(-1), _NONE)
         self._calls[group] = call + 1
-        self._log_weight.index_add_(0, group, law.gather(1, index[:, None])[:, 0])
+        self._log_weight.index_add_(0, group, distribution.gather(1, index[:, None])[:, 0])
         return index.to(device)
 
     def branches(self, run: Callable[[], Result]) -> Iterator[tuple[Tensor, Result]]:

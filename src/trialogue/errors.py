@@ -1,4 +1,4 @@
-"""The one exception that means: the input is wrong, and here is how to mend it; and the checks of single values.
+"""The one exception that means: the input is wrong, and here is how to fix it; and the checks of single values.
 
 A truth value is no number here, a text or a complex number is none either; numbers of numpy and tensors of one are.
 """
@@ -19,20 +19,20 @@ MOST_COUNTED = 1 << 60
 
 
 class InputError(ValueError):
-    """A value that cannot be used: one line that names the field, the value and the mend.
+    """A value that cannot be used: one line that names the field, the value and the hint.
 
     The command line prints the line and exits with code 2; a library user can catch it as a `ValueError`.
     """
 
-    def __init__(self, field: str, value: object, mend: str) -> None:
-        super().__init__(f"{field}={_in_one_line(value)}: {mend}")
+    def __init__(self, field: str, value: object, hint: str) -> None:
+        super().__init__(f"{field}={_in_one_line(value)}: {hint}")
         self.field = field
         self.value = value
-        self.mend = mend
+        self.hint = hint
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, object, str]]:
         """Cross process boundaries whole: an exception is otherwise rebuilt from its message alone."""
-        return InputError, (self.field, self.value, self.mend)
+        return InputError, (self.field, self.value, self.hint)
 
 
 class NotValidError(ValueError):
@@ -50,10 +50,10 @@ def _in_one_line(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 60]} ... {text[-50:]}"
 
 
-def whole_number(field: str, value: object, least: int, most: int | None = None, mend: str = "") -> int:
+def whole_number(field: str, value: object, least: int, most: int | None = None, hint: str = "") -> int:
     """Return `value` as an int; raises `InputError` where it is no whole number, or not from `least` to `most`.
 
-    1.0, "1" and True are no whole numbers, those of numpy and tensors of one are. The error says `mend`, if given.
+    1.0, "1" and True are no whole numbers, those of numpy and tensors of one are. The error says `hint`, if given.
     """
     try:
         if _is_bool(value) or not isinstance(value, SupportsIndex):
@@ -61,61 +61,61 @@ def whole_number(field: str, value: object, least: int, most: int | None = None,
         number = int(index(value))
     except TypeError:
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(field, value, mend or f"use a whole number {bounds}") from None
+        raise InputError(field, value, hint or f"use a whole number {bounds}") from None
     if number < least:
-        raise InputError(field, value, mend or f"use at least {least}")
+        raise InputError(field, value, hint or f"use at least {least}")
     if most is not None and number > most:
-        raise InputError(field, value, mend or f"use at most {most}")
+        raise InputError(field, value, hint or f"use at most {most}")
     return number
 
 
-def counter(field: str, value: object, least: int, mend: str = "") -> int:
+def counter(field: str, value: object, least: int, hint: str = "") -> int:
     """Return `value` as an int that fits into int64 with room for sums; raises `InputError` as `whole_number` does."""
-    number = whole_number(field, value, least, mend=mend)
+    number = whole_number(field, value, least, hint=hint)
     return whole_number(field, number, least, MOST_COUNTED)
 
 
-def finite_number(field: str, value: object, mend: str = "use a finite number") -> float:
+def finite_number(field: str, value: object, hint: str = "use a finite number") -> float:
     """Return `value` as a float; raises `InputError` where it is no single finite real number."""
     number = _number(value)
     if not math.isfinite(number):
-        raise InputError(field, value, mend)
+        raise InputError(field, value, hint)
     return number
 
 
-def positive_number(field: str, value: object, mend: str = "use a finite number above 0") -> float:
+def positive_number(field: str, value: object, hint: str = "use a finite number above 0") -> float:
     """Return `value` as a float; raises `InputError` where it is no finite number above 0."""
     number = _number(value)
     if not 0 < number < math.inf:
-        raise InputError(field, value, mend)
+        raise InputError(field, value, hint)
     return number
 
 
-def non_negative_number(field: str, value: object, mend: str = "use a finite number of at least 0") -> float:
+def non_negative_number(field: str, value: object, hint: str = "use a finite number of at least 0") -> float:
     """Return `value` as a float; raises `InputError` where it is no finite number of at least 0."""
     number = _number(value)
     if not 0 <= number < math.inf:
-        raise InputError(field, value, mend)
+        raise InputError(field, value, hint)
     return number
 
 
-def at_least(field: str, value: object, least: float, mend: str) -> float:
+def at_least(field: str, value: object, least: float, hint: str) -> float:
     """Return `value` as a float; raises `InputError` where it is no number of at least `least`, which inf is."""
     number = _number(value)
     if not number >= least:
-        raise InputError(field, value, mend)
+        raise InputError(field, value, hint)
     return number
 
 
-def probability(field: str, value: object, *, zero: bool = True, one: bool = True, mend: str = "") -> float:
+def probability(field: str, value: object, *, zero: bool = True, one: bool = True, hint: str = "") -> float:
     """Return `value` as a float; raises `InputError` where it is no probability, or 0 or 1 where these are not allowed.
 
-    The error says `mend`, if given.
+    The error says `hint`, if given.
     """
     number = _number(value)
     if not 0 <= number <= 1 or (number == 0 and not zero) or (number == 1 and not one):
         bounds = f"{'of at least' if zero else 'above'} 0 and {'at most' if one else 'below'} 1"
-        raise InputError(field, value, mend or f"use a probability {bounds}")
+        raise InputError(field, value, hint or f"use a probability {bounds}")
     return number
 
 
@@ -126,18 +126,18 @@ def truth_value(field: str, value: object) -> bool:
     return bool(value)
 
 
-def one_of(field: str, value: Choice, choices: Iterable[str], mend: str = "") -> Choice:
+def one_of(field: str, value: Choice, choices: Iterable[str], hint: str = "") -> Choice:
     """Return `value`; raises `InputError` where it is none of the texts `choices`."""
     known = tuple(choices)
     if not (isinstance(value, str) and value in known):
-        raise InputError(field, value, mend or f"use one of {', '.join(known)}")
+        raise InputError(field, value, hint or f"use one of {', '.join(known)}")
     return value
 
 
-def require_function(field: str, value: object, mend: str) -> None:
+def require_function(field: str, value: object, hint: str) -> None:
     """Raise `InputError` where `value` cannot be called."""
     if not callable(value):
-        raise InputError(field, value, mend)
+        raise InputError(field, value, hint)
 
 
 def _is_bool(value: object) -> bool:
@@ -177,8 +177,8 @@ def require_text(field: str, text: object, where: object = None) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        mend = f"character {error.start + 1} is half of a surrogate pair, and so no text: leave it out"
-        raise InputError(field, text if where is None else where, mend) from None
+        hint = f"character {error.start + 1} is half of a surrogate pair, and so no text: leave it out"
+        raise InputError(field, text if where is None else where, hint) from None
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -1,7 +1,7 @@
 """What a package of your own builds on: the base classes, and the words that their methods speak in.
 
 A subclass states what differs; everything else has a default that is safe. Registered by an entry point
-(`trialogue.registry`) it is known by name, and `trialogue.testing` holds it to the laws of its kind.
+(`trialogue.registry`) it is known by name, and `trialogue.testing` holds it to the distributions of its kind.
 """
 
 from trialogue.data.site_tables import SiteTables, Tabulated
@@ -22,7 +22,7 @@ from trialogue.oracles import (
 from trialogue.randomness import Choose
 from trialogue.registry import Registry
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 
 __all__ = [
     "Autoregressive",
@@ -37,11 +37,11 @@ __all__ = [
     "PrefixOracle",
     "Pretrained",
     "Registry",
+    "Sampler",
     "Sequences",
     "SiteTables",
     "StateT",
     "Tabulated",
     "TextModel",
     "Verifier",
-    "Walk",
 ]

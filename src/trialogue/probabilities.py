@@ -1,4 +1,4 @@
-"""What makes numbers a law: none is negative, and they sum to one; the only place where this is asked."""
+"""What makes numbers a distribution: none is negative, and they sum to one; the only place where this is asked."""
 
 from typing import Any
 
@@ -17,23 +17,23 @@ def checked_probabilities(
     shape: tuple[int, ...],
     *,
     tolerance: float = SINGLE,
-    mend: str = "give non-negative probabilities that sum to one",
+    hint: str = "give non-negative probabilities that sum to one",
 ) -> Tensor:
-    """`values` as float64 of `shape` (..., k), laws over the last dimension, as they are.
+    """`values` as float64 of `shape` (..., k), distributions over the last dimension, as they are.
 
-    Raises `InputError`, which names `field` and ends with `mend`, for another shape, for negative numbers and NaN, and
+    Raises `InputError`, which names `field` and ends with `hint`, for another shape, for negative numbers and NaN, and
     for sums further than `tolerance` from one.
     """
-    numbers = real_tensor(field, values, f"{mend}, of the shape {shape}")
+    numbers = real_tensor(field, values, f"{hint}, of the shape {shape}")
     if numbers.shape != shape:
-        raise InputError(field, tuple(numbers.shape), f"{mend}, of the shape {shape}")
+        raise InputError(field, tuple(numbers.shape), f"{hint}, of the shape {shape}")
     sums = numbers.sum(-1)
     # What is not a number compares as false.
     right = (numbers >= 0).all(-1) & ((sums - 1).abs() <= tolerance)
     if not bool(right.all()):
-        law, total = numbers[~right][0], sums[~right][0]
-        wrong = law[~(law >= 0)]
-        raise InputError(field, float(wrong[0] if len(wrong) else total), mend)
+        distribution, total = numbers[~right][0], sums[~right][0]
+        wrong = distribution[~(distribution >= 0)]
+        raise InputError(field, float(wrong[0] if len(wrong) else total), hint)
     return numbers
 
 

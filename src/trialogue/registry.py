@@ -2,8 +2,8 @@
 
 A package of a user's own registers by an entry point of a group of the registry, in its `pyproject.toml`:
 
-    [project.entry-points."trialogue.walks"]
-    halving = "my_package.walks:Halving"
+    [project.entry-points."trialogue.samplers"]
+    halving = "my_package.samplers:Halving"
 
 Nothing is imported before it is asked for by its name.
 """
@@ -64,8 +64,8 @@ class Registry(MutableMapping[str, T], Generic[T]):
             loaded: T = entry.load()
         except Exception as error:  # whatever a module of a user's own does when it is imported
             told = f"{type(error).__name__}: {error}"
-            mend = f"it is registered as {entry.value}, which cannot be imported: {told}"
-            raise InputError(self.noun, name, mend) from error
+            hint = f"it is registered as {entry.value}, which cannot be imported: {told}"
+            raise InputError(self.noun, name, hint) from error
         wanted = self._of or self._base
         if wanted is not None and not (
             isinstance(loaded, wanted)

@@ -43,12 +43,12 @@ def require_folder(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn an `OSError` of the body into an `InputError` that names `path` and the mend."""
+    """Turn an `OSError` of the body into an `InputError` that names `path` and the hint."""
     try:
         yield
     except OSError as error:
-        mend = _MENDS.get(error.errno or 0, f"cannot be written: {error.strerror or error}")
-        raise InputError("path", os.fspath(path), mend) from error
+        hint = _MENDS.get(error.errno or 0, f"cannot be written: {error.strerror or error}")
+        raise InputError("path", os.fspath(path), hint) from error
 
 
 def user_folder(part: str) -> Path:
@@ -69,17 +69,17 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str], field: str, value: object, mend: str) -> Iterator[None]:
+def locked(path: str | os.PathLike[str], field: str, value: object, hint: str) -> Iterator[None]:
     """While the body runs, keep other processes out by the lock file `path`, whose folder is there.
 
-    Raises `InputError` for `field` with `value` and `mend` where another one is at work already.
+    Raises `InputError` for `field` with `value` and `hint` where another one is at work already.
     """
     lock = FileLock(path, timeout=0)
     with writing(Path(path).parent):
         try:
             lock.acquire()
         except Timeout as error:
-            raise InputError(field, value, mend) from error
+            raise InputError(field, value, hint) from error
     try:
         yield
     finally:

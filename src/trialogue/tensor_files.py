@@ -26,11 +26,11 @@ def write_tensors(
 
 
 def read_tensors(
-    path: str | PathLike[str], kind: str | Sequence[str], mend: str
+    path: str | PathLike[str], kind: str | Sequence[str], hint: str
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read tensors and metadata of what `write_tensors` wrote with this `kind`, or one of these.
 
-    Raises `InputError` that ends in `mend` where the file is missing, damaged or of another kind.
+    Raises `InputError` that ends in `hint` where the file is missing, damaged or of another kind.
     """
     try:
         with safe_open(str(path), framework="pt") as file:
@@ -39,12 +39,12 @@ def read_tensors(
     except FileNotFoundError as error:
         raise InputError("path", str(path), "there is no such file") from error
     except (SafetensorError, OSError) as error:
-        raise InputError("path", str(path), f"it is damaged or not a safetensors file: {mend}") from error
+        raise InputError("path", str(path), f"it is damaged or not a safetensors file: {hint}") from error
     if header.get("digest") != _digest(tensors):
-        raise InputError("path", str(path), f"its content does not match its checksum: {mend}")
+        raise InputError("path", str(path), f"its content does not match its checksum: {hint}")
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     if header.get("kind") not in kinds:
-        raise InputError("path", str(path), f"it is not a file of kind {kinds[0]!r}: {mend}")
+        raise InputError("path", str(path), f"it is not a file of kind {kinds[0]!r}: {hint}")
     return tensors, json.loads(header["metadata"])
 
 

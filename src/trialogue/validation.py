@@ -189,7 +189,7 @@ def _hint(fault: Any) -> str:
     """Return the hint for a pydantic error."""
     context = fault.get("ctx", {})
     if isinstance(context.get("error"), InputError):
-        return str(context["error"].mend)
+        return str(context["error"].hint)
     if fault["type"] == "literal_error":
         choices = _CHOICE.findall(context["expected"])
         texts = [literal_eval(choice) if choice[0] in "'\"" else choice for choice in choices]

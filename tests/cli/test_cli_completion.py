@@ -18,7 +18,7 @@ BASH = shutil.which("bash")
         (("gener",), ["generate"]),
         (("generate", "--max-new"), ["--max-new-tokens"]),
         (("generate", "--verifier-reads", "t"), ["text", "tokens"]),
-        (("law", "--distr"), ["--distribution"]),
+        (("distribution", "--distr"), ["--distribution"]),
         (("models", "pu"), ["pull"]),
         (("run", "potts-"), [name for name in studies.questions() if name.startswith("potts-")]),
         (("run", "potts-", "--wor"), ["--workers"]),

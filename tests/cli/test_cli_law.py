@@ -1,4 +1,4 @@
-"""`trialogue law`: exact laws on the command line, and one clear line for every bad input."""
+"""`trialogue distribution`: exact distributions on the command line, and one clear line for every bad input."""
 
 import json
 import math
@@ -13,12 +13,12 @@ from models.tiny_pretrained import save_tiny
 from trialogue import cli
 from trialogue.data import Dyck, Table
 from trialogue.samplers import TokenwiseRejection
-from trialogue.samplers.exact import exact_law, target_law, total_variation
+from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 
 TABLE = {
     "tokens": ["a", "b", "c", "."],
     "eos": ".",
-    "law": {
+    "distribution": {
         "": {"a": 0.6, "b": 0.3, "c": 0.1},
         "a": {"a": 0.1, "b": 0.2, "c": 0.6, ".": 0.1},
         "a b": {"c": 0.9, ".": 0.1},
@@ -27,7 +27,7 @@ TABLE = {
 }
 RULE = "regex:a(b|bb)?c?|b[ac]*|cab"
 WORDS = {"a", "ab", "abb", "ac", "abc", "abbc", "cab"}
-MASKED = ("--walk", "tokenwise-rejection", "--method", "mask")
+MASKED = ("--sampler", "tokenwise-rejection", "--method", "mask")
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -41,7 +41,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 
     def ran(*words: str) -> tuple[int, str, str]:
         try:
-            code = cli.main(["law", *words])
+            code = cli.main(["distribution", *words])
         except SystemExit as error:
             code = int(error.code or 0)
         out, err = capfd.readouterr()
@@ -57,10 +57,10 @@ def record(run: Run, *words: str) -> dict[str, Any]:
     return parsed
 
 
-def laws(found: dict[str, Any]) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
+def distributions(found: dict[str, Any]) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
     outputs = found["outputs"]
     return (
-        {tuple(one["tokens"]): one["law"] for one in outputs if one["law"]},
+        {tuple(one["tokens"]): one["distribution"] for one in outputs if one["distribution"]},
         {tuple(one["tokens"]): one["restricted"] for one in outputs if one["restricted"]},
     )
 
@@ -68,11 +68,11 @@ def laws(found: dict[str, Any]) -> tuple[dict[tuple[int, ...], float], dict[tupl
 def as_oracle() -> Table:
     names = TABLE["tokens"]
 
-    def law(prefix: tuple[int, ...]) -> list[float]:
-        row = TABLE["law"].get(" ".join(names[token] for token in prefix), TABLE["otherwise"])
+    def distribution(prefix: tuple[int, ...]) -> list[float]:
+        row = TABLE["distribution"].get(" ".join(names[token] for token in prefix), TABLE["otherwise"])
         return row if isinstance(row, list) else [row.get(name, 0.0) for name in names]
 
-    return Table(law, 4, eos=3)
+    return Table(distribution, 4, eos=3)
 
 
 def allowed(prefix: tuple[int, ...]) -> bool:
@@ -84,16 +84,18 @@ def allowed(prefix: tuple[int, ...]) -> bool:
 
 def test_the_law_is_that_of_the_library(run: Run) -> None:
     found = record(run, "--table", "table.json", "--max-new-tokens", "4", "--verifier", RULE, *MASKED)
-    walk = exact_law(TokenwiseRejection("mask"), as_oracle(), allowed, max_new_tokens=4)
-    target = target_law(as_oracle(), allowed, max_new_tokens=4)
-    given, restricted = laws(found)
-    assert total_variation(given, walk.probabilities) < 1e-12
+    sampler = exact_distribution(TokenwiseRejection("mask"), as_oracle(), allowed, max_new_tokens=4)
+    target = target_distribution(as_oracle(), allowed, max_new_tokens=4)
+    given, restricted = distributions(found)
+    assert total_variation(given, sampler.probabilities) < 1e-12
     assert total_variation(restricted, target) < 1e-12
-    assert found["total_variation"] == pytest.approx(total_variation(walk.probabilities, target), abs=1e-12)
+    assert found["total_variation"] == pytest.approx(
+        total_variation(sampler.probabilities, target), abs=1e-12
+    )
     assert found["total_variation"] > 0.1
-    assert found["expected_queries"] == pytest.approx(walk.expected_queries, abs=1e-12)
+    assert found["expected_calls"] == pytest.approx(sampler.expected_calls, abs=1e-12)
     assert found["weighted_variation"] < 1e-12
-    kl = math.fsum(p * math.log(p / target[x]) for x, p in walk.probabilities.items())
+    kl = math.fsum(p * math.log(p / target[x]) for x, p in sampler.probabilities.items())
     assert found["kl"] == pytest.approx(kl, abs=1e-12)
     assert {one["text"] for one in found["outputs"]} >= WORDS - {"abb", "abbc"}
 
@@ -115,31 +117,33 @@ def test_exact_values_make_the_first_leaf_exact(run: Run) -> None:
         "--verifier",
         "regex:[01]*1",
     )
-    walk = ("--walk", "value-guided")
-    found = record(run, *coins, *walk, "--values", "exact")
+    sampler = ("--sampler", "value-guided")
+    found = record(run, *coins, *sampler, "--values", "exact")
     assert found["total_variation"] < 1e-12
     assert found["leaf_mass"] == pytest.approx(1 / 8, abs=1e-12)
-    assert found["different_nodes"] < 16 == pytest.approx(found["expected_queries"])
-    assert record(run, *coins, *walk)["leaf_mass"] < 1 / 8
+    assert found["different_nodes"] < 16 == pytest.approx(found["expected_calls"])
+    assert record(run, *coins, *sampler)["leaf_mass"] < 1 / 8
 
 
 def test_values_come_from_a_file_too(run: Run) -> None:
     values = {"": 1, "0": 0.5, "1": 1, "0 0": 1, "0 1": 2, "1 0": 1, "1 1": 1}
     Path("values.json").write_text(json.dumps(values))
-    coins = ("--distribution", 'uniform:{"tokens": ["0", "1"], "length": 2}', "--walk", "value-guided")
+    coins = ("--distribution", 'uniform:{"tokens": ["0", "1"], "length": 2}', "--sampler", "value-guided")
     found = record(run, *coins, "--values", "values.json", "--no-stop-at-leaf")
     assert found["never_halts"] == 1
     found = record(run, *coins, "--values", "values.json")
-    assert laws(found)[1] == {(0, 0): 0.2, (0, 1): 0.4, (1, 0): 0.2, (1, 1): 0.2}
+    assert distributions(found)[1] == {(0, 0): 0.2, (0, 1): 0.4, (1, 0): 0.2, (1, 1): 0.2}
     assert found["total_variation"] > 0.01
 
 
 def test_structured_laws_and_prompts(run: Run) -> None:
     dyck = 'dyck:{"length": 6, "type_probs": [0.5, 0.5]}'
     found = record(run, "--distribution", dyck, "--prompt", "[(")
-    law = Dyck(6, (0.5, 0.5))
-    expected = exact_law(TokenwiseRejection("mask"), law, law, prompt=(0, 2)).probabilities
-    assert total_variation({(0, 2, *x): p for x, p in laws(found)[0].items()}, expected) < 1e-12
+    distribution = Dyck(6, (0.5, 0.5))
+    expected = exact_distribution(
+        TokenwiseRejection("mask"), distribution, distribution, prompt=(0, 2)
+    ).probabilities
+    assert total_variation({(0, 2, *x): p for x, p in distributions(found)[0].items()}, expected) < 1e-12
     assert all(one["text"].startswith(")") or one["text"][0] in "[(" for one in found["outputs"])
     assert record(run, "--distribution", 'primes:{"digits": 1}')["outputs"][0]["text"] in "2357"
 
@@ -159,7 +163,7 @@ def test_a_language_model_with_a_short_horizon(run: Run, tmp_path: Path) -> None
     found = record(run, *words, *MASKED)
     assert 0 < found["accepted_mass"] < 1e-3
     assert {one["text"] for one in found["outputs"]} <= {" cat", " dog", " mat"}
-    assert math.fsum(laws(found)[0].values()) + found["failed"] == pytest.approx(1, abs=1e-9)
+    assert math.fsum(distributions(found)[0].values()) + found["failed"] == pytest.approx(1, abs=1e-9)
     assert found["weighted_variation"] < 1e-6
 
 
@@ -168,7 +172,7 @@ def test_tables_and_pictures(run: Run, form: str) -> None:
     words = ("--table", "table.json", "--max-new-tokens", "4", "--verifier", RULE, "--top", "5", *MASKED)
     code, out, _ = run(*words, "--figure", f"tree.{form}")
     assert code == 0
-    assert "total variation to the restricted law" in out
+    assert "total variation to the restricted distribution" in out
     assert "0.29" in out
     assert "outputs are not shown" in out
     content = Path(f"tree.{form}").read_bytes()
@@ -196,15 +200,15 @@ UNIFORM = ("--distribution", 'uniform:{"tokens": ["0", "1"]}')
     ("changed", "told"),
     [
         (
-            {"law": {"": [0.5, 0.4, 0, 0]}},
+            {"distribution": {"": [0.5, 0.4, 0, 0]}},
             "table='table.json': after '' the probabilities sum to 0.9: make them sum",
         ),
-        ({"law": {"": [1.5, -0.5, 0, 0]}}, "after '' -0.5 is no probability"),
-        ({"law": {"": [float("nan"), 1, 0, 0]}}, "after '' nan is no probability"),
-        ({"law": {"": [0.5, 0.5]}}, "after '' give 4 probabilities"),
-        ({"law": {"a d": [1, 0, 0, 0]}}, "in 'a d' 'd' is no token: they are a, b, c, ."),
-        ({"law": {"": {"d": 1}}}, "after '' 'd' is no token"),
-        ({"law": [1]}, '"law" is to hold'),
+        ({"distribution": {"": [1.5, -0.5, 0, 0]}}, "after '' -0.5 is no probability"),
+        ({"distribution": {"": [float("nan"), 1, 0, 0]}}, "after '' nan is no probability"),
+        ({"distribution": {"": [0.5, 0.5]}}, "after '' give 4 probabilities"),
+        ({"distribution": {"a d": [1, 0, 0, 0]}}, "in 'a d' 'd' is no token: they are a, b, c, ."),
+        ({"distribution": {"": {"d": 1}}}, "after '' 'd' is no token"),
+        ({"distribution": [1]}, '"distribution" is to hold'),
         ({"eos": "!"}, "\"eos\" '!' is none of the tokens"),
         ({"tokens": ["a", "a", "."]}, "give each token a text of its own"),
         ({"tokens": ["a", "b c"]}, "has a space in it"),
@@ -239,14 +243,14 @@ def test_a_wrong_table_is_one_line(run: Run, changed: dict[str, Any], told: str)
                 *UNIFORM,
                 "--max-new-tokens",
                 "4",
-                "--walk",
+                "--sampler",
                 "best-of-n",
                 "--verifier",
                 "regex:0*",
                 "--max-states",
                 "40",
             ),
-            "max_states=40: the walk has more states than the 40 that are listed",
+            "max_states=40: the sampler has more states than the 40 that are listed",
         ),
         (
             ("--table", "table.json", "--prompt", "d", "--max-new-tokens", "2"),
@@ -257,12 +261,12 @@ def test_a_wrong_table_is_one_line(run: Run, changed: dict[str, Any], told: str)
         (("--distribution", 'dyck:{"length": 5}'), "length=5: must be a whole number"),
         (("--distribution", 'dyck:{"size": 5}'), "it has no such arguments"),
         (
-            (*UNIFORM, "--max-new-tokens", "2", "--walk", "rejection"),
-            "verifier=None: the walk rejection needs one",
+            (*UNIFORM, "--max-new-tokens", "2", "--sampler", "rejection"),
+            "verifier=None: the sampler rejection needs one",
         ),
-        ((*UNIFORM, "--walk", "value-guided"), "give --verifier SPEC or --values FILE"),
-        ((*UNIFORM, "--values", "exact"), "the walk ancestral uses no values"),
-        ((*UNIFORM, "--walk", "value-guided", "--values", "exact"), "they are of a rule"),
+        ((*UNIFORM, "--sampler", "value-guided"), "give --verifier SPEC or --values FILE"),
+        ((*UNIFORM, "--values", "exact"), "the sampler ancestral uses no values"),
+        ((*UNIFORM, "--sampler", "value-guided", "--values", "exact"), "they are of a rule"),
         ((*UNIFORM, "--max-new-tokens", "2", "--verifier", "regex:2"), "regex='2'"),
         (
             (*UNIFORM, "--max-new-tokens", "2", "--verifier", "regex:000"),
@@ -271,11 +275,11 @@ def test_a_wrong_table_is_one_line(run: Run, changed: dict[str, Any], told: str)
         ((*UNIFORM, "--max-new-tokens", "2", "--figure", "tree.pdf"), "ends in .svg or .png"),
         ((*UNIFORM, "--max-new-tokens", "2", "--figure", "no/tree.svg"), "no/tree.svg"),
         ((*UNIFORM, "--max-new-tokens", "0"), "max_new_tokens=0: use at least 1"),
-        ((*UNIFORM, "--quota", "3"), "it belongs to the walk backtracking"),
-        ((*UNIFORM, "--walk", "random"), "the walks are"),
+        ((*UNIFORM, "--quota", "3"), "it belongs to the sampler backtracking"),
+        ((*UNIFORM, "--sampler", "random"), "the samplers are"),
         (
             (*UNIFORM, "--on-error", "reject"),
-            "on_error='reject': leave it out: a law is of what the rule answers",
+            "on_error='reject': leave it out: a distribution is of what the rule answers",
         ),
     ],
 )
@@ -301,7 +305,7 @@ def test_values_hope_for_nothing_that_the_rule_rejects(
     Path("rule.py").write_text("def apart(text):\n    return len(text) < 2 or text[0] != text[1]\n")
     values = {"": 1, "0": 1, "1": 1, "0 0": 0, "0 1": 1, "1 0": 1, "1 1": 0}
     Path("values.json").write_text(json.dumps(values | wrong))
-    words = ("--max-new-tokens", "2", "--walk", "value-guided", "--values", "values.json")
+    words = ("--max-new-tokens", "2", "--sampler", "value-guided", "--values", "values.json")
     code, out, err = run(*UNIFORM, *words, *rule)
     if told is None:
         assert code == 0, err
@@ -313,7 +317,7 @@ def test_values_hope_for_nothing_that_the_rule_rejects(
 def test_values_of_dead_prefixes_are_refused(run: Run) -> None:
     values = {"": 1, "0": 1, "1": 0.3, "0 0": 1, "0 1": 1, "1 0": 0, "1 1": 0}
     Path("values.json").write_text(json.dumps(values))
-    words = ("--max-new-tokens", "2", "--walk", "value-guided", "--values", "values.json")
+    words = ("--max-new-tokens", "2", "--sampler", "value-guided", "--values", "values.json")
     code, out, err = run(*UNIFORM, *words, "--verifier", "regex:0[01]")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "of '1' it is 0.3, but nothing that the rule accepts begins so: give 0 there" in err
@@ -326,12 +330,15 @@ def test_values_of_dead_prefixes_are_refused(run: Run) -> None:
         ({"": 1, "0": float("nan")}, "the value of '0'=nan: use a finite number of at least 0"),
         ({"": 1, "x": 1}, "is no token"),
         ({"": 1, "0": 1}, "none of the 2 values is of this prefix"),
-        ({"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1}, "the walk stops before an output"),
+        (
+            {"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1},
+            "the sampler stops before an output",
+        ),
     ],
 )
 def test_wrong_values_are_one_line(run: Run, values: dict[str, float], told: str) -> None:
     Path("values.json").write_text(json.dumps(values))
-    words = ("--max-new-tokens", "2", "--walk", "value-guided", "--values", "values.json")
+    words = ("--max-new-tokens", "2", "--sampler", "value-guided", "--values", "values.json")
     code, out, err = run(*UNIFORM, *words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert told in err

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from contract.test_chains import BLOCKS, ISING, MODELS, REQUIRED, law
+from contract.test_chains import BLOCKS, ISING, MODELS, REQUIRED, distribution
 from mutants import chains as mutants
 from mutants import streams
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.samplers import BlockDynamics, BlockGibbs, Gibbs
 from trialogue.samplers.chains import engine
-from trialogue.testing import chains as laws
+from trialogue.testing import chains as distributions
 from trialogue.testing import check_chain
 
 STEPWISE = BlockGibbs(2)
@@ -22,7 +22,7 @@ NOT_INVARIANT = [
     mutants.ColdGibbs(),
     mutants.ColdGibbs("sweep"),
     mutants.NodewiseBlockGibbs(2),
-    mutants.UntiltedAdaptiveDynamics(BLOCKS, law),
+    mutants.UntiltedAdaptiveDynamics(BLOCKS, distribution),
     mutants.ReluctantMetropolis(),
 ]
 
@@ -37,9 +37,9 @@ def test_the_contract_rejects(mutant, name):
 @pytest.mark.parametrize(
     ("mutant", "check", "told"),
     [
-        (mutants.CountingGibbs(), laws.check_repeatability, "gives other tokens when it runs again"),
-        (mutants.WritingGibbs(), laws.check_repeatability, "writes into the tokens"),
-        (mutants.SharedGibbs(), laws.check_independence, "elsewhere when they run by themselves"),
+        (mutants.CountingGibbs(), distributions.check_repeatability, "gives other tokens when it runs again"),
+        (mutants.WritingGibbs(), distributions.check_repeatability, "writes into the tokens"),
+        (mutants.SharedGibbs(), distributions.check_independence, "elsewhere when they run by themselves"),
     ],
 )
 def test_the_contract_rejects_what_keeps_more_than_its_state(mutant, check, told):
@@ -51,28 +51,28 @@ def test_frequencies_reject_other_weights():
     """The target is invariant under any weights: only the transitions tell."""
     weighted = BlockDynamics(**REQUIRED["block-dynamics"])
     mutant = mutants.UnweightedBlockDynamics(weighted.blocks, weighted.weights)
-    assert laws.stationarity_error(mutant, ISING) < 1e-14
-    assert laws.frequency_excess(mutant, weighted, ISING) > 0
+    assert distributions.stationarity_error(mutant, ISING) < 1e-14
+    assert distributions.frequency_excess(mutant, weighted, ISING) > 0
 
 
 @pytest.mark.parametrize("broken", [streams.EqualStreams, streams.StandingStreams])
 def test_frequencies_reject_streams(monkeypatch, broken):
     monkeypatch.setattr(engine, "Streams", broken)
     with pytest.raises(AssertionError, match="further in L1"):
-        laws.check_frequencies(STEPWISE, ISING)
+        distributions.check_frequencies(STEPWISE, ISING)
 
 
 @pytest.mark.parametrize("broken", [streams.PlaceKeyedStreams, streams.SharedStreams])
 def test_independence_of_the_others_rejects(monkeypatch, broken):
     monkeypatch.setattr(engine, "Streams", broken)
     with pytest.raises(AssertionError, match="elsewhere when they run by themselves"):
-        laws.check_independence(STEPWISE, ISING)
+        distributions.check_independence(STEPWISE, ISING)
 
 
 def test_stopping_rejects_streams_that_stay_where_rows_leave(monkeypatch):
     monkeypatch.setattr(engine, "Streams", streams.MisplacedStreams)
     with pytest.raises(AssertionError, match="copy"):
-        laws.check_stopping(STEPWISE, ISING)
+        distributions.check_stopping(STEPWISE, ISING)
 
 
 def test_a_trace_without_a_change_is_told_apart(monkeypatch):
@@ -84,7 +84,7 @@ def test_a_trace_without_a_change_is_told_apart(monkeypatch):
 
     monkeypatch.setattr(engine._UnderWay, "changes", gaps)
     with pytest.raises(AssertionError, match="lacks what changed"):
-        laws.check_trace(STEPWISE, ISING)
+        distributions.check_trace(STEPWISE, ISING)
 
 
 def test_samples_of_another_path_are_told_apart(monkeypatch):
@@ -95,7 +95,7 @@ def test_samples_of_another_path_are_told_apart(monkeypatch):
 
     monkeypatch.setattr(engine._UnderWay, "advance", one_more)
     with pytest.raises(AssertionError, match="another path"):
-        laws.check_samples(STEPWISE, ISING)
+        distributions.check_samples(STEPWISE, ISING)
 
 
 def test_what_the_target_is_must_be_known():

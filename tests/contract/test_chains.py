@@ -11,13 +11,13 @@ from trialogue.data import Ising, PottsChain
 from trialogue.oracles import Chain, whole_sequences
 from trialogue.samplers import CHAINS, ChainRule, IndependentParallel, MaskedMetropolis
 from trialogue.samplers.exact import transition_matrix
-from trialogue.testing import chains as laws
+from trialogue.testing import chains as distributions
 
 BLOCKS = ((0, 1), (2,), (1, 3), (0, 3))
 
 
-def law(tokens):
-    """A law over four blocks that depends on the state."""
+def distribution(tokens):
+    """A distribution over four blocks that depends on the state."""
     first, last, total = tokens[:, 0], tokens[:, -1], tokens.sum(1)
     return torch.stack((1 + first, 1 + 2 * last, 1 + total, 2 - first), 1).double().log().softmax(1)
 
@@ -25,7 +25,7 @@ def law(tokens):
 REQUIRED = {
     "block-gibbs": {"block_size": 2},
     "block-dynamics": {"blocks": BLOCKS, "weights": (1.0, 2.0, 0.5, 0.25)},
-    "adaptive-block-dynamics": {"blocks": BLOCKS, "law": law},
+    "adaptive-block-dynamics": {"blocks": BLOCKS, "distribution": distribution},
 }
 """Fields without which a chain cannot be."""
 
@@ -86,14 +86,14 @@ def target(chain, name):
 def test_it_leaves_the_target_invariant(chain, name):
     model = model_for(chain, name)
     if isinstance(chain, IndependentParallel):
-        assert laws.stationarity_error(chain, model, target=target(chain, name)) > 1e-4
+        assert distributions.stationarity_error(chain, model, target=target(chain, name)) > 1e-4
     else:
-        laws.check_invariance(chain, model, target=target(chain, name), tolerance=1e-14)
+        distributions.check_invariance(chain, model, target=target(chain, name), tolerance=1e-14)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_its_transitions_are_probabilities(chain, name):
-    laws.check_transitions(chain, model_for(chain, name))
+    distributions.check_transitions(chain, model_for(chain, name))
 
 
 def test_an_energy_and_its_exact_law_are_the_same_model(chain):
@@ -104,17 +104,17 @@ def test_an_energy_and_its_exact_law_are_the_same_model(chain):
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
-        laws.check_independence,
-        laws.check_stopping,
-        laws.check_repeatability,
-        laws.check_samples,
-        laws.check_trace,
-        laws.check_frequencies,
+        distributions.check_independence,
+        distributions.check_stopping,
+        distributions.check_repeatability,
+        distributions.check_samples,
+        distributions.check_trace,
+        distributions.check_frequencies,
     ],
-    ids=lambda law: law.__name__.removeprefix("check_"),
+    ids=lambda distribution: distribution.__name__.removeprefix("check_"),
 )
-def test_its_copies_run_as_a_chain_does(chain, law):
+def test_its_copies_run_as_a_chain_does(chain, distribution):
     """Whether or not a fixed order of Metropolis is ergodic on the model."""
-    law(chain, ISING)
+    distribution(chain, ISING)

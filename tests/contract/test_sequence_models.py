@@ -22,8 +22,8 @@ LARGE = {
 
 @pytest.mark.parametrize("name", ["ising", "clique", "potts", "masked"])
 def test_masked_oracles_hold_their_contract(name):
-    check_masked(MODELS[name], law=MODELS[name].probabilities())
-    check_masked(ChainRule(MODELS[name]), law=MODELS[name].probabilities())
+    check_masked(MODELS[name], distribution=MODELS[name].probabilities())
+    check_masked(ChainRule(MODELS[name]), distribution=MODELS[name].probabilities())
 
 
 @pytest.mark.parametrize("name", ["ising", "clique", "energy", "energy-of-ising", "potts"])
@@ -58,16 +58,16 @@ def test_a_network_holds_it():
         (mutants.Peeking, check_masked, "looks at masked tokens"),
         (mutants.Batched, check_masked, "answers by the batch"),
         (mutants.Flat, check_masked, r"answers log_probs in the shape \(4, 2\), not \(16, 4, 2\)"),
-        (mutants.StaleSites, check_masked, "says by site_log_probs another law of site 0"),
-        (mutants.OtherLogits, check_masked, "has site_logits of other laws"),
+        (mutants.StaleSites, check_masked, "says by site_log_probs another distribution of site 0"),
+        (mutants.OtherLogits, check_masked, "has site_logits of other distributions"),
         (mutants.ShiftedTokens, check_masked, "has token_logits that are 1 from"),
-        (mutants.StaleWeights, check_masked, "says by site_log_weights another law of site 0"),
-        (mutants.StaleWeights, check_energy, "says another law of site 0 than its energies"),
+        (mutants.StaleWeights, check_masked, "says by site_log_weights another distribution of site 0"),
+        (mutants.StaleWeights, check_energy, "says another distribution of site 0 than its energies"),
         (mutants.NoNumber, check_energy, "no number"),
         (mutants.Bottomless, check_energy, "-inf"),
         (mutants.Impossible, check_energy, "gives no sequence a finite energy"),
         (mutants.Centred, check_energy, "another energy where other rows"),
-        (mutants.Nodewise, check_joint, "draws the block .* from another law than it states"),
+        (mutants.Nodewise, check_joint, "draws the block .* from another distribution than it states"),
         (mutants.Spilling, check_joint, "changes sites outside of a block"),
     ],
 )
@@ -80,8 +80,8 @@ def test_the_contracts_reject(mutant, check, told):
 def test_another_law_is_told_apart():
     other = mutants.OtherLaw(ISING.coupling, ISING.field)
     check_masked(other)
-    with pytest.raises(AssertionError, match="from the conditionals of the law"):
-        check_masked(other, law=ISING.probabilities())
+    with pytest.raises(AssertionError, match="from the conditionals of the distribution"):
+        check_masked(other, distribution=ISING.probabilities())
 
 
 def test_what_is_checked_must_be_there():

@@ -1,10 +1,10 @@
-"""The contract of walks rejects walks, streams and judges that are broken on purpose, one call at a time."""
+"""The contract of samplers rejects samplers, streams and judges that are broken on purpose, one call at a time."""
 
 import pytest
 import torch
 
 from mutants import judges, streams
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
@@ -16,16 +16,16 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue.samplers.prefix.engine import groups, rules
 from trialogue.samplers.prefix.engine.recorder import Recorder
-from trialogue.testing import check_walk, runs
+from trialogue.testing import check_sampler, runs
 from trialogue.testing.distributions import check_its_weights, check_its_weights_under_truncation, ruled
 from trialogue.testing.trees import VIABLE
 
 
 @pytest.mark.parametrize(
-    ("mutant", "walk"),
+    ("mutant", "sampler"),
     [
         (mutants.UniformAncestral(), Ancestral()),
         (mutants.EarlyAncestral(), Ancestral()),
@@ -44,14 +44,16 @@ from trialogue.testing.trees import VIABLE
         (mutants.BlindChildrenGuided(), ValueGuided()),
         (mutants.UniformGuided(), ValueGuided()),
     ],
-    ids=lambda walk: type(walk).__name__,
+    ids=lambda sampler: type(sampler).__name__,
 )
-def test_frequencies_reject(mutant, walk):
+def test_frequencies_reject(mutant, sampler):
     tree = VIABLE[0]
-    laws = [exact_law(one, tree.table(), ruled(tree)).probabilities for one in (mutant, walk)]
-    assert total_variation(*laws) > runs.RADIUS  # so that the rejection is no luck
+    distributions = [
+        exact_distribution(one, tree.table(), ruled(tree)).probabilities for one in (mutant, sampler)
+    ]
+    assert total_variation(*distributions) > runs.RADIUS  # so that the rejection is no luck
     with pytest.raises(AssertionError, match="frequencies of 20000 samples"):
-        runs.check_frequencies(mutant, walk)
+        runs.check_frequencies(mutant, sampler)
 
 
 @pytest.mark.parametrize("broken", [streams.EqualStreams, streams.StandingStreams])
@@ -65,12 +67,12 @@ def test_frequencies_reject_streams(monkeypatch, broken):
     "broken", [streams.PlaceKeyedStreams, streams.MisplacedStreams, streams.SharedStreams]
 )
 @pytest.mark.parametrize(
-    "walk", [Rejection(), Backtracking(), BestOfN(2)], ids=lambda walk: type(walk).__name__
+    "sampler", [Rejection(), Backtracking(), BestOfN(2)], ids=lambda sampler: type(sampler).__name__
 )
-def test_batch_independence_rejects(monkeypatch, broken, walk):
+def test_batch_independence_rejects(monkeypatch, broken, sampler):
     monkeypatch.setattr(groups, "Streams", broken)
     with pytest.raises(AssertionError, match="a batch of"):
-        runs.check_the_batch_does_not_matter(walk)
+        runs.check_the_batch_does_not_matter(sampler)
 
 
 def test_a_judge_that_asks_twice_is_told_apart(monkeypatch):
@@ -99,7 +101,7 @@ def test_a_trace_without_a_move_is_told_apart(monkeypatch):
         mutants.StraightBestOfN(2),
         mutants.StraightGuided(),
     ],
-    ids=lambda walk: type(walk).__name__,
+    ids=lambda sampler: type(sampler).__name__,
 )
 def test_a_walk_that_goes_back_and_denies_it_is_told_apart(liar):
     with pytest.raises(AssertionError, match="goes_back=False"):
@@ -171,15 +173,16 @@ BROKEN = [
         )
     ),
 ]
-"""All but those that only take the last of equal candidates, whose law is the same, and what concerns prompts."""
+"""All but those that only take the last of equal candidates, whose distribution is the same, and what concerns prompts.
+"""
 
 
-@pytest.mark.parametrize(("mutant", "walk"), BROKEN, ids=lambda walk: type(walk).__name__)
-def test_one_call_rejects_a_broken_walk_by_the_law_of_the_right_one(mutant, walk):
+@pytest.mark.parametrize(("mutant", "sampler"), BROKEN, ids=lambda sampler: type(sampler).__name__)
+def test_one_call_rejects_a_broken_walk_by_the_law_of_the_right_one(mutant, sampler):
     with pytest.raises(
-        AssertionError, match=r" in place of | is not properly weighted|changes its law|cannot run"
+        AssertionError, match=r" in place of | is not properly weighted|changes its distribution|cannot run"
     ):
-        check_walk(mutant, walk)
+        check_sampler(mutant, sampler)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +195,7 @@ def test_one_call_rejects_a_broken_walk_by_the_law_of_the_right_one(mutant, walk
         mutants.CountingRejection(),
         mutants.MasslessRejection(),
     ],
-    ids=lambda walk: type(walk).__name__,
+    ids=lambda sampler: type(sampler).__name__,
 )
 def test_wrong_weights_need_no_other_walk_to_be_told_apart(mutant):
     with pytest.raises(AssertionError, match="not properly weighted"):

@@ -1,4 +1,4 @@
-"""What every walk must satisfy, run over the registry: a new walk is tested by being registered."""
+"""What every sampler must satisfy, run over the registry: a new sampler is tested by being registered."""
 
 import math
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
-from trialogue.samplers import WALKS, SequentialMonteCarlo, Walk, generate
-from trialogue.samplers.exact import exact_law, walk_transitions
+from trialogue.samplers import SAMPLERS, Sampler, SequentialMonteCarlo, generate
+from trialogue.samplers.exact import exact_distribution, sampler_transitions
 from trialogue.testing.distributions import check_its_law_sums_to_one
 from trialogue.testing.runs import LONG
-from trialogue.testing.samplers import WALK_CHECKS
+from trialogue.testing.samplers import SAMPLER_CHECKS
 from trialogue.testing.trees import TREES
 from trialogue.verifiers import as_verifier
 
@@ -23,72 +23,76 @@ SETTINGS = {
     "block-value-guided": {"block_tokens": 2},
     "stationary-value-guided": {"steps": 8},
 }
-"""Fields without which a walk cannot be, or takes long."""
+"""Fields without which a sampler cannot be, or takes long."""
 
 
 def variants(name: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """The walk at its defaults, and with every other option of its fields, one at a time."""
+    """The sampler at its defaults, and with every other option of its fields, one at a time."""
     yield name, {}
-    for field, kind in get_type_hints(WALKS[name]).items():
+    for field, kind in get_type_hints(SAMPLERS[name]).items():
         for option in get_args(kind)[1:] if get_origin(kind) is Literal else ():
             yield name, {field: option}
 
 
-def build(name: str, **options: str) -> Walk:
-    """The walk at its defaults, except that a group has two rows, which an exact law can enumerate."""
-    walk = WALKS[name](**SETTINGS.get(name, {}), **options)
-    size = [field.name for field in fields(walk) if getattr(walk, field.name) == walk.rows_per_sample > 2]
-    return replace(walk, **dict.fromkeys(size, 2))
+def build(name: str, **options: str) -> Sampler:
+    """The sampler at its defaults, except that a group has two rows, which an exact distribution can enumerate."""
+    sampler = SAMPLERS[name](**SETTINGS.get(name, {}), **options)
+    size = [
+        field.name for field in fields(sampler) if getattr(sampler, field.name) == sampler.rows_per_sample > 2
+    ]
+    return replace(sampler, **dict.fromkeys(size, 2))
 
 
 @pytest.fixture(
-    params=[variant for name in WALKS for variant in variants(name)],
+    params=[variant for name in SAMPLERS for variant in variants(name)],
     ids=lambda variant: "-".join((variant[0], *variant[1].values())),
 )
-def walk(request) -> Walk:
+def sampler(request) -> Sampler:
     name, options = request.param
     return build(name, **options)
 
 
-def test_it_is_a_walk(walk):
-    assert isinstance(walk, Walk)
-    assert type(walk).__doc__
-    assert hash(walk) == hash(replace(walk))
-    assert isinstance(type(walk)(), Walk)
+def test_it_is_a_walk(sampler):
+    assert isinstance(sampler, Sampler)
+    assert type(sampler).__doc__
+    assert hash(sampler) == hash(replace(sampler))
+    assert isinstance(type(sampler)(), Sampler)
 
 
-@pytest.mark.parametrize("check", WALK_CHECKS.values(), ids=WALK_CHECKS)
-def test_it_keeps_the_contract(walk, check):
-    check(walk)
+@pytest.mark.parametrize("check", SAMPLER_CHECKS.values(), ids=SAMPLER_CHECKS)
+def test_it_keeps_the_contract(sampler, check):
+    check(sampler)
 
 
-@pytest.mark.parametrize("tree", [tree for tree in TREES if len(tree.law()) <= 16], ids=str)
-def test_its_law_sums_to_one(walk, tree):
-    if tree.vocab > 2 and isinstance(walk, SequentialMonteCarlo) and walk.proposal == "rejection":
-        walk = replace(walk, particles=1)  # two rows, each of several draws a token, have too many branches
-    check_its_law_sums_to_one(walk, tree)
+@pytest.mark.parametrize("tree", [tree for tree in TREES if len(tree.distribution()) <= 16], ids=str)
+def test_its_law_sums_to_one(sampler, tree):
+    if tree.vocab > 2 and isinstance(sampler, SequentialMonteCarlo) and sampler.proposal == "rejection":
+        sampler = replace(
+            sampler, particles=1
+        )  # two rows, each of several draws a token, have too many branches
+    check_its_law_sums_to_one(sampler, tree)
 
 
-def drawn(walk, table, verifier=None):
-    return generate(table, walk=walk, verifier=verifier)
+def drawn(sampler, table, verifier=None):
+    return generate(table, sampler=sampler, verifier=verifier)
 
 
-RUNS = (drawn, exact_law, walk_transitions)
+RUNS = (drawn, exact_distribution, sampler_transitions)
 
 
-def test_a_missing_verifier_is_named(walk):
-    if walk.uses == "nothing":
-        assert len(generate(LONG.table(), walk=walk).sequences()) == 1
+def test_a_missing_verifier_is_named(sampler):
+    if sampler.uses == "nothing":
+        assert len(generate(LONG.table(), sampler=sampler).sequences()) == 1
         return
     for call in RUNS:
-        with pytest.raises(InputError, match=f"verifier=None: {type(walk).__name__} needs one"):
-            call(walk, LONG.table())
+        with pytest.raises(InputError, match=f"verifier=None: {type(sampler).__name__} needs one"):
+            call(sampler, LONG.table())
 
 
-def test_a_class_in_place_of_a_walk_is_named(walk):
-    made = type(walk)
+def test_a_class_in_place_of_a_walk_is_named(sampler):
+    made = type(sampler)
     for call in RUNS:
-        with pytest.raises(InputError, match=f"walk='{made.__name__}': give an instance: {made.__name__}"):
+        with pytest.raises(InputError, match=f"sampler='{made.__name__}': give an instance: {made.__name__}"):
             call(made, LONG.table(), LONG.value)
 
 
@@ -108,20 +112,20 @@ class Answering:
 
 
 @pytest.mark.parametrize("answer", [math.nan, math.inf, -1.0])
-def test_a_verifier_out_of_range_is_named(walk, answer):
-    if walk.uses != "nothing":
+def test_a_verifier_out_of_range_is_named(sampler, answer):
+    if sampler.uses != "nothing":
         with pytest.raises(InputError, match=f"verifier={answer}"):
-            generate(LONG.table(), walk=walk, verifier=Answering(answer))
+            generate(LONG.table(), sampler=sampler, verifier=Answering(answer))
 
 
-def test_a_verifier_of_the_wrong_shape_is_named(walk):
+def test_a_verifier_of_the_wrong_shape_is_named(sampler):
     assert isinstance(as_verifier(Answering(1.0, 2)), Verifier)
-    if walk.uses != "nothing":
+    if sampler.uses != "nothing":
         with pytest.raises(InputError, match=r"verifier=\(.*, 2\)"):
-            generate(LONG.table(), walk=walk, verifier=Answering(1.0, 2))
+            generate(LONG.table(), sampler=sampler, verifier=Answering(1.0, 2))
 
 
-def test_an_oracle_without_a_next_token_is_named(walk):
+def test_an_oracle_without_a_next_token_is_named(sampler):
     class Silent(type(LONG.table())):
         def next_log_probs(self, tokens, lengths):
             return torch.full((len(lengths), 2), -math.inf)
@@ -130,9 +134,9 @@ def test_an_oracle_without_a_next_token_is_named(walk):
 
     def outcome():
         try:
-            return generate(silent, walk=walk, verifier=lambda prefix: True).stopped
+            return generate(silent, sampler=sampler, verifier=lambda prefix: True).stopped
         except InputError as error:
             return str(error)
 
-    # Walks that weigh the children themselves see that there is no way on; the others ask for a draw.
+    # Samplers that weigh the children themselves see that there is no way on; the others ask for a draw.
     assert outcome() == ["failed"] or "probability zero" in outcome()

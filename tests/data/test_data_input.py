@@ -1,4 +1,4 @@
-"""Distributions: what is no number of the right kind is one line that names the field, its value and the mend."""
+"""Distributions: what is no number of the right kind is one line that names the field, its value and the hint."""
 
 import math
 from collections.abc import Callable
@@ -62,17 +62,26 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: Table(lambda prefix: [0.5, 0.5], 2, eos="1"), "eos='1': name a token below vocab_size=2"),
     (lambda: Table([0.5, 0.5], max_length=0.5), "max_length=0.5: the array has 1 positions"),
     (lambda: Table([0.5, 0.5], vocab_size=2.0), "vocab_size=2.0: the array has 2 tokens"),
-    (lambda: Table(np.array([0.5, 0.5j])), "law=.*complex128.*: give real numbers, not complex ones"),
-    (lambda: Table([1e308, 1e308]), "law=inf: give non-negative probabilities .* whose sum is finite"),
+    (
+        lambda: Table(np.array([0.5, 0.5j])),
+        "distribution=.*complex128.*: give real numbers, not complex ones",
+    ),
+    (
+        lambda: Table([1e308, 1e308]),
+        "distribution=inf: give non-negative probabilities .* whose sum is finite",
+    ),
     (
         lambda: generate(Table(raising, 2, max_length=2)),
-        r"law=\(\): after this prefix it raised KeyError: .*no such",
+        r"distribution=\(\): after this prefix it raised KeyError: .*no such",
     ),
     (
         lambda: generate(Table(lambda p: np.array([1, 1j]), 2, max_length=2)),
-        "law=.*complex128.*: give real numbers",
+        "distribution=.*complex128.*: give real numbers",
     ),
-    (lambda: generate(Table(lambda p: [1e308, 1e308], 2, max_length=2)), r"law=\[1e\+308, 1e\+308\]: after"),
+    (
+        lambda: generate(Table(lambda p: [1e308, 1e308], 2, max_length=2)),
+        r"distribution=\[1e\+308, 1e\+308\]: after",
+    ),
     (lambda: PatternCorpus([[0, 1]], noise="0.1"), "noise='0.1': use a probability above 0 and below 1"),
     (lambda: PatternCorpus(None, 0.1), "patterns=None: give a list of patterns"),
     (lambda: PatternCorpus(torch.tensor([[1j, 0]]), 0.1), "patterns=torch.complex64: each pattern"),
@@ -128,7 +137,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: Arithmetic().is_prime("7"), "number='7': use a whole number"),
     (lambda: RandomActivations(None, lambda prefix, kept: [1.0], 1, 1), "activation=None: give a function"),
     (
-        lambda: RandomActivations(lambda p, k: np.array([1j]), lambda p, k: [1.0], 1, 1).law(),
+        lambda: RandomActivations(lambda p, k: np.array([1j]), lambda p, k: [1.0], 1, 1).distribution(),
         "activation=.*complex128.*: give real numbers",
     ),
     (lambda: Listed("ab", [1.0], 2), "sequences='ab': give tokens as whole numbers"),

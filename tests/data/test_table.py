@@ -1,4 +1,6 @@
-"""The written-down oracle: conditionals of a joint law, laws as functions, and what it names as wrong."""
+"""The written-down oracle: conditionals of a joint distribution, distributions as functions, and what it names as
+wrong.
+"""
 
 import math
 from collections import Counter
@@ -42,11 +44,11 @@ def test_the_product_of_conditionals_is_the_joint_law():
 def test_a_function_is_normalised_and_called_once_per_prefix():
     calls = Counter()
 
-    def law(prefix):
+    def distribution(prefix):
         calls[prefix] += 1
         return [1, 2, 1 + len(prefix)]
 
-    table = Table(law, 3, eos=2, max_length=6)
+    table = Table(distribution, 3, eos=2, max_length=6)
     prefixes = [(), (0,), (0, 1), (0,), ()]
     for _ in range(2):
         expected = [[1 / (4 + len(p)), 2 / (4 + len(p)), (1 + len(p)) / (4 + len(p))] for p in prefixes]
@@ -73,7 +75,7 @@ def test_it_has_no_hidden_states():
 
 
 @pytest.mark.parametrize(
-    ("law", "message"),
+    ("distribution", "message"),
     [
         ([0.5], "give 2 probabilities"),
         ([0.5, 0.5, 0.5], "give 2 probabilities"),
@@ -85,9 +87,9 @@ def test_it_has_no_hidden_states():
         ([[0.5], [0.5, 0.5]], "give 2 probabilities"),
     ],
 )
-def test_laws_that_are_no_probabilities_are_named(law, message):
-    table = Table(lambda prefix: law, 2)
-    with pytest.raises(InputError, match=rf"law=.*after \(1,\) {message}"):
+def test_laws_that_are_no_probabilities_are_named(distribution, message):
+    table = Table(lambda prefix: distribution, 2)
+    with pytest.raises(InputError, match=rf"distribution=.*after \(1,\) {message}"):
         conditionals(table, [(1,)])
 
 
@@ -96,13 +98,13 @@ def test_laws_that_are_no_probabilities_are_named(law, message):
     [
         ([lambda prefix: [1, 1]], {}, "vocab_size=None"),
         ([lambda prefix: [], 0], {}, "vocab_size=0"),
-        ([[[0.5, 0.5]]], {}, r"law=\(1, 2\)"),
-        ([0.5], {}, r"law=\(\)"),
-        ([[[0.5, 0.5], [0.5]]], {}, "law="),
+        ([[[0.5, 0.5]]], {}, r"distribution=\(1, 2\)"),
+        ([0.5], {}, r"distribution=\(\)"),
+        ([[[0.5, 0.5], [0.5]]], {}, "distribution="),
         ([[0.5, 0.5], 3], {}, "vocab_size=3"),
         ([[0.5, 0.5]], {"max_length": 2}, "max_length=2"),
-        ([[0.5, -0.5]], {}, "law="),
-        ([[0.0, 0.0]], {}, "law="),
+        ([[0.5, -0.5]], {}, "distribution="),
+        ([[0.0, 0.0]], {}, "distribution="),
         ([[0.5, 0.5]], {"eos": 2}, "eos=2"),
         ([lambda prefix: [1, 1], 2], {"eos": -1}, "eos=-1"),
     ],
@@ -121,11 +123,11 @@ def test_a_longest_sequence_may_shorten_a_joint_law():
 def test_a_table_of_bounded_memory_is_told_the_latest_tokens():
     told = []
 
-    def law(latest):
+    def distribution(latest):
         told.append(latest)
         return [1, 1 + sum(latest)]
 
-    table = Table(law, 2, memory=2)
+    table = Table(distribution, 2, memory=2)
     np.testing.assert_allclose(
         conditionals(table, [(), (1,), (1, 0, 1), (0, 0, 1)])[:, 1], [1 / 2, 2 / 3, 2 / 3, 2 / 3]
     )
@@ -138,7 +140,7 @@ def aware(prefix):
 
 
 @pytest.mark.parametrize(
-    ("law", "memory"),
+    ("distribution", "memory"),
     [
         (lambda _: (0.5, 0.5), 0),
         (lambda prefix: [1, len(prefix)], None),
@@ -148,13 +150,13 @@ def aware(prefix):
         ([0.5, 0.5], None),
     ],
 )
-def test_a_function_that_reads_nothing_remembers_nothing(law, memory):
-    assert Table(law, 2).memory == memory
+def test_a_function_that_reads_nothing_remembers_nothing(distribution, memory):
+    assert Table(distribution, 2).memory == memory
 
 
 @pytest.mark.parametrize(
-    ("law", "memory"), [(lambda _: [1, 1], -1), (lambda _: [1, 1], 1.0), ([0.5, 0.5], 1)]
+    ("distribution", "memory"), [(lambda _: [1, 1], -1), (lambda _: [1, 1], 1.0), ([0.5, 0.5], 1)]
 )
-def test_a_memory_that_is_none_is_named(law, memory):
+def test_a_memory_that_is_none_is_named(distribution, memory):
     with pytest.raises(InputError, match=r"^memory="):
-        Table(law, 2, memory=memory)
+        Table(distribution, 2, memory=memory)

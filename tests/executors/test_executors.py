@@ -112,8 +112,8 @@ def test_what_is_not_installed_is_named_with_its_extra(word: str, monkeypatch: p
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError) as error:
         executor_of(word)
-    mend = "it is not installed: pip install 'trialogue[ray]'"
-    assert (error.value.value, error.value.mend) == (word, mend)
+    hint = "it is not installed: pip install 'trialogue[ray]'"
+    assert (error.value.value, error.value.hint) == (word, hint)
 
 
 @pytest.mark.parametrize("form", ["ray:{}", "ray://{}"])

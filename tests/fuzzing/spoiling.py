@@ -102,7 +102,7 @@ def answered(call: Callable[[], Result]) -> Result | None:
     except InputError as error:
         refusal = error
     assert "\n" not in str(refusal)
-    assert refusal.mend
+    assert refusal.hint
     return None
 
 

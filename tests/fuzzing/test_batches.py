@@ -26,15 +26,15 @@ def batch_of(draw: Draw) -> tuple[Batch, list[list[int]]]:
     return batch, [row[:length] for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
 
 
-def law(prefix: list[int]) -> torch.Tensor:
+def distribution(prefix: list[int]) -> torch.Tensor:
     """The oracle's log-probabilities after `prefix`."""
     tokens = torch.tensor([prefix], dtype=torch.int64).view(1, -1)
     return ORACLE.next_log_probs(tokens, torch.tensor([len(prefix)]))[0]
 
 
 def are_laws(found: torch.Tensor, prefixes: list[list[int]]) -> bool:
-    """Whether these are the laws (n, vocab) after the prefixes."""
-    expected = [law(prefix) for prefix in prefixes]
+    """Whether these are the distributions (n, vocab) after the prefixes."""
+    expected = [distribution(prefix) for prefix in prefixes]
     return found.shape == (len(prefixes), VOCAB) and all(
         torch.allclose(have.double(), want.double()) for have, want in zip(found, expected, strict=True)
     )
@@ -97,7 +97,7 @@ def test_moves_of_rows(draw: Draw, where: str) -> None:
         parent = int(moves.source[row])
         if new >= 0 and int(moves.length[row]) == len(held[parent]):
             gained = batch.token_log_probs(every)[row, len(held[parent])]
-            assert math.isclose(float(gained), float(law(held[parent])[new]), abs_tol=1e-9)
+            assert math.isclose(float(gained), float(distribution(held[parent])[new]), abs_tol=1e-9)
 
 
 @cases(INDEX_FAULTS, st.sampled_from(["rows", "tokens"]))

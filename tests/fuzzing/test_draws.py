@@ -123,8 +123,8 @@ def is_cut(cut: np.ndarray, log_probs: np.ndarray, top_k: int | None, top_p: flo
 @cases(WEIGHTS, st.one_of(st.none(), st.integers(-1, 9), st.sampled_from([2.0, "3"])), NUMBERS)
 def test_truncation_of_a_few_tokens(draw: Draw, top_k: object, top_p: object) -> None:
     rows, vocab = draw.whole(1, 5), draw.whole(0, 9)
-    laws = log_weights(draw, rows, vocab)
-    cut = answered(lambda: leading(laws, top_k, top_p))
+    distributions = log_weights(draw, rows, vocab)
+    cut = answered(lambda: leading(distributions, top_k, top_p))
     right_k = top_k is None or (isinstance(top_k, int) and top_k >= 1)
     right_p = isinstance(top_p, int | float) and not isinstance(top_p, bool) and 0 < top_p <= 1
     if (
@@ -132,41 +132,43 @@ def test_truncation_of_a_few_tokens(draw: Draw, top_k: object, top_p: object) ->
         or not right_p
         or draw.wrong in ("half", "flat", "deep", "int32", "infinite", "nan", "impossible")
     ):
-        assert cut is None or (draw.wrong in ("infinite", "nan", "impossible") and not laws.numel())
+        assert cut is None or (draw.wrong in ("infinite", "nan", "impossible") and not distributions.numel())
     elif vocab:
         assert cut is not None
-    for row in range(0 if cut is None else len(laws)):
-        assert is_cut(cut[row].double().numpy(), laws[row].double().numpy(), top_k, top_p)
+    for row in range(0 if cut is None else len(distributions)):
+        assert is_cut(cut[row].double().numpy(), distributions[row].double().numpy(), top_k, top_p)
 
 
 @cases(WEIGHTS, NUMBERS)
 def test_the_nucleus_of_many_tokens(draw: Draw, top_p: object) -> None:
     rows, vocab = draw.whole(1, 4), draw.whole(0, 80)
-    laws = log_weights(draw, rows, vocab)
-    laws = laws.float() if laws.dtype == torch.float64 and draw.whole(0, 9) else laws
-    cut = answered(lambda: nucleus(laws, top_p))
+    distributions = log_weights(draw, rows, vocab)
+    distributions = (
+        distributions.float() if distributions.dtype == torch.float64 and draw.whole(0, 9) else distributions
+    )
+    cut = answered(lambda: nucleus(distributions, top_p))
     right_p = isinstance(top_p, int | float) and not isinstance(top_p, bool) and 0 < top_p <= 1
-    if not right_p or laws.dtype != torch.float32 or laws.ndim != 2:
+    if not right_p or distributions.dtype != torch.float32 or distributions.ndim != 2:
         assert cut is None
     elif vocab and draw.wrong not in ("infinite", "nan", "impossible"):
         assert cut is not None
-    for row in range(0 if cut is None else len(laws)):
-        assert is_cut(cut[row].double().numpy(), laws[row].double().numpy(), None, top_p)
+    for row in range(0 if cut is None else len(distributions)):
+        assert is_cut(cut[row].double().numpy(), distributions[row].double().numpy(), None, top_p)
 
 
 @cases(WEIGHTS, st.sampled_from(["bool", "int64", "narrow", "flat"]))
 def test_masks(draw: Draw, kind: str) -> None:
     rows, vocab = draw.whole(0, 4), draw.whole(0, 6)
-    laws, allowed = log_weights(draw, max(1, rows), vocab), draw.floats((max(1, rows), vocab)) > 0
+    distributions, allowed = log_weights(draw, max(1, rows), vocab), draw.floats((max(1, rows), vocab)) > 0
     allowed = draw.reshaped(allowed) if draw.wrong in ("no rows", "more rows", "one row") else allowed
     mask = {"bool": allowed, "int64": allowed.long(), "narrow": allowed[:, 1:], "flat": allowed.flatten()}[
         kind
     ]
-    found = answered(lambda: masked(laws, mask))
+    found = answered(lambda: masked(distributions, mask))
     if kind == "bool" and draw.wrong in ("nothing", "strided", "no rows", "more rows", "one row", "float32"):
         assert found is not None
     if found is not None:
-        assert torch.equal(found.nan_to_num(7), torch.where(mask, laws, -math.inf).nan_to_num(7))
+        assert torch.equal(found.nan_to_num(7), torch.where(mask, distributions, -math.inf).nan_to_num(7))
 
 
 @cases(
@@ -176,16 +178,16 @@ def test_masks(draw: Draw, kind: str) -> None:
 )
 def test_alias_tables(draw: Draw, coin_bits: int, alias_bits: int) -> None:
     contexts, vocab = draw.whole(1, 4), draw.whole(1, 9)
-    law = log_weights(draw, contexts, vocab).float().softmax(-1).double().numpy()
+    distribution = log_weights(draw, contexts, vocab).float().softmax(-1).double().numpy()
     changes = {
-        "negative": lambda: law - 0.5,
-        "too much": lambda: law * 1.01,
-        "nothing at all": lambda: law * 0,
+        "negative": lambda: distribution - 0.5,
+        "too much": lambda: distribution * 1.01,
+        "nothing at all": lambda: distribution * 0,
     }
-    law = changes.get(draw.wrong, lambda: law)()
+    distribution = changes.get(draw.wrong, lambda: distribution)()
     if draw.whole(0, 1):
         alias_bits, coin_bits = (vocab - 1).bit_length(), 40
-    entries = answered(lambda: alias_table(law, coin_bits, alias_bits))
+    entries = answered(lambda: alias_table(distribution, coin_bits, alias_bits))
     if (
         draw.wrong in ("nothing", "strided", "one row")
         and coin_bits == 40
@@ -194,14 +196,14 @@ def test_alias_tables(draw: Draw, coin_bits: int, alias_bits: int) -> None:
         assert entries is not None
     if entries is None:
         return
-    assert entries.shape == law.shape
+    assert entries.shape == distribution.shape
     keeps = (entries >> np.uint64(alias_bits)).astype(np.float64) / 2.0**coin_bits
     aliases = (entries & np.uint64(2**alias_bits - 1)).astype(np.int64)
     assert bool((aliases < vocab).all())
-    found = np.zeros(law.shape)
-    for row in range(len(law)):
+    found = np.zeros(distribution.shape)
+    for row in range(len(distribution)):
         for column in range(vocab):
             kept = 1.0 if aliases[row, column] == column else keeps[row, column]
             found[row, column] += kept / vocab
             found[row, aliases[row, column]] += (1 - kept) / vocab
-    assert not law.size or np.abs(found - law).max() <= vocab * 2.0**-coin_bits + 1e-6
+    assert not distribution.size or np.abs(found - distribution).max() <= vocab * 2.0**-coin_bits + 1e-6

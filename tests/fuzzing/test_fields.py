@@ -126,12 +126,12 @@ def test_sweeps_of_many_body_distributions(draw: Draw, name: str) -> None:
 def test_every_conditional_of_potts_chains(draw: Draw) -> None:
     model = MODELS["Potts"]
     tokens = draw.spoiled(draw.indices((draw.whole(1, 5), model.sites), model.vocab_size), model.vocab_size)
-    laws = answered(lambda: model.site_log_probs(tokens))
-    assert laws is not None or draw.wrong not in HARMLESS
-    if laws is not None and len(tokens):
+    distributions = answered(lambda: model.site_log_probs(tokens))
+    assert distributions is not None or draw.wrong not in HARMLESS
+    if distributions is not None and len(tokens):
         site = draw.whole(0, model.sites - 1)
         expected = conditional("Potts", tokens[0].int().tolist(), site)
-        assert np.abs(laws[0, site].numpy() - expected).max() < 1e-9
+        assert np.abs(distributions[0, site].numpy() - expected).max() < 1e-9
 
 
 @cases(("nothing",), st.one_of(st.integers(-2, 200), st.floats(), st.none(), st.text(max_size=3)))

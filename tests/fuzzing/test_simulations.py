@@ -70,16 +70,16 @@ def test_gibbs_steps_of_ising_models(draw: Draw, order: str, steps: object, fewe
 def tables_of(draw: Draw) -> dict[str, object]:
     """Arguments of `SiteTables` of two sites or more, each of which depends on its neighbours."""
     sites, vocab, near = draw.whole(1, 4), draw.whole(2, 4), draw.whole(0, 2)
-    laws = sites * vocab**near
-    law = np.exp(draw.floats((laws, vocab)).numpy())
-    law /= law.sum(1, keepdims=True)
+    distributions = sites * vocab**near
+    distribution = np.exp(draw.floats((distributions, vocab)).numpy())
+    distribution /= distribution.sum(1, keepdims=True)
     size = vocab if vocab > 2 else 1
     strides = np.tile(size * vocab ** np.arange(near), (sites, 1))
     return {
         "neighbours": draw.indices((sites, near), sites).numpy(),
         "strides": strides.astype(np.uint32),
         "offsets": (size * vocab**near * np.arange(sites)).astype(np.uint32),
-        "entries": packed_alias(law) if vocab > 2 else thresholds(law[:, 1]),
+        "entries": packed_alias(distribution) if vocab > 2 else thresholds(distribution[:, 1]),
         "vocab_size": vocab,
     }
 
@@ -135,7 +135,7 @@ def test_starts_of_chains(draw: Draw, method: str, chains: int, sweeps: int) -> 
     assert bool(((simulation.tokens == 0) | (simulation.tokens == 1)).all())
 
 
-def survival(law: torch.Tensor, steps: int) -> list[float]:
+def survival(distribution: torch.Tensor, steps: int) -> list[float]:
     """Probabilities that windows of three follow the pattern 0, 1, in whatever phase, from windows listed."""
     stored = StoredPatterns([[0, 1], [1, 1]], 3, 2)
     alive, curve = {(0, 1, 0): 1.0}, [1.0]
@@ -144,8 +144,10 @@ def survival(law: torch.Tensor, steps: int) -> list[float]:
         for (window, chance), token in itertools.product(alive.items(), (0, 1)):
             longer = (*window[1:], token)
             if labels[longer[0] * 4 + longer[1] * 2 + longer[2]] == 0:
-                context = int("0" + "".join(map(str, window)), 2) % len(law)
-                after[longer] = after.get(longer, 0.0) + chance * math.exp(float(law[context, token]))
+                context = int("0" + "".join(map(str, window)), 2) % len(distribution)
+                after[longer] = after.get(longer, 0.0) + chance * math.exp(
+                    float(distribution[context, token])
+                )
         alive = after
         curve.append(sum(alive.values()))
     return curve
@@ -159,16 +161,16 @@ def survival(law: torch.Tensor, steps: int) -> list[float]:
 )
 def test_survival_of_a_pattern(draw: Draw, steps: int, width: int, prompt: object) -> None:
     survivors = PatternSurvival([[0, 1], [1, 1]], 3, 0, 2)
-    law = draw.floats((2**width, 2)).log_softmax(1)
-    changes = {"nan": law * math.nan, "unnormalised": law + 0.1}
-    law = draw.reshaped(changes.get(draw.wrong, law))
-    curve = answered(lambda: survivors.curve(law, steps, prompt=prompt))
+    distribution = draw.floats((2**width, 2)).log_softmax(1)
+    changes = {"nan": distribution * math.nan, "unnormalised": distribution + 0.1}
+    distribution = draw.reshaped(changes.get(draw.wrong, distribution))
+    curve = answered(lambda: survivors.curve(distribution, steps, prompt=prompt))
     right = steps >= 0 and width <= 3 and prompt in (None, 3) and not isinstance(prompt, float)
     if draw.wrong in ("nothing", "strided", "float64") or not right:
         assert (curve is not None) == right
     if curve is None:
         return
     assert curve.shape == (steps + 1,)
-    assert np.abs(curve - survival(law.double(), steps)).max() < 1e-9
-    rate = answered(lambda: survivors.decay_rate(law, tolerance=1e-6))
+    assert np.abs(curve - survival(distribution.double(), steps)).max() < 1e-9
+    rate = answered(lambda: survivors.decay_rate(distribution, tolerance=1e-6))
     assert rate is None or rate.rate >= 0

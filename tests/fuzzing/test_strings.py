@@ -79,8 +79,8 @@ def test_parsing(draw: Draw, language: Dyck, where: str) -> None:
         want = log_prob(language, row[:length])
         assert have == want or abs(have - want) < 1e-9
     assert torch.equal(language.is_prefix(tokens, lengths), found > -math.inf)
-    laws = language.next_log_probs(tokens, lengths)
-    assert bool(((laws.exp().sum(1) - 1).abs() < 1e-9).all())
+    distributions = language.next_log_probs(tokens, lengths)
+    assert bool(((distributions.exp().sum(1) - 1).abs() < 1e-9).all())
 
 
 @cases(
@@ -153,9 +153,9 @@ def test_whole_words(draw: Draw, where: str) -> None:
         tokens = draw.spoiled(tokens, WORDS.vocab_size)
     if where != "tokens":
         lengths = draw.spoiled(lengths, width + 1)
-    laws = answered(lambda: WORDS.next_log_probs(tokens, lengths))
-    assert laws is not None or draw.wrong not in ("nothing", "strided", "int32")
-    if laws is not None:
-        assert laws.shape == (len(tokens), WORDS.vocab_size)
-        assert bool(((laws.exp().sum(1) - 1).abs() < 1e-9).all())
+    distributions = answered(lambda: WORDS.next_log_probs(tokens, lengths))
+    assert distributions is not None or draw.wrong not in ("nothing", "strided", "int32")
+    if distributions is not None:
+        assert distributions.shape == (len(tokens), WORDS.vocab_size)
+        assert bool(((distributions.exp().sum(1) - 1).abs() < 1e-9).all())
         assert WORDS.is_member(tokens, lengths).shape == (len(tokens),)

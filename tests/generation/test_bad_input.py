@@ -27,7 +27,7 @@ from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from trialogue.generation import drawing
 from trialogue.models.checkpoint_loading import load_checkpoint
 
-MASK = ("--walk", "tokenwise-rejection", "--method", "mask")
+MASK = ("--sampler", "tokenwise-rejection", "--method", "mask")
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no prompt": ((), "give --prompt TEXT or --prompts FILE.jsonl"),
     "both prompts": (
@@ -44,29 +44,29 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "an unknown device": ((*PROMPT, "--device", "nowhere"), "nowhere"),
     "an unknown type": ((*PROMPT, "--dtype", "int8"), "dtype='int8'"),
     "an unknown format of weights": ((*PROMPT, "--weights", "int3"), "weights='int3'"),
-    "an unknown walk": ((*PROMPT, "--walk", "bactracking"), "the walks are ancestral, rejection"),
-    "no verifier": ((*PROMPT, "--walk", "backtracking"), "the walk backtracking needs one"),
-    "an unknown field": ((*PROMPT, "--walk", "backtracking", "--quotta", "3"), "did you mean --quota?"),
-    "a field of another walk": (
+    "an unknown sampler": ((*PROMPT, "--sampler", "bactracking"), "the samplers are ancestral, rejection"),
+    "no verifier": ((*PROMPT, "--sampler", "backtracking"), "the sampler backtracking needs one"),
+    "an unknown field": ((*PROMPT, "--sampler", "backtracking", "--quotta", "3"), "did you mean --quota?"),
+    "a field of another sampler": (
         (*PROMPT, "--quota", "3"),
-        "'--quota': neither the command nor the walk ancestral has it: it belongs to the walk backtracking",
+        "'--quota': neither the command nor the sampler ancestral has it: it belongs to the sampler backtracking",
     ),
-    "a switch of another walk": ((*PROMPT, "--no-argmax-redo"), "it belongs to the walk backtracking"),
-    "a misspelt field of another walk": (
+    "a switch of another sampler": ((*PROMPT, "--no-argmax-redo"), "it belongs to the sampler backtracking"),
+    "a misspelt field of another sampler": (
         (*PROMPT, "--quotta=3"),
-        "did you mean --quota, which belongs to the walk backtracking?",
+        "did you mean --quota, which belongs to the sampler backtracking?",
     ),
-    "a field of several walks": (
+    "a field of several samplers": (
         (*PROMPT, "--candidates", "3"),
-        "it belongs to the walks best-of-n and block-best",
+        "it belongs to the samplers best-of-n and block-best",
     ),
     "a misspelt option": (
         (*PROMPT, "--temprature", "1"),
-        "'--temprature': neither the command nor the walk ancestral",
+        "'--temprature': neither the command nor the sampler ancestral",
     ),
-    "a misspelt option's mend": ((*PROMPT, "--temprature=1"), "did you mean --temperature?"),
-    "a misspelt option of another walk": (
-        (*PROMPT, "--walk", "smc", "--verifier", REGEX, "--max_tokens", "1"),
+    "a misspelt option's hint": ((*PROMPT, "--temprature=1"), "did you mean --temperature?"),
+    "a misspelt option of another sampler": (
+        (*PROMPT, "--sampler", "smc", "--verifier", REGEX, "--max_tokens", "1"),
         "did you mean --max-new-tokens",
     ),
     "words without quotation marks": (
@@ -79,28 +79,31 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "two stops behind one option": ((*PROMPT, "--stop", "a", "b"), "word='b': no option takes it"),
     "a stray word": (("stray", *PROMPT), "word='stray': no option takes it"),
-    "a field of the wrong type": ((*PROMPT, "--walk", "backtracking", "--quota", "x"), "--quota: invalid"),
-    "a field out of range": ((*PROMPT, "--walk", "backtracking", "--quota", "-1"), "quota=-1: use 0 or more"),
+    "a field of the wrong type": ((*PROMPT, "--sampler", "backtracking", "--quota", "x"), "--quota: invalid"),
+    "a field out of range": (
+        (*PROMPT, "--sampler", "backtracking", "--quota", "-1"),
+        "quota=-1: use 0 or more",
+    ),
     "a prompt that is erased": (
-        (*PROMPT, "--walk", "backtracking", "--verifier", REGEX, "--erase-prompt"),
+        (*PROMPT, "--sampler", "backtracking", "--verifier", REGEX, "--erase-prompt"),
         "erase_prompt=True: leave it out: a record cannot say what became of the prompt",
     ),
     "greedy rejection": (
-        (*PROMPT, "--walk", "rejection", "--verifier", REGEX, "--temperature", "0"),
-        "temperature=0.0: the walk rejection would draw the same token again after every rejection",
+        (*PROMPT, "--sampler", "rejection", "--verifier", REGEX, "--temperature", "0"),
+        "temperature=0.0: the sampler rejection would draw the same token again after every rejection",
     ),
     "one token to redraw": (
-        (*PROMPT, "--walk", "tokenwise-rejection", "--verifier", REGEX, "--top-k", "1"),
-        "top_k=1: the walk tokenwise-rejection would draw the same token again",
+        (*PROMPT, "--sampler", "tokenwise-rejection", "--verifier", REGEX, "--top-k", "1"),
+        "top_k=1: the sampler tokenwise-rejection would draw the same token again",
     ),
-    "a delimiter of another walk": (
+    "a delimiter of another sampler": (
         (*PROMPT, "--block-delimiter", "a"),
-        "the walk ancestral has it",
+        "the sampler ancestral has it",
     ),
     "a delimiter of counted blocks": (
         (
             *PROMPT,
-            "--walk",
+            "--sampler",
             "block-best-of-n",
             "--verifier",
             REGEX,
@@ -112,7 +115,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         "block_delimiter='a': leave it out",
     ),
     "a delimiter in no token": (
-        (*PROMPT, "--walk", "block-best-of-n", "--verifier", REGEX, "--block-delimiter", "@@@"),
+        (*PROMPT, "--sampler", "block-best-of-n", "--verifier", REGEX, "--block-delimiter", "@@@"),
         "no token of the model contains it",
     ),
     "temperature": ((*PROMPT, "--temperature", "-1"), "temperature=-1.0"),
@@ -134,7 +137,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "threads": ((*PROMPT, "--threads", "0"), "threads=0: use at least 1"),
     "stream of many": ((*PROMPT, "--stream", "--n", "2"), "one sample of one prompt"),
-    "resampling without weights": ((*PROMPT, "--resample"), "samples of the walk ancestral have no weights"),
+    "resampling without weights": (
+        (*PROMPT, "--resample"),
+        "samples of the sampler ancestral have no weights",
+    ),
     "an unknown kind of verifier": ((*PROMPT, "--verifier", "regexp:a"), "write it as regex:PATTERN"),
     "a regex that does not compile": ((*PROMPT, "--verifier", "regex:(a", *MASK), "regex='(a'"),
     "a schema that is not JSON": (
@@ -149,8 +155,8 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*PROMPT, "--verifier", "regex:[a-c]+", "--verifier", "regex:[x-z]+", *MASK),
         "they contradict each other: by all of them together no token may begin a completion of 'the cat'",
     ),
-    "rules that contradict each other in a walk that judges outputs": (
-        (*PROMPT, "--verifier", "regex:[a-c]+", "--verifier", "regex:[x-z]+", "--walk", "rejection"),
+    "rules that contradict each other in a sampler that judges outputs": (
+        (*PROMPT, "--verifier", "regex:[a-c]+", "--verifier", "regex:[x-z]+", "--sampler", "rejection"),
         "verifier=['regex:[a-c]+', 'regex:[x-z]+']: they contradict each other",
     ),
     "an empty regex": (
@@ -233,7 +239,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 for special in ("-", "/dev/null", "pipe"):
-    for resample in ((), ("--walk", "weighted-rejection", "--verifier", REGEX, "--resample")):
+    for resample in ((), ("--sampler", "weighted-rejection", "--verifier", REGEX, "--resample")):
         BAD[f"{special} as output{' that is resampled' * bool(resample)}"] = (
             (*PROMPT, "--out", special, *resample),
             f"out='{special}': it is no file that a run could go on with: leave it out for standard output",
@@ -382,10 +388,10 @@ def test_every_way_to_run_out_of_memory_is_named(
     assert "try --batch-size 4, or a smaller" in say(*PROMPT, "--n", "8", "--batch-size", "100").err
     assert "1 rows of" in (told := say(*PROMPT).err)
     assert "try a smaller --max-new-tokens" in told
-    walk = ("--walk", "best-of-n", "--verifier", REGEX, "--candidates", "6")
-    assert "with 12 rows" in (told := say(*PROMPT, "--n", "5", *walk).err)
+    sampler = ("--sampler", "best-of-n", "--verifier", REGEX, "--candidates", "6")
+    assert "with 12 rows" in (told := say(*PROMPT, "--n", "5", *sampler).err)
     assert "try --batch-size 6, or" in told
-    assert "try fewer candidates, or" in say(*PROMPT, *walk).err
+    assert "try fewer candidates, or" in say(*PROMPT, *sampler).err
 
 
 # The client that the hub's library is built on, which changes with its version.

@@ -1,4 +1,4 @@
-"""`trialogue generate`: its output is that of the library, for every walk and every kind of verifier."""
+"""`trialogue generate`: its output is that of the library, for every sampler and every kind of verifier."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from generation.command import REGEX, Say
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
 from trialogue.oracles import padded
-from trialogue.samplers import WALKS, Backtracking, generate
+from trialogue.samplers import SAMPLERS, Backtracking, generate
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.training.probe_files import ProbeFile, load_probe, save_probe
 from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
@@ -20,7 +20,7 @@ from trialogue.verifiers import GrammarVerifier, ProbeVerifier
 
 
 def test_samples_are_those_of_the_library(say: Say, model: str) -> None:
-    options = ("--walk", "backtracking", "--quota", "2", "--stride=1", "--no-argmax-redo", "--seed", "5")
+    options = ("--sampler", "backtracking", "--quota", "2", "--stride=1", "--no-argmax-redo", "--seed", "5")
     told = say(
         "--prompt", "the cat", "--n", "4", "--max-new-tokens", "9", "--verifier", "regex:[a-z ]*", *options
     )
@@ -29,7 +29,7 @@ def test_samples_are_those_of_the_library(say: Say, model: str) -> None:
     samples = generate(
         oracle,
         ["the cat"],
-        walk=Backtracking(quota=2, stride=1, argmax_redo=False),
+        sampler=Backtracking(quota=2, stride=1, argmax_redo=False),
         verifier=GrammarVerifier.regex("[a-z ]*", oracle.tokenization),
         num_samples=4,
         max_new_tokens=9,
@@ -62,18 +62,18 @@ WALK_FIELDS = {
 }
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_every_walk_runs(walk: str, say: Say) -> None:
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_every_walk_runs(sampler: str, say: Say) -> None:
     budget = ("--max-queries", "300", "--max-new-tokens", "4", "--n", "2", "--top-k", "300")
     told = say(
         "--prompt",
         "a",
         "--verifier",
         "python:rules.py:no_cat",
-        "--walk",
-        walk,
+        "--sampler",
+        sampler,
         *budget,
-        *WALK_FIELDS.get(walk, ()),
+        *WALK_FIELDS.get(sampler, ()),
     )
     assert told.code == 0, told.err
     assert len(told.lines) == 2
@@ -89,7 +89,7 @@ def test_reasons(say: Say) -> None:
         *prompt,
         "--verifier",
         REGEX,
-        "--walk",
+        "--sampler",
         "tokenwise-rejection",
         "--method",
         "mask",
@@ -103,11 +103,11 @@ def test_reasons(say: Say) -> None:
     )
     assert failed.lines[0]["log_weight"] is None
     spent = say(
-        *prompt, "--verifier", REGEX, "--walk", "rejection", "--max-queries", "20", "--max-new-tokens", "5"
+        *prompt, "--verifier", REGEX, "--sampler", "rejection", "--max-queries", "20", "--max-new-tokens", "5"
     )
     assert spent.lines[0]["reason"] == "max_queries"
     stepped = say(
-        *prompt, "--verifier", REGEX, "--walk", "rejection", "--max-steps", "7", "--max-new-tokens", "5"
+        *prompt, "--verifier", REGEX, "--sampler", "rejection", "--max-steps", "7", "--max-new-tokens", "5"
     )
     assert stepped.lines[0]["reason"] == "max_steps"
     stopped = say(
@@ -115,7 +115,7 @@ def test_reasons(say: Say) -> None:
     ).lines
     assert {"stop"} <= {line["ended"] for line in stopped}
     assert not any(set("e\n") & set(line["text"]) for line in stopped)
-    ended = say(*prompt, "--verifier", "regex:[a-z]?", "--walk", "weighted-rejection").lines[0]
+    ended = say(*prompt, "--verifier", "regex:[a-z]?", "--sampler", "weighted-rejection").lines[0]
     assert (ended["ended"], ended["reason"]) == ("eos", None)
 
 
@@ -123,7 +123,7 @@ def test_what_is_wrong_with_a_whole_text_is_said(say: Say) -> None:
     schema = ("--verifier", 'json-schema:{"enum": ["a"], "not": {"const": "a"}}')
     why = "the root: 'a' should not be valid under {'const': 'a'}"
     drawn = say(
-        "--prompt", "the cat", *schema, "--walk", "tokenwise-rejection", "--method", "mask", "--n", "2"
+        "--prompt", "the cat", *schema, "--sampler", "tokenwise-rejection", "--method", "mask", "--n", "2"
     )
     assert {line["text"] for line in drawn.lines} == {'"a"'}
     assert {line["reason"] for line in drawn.lines} == {f"failed: the text is whole and not valid: {why}"}
@@ -132,7 +132,7 @@ def test_what_is_wrong_with_a_whole_text_is_said(say: Say) -> None:
 def test_reasons_of_failures(say: Say) -> None:
     prompt = ("--prompt", "the cat", "--n", "20")
     schema = ("--verifier", 'json-schema:{"type": "array", "items": {"enum": ["abc"]}, "minItems": 3}')
-    mask = ("--walk", "tokenwise-rejection", "--method", "mask")
+    mask = ("--sampler", "tokenwise-rejection", "--method", "mask")
     short = say(*prompt, *schema, *mask, "--max-new-tokens", "4").lines
     words = "failed: no token allowed, with max_new_tokens=4 leaving room for one more only"
     assert {line["reason"] for line in short} == {words}
@@ -142,7 +142,7 @@ def test_reasons_of_failures(say: Say) -> None:
     tries = (
         "--verifier",
         "regex:[a-z]*",
-        "--walk",
+        "--sampler",
         "stationary-value-guided",
         "--steps",
         "1",
@@ -153,37 +153,41 @@ def test_reasons_of_failures(say: Say) -> None:
     assert "failed: no first token has a value above 0, or no leaf was met in 3 tries" in {
         line["reason"] for line in missed
     }
-    particles = ("--walk", "smc", "--particles", "3")
+    particles = ("--sampler", "smc", "--particles", "3")
     extinct = say(*prompt, "--verifier", "regex:[a-c]{5}", *particles, "--max-new-tokens", "8").lines
     assert "failed: all 3 rows were rejected" in {line["reason"] for line in extinct}
 
 
-@pytest.mark.parametrize("walk", [("value-guided",), ("tokenwise-rejection", "--method", "mask"), ("smc",)])
+@pytest.mark.parametrize(
+    "sampler", [("value-guided",), ("tokenwise-rejection", "--method", "mask"), ("smc",)]
+)
 @pytest.mark.parametrize("kind", ["probe", "python", "regex"])
 def test_what_judges_the_vocabulary_one_by_one_is_said(
-    walk: tuple[str, ...], kind: str, say: Say, probe: str
+    sampler: tuple[str, ...], kind: str, say: Say, probe: str
 ) -> None:
     spec = {"probe": f"probe:{probe}", "python": "python:rules.py:no_cat", "regex": "regex:(?s:.*)"}[kind]
-    options = ("--prompt", "the cat", "--verifier", spec, "--max-new-tokens", "2", "--walk", *walk)
+    options = ("--prompt", "the cat", "--verifier", spec, "--max-new-tokens", "2", "--sampler", *sampler)
     words = f"asks about up to {tiny_oracle().vocab_size} continuations of every prefix"
     told = say(*options, "--n", "3")
     assert told.code == 0, told.err
-    assert told.err.count(words) == (kind != "regex" and walk != ("smc",))
+    assert told.err.count(words) == (kind != "regex" and sampler != ("smc",))
     assert words not in say(*options, "--top-k", "5").err
-    if walk == ("value-guided",):
+    if sampler == ("value-guided",):
         assert words not in say(*options, "--candidates", "5").err
 
 
 def test_a_weight_is_null_where_there_is_none(say: Say) -> None:
     common = ("--prompt", "the cat", "--n", "12", "--max-new-tokens", "3")
-    for walk in ("best-of-n", "value-guided"):
-        lines = say(*common, "--verifier", "python:rules.py:no_cat", "--walk", walk, "--top-k", "9").lines
+    for sampler in ("best-of-n", "value-guided"):
+        lines = say(
+            *common, "--verifier", "python:rules.py:no_cat", "--sampler", sampler, "--top-k", "9"
+        ).lines
         assert {line["log_weight"] for line in lines} == {None}
-    weighted = say(*common, "--verifier", "regex:[a-z]{0,9}", "--walk", "weighted-rejection").lines
+    weighted = say(*common, "--verifier", "regex:[a-z]{0,9}", "--sampler", "weighted-rejection").lines
     assert {line["log_weight"] is None for line in weighted} == {False}
     # The weight so far of a sample that is given up is that of no completion.
     given_up = say(
-        *common, "--verifier", "regex:[a-z]{0,9}", "--walk", "weighted-rejection", "--max-steps", "1"
+        *common, "--verifier", "regex:[a-z]{0,9}", "--sampler", "weighted-rejection", "--max-steps", "1"
     )
     assert [(line["accepted"], line["log_weight"]) for line in given_up.lines] == [(False, None)] * 12
 
@@ -200,7 +204,7 @@ def test_what_is_no_text_is_no_stop_string(say: Say) -> None:
 def test_rules_judge_the_text_before_the_stop_string(spec: str, method: str, say: Say) -> None:
     told = say(
         *("--prompt", "the cat", "--n", "12", "--max-new-tokens", "3", "--stop", " ", "--stop", ", "),
-        *("--verifier", spec, "--walk", "tokenwise-rejection", "--method", method, "--max-steps", "300"),
+        *("--verifier", spec, "--sampler", "tokenwise-rejection", "--method", method, "--max-steps", "300"),
     )
     assert told.code == 0, told.err
     stopped = [line for line in told.lines if line["ended"] == "stop"]
@@ -244,7 +248,7 @@ def test_several_verifiers_must_all_accept(say: Say, tmp_path: Path) -> None:
     told = say(
         "--prompt",
         "n",
-        "--walk",
+        "--sampler",
         "weighted-rejection",
         "--n",
         "8",
@@ -257,7 +261,7 @@ def test_several_verifiers_must_all_accept(say: Say, tmp_path: Path) -> None:
 
 
 def test_functions_get_what_was_asked_for(say: Say) -> None:
-    common = ("--walk", "weighted-rejection", "--max-new-tokens", "12", "--n", "4")
+    common = ("--sampler", "weighted-rejection", "--max-new-tokens", "12", "--n", "4")
     tokens = say(
         "--prompt", "aaaa", "--verifier", "python:rules.py:few_a", "--verifier-reads", "tokens", *common
     ).lines
@@ -282,19 +286,26 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("walk", ["rejection", "best-of-n", "block-best-of-n", "ancestral", "smc"])
+@pytest.mark.parametrize("sampler", ["rejection", "best-of-n", "block-best-of-n", "ancestral", "smc"])
 @pytest.mark.parametrize("threshold", [None, 0.3])
 def test_a_probe_gives_verdicts_to_walks_that_reject_and_else_values(
-    walk: str, threshold: float | None, say: Say, probe: str
+    sampler: str, threshold: float | None, say: Say, probe: str
 ) -> None:
     spec = f"probe:{probe}" + (f"@{threshold}" if threshold else "")
-    told = say("--prompt", "the cat", "--verifier", spec, "--walk", walk, "--n", "6", "--max-new-tokens", "4")
+    told = say(
+        "--prompt", "the cat", "--verifier", spec, "--sampler", sampler, "--n", "6", "--max-new-tokens", "4"
+    )
     assert told.code == 0, told.err
     file = load_probe(probe)
-    verdicts = walk == "rejection" or (threshold is not None and walk == "smc")
+    verdicts = sampler == "rejection" or (threshold is not None and sampler == "smc")
     verifier = file.verifier(threshold) if verdicts else ProbeVerifier(file.probe, file.layer)
     samples = generate(
-        tiny_oracle(), ["the cat"], walk=WALKS[walk](), verifier=verifier, num_samples=6, max_new_tokens=4
+        tiny_oracle(),
+        ["the cat"],
+        sampler=SAMPLERS[sampler](),
+        verifier=verifier,
+        num_samples=6,
+        max_new_tokens=4,
     )
     lines = sorted(told.lines, key=lambda line: line["sample"])
     assert [tuple(line["tokens"]) for line in lines] == samples.completions()
@@ -302,19 +313,19 @@ def test_a_probe_gives_verdicts_to_walks_that_reject_and_else_values(
     values = [_value(file, sequence) for sequence in samples.sequences()]
     for line, value, accepted in zip(lines, values, samples.accepted.tolist(), strict=True):
         assert math.isclose(line["value"], value, rel_tol=1e-4)
-        if walk in ("rejection", "smc"):
+        if sampler in ("rejection", "smc"):
             assert line["accepted"] is accepted
             continue
         least = file.threshold if threshold is None else threshold
         assert line["accepted"] is (value >= least)
         assert line["accepted"] or f"value {value:.3f}"[:-2] in line["reason"]
         assert line["accepted"] or line["reason"].endswith(f" below the threshold {least:.4g}")
-    if walk == "ancestral" and threshold is None:
+    if sampler == "ancestral" and threshold is None:
         assert {line["accepted"] for line in lines} == {True, False}
 
 
 def _value(file: ProbeFile, sequence: tuple[int, ...]) -> float:
-    """The probability of a sequence by a probe, without a walk."""
+    """The probability of a sequence by a probe, without a sampler."""
     batch, (tokens, length) = (
         Batch(tiny_oracle(), 1, len(sequence) + 1, layers=(1,)),
         padded([sequence], len(sequence) + 1),
@@ -326,7 +337,7 @@ def _value(file: ProbeFile, sequence: tuple[int, ...]) -> float:
 
 def test_values_of_functions_are_recorded(say: Say) -> None:
     common = ("--prompt", "the cat", "--n", "8", "--max-new-tokens", "6")
-    lines = say(*common, "--verifier", "python:rules.py:share_of_a", "--walk", "best-of-n").lines
+    lines = say(*common, "--verifier", "python:rules.py:share_of_a", "--sampler", "best-of-n").lines
     assert [line["value"] for line in lines] == [(1 + line["text"].count("a")) / 100 for line in lines]
     lines = say(*common, "--verifier", "python:rules.py:share_of_a", "python:rules.py:lower").lines
     for line in lines:
@@ -347,7 +358,7 @@ def test_a_probe_that_does_not_fit_is_refused(say: Say, probe: str, tmp_path: Pa
 
 
 def test_help_lists_options_and_the_fields_of_the_walk(say: Say) -> None:
-    told = say("--walk", "backtracking", "--help", own_model=False)
+    told = say("--sampler", "backtracking", "--help", own_model=False)
     assert told.code == 0
     for words in (
         "--verifier SPEC",
@@ -359,12 +370,12 @@ def test_help_lists_options_and_the_fields_of_the_walk(say: Say) -> None:
         assert words in told.out
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_help_on_a_walk_names_no_objects_of_python(walk: str, say: Say) -> None:
-    told = say("--walk", walk, "--help", own_model=False).out.partition(
-        f"usage: trialogue generate --walk {walk}"
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_help_on_a_walk_names_no_objects_of_python(sampler: str, say: Say) -> None:
+    told = say("--sampler", sampler, "--help", own_model=False).out.partition(
+        f"usage: trialogue generate --sampler {sampler}"
     )[2]
-    if walk == "ancestral":
+    if sampler == "ancestral":
         return
     assert not re.findall(r"`[A-Z]\w*`", told)
     assert "`erase_prompt`" not in told

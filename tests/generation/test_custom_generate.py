@@ -1,4 +1,4 @@
-"""Walks behind `model.generate(custom_generate=...)`: what the call says is done, or refused in one line."""
+"""Samplers behind `model.generate(custom_generate=...)`: what the call says is done, or refused in one line."""
 
 import re
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def inputs(texts: list[str], side: str = "left") -> dict[str, torch.Tensor]:
 def drawn(prompts: list[str] = PROMPTS, **settings: Any) -> Any:
     ours = {
         name: settings.pop(name)
-        for name in ("walk", "verifier", "seed", "stop", "batch_size", "rejected", "max_queries")
+        for name in ("sampler", "verifier", "seed", "stop", "batch_size", "rejected", "max_queries")
         if name in settings
     }
     custom = decoding(**{"seed": 0, "tokenizer": tiny_tokenizer()} | ours)
@@ -108,7 +108,7 @@ def test_a_verifier_made_for_the_tokenizer_is_obeyed() -> None:
         return GrammarVerifier.regex("(cat|dog)+ [0-9]", tokenization)
 
     output = drawn(
-        walk=TokenwiseRejection("mask"),
+        sampler=TokenwiseRejection("mask"),
         verifier=verifier,
         max_new_tokens=60,
         top_k=0,
@@ -130,7 +130,7 @@ def test_the_ends_of_sequence_are_those_of_the_call() -> None:
 
 
 SPELLED: dict[str, Any] = {
-    "walk": TokenwiseRejection("mask"),
+    "sampler": TokenwiseRejection("mask"),
     "verifier": lambda tokenization: GrammarVerifier.regex("a*", tokenization),
     "top_k": 0,
     "num_return_sequences": 8,
@@ -178,7 +178,7 @@ def test_seeds_come_from_torch_unless_given() -> None:
 def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
     settings = {"num_return_sequences": 12, "top_k": 0, "return_dict_in_generate": True}
     rule = {
-        "walk": WeightedRejection(),
+        "sampler": WeightedRejection(),
         "verifier": lambda tokenization: GrammarVerifier.regex("[a-z]{2}", tokenization),
     }
     samples = drawn(**rule, **settings).samples
@@ -219,7 +219,7 @@ def test_a_streamer_gets_the_completion_and_its_end() -> None:
 def test_a_streamer_gets_its_end_where_the_call_fails() -> None:
     reader = Reader()
     with pytest.raises(InputError, match="Backtracking needs one"):
-        drawn(PROMPTS[:1], streamer=reader, walk=Backtracking())
+        drawn(PROMPTS[:1], streamer=reader, sampler=Backtracking())
     assert reader.ended == 1
 
 
@@ -244,7 +244,7 @@ def test_a_verifier_judges_the_text_before_the_stop_string(ready: bool) -> None:
 
     verifier = made(Tokenization(tiny_tokenizer())) if ready else made
     samples = drawn(
-        walk=TokenwiseRejection("mask"),
+        sampler=TokenwiseRejection("mask"),
         verifier=verifier,
         stop="e",
         top_k=0,
@@ -292,10 +292,13 @@ def test_dropout_makes_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "beams": (lambda: drawn(num_beams=2), "generation mode='beam_sample'"),
-    "typical sampling": (lambda: drawn(typical_p=0.5), "'TypicalLogitsWarper': a walk cuts by temperature"),
-    "epsilon": (lambda: drawn(epsilon_cutoff=0.1), "'EpsilonLogitsWarper': a walk cuts"),
-    "eta": (lambda: drawn(eta_cutoff=0.1), "'EtaLogitsWarper': a walk cuts"),
-    "top-h": (lambda: drawn(top_h=0.4), "'TopHLogitsWarper': a walk cuts"),
+    "typical sampling": (
+        lambda: drawn(typical_p=0.5),
+        "'TypicalLogitsWarper': a sampler cuts by temperature",
+    ),
+    "epsilon": (lambda: drawn(epsilon_cutoff=0.1), "'EpsilonLogitsWarper': a sampler cuts"),
+    "eta": (lambda: drawn(eta_cutoff=0.1), "'EtaLogitsWarper': a sampler cuts"),
+    "top-h": (lambda: drawn(top_h=0.4), "'TopHLogitsWarper': a sampler cuts"),
     "a watermark": (
         lambda: drawn(watermarking_config=WatermarkingConfig()),
         "'WatermarkLogitsProcessor': it needs state",
@@ -332,26 +335,26 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: drawn(output_attentions=True, return_dict_in_generate=True),
         "output_attentions=True",
     ),
-    "scores of a walk that goes back": (
+    "scores of a sampler that goes back": (
         lambda: drawn(
             output_scores=True,
             return_dict_in_generate=True,
-            walk=TokenwiseRejection(),
+            sampler=TokenwiseRejection(),
             verifier=FunctionVerifier(bool),
         ),
         "output_scores=True: TokenwiseRejection takes tokens back",
     ),
-    "scores of a walk that draws in parts": (
+    "scores of a sampler that draws in parts": (
         lambda: drawn(
             output_scores=True,
             return_dict_in_generate=True,
-            walk=WeightedRejection(),
+            sampler=WeightedRejection(),
             verifier=FunctionVerifier(bool),
         ),
         "output_scores=True: WeightedRejection takes",
     ),
     "greedy rejection": (
-        lambda: drawn(do_sample=False, walk=Backtracking(), verifier=lambda _: FunctionVerifier(bool)),
+        lambda: drawn(do_sample=False, sampler=Backtracking(), verifier=lambda _: FunctionVerifier(bool)),
         "do_sample=False: Backtracking",
     ),
     "right padding": (
@@ -380,7 +383,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: drawn(PROMPTS[:1], labels=inputs(PROMPTS[:1])["input_ids"]),
         "labels='Tensor': leave it out",
     ),
-    "no verifier": (lambda: drawn(walk=Backtracking()), "Backtracking needs one"),
+    "no verifier": (lambda: drawn(sampler=Backtracking()), "Backtracking needs one"),
     "a verifier that is none": (lambda: drawn(verifier=3), "give a Verifier, or a function that makes one"),
     "a policy that is none": (lambda: drawn(rejected="drop"), "rejected='drop'"),
 }
@@ -388,7 +391,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("output", ["output_scores", "output_attentions", "output_hidden_states"])
 def test_what_is_not_returned_is_ignored(output: str) -> None:
-    rule = {"walk": TokenwiseRejection(), "verifier": FunctionVerifier(lambda tokens: tokens[-1] % 2 == 0)}
+    rule = {"sampler": TokenwiseRejection(), "verifier": FunctionVerifier(lambda tokens: tokens[-1] % 2 == 0)}
     assert torch.equal(drawn(**rule, **{output: True}), drawn(**rule))
 
 
@@ -424,4 +427,4 @@ def test_a_function_that_makes_no_verifier_is_refused() -> None:
 )
 def test_a_function_of_text_is_no_maker_of_verifiers(verifier):
     with pytest.raises(InputError, match="TextVerifier"):
-        drawn(PROMPTS[:1], walk=TokenwiseRejection("mask"), verifier=verifier)
+        drawn(PROMPTS[:1], sampler=TokenwiseRejection("mask"), verifier=verifier)

@@ -54,7 +54,7 @@ def inputs(texts: list[str]) -> dict[str, Tensor]:
 
 
 def drawn(prompts: list[str] = PROMPTS, **settings: Any) -> Any:
-    names = ("walk", "verifier", "seed", "stop", "rejected", "max_queries")
+    names = ("sampler", "verifier", "seed", "stop", "rejected", "max_queries")
     ours = {name: settings.pop(name) for name in names if name in settings}
     custom = decoding(**{"seed": 0, "tokenizer": tiny_tokenizer()} | ours)
     return MODEL.generate(
@@ -184,7 +184,7 @@ def by_letters(scores: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("ours", "mask"),
-    [({}, lambda scores: scores), ({"walk": TokenwiseRejection("mask"), "verifier": letters}, by_letters)],
+    [({}, lambda scores: scores), ({"sampler": TokenwiseRejection("mask"), "verifier": letters}, by_letters)],
     ids=["ancestral", "mask"],
 )
 def test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
@@ -238,15 +238,15 @@ def test_scores_of_mutants_are_told_apart(mutant: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(call, "split", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
     with pytest.raises(AssertionError):
         test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
-            {"walk": TokenwiseRejection("mask"), "verifier": letters}, by_letters
+            {"sampler": TokenwiseRejection("mask"), "verifier": letters}, by_letters
         )
 
 
 def test_a_mask_behind_the_cut_has_other_scores() -> None:
-    walk = TokenwiseRejection("mask", mask_first=False)
+    sampler = TokenwiseRejection("mask", mask_first=False)
     with pytest.raises((AssertionError, RejectedSamplesError)):
         test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
-            {"walk": walk, "verifier": letters}, by_letters
+            {"sampler": sampler, "verifier": letters}, by_letters
         )
 
 
@@ -257,7 +257,7 @@ def test_greedy_scores_tell_what_the_other_tokens_had() -> None:
     assert torch.equal(found.sequences, wanted.sequences)
     for ours, theirs in zip(found.scores, wanted.scores, strict=True):
         assert torch.allclose(ours, theirs.log_softmax(-1), atol=1e-3)
-    masked = {"walk": TokenwiseRejection("mask"), "verifier": letters, "output_scores": True}
+    masked = {"sampler": TokenwiseRejection("mask"), "verifier": letters, "output_scores": True}
     for row in drawn(PROMPTS[:1], **masked, **settings).scores:
         allowed = by_letters(torch.zeros_like(row)) == 0
         assert bool((row[~allowed] == -math.inf).all())
@@ -276,8 +276,8 @@ def no_e(tokens: tuple[int, ...]) -> bool:
     "rule",
     [
         {},
-        {"walk": TokenwiseRejection("mask"), "verifier": letters},
-        {"walk": TokenwiseRejection("mask"), "verifier": FunctionVerifier(no_e, scope="completion")},
+        {"sampler": TokenwiseRejection("mask"), "verifier": letters},
+        {"sampler": TokenwiseRejection("mask"), "verifier": FunctionVerifier(no_e, scope="completion")},
     ],
     ids=["ancestral", "grammar", "function"],
 )
@@ -316,14 +316,14 @@ RULE = r"(Paris|Rome|Madrid) in (19|20)[0-9]{2}"
 
 @pytest.mark.parametrize("config", PRODUCTION)
 @pytest.mark.parametrize(
-    "walk", [TokenwiseRejection("mask"), SequentialMonteCarlo(4, proposal="mask")], ids=["mask", "smc"]
+    "sampler", [TokenwiseRejection("mask"), SequentialMonteCarlo(4, proposal="mask")], ids=["mask", "smc"]
 )
-def test_masks_hold_at_the_settings_of_production(config: str, walk: Any) -> None:
+def test_masks_hold_at_the_settings_of_production(config: str, sampler: Any) -> None:
     settings = {**PRODUCTION[config], "max_new_tokens": 60}
     settings["num_return_sequences"] = 4 if settings["do_sample"] else 1
     rule = {"verifier": lambda tokenization: GrammarVerifier.regex(RULE, tokenization)}
     width = inputs(PROMPTS)["input_ids"].shape[1]
-    rows = drawn(walk=walk, **rule, **settings)[:, width:]
+    rows = drawn(sampler=sampler, **rule, **settings)[:, width:]
     assert all(
         re.fullmatch(RULE, text) for text in tiny_tokenizer().batch_decode(rows, skip_special_tokens=True)
     )
@@ -332,11 +332,11 @@ def test_masks_hold_at_the_settings_of_production(config: str, walk: Any) -> Non
 def test_masks_behind_the_cut_fail_and_say_so() -> None:
     rule = {"verifier": lambda tokenization: GrammarVerifier.regex(RULE, tokenization)}
     with pytest.raises(RejectedSamplesError, match="no token allowed of those that temperature"):
-        drawn(walk=TokenwiseRejection("mask", mask_first=False), **rule, **PRODUCTION["cold"])
+        drawn(sampler=TokenwiseRejection("mask", mask_first=False), **rule, **PRODUCTION["cold"])
 
 
 def test_samples_that_are_not_accepted_are_never_returned_without_a_word() -> None:
-    rule = {"walk": Ancestral(), "verifier": letters, "num_return_sequences": 3}
+    rule = {"sampler": Ancestral(), "verifier": letters, "num_return_sequences": 3}
     with pytest.raises(RejectedSamplesError) as caught:
         drawn(**rule)
     samples = caught.value.samples
@@ -354,13 +354,13 @@ def test_samples_that_are_not_accepted_are_never_returned_without_a_word() -> No
 
 def test_a_budget_that_is_used_up_is_a_reason() -> None:
     with pytest.raises(RejectedSamplesError, match="stopped by max_queries"):
-        drawn(["a"], walk=Rejection(), verifier=lambda _: GrammarVerifier.regex("zzzz", _), max_queries=30)
+        drawn(["a"], sampler=Rejection(), verifier=lambda _: GrammarVerifier.regex("zzzz", _), max_queries=30)
     with pytest.raises(
         RejectedSamplesError, match="no token allowed, with max_new_tokens=2 leaving room for one"
     ):
         drawn(
             ["a"],
-            walk=TokenwiseRejection("mask"),
+            sampler=TokenwiseRejection("mask"),
             verifier=lambda _: GrammarVerifier.regex("zz[0-9]zz[0-9]", _),
             max_new_tokens=2,
         )
@@ -375,7 +375,7 @@ def test_what_a_criterion_cuts_short_is_a_reason() -> None:
     with pytest.raises(RejectedSamplesError, match="stopped by a stop string or a criterion: rejected"):
         drawn(
             PROMPTS[:1],
-            walk=TokenwiseRejection("mask"),
+            sampler=TokenwiseRejection("mask"),
             verifier=lambda _: GrammarVerifier.regex("[a-e ]{50}", _),
             max_new_tokens=60,
             stopping_criteria=StoppingCriteriaList([Third()]),
@@ -390,7 +390,7 @@ def test_pipelines_obey_the_policy() -> None:
         found = pipe("a cat", custom_generate=custom, max_new_tokens=8, return_full_text=False)
         return [one["generated_text"] for one in found]
 
-    assert all(re.fullmatch("[a-e ]*", text) for text in written(walk=TokenwiseRejection("mask")))
+    assert all(re.fullmatch("[a-e ]*", text) for text in written(sampler=TokenwiseRejection("mask")))
     with pytest.raises(RejectedSamplesError):
         written()
     with pytest.warns(UserWarning, match="1 of 1 samples are not accepted"):
@@ -549,7 +549,7 @@ class Reader:
 
 
 @pytest.mark.parametrize(
-    ("walk", "live"),
+    ("sampler", "live"),
     [
         (Ancestral(), True),
         (TokenwiseRejection("mask"), True),
@@ -558,7 +558,7 @@ class Reader:
     ],
     ids=repr,
 )
-def test_a_streamer_gets_each_token_when_it_is_drawn(walk: Any, live: bool) -> None:
+def test_a_streamer_gets_each_token_when_it_is_drawn(sampler: Any, live: bool) -> None:
     reader, behind = Reader(), []
 
     class Watching(StoppingCriteria):
@@ -566,7 +566,7 @@ def test_a_streamer_gets_each_token_when_it_is_drawn(walk: Any, live: bool) -> N
             behind.append(input_ids.shape[1] - len(reader.given))
             return torch.tensor([False])
 
-    rule = {"verifier": letters, "walk": walk, "rejected": "keep", "max_queries": 60}
+    rule = {"verifier": letters, "sampler": sampler, "rejected": "keep", "max_queries": 60}
     rows = drawn(PROMPTS[:1], streamer=reader, stopping_criteria=StoppingCriteriaList([Watching()]), **rule)
     assert reader.given == rows[0].tolist()
     assert (set(behind) == {1}) == live

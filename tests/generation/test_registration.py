@@ -1,4 +1,4 @@
-"""A walk or a kind of verifier is known to `trialogue generate` by its registration alone."""
+"""A sampler or a kind of verifier is known to `trialogue generate` by its registration alone."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
 from trialogue.models.networks import MODELS
 from trialogue.models.opening import Pretrained, TextModel, open_pretrained
 from trialogue.oracles import Verifier
-from trialogue.samplers import WALKS, Walk
+from trialogue.samplers import SAMPLERS, Sampler
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.verifiers import FunctionVerifier
 
@@ -25,7 +25,7 @@ class Halved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Halving(Walk[Halved]):
+class Halving(Sampler[Halved]):
     """Ancestral sampling, 50% of whose weight is lost at a token out of reach.
 
     The tokens are those that contain `reached`.
@@ -55,8 +55,8 @@ class Halving(Walk[Halved]):
 
 @pytest.fixture
 def halving(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    monkeypatch.setitem(WALKS, "halving", Halving)
-    return ("--prompt", "the cat", "--walk", "halving", "--n", "6", "--max-new-tokens", "3")
+    monkeypatch.setitem(SAMPLERS, "halving", Halving)
+    return ("--prompt", "the cat", "--sampler", "halving", "--n", "6", "--max-new-tokens", "3")
 
 
 def test_a_registered_walk_runs(halving: tuple[str, ...], say: Say, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_registered_walk_runs(halving: tuple[str, ...], say: Say, tmp_path: Pa
     again = say(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--resample")
     assert again.code == 0, again.err
     assert len({line["log_weight"] for line in again.lines}) == 1
-    assert "the walk halving needs one" in say(*halving).err
+    assert "the sampler halving needs one" in say(*halving).err
     assert "did you mean --reached?" in say(*halving, "--verifier", "regex:a", "--reachd", "b").err
     assert (
         "the verifier rejects the empty completion"
@@ -75,8 +75,8 @@ def test_a_registered_walk_runs(halving: tuple[str, ...], say: Say, tmp_path: Pa
 
 
 def test_help_names_what_is_registered(halving: tuple[str, ...], say: Say) -> None:
-    told = say("--walk", "halving", "--help", own_model=False)
-    for words in (*WALKS, *(f"{name}:{kind.form}" for name, kind in KINDS.items())):
+    told = say("--sampler", "halving", "--help", own_model=False)
+    for words in (*SAMPLERS, *(f"{name}:{kind.form}" for name, kind in KINDS.items())):
         assert words in told.out
     words = " ".join(told.out.split())
     assert "50% of whose weight is lost at a token out of reach." in words
@@ -104,7 +104,7 @@ def test_a_kind_that_reads_the_model_judges_prompts_once_that_is_there(
         "the cat",
         "--max-new-tokens",
         "3",
-        "--walk",
+        "--sampler",
         "backtracking",
         "--verifier",
         "reading:x",
@@ -128,7 +128,7 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
     )
     monkeypatch.setitem(KINDS, "at-most", kind)
     common = ("--prompt", "the cat", "--max-new-tokens", "3")
-    told = say(*common, "--verifier", "at-most:2", "--walk", "rejection", "--max-queries", "60")
+    told = say(*common, "--verifier", "at-most:2", "--sampler", "rejection", "--max-queries", "60")
     assert told.code == 0, told.err
     assert [len(line["tokens"]) <= 2 for line in told.lines] == [line["accepted"] for line in told.lines]
     assert (built[0].content, built[0].verdicts) == ("2", True)
@@ -139,7 +139,7 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
     assert "verifier='at-most:abc': write it as at-most:NUMBER: invalid literal for int()" in wrong.err
     # Asked about prompts, it would refuse them all.
-    hopeless = say(*common, "--verifier", "at-most:-1", "--walk", "value-guided", "--max-steps", "5")
+    hopeless = say(*common, "--verifier", "at-most:-1", "--sampler", "value-guided", "--max-steps", "5")
     assert (hopeless.code, hopeless.lines[0]["accepted"]) == (0, False)
     assert hopeless.lines[0]["reason"] == "failed: no first token has a value above 0"
 
@@ -162,7 +162,7 @@ def test_a_registered_kind_of_pretrained_model_is_opened_by_its_name(
     monkeypatch: pytest.MonkeyPatch, say: Say, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(MODELS, "shelf", Shelf)
-    common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+", "--walk", "tokenwise-rejection")
+    common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+", "--sampler", "tokenwise-rejection")
     more = ("--method", "mask", "--max-new-tokens", "3", "--n", "4")
     told = say("--model", "shelf:any:thing", *common, *more, own_model=False)
     assert told.code == 0, told.err

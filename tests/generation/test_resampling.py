@@ -11,7 +11,7 @@ import torch
 from generation.command import REGEX, Say, content
 from trialogue.generation import outputs
 
-WEIGHTED = ("--verifier", REGEX, "--walk", "weighted-rejection", "--n", "4", "--out", "out.jsonl")
+WEIGHTED = ("--verifier", REGEX, "--sampler", "weighted-rejection", "--n", "4", "--out", "out.jsonl")
 HOPELESS = ("--verifier", "python:rules.py:has_dog", "--verifier-scope", "sequence", "--verifier-whole")
 
 
@@ -21,7 +21,7 @@ def test_resampling_draws_by_weight(say: Say, tmp_path: Path) -> None:
         "the",
         "--verifier",
         REGEX,
-        "--walk",
+        "--sampler",
         "weighted-rejection",
         "--n",
         "300",
@@ -40,7 +40,8 @@ def test_resampling_draws_by_weight(say: Say, tmp_path: Path) -> None:
         [line["log_weight"] for line in sorted(weighted, key=lambda line: line["sample"])]
     ).softmax(0)
     counts = torch.bincount(torch.tensor([line["source"] for line in told.lines]), minlength=300)
-    # Independent draws: a multinomial count has variance n p (1 - p); the statistic is 299 +- 24 under the law.
+    # Independent draws: a multinomial count has variance n p (1 - p); the statistic is 299 +- 24 under the
+    # distribution.
     used = weights * 300 > 0.5
     expected = weights[used] * 300
     chi = ((counts[used] - expected) ** 2 / expected).sum()
@@ -119,7 +120,7 @@ def test_a_prompt_without_weight_keeps_the_others(to_file: bool, say: Say, tmp_p
         "3",
         "--max-new-tokens",
         "3",
-        "--walk",
+        "--sampler",
         "smc",
         "--particles",
         "2",
@@ -143,7 +144,7 @@ def test_a_prompt_without_weight_keeps_the_others(to_file: bool, say: Say, tmp_p
 
 def test_many_prompts_without_weight_are_counted(say: Say) -> None:
     told = say(
-        *["--prompt", "the cat"] * 8, *HOPELESS, "--walk", "smc", "--max-new-tokens", "2", "--resample"
+        *["--prompt", "the cat"] * 8, *HOPELESS, "--sampler", "smc", "--max-new-tokens", "2", "--resample"
     )
     assert (told.code, len(told.lines)) == (2, 8)
     assert "of the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in told.err

@@ -64,7 +64,7 @@ def test_a_killed_run_goes_on_where_it_stopped(say: Say, model: str, tmp_path: P
         ("--temperature", "-1"),
         ("--model", "./nothing"),
         ("--prompt", "cat " * 300),
-        ("--verifier", "python:rules.py:raising", "--walk", "rejection"),
+        ("--verifier", "python:rules.py:raising", "--sampler", "rejection"),
     ],
     ids=lambda mistake: mistake[0] + " " + mistake[1][:12],
 )
@@ -101,7 +101,7 @@ def test_a_sample_depends_on_the_id_and_not_on_the_other_prompts(
     (tmp_path / "zx.jsonl").write_text(z + x, encoding="utf-8")
     options = ("--n", "6", "--max-new-tokens", "4")
     if weighted:
-        options += ("--walk", "weighted-rejection", "--verifier", "regex:[a-z ]*", "--resample")
+        options += ("--sampler", "weighted-rejection", "--verifier", "regex:[a-z ]*", "--resample")
     alone = say("--prompts", "x.jsonl", *options, "--out", "out.jsonl")
     assert alone.code == 0, alone.err
     before = content(tmp_path / "out.jsonl")

@@ -13,7 +13,7 @@ from generation.command import Say
 from trialogue.oracles import Decoding, Verifier
 from trialogue.verifiers.tolerant import Raised, tolerant
 
-MASK = ("--walk", "tokenwise-rejection", "--method", "mask", "--max-new-tokens", "8", "--n", "3")
+MASK = ("--sampler", "tokenwise-rejection", "--method", "mask", "--max-new-tokens", "8", "--n", "3")
 LINES = [
     {"prompt": "the cat", "rule": "regex:[a-c]{2}"},
     {"prompt": "the cat", "rule": {"regex": "[x-z]{3}"}},
@@ -131,7 +131,7 @@ def hangs(text):
     ("name", "words"),
     [
         ("f", r"it raised AttributeError: 'str' object has no attribute 'no_such' \(bad.py:4\)"),
-        ("hangs", r"it did not return within 0.3 s: mend it, or raise the timeout"),
+        ("hangs", r"it did not return within 0.3 s: hint it, or raise the timeout"),
     ],
 )
 def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str) -> None:
@@ -155,7 +155,7 @@ def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str)
     assert {line["accepted"] for line in told.lines} == {True, False}
     # Rejected continuations leave others.
     walked = (
-        say(*asked, "--walk", "tokenwise-rejection", "--top-k", "20", "--on-error", "reject")
+        say(*asked, "--sampler", "tokenwise-rejection", "--top-k", "20", "--on-error", "reject")
         if name == "f"
         else told
     )
@@ -167,11 +167,11 @@ def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str)
 def test_a_function_that_cannot_judge_an_empty_text_rejects_nothing_else(say: Say) -> None:
     Path("first.py").write_text("def f(text) -> bool:\n    return text[0] in 'abc'\n")
     asked = ("--prompt", "the cat", "--verifier", "python:first.py:f", "--max-new-tokens", "3", "--n", "4")
-    walk = ("--walk", "tokenwise-rejection", "--method", "mask")
-    told = say(*asked, *walk)
+    sampler = ("--sampler", "tokenwise-rejection", "--method", "mask")
+    told = say(*asked, *sampler)
     assert told.code == 2
     assert "verifier f='': it raised IndexError: string index out of range (first.py:2)" in told.err
-    told = say(*asked, *walk, "--on-error", "reject")
+    told = say(*asked, *sampler, "--on-error", "reject")
     assert told.code == 0, told.err
     assert all(line["text"][0] in "abc" for line in told.lines if line["accepted"])
     assert any(line["accepted"] for line in told.lines)

@@ -12,7 +12,7 @@ from trialogue.generation.prompts import Prompt, numbered
 from trialogue.generation.sample_file import opened
 from trialogue.generation.settings import digest
 
-SAMPLING = {"walk": "ancestral", "temperature": 1.0, "seed": 0}
+SAMPLING = {"sampler": "ancestral", "temperature": 1.0, "seed": 0}
 PROMPTS = tuple(numbered(["a", "b"]))
 
 
@@ -104,7 +104,7 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     for other, words in (
         (SAMPLING | {"temperature": 0.7}, r"temperature=0.7: out.jsonl was begun with 1.0"),
         (SAMPLING | {"quota": 3}, r"quota=3: out.jsonl was begun with None"),
-        ({"walk": "ancestral", "temperature": 1.0}, r"seed=None: out.jsonl was begun with 0"),
+        ({"sampler": "ancestral", "temperature": 1.0}, r"seed=None: out.jsonl was begun with 0"),
     ):
         with pytest.raises(InputError, match=words), opened(out, other, PROMPTS):
             pass

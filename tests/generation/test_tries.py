@@ -195,9 +195,9 @@ def test_enough_accepted_samples_have_the_code_zero(say: Say) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--walk", "weighted-rejection", "--resample"), "resample=True: .*ends with an accepted sample"),
+        (("--sampler", "weighted-rejection", "--resample"), "resample=True: .*ends with an accepted sample"),
         (
-            ("--walk", "tokenwise-rejection", "--method", "mask", "--temperature", "0"),
+            ("--sampler", "tokenwise-rejection", "--method", "mask", "--temperature", "0"),
             "temperature=0.0: --until would",
         ),
         (("--top-k", "1"), "top_k=1: --until would draw the same sample again"),

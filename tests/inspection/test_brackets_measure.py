@@ -22,7 +22,9 @@ from trialogue.randomness import numpy_generator
 
 
 class Nested(Subject):
-    """A causal model of the exact law of brackets, as far as `memory` brackets back: beyond that it has read none."""
+    """A causal model of the exact distribution of brackets, as far as `memory` brackets back: beyond that it has read
+    none.
+    """
 
     def __init__(self, memory: int = 10**6) -> None:
         super().__init__(tiny_model(), tiny_tokenizer(), "causal", name="nested")
@@ -37,9 +39,9 @@ class Nested(Subject):
         places = (stop - stop.clamp_max(width))[:, None] + torch.arange(width)
         read = strings[:, places.clamp_max(length - 1)].view(-1, width)
         answers = bracket_law(length + 1).next_log_probs(read, stop.clamp_max(width).repeat(rows))
-        laws = torch.full((*tokens.shape, 300), -1e4)
-        laws[..., ids] = answers.view(rows, length, -1).clamp_min(-1e4).float()
-        return laws
+        distributions = torch.full((*tokens.shape, 300), -1e4)
+        distributions[..., ids] = answers.view(rows, length, -1).clamp_min(-1e4).float()
+        return distributions
 
 
 def taken(subject: Subject, effort: float = 0.25) -> dict[tuple[str, str], list[float]]:
@@ -116,8 +118,8 @@ def test_an_inserted_pair_changes_nothing_of_what_may_follow() -> None:
     rows = bracket_law(12).sample(50)
     longer = inserted(rows, numpy_generator(0, "test"))
     assert longer.shape == (50, 14)
-    law = bracket_law(20)
-    before = law.next_log_probs(rows, torch.full((50,), 12))
-    behind = law.next_log_probs(longer, torch.full((50,), 14))
+    distribution = bracket_law(20)
+    before = distribution.next_log_probs(rows, torch.full((50,), 12))
+    behind = distribution.next_log_probs(longer, torch.full((50,), 14))
     assert torch.allclose(before, behind)
     assert torch.allclose(bracket_laws(Nested(), rows)[0].exp().sum(-1), torch.ones(50, 12).double())

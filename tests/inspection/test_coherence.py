@@ -133,12 +133,12 @@ def flipping(eos: bool = False) -> Table:
     """Repeats the last token but for a flip; with `eos` a text ends with probability 0.02, whatever it is."""
     tail = [0.02] if eos else []
 
-    def law(prefix: tuple[int, ...]) -> list[float]:
+    def distribution(prefix: tuple[int, ...]) -> list[float]:
         last = prefix[-1] if prefix else 0
         flips = [1 - FLIP - sum(tail), FLIP][:: 1 if last == 0 else -1]
         return [*flips, *tail]
 
-    return Table(law, 3 if eos else 2, eos=2 if eos else None)
+    return Table(distribution, 3 if eos else 2, eos=2 if eos else None)
 
 
 def wall_rate_is_known(eos: bool) -> bool:
@@ -215,11 +215,11 @@ def test_texts_and_tokens_agree_where_tokens_are_bytes() -> None:
             def text(tokens: Sequence[int], final: bool = True) -> str:
                 return bytes(tokens).decode()
 
-    def law(prefix: tuple[int, ...]) -> list[float]:
+    def distribution(prefix: tuple[int, ...]) -> list[float]:
         token = ord("b") if len(prefix) == 10 else ord("a") if prefix[-1] == ord("b") else ord("b")
         return [float(token == other) for other in range(256)]
 
-    oracle = Parrot(law, 256)
+    oracle = Parrot(distribution, 256)
     found = coherence_of(oracle, ["ab"], max_new_tokens=12, window=4, num_samples=1)
     by_tokens = coherence_of(oracle, [list(b"ab")], max_new_tokens=12, window=4, num_samples=1)
     assert torch.equal(found.labels, by_tokens.labels)

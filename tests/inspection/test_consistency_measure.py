@@ -1,4 +1,4 @@
-"""Masked conditionals: those of a joint law agree exactly, in either order; those of none do not."""
+"""Masked conditionals: those of a joint distribution agree exactly, in either order; those of none do not."""
 
 from itertools import product
 
@@ -24,13 +24,13 @@ TEXT = (1, 0, 1, 0)
 
 
 class Conditionals(Masked):
-    """The conditionals of a random joint law, those of single sites bent by `bend` in one direction."""
+    """The conditionals of a random joint distribution, those of single sites bent by `bend` in one direction."""
 
     vocab_size, sites = VOCAB, SITES
 
     def __init__(self, bend: float = 0.0) -> None:
-        law = numpy_generator(0, "joint").dirichlet(np.ones(VOCAB**SITES))
-        self.joint = torch.from_numpy(law).view((VOCAB,) * SITES)
+        distribution = numpy_generator(0, "joint").dirichlet(np.ones(VOCAB**SITES))
+        self.joint = torch.from_numpy(distribution).view((VOCAB,) * SITES)
         self.bend = bend
 
     def log_probs(self, tokens: torch.Tensor, masked: torch.Tensor) -> torch.Tensor:
@@ -112,9 +112,9 @@ class Inside(Masked):
     def log_probs(self, tokens: torch.Tensor, masked: torch.Tensor) -> torch.Tensor:
         assert tokens[:, [0, -1]].tolist() == [[3, 4]] * len(tokens)
         assert not masked[:, [0, -1]].any()
-        laws = torch.full((*tokens.shape, self.vocab_size), -torch.inf, dtype=torch.float64)
-        laws[:, 1:-1, :VOCAB] = self.inner.log_probs(tokens[:, 1:-1], masked[:, 1:-1])
-        return laws
+        distributions = torch.full((*tokens.shape, self.vocab_size), -torch.inf, dtype=torch.float64)
+        distributions[:, 1:-1, :VOCAB] = self.inner.log_probs(tokens[:, 1:-1], masked[:, 1:-1])
+        return distributions
 
 
 def exact_divergences(model: Masked, distance: int) -> tuple[float, float]:

@@ -26,10 +26,10 @@ class Lookup(Subject):
         self.back, self.sure = back, sure
 
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
-        laws = torch.full((*tokens.shape, VOCAB), (1 - self.sure) / (VOCAB - 1))
+        distributions = torch.full((*tokens.shape, VOCAB), (1 - self.sure) / (VOCAB - 1))
         source = torch.zeros_like(tokens)
         source[:, self.back - 1 :] = tokens[:, : tokens.shape[1] - self.back + 1]
-        return laws.scatter_(-1, source[..., None], self.sure).log()
+        return distributions.scatter_(-1, source[..., None], self.sure).log()
 
 
 def test_each_row_is_written_twice_in_ordinary_tokens() -> None:
@@ -90,8 +90,8 @@ class Finding(Masked):
 
     def log_probs(self, tokens: torch.Tensor, masked: torch.Tensor) -> torch.Tensor:
         assert tokens[:, [0, -1]].tolist() == [self.ends] * len(tokens)
-        laws = torch.full((*tokens.shape, self.vocab_size), (1 - self.sure) / (self.vocab_size - 1))
-        return laws.scatter_(-1, tokens.roll(self.back, 1)[..., None], self.sure).log()
+        distributions = torch.full((*tokens.shape, self.vocab_size), (1 - self.sure) / (self.vocab_size - 1))
+        return distributions.scatter_(-1, tokens.roll(self.back, 1)[..., None], self.sure).log()
 
 
 def test_a_masked_model_is_asked_at_the_site_that_is_hidden() -> None:

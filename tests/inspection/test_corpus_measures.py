@@ -73,22 +73,22 @@ def test_topics_are_those_of_the_command(
 
 
 @pytest.mark.parametrize(
-    ("field", "told", "mend"),
+    ("field", "told", "hint"),
     [
         (
             "words",
             "model",
-            "topics take [0-9]+ words of the text that are single tokens of the model: mend it",
+            "topics take [0-9]+ words of the text that are single tokens of the model: hint it",
         ),
-        ("length", "model", "mend it"),
-        ("folder", "folder", "mend it"),
+        ("length", "model", "hint it"),
+        ("folder", "folder", "hint it"),
     ],
 )
 def test_only_what_is_of_the_model_is_put_to_it(
-    field: str, told: str, mend: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
+    field: str, told: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
-        raise InputError(field, 1, "mend it")
+        raise InputError(field, 1, "hint it")
 
     monkeypatch.setattr(topics, "measured", fails)
     material = Material()
@@ -96,7 +96,7 @@ def test_only_what_is_of_the_model_is_put_to_it(
     with pytest.raises(InputError) as raised:
         TopicRatios().take(subject, material, Effort(), lambda _: None)
     assert raised.value.field == told
-    assert re.fullmatch(mend, raised.value.mend)
+    assert re.fullmatch(hint, raised.value.hint)
 
 
 def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: Path) -> None:

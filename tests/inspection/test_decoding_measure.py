@@ -1,4 +1,4 @@
-"""Decoding rules: distances are those of enumerated laws, of one token and of whole texts."""
+"""Decoding rules: distances are those of enumerated distributions, of one token and of whole texts."""
 
 import numpy as np
 import pytest
@@ -25,23 +25,23 @@ CUTS = {"top-p": {"top_p": 0.6}, "top-k": {"top_k": 2}, "warm": {"temperature": 
 
 
 def oracle(eos: int | None = None) -> Table:
-    laws = np.random.Generator(np.random.PCG64(3)).dirichlet(np.ones(VOCAB), VOCAB + 1)
-    return Table(lambda prefix: laws[prefix[-1] if prefix else VOCAB], VOCAB, eos=eos, memory=1)
+    distributions = np.random.Generator(np.random.PCG64(3)).dirichlet(np.ones(VOCAB), VOCAB + 1)
+    return Table(lambda prefix: distributions[prefix[-1] if prefix else VOCAB], VOCAB, eos=eos, memory=1)
 
 
 def law_of(model: Autoregressive, eos: int | None, horizon: int) -> dict[tuple[int, ...], float]:
-    """The law of texts of up to `horizon` tokens behind a 0."""
-    law = {(): 1.0}
+    """The distribution of texts of up to `horizon` tokens behind a 0."""
+    distribution = {(): 1.0}
     for _ in range(horizon):
         grown: dict[tuple[int, ...], float] = {}
-        for text, p in law.items():
+        for text, p in distribution.items():
             if text and text[-1] == eos:
                 grown[text] = p
                 continue
             step = next_log_probs(model, torch.tensor([[0, *text]])).exp()[0]
             grown |= {(*text, token): p * float(step[token]) for token in range(VOCAB)}
-        law = grown
-    return law
+        distribution = grown
+    return distribution
 
 
 @pytest.mark.parametrize("eos", [None, 4])
@@ -77,7 +77,7 @@ def test_a_temperature_is_held_against_the_sharpened_law_of_texts() -> None:
     exact = total_variation(tempered, {text: p / total for text, p in power.items()})
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
     assert exact > 0.05
-    # Of one token they are the same law.
+    # Of one token they are the same distribution.
     assert sharpened_distance(logs[0]) == pytest.approx(0, abs=1e-9)
 
 
@@ -85,8 +85,8 @@ def test_texts_that_have_ended_are_not_among_those_that_go_on() -> None:
     own, temperature = oracle(4), 0.4
     logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
 
-    def going(law: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
-        kept = {text: p for text, p in law.items() if len(text) == HORIZON and 4 not in text[:-1]}
+    def going(distribution: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+        kept = {text: p for text, p in distribution.items() if len(text) == HORIZON and 4 not in text[:-1]}
         return {text: p / sum(kept.values()) for text, p in kept.items()}
 
     tempered = going(law_of(truncated(own, temperature), 4, HORIZON))

@@ -1,4 +1,4 @@
-"""Losses on clones against passes with one mask each and laws that are known, and what they say of a model."""
+"""Losses on clones against passes with one mask each and distributions that are known, and what they say of a model."""
 
 import math
 from collections.abc import Callable
@@ -127,8 +127,8 @@ def test_a_causal_checkpoint_is_asked_after_its_first_token(own: bool, bos: bool
     for one in ids:
         inputs = torch.tensor([[1, *one] if bos else one])
         with torch.no_grad():
-            laws = tiny_model()(input_ids=inputs).logits[0].log_softmax(-1)
-        expected += [-laws[place + bos - 1, one[place]].item() for place in range(1, len(one))]
+            distributions = tiny_model()(input_ids=inputs).logits[0].log_softmax(-1)
+        expected += [-distributions[place + bos - 1, one[place]].item() for place in range(1, len(one))]
     assert answer.score.targets == len(expected)
     assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-4)
     if not own:
@@ -136,19 +136,19 @@ def test_a_causal_checkpoint_is_asked_after_its_first_token(own: bool, bos: bool
 
 
 def two_body() -> tuple[FactoredAttention, ManyBody]:
-    """A layer with the conditionals of a law of two bodies."""
-    law = ManyBody.random(5, 3, order=2, rank=3, scale=2.0, seed=1)
+    """A layer with the conditionals of a distribution of two bodies."""
+    distribution = ManyBody.random(5, 3, order=2, rank=3, scale=2.0, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=5)).double()
     with torch.no_grad():
-        net.attention[0].copy_(law.positions.T @ law.positions)
-        net.values[0].copy_(-2 * law.strength * law.vectors.T @ law.vectors)
-    return net, law
+        net.attention[0].copy_(distribution.positions.T @ distribution.positions)
+        net.values[0].copy_(-2 * distribution.strength * distribution.vectors.T @ distribution.vectors)
+    return net, distribution
 
 
 def test_a_model_of_two_bodies_has_learned_beyond_one(tmp_path: Path) -> None:
-    net, law = two_body()
-    states = law.states()
-    weights, draw = (-law.energy(states)).softmax(0), generator(0, "two bodies")
+    net, distribution = two_body()
+    states = distribution.states()
+    weights, draw = (-distribution.energy(states)).softmax(0), generator(0, "two bodies")
 
     def sampled() -> torch.Tensor:
         return states[weights.multinomial(400, True, generator=draw)]
@@ -159,7 +159,10 @@ def test_a_model_of_two_bodies_has_learned_beyond_one(tmp_path: Path) -> None:
     place = save_model(net, tmp_path / "net.safetensors")
     losses = list(clone_losses([place], clones, rows=400, device="cpu"))
     assert [one.clone for one in losses] == ["order1", "order2", "text"]
-    exact = -(weights[:, None] * law.site_log_probs(states).gather(-1, states[..., None])[..., 0]).sum() / 5
+    exact = (
+        -(weights[:, None] * distribution.site_log_probs(states).gather(-1, states[..., None])[..., 0]).sum()
+        / 5
+    )
     assert losses[2].loss == pytest.approx(exact.item(), abs=4 * losses[2].error)
     assert learned_beyond(losses) == 1
     assert gap_of(losses[0], losses[2]).told

@@ -30,9 +30,11 @@ class Reader(Subject):
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
         read = torch.arange(1, tokens.shape[1] + 1).clamp_max(self.memory)
         right = torch.exp(-5 + read.double().log2().floor())
-        laws = ((1 - right) / 299)[None, :, None].expand(len(tokens), -1, 300).clone()
+        distributions = ((1 - right) / 299)[None, :, None].expand(len(tokens), -1, 300).clone()
         following = torch.cat((tokens[:, 1:], tokens[:, :1]), 1)
-        return laws.scatter(-1, following[..., None], right[None, :, None].expand(len(tokens), -1, 1)).log()
+        return distributions.scatter(
+            -1, following[..., None], right[None, :, None].expand(len(tokens), -1, 1)
+        ).log()
 
 
 class Words(Material):
@@ -73,22 +75,24 @@ def test_a_text_too_short_is_one_line() -> None:
 
 
 def writer(wrong: float, eos: bool = False) -> Table:
-    """A causal law of the tiny tokenizer that repeats what stands one pattern's period before, or else errs."""
+    """A causal distribution of the tiny tokenizer that repeats what stands one pattern's period before, or else
+    errs.
+    """
     tokenization = Tokenization(tiny_tokenizer(), 300)
     period = len(tokenization.encode(patterns.PATTERNS[0] * 2)) - len(
         tokenization.encode(patterns.PATTERNS[0])
     )
 
-    def law(prefix: tuple[int, ...]) -> list[float]:
-        laws = np.full(300, 0.0)
-        laws[10:100] = wrong / 90
-        laws[prefix[-period]] += 1 - wrong
-        return laws.tolist()
+    def distribution(prefix: tuple[int, ...]) -> list[float]:
+        distributions = np.full(300, 0.0)
+        distributions[10:100] = wrong / 90
+        distributions[prefix[-period]] += 1 - wrong
+        return distributions.tolist()
 
     def end(prefix: tuple[int, ...]) -> list[float]:
         return [0.0, 0.0, 1.0] + [0.0] * 297
 
-    oracle = Table(end, 300, eos=2) if eos else Table(law, 300)
+    oracle = Table(end, 300, eos=2) if eos else Table(distribution, 300)
     oracle.window = None
     oracle.tokenization = tokenization
     return oracle

@@ -65,7 +65,7 @@ def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[Compar
 def test_planted_topics_are_found(measurement: TopicMeasurement) -> None:
     found = [set(words) for words in measurement.top_words(WORDS)]
     assert sorted(map(sorted, found)) == sorted(map(sorted, PLANTED))
-    assert np.allclose(measurement.laws.sum(1), 1)
+    assert np.allclose(measurement.distributions.sum(1), 1)
 
 
 def planted_table(names: list[str], topics: list[set[str]]) -> torch.Tensor:
@@ -266,7 +266,7 @@ def test_bad_input_is_one_line(corpus: list[Passage], measurement: TopicMeasurem
     with pytest.raises(InputError, match="length=65: decoder knows 64 positions"):
         measured(model, corpus, TopicSettings(topics=4, length=65))
     with pytest.raises(InputError, match="words=41: the text has 40 words that are single tokens"):
-        assigned(measurement.laws, 41, single=True)
+        assigned(measurement.distributions, 41, single=True)
     with pytest.raises(InputError, match="words=40: no two words are of one topic alone"):
         measurement.compare(40)
     with pytest.raises(InputError, match="seed=-1: use at least 0"):
@@ -278,8 +278,8 @@ def test_bad_input_is_one_line(corpus: list[Passage], measurement: TopicMeasurem
 def test_a_model_without_weights_to_read_says_what_gives_them() -> None:
     settings = {"vocab_size": 42, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
     config = transformers.BertConfig(**settings, num_attention_heads=2, attn_implementation="sdpa")
-    mend = "load it with attn_implementation='eager': 'sdpa' gives no attention weights"
-    with pytest.raises(InputError, match=mend):
+    hint = "load it with attn_implementation='eager': 'sdpa' gives no attention weights"
+    with pytest.raises(InputError, match=hint):
         AttendingModel(transformers.BertModel(config), made_up_tokenizer(), name="bert")
     recurrent = transformers.MambaModel(
         transformers.MambaConfig(vocab_size=42, hidden_size=16, num_hidden_layers=1)

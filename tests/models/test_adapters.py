@@ -38,7 +38,7 @@ def adapted(folder: Path) -> Any:
     return model
 
 
-def law(oracle: PretrainedOracle) -> Tensor:
+def distribution(oracle: PretrainedOracle) -> Tensor:
     context, length = oracle.open(1, TOKENS.shape[1]), torch.tensor([TOKENS.shape[1]])
     with torch.inference_mode():
         return context.log_probs(context.features(TOKENS, length * 0, length, torch.tensor([0])))
@@ -48,7 +48,7 @@ def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
     model = adapted(tmp_path)
     with torch.inference_mode():
         wanted = model(input_ids=TOKENS).logits[:, -1].log_softmax(-1)
-    plain = law(load_pretrained(tmp_path / "base", device="cpu"))
+    plain = distribution(load_pretrained(tmp_path / "base", device="cpu"))
     assert not torch.allclose(wanted, plain, atol=1e-2)
     handed = PretrainedOracle(model, tiny_tokenizer())
     for oracle in (
@@ -57,7 +57,7 @@ def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
         load_pretrained(tmp_path / "adapter", device="cpu", packed=False),
         open_pretrained(tmp_path / "adapter", device="cpu").load(),
     ):
-        assert torch.allclose(law(oracle), wanted, atol=1e-4)
+        assert torch.allclose(distribution(oracle), wanted, atol=1e-4)
     # What was handed over stays what it was.
     with model.disable_adapter(), torch.inference_mode():
         assert torch.allclose(model(input_ids=TOKENS).logits[:, -1].log_softmax(-1), plain, atol=1e-4)
@@ -87,7 +87,7 @@ def test_models_without_a_head_and_masked_ones_have_adapters_too(tmp_path: Path)
     masked = peft.get_peft_model(base, config).eval()
     masked.save_pretrained(tmp_path / "masked adapter")
     sequences, hidden = torch.tensor([[7, 8, 9]]), torch.tensor([[False, True, False]])
-    laws = [
+    distributions = [
         oracle.log_probs(sequences, hidden)[hidden]
         for oracle in (
             PretrainedMasked(masked, bert.tokenizer()),
@@ -95,14 +95,17 @@ def test_models_without_a_head_and_masked_ones_have_adapters_too(tmp_path: Path)
             load_pretrained_masked(path),
         )
     ]
-    assert torch.allclose(laws[0], laws[1], atol=1e-4)
-    assert not torch.allclose(laws[0], laws[2], atol=1e-4)
+    assert torch.allclose(distributions[0], distributions[1], atol=1e-4)
+    assert not torch.allclose(distributions[0], distributions[2], atol=1e-4)
 
 
 def test_walks_run_on_a_model_with_an_adapter(tmp_path: Path) -> None:
     model = adapted(tmp_path)
     tokenization = Tokenization(tiny_tokenizer())
-    rule = {"walk": TokenwiseRejection("mask"), "verifier": GrammarVerifier.regex("[a-c]{3}", tokenization)}
+    rule = {
+        "sampler": TokenwiseRejection("mask"),
+        "verifier": GrammarVerifier.regex("[a-c]{3}", tokenization),
+    }
     drawn = model.generate(
         input_ids=TOKENS,
         attention_mask=torch.ones_like(TOKENS),

@@ -62,7 +62,7 @@ def packed_oracle(model: Any, packing: Packing | None = None) -> PretrainedOracl
 
 
 def answers(oracle: PretrainedOracle, layers: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:
-    """Log laws and features of ragged rows that were rewound, copied, and asked for token by token."""
+    """Log distributions and features of ragged rows that were rewound, copied, and asked for token by token."""
     tokens = (torch.arange(3 * 12).view(3, 12) * 37 + 5) % SIZES["vocab_size"]
     rows = torch.arange(3)
     context = oracle.open(3, 12, layers)
@@ -97,8 +97,8 @@ def test_formats_differ_from_the_models_code_by_rounding(name: str) -> None:
     short, own = (packed_oracle(model_of("llama"), packing) for _ in range(2))
     assert short.decoder is not None
     own.decoder = None
-    laws, expected = (answers(oracle)[0].exp() for oracle in (short, own))
-    assert (laws - expected).abs().sum(1).max() < 0.1
+    distributions, expected = (answers(oracle)[0].exp() for oracle in (short, own))
+    assert (distributions - expected).abs().sum(1).max() < 0.1
     other = answers(packed_oracle(model_of("llama", seed=1), packing))[0].exp()
     assert (other - expected).abs().sum(1).min() > 0.3
 

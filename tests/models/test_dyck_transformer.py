@@ -36,10 +36,12 @@ TRAINABLE = (
 def largest_distance(
     network: DyckTransformer, longest: int, count: int, types: int = 3, depth: int = 4
 ) -> float:
-    """The largest total variation of the next-bracket law from the exact one, on random prefixes."""
-    law = Dyck(longest + 1, (1 / types,) * types, 0.5, depth, complete=False)
-    tokens, lengths = law.sample_prompts(count, (0, longest), seed=5)
-    difference = network.next_log_probs(tokens, lengths).exp() - law.next_log_probs(tokens, lengths).exp()
+    """The largest total variation of the next-bracket distribution from the exact one, on random prefixes."""
+    distribution = Dyck(longest + 1, (1 / types,) * types, 0.5, depth, complete=False)
+    tokens, lengths = distribution.sample_prompts(count, (0, longest), seed=5)
+    difference = (
+        network.next_log_probs(tokens, lengths).exp() - distribution.next_log_probs(tokens, lengths).exp()
+    )
     return float(difference.abs().sum(1).max() / 2)
 
 

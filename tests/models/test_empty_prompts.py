@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
-from trialogue import exact_law, generate, stream, truncated
+from trialogue import exact_distribution, generate, stream, truncated
 from trialogue.cli import main
 from trialogue.data import Table
 from trialogue.errors import InputError
@@ -68,9 +68,9 @@ def test_runs_that_take_requests_and_exact_listings_begin_alike() -> None:
     assert request is not None
     assert prefix_tree(truncated(oracle, temperature=0), max_new_tokens=2).prefixes[0] == (BOS,)
     greedy = truncated(oracle, temperature=0)
-    outputs = exact_law(Ancestral(), greedy, max_new_tokens=2).probabilities
+    outputs = exact_distribution(Ancestral(), greedy, max_new_tokens=2).probabilities
     assert list(outputs) == list(
-        exact_law(Ancestral(), greedy, prompt=(BOS,), max_new_tokens=2).probabilities
+        exact_distribution(Ancestral(), greedy, prompt=(BOS,), max_new_tokens=2).probabilities
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, VOCAB, small_network
-from trialogue import exact_law, target_law, total_variation
+from trialogue import exact_distribution, target_distribution, total_variation
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
@@ -33,7 +33,7 @@ SOURCES = ([4, 5, 6], [7, 4, 8, 5, 5, 6], [8])
 
 
 def whole_pass(twin, source, tokens, length):
-    """The law of `twin` after the first `length` of `tokens`, by one pass over all of them."""
+    """The distribution of `twin` after the first `length` of `tokens`, by one pass over all of them."""
     inputs = torch.tensor([[BOS, *tokens[:length].tolist()]])
     logits = twin(ended([source]), inputs)[0, -1]
     logits[[PAD, MASK, BOS]] = -torch.inf
@@ -47,10 +47,11 @@ def cache_error(asked, told, twin=TWIN, told_by=None) -> float:
     oracle = CausalTranslator(twin).condition(asked)
     tokens = torch.randint(4, VOCAB, (8, LONGEST), generator=generator(0, "tokens"))
     lengths = torch.tensor([0, 1, 2, 3, 4, 5, 6, 3])
-    laws = next_log_probs(oracle, tokens, lengths)
-    rows = zip(laws, tokens, lengths.tolist(), strict=True)
+    distributions = next_log_probs(oracle, tokens, lengths)
+    rows = zip(distributions, tokens, lengths.tolist(), strict=True)
     return max(
-        float((law.exp() - whole_pass(told_by, told, row, n).exp()).abs().max()) for law, row, n in rows
+        float((distribution.exp() - whole_pass(told_by, told, row, n).exp()).abs().max())
+        for distribution, row, n in rows
     )
 
 
@@ -73,14 +74,16 @@ def test_rows_of_many_sources_answer_as_each_alone():
     tokens, rows = torch.tensor([[4, 5, 0, 0]] * 3), torch.arange(3)
     for length in (0, 1, 2):
         stop = torch.full((3,), length)
-        laws = together.log_probs(together.features(tokens, stop, stop, rows))
-        for source, law in zip(SOURCES, laws, strict=True):
-            assert law.exp() == pytest.approx(whole_pass(TWIN, source, tokens[0], length).exp(), abs=1e-5)
+        distributions = together.log_probs(together.features(tokens, stop, stop, rows))
+        for source, distribution in zip(SOURCES, distributions, strict=True):
+            assert distribution.exp() == pytest.approx(
+                whole_pass(TWIN, source, tokens[0], length).exp(), abs=1e-5
+            )
     forked = together.fork(torch.tensor([2, 0]), 4)
     stop = torch.full((2,), 2)
-    laws = forked.log_probs(forked.features(tokens[:2], stop, stop, rows[:2]))
-    for source, law in zip((SOURCES[2], SOURCES[0]), laws, strict=True):
-        assert law.exp() == pytest.approx(whole_pass(TWIN, source, tokens[0], 2).exp(), abs=1e-5)
+    distributions = forked.log_probs(forked.features(tokens[:2], stop, stop, rows[:2]))
+    for source, distribution in zip((SOURCES[2], SOURCES[0]), distributions, strict=True):
+        assert distribution.exp() == pytest.approx(whole_pass(TWIN, source, tokens[0], 2).exp(), abs=1e-5)
 
 
 def no_five(tokens):
@@ -88,11 +91,12 @@ def no_five(tokens):
 
 
 @pytest.mark.parametrize(
-    "walk", [Backtracking(), Rejection(), TokenwiseRejection("mask"), SequentialMonteCarlo(4), ValueGuided()]
+    "sampler",
+    [Backtracking(), Rejection(), TokenwiseRejection("mask"), SequentialMonteCarlo(4), ValueGuided()],
 )
-def test_walks_run_on_the_twin(walk):
+def test_walks_run_on_the_twin(sampler):
     oracle = CausalTranslator(TWIN).condition(SOURCES[0])
-    drawn = generate(oracle, walk=walk, verifier=no_five, num_samples=20, max_new_tokens=5, seed=3)
+    drawn = generate(oracle, sampler=sampler, verifier=no_five, num_samples=20, max_new_tokens=5, seed=3)
     written = [token for each in drawn for token in each.tokens]
     assert written
     assert not set(written) & {5, PAD, MASK, BOS}
@@ -100,10 +104,10 @@ def test_walks_run_on_the_twin(walk):
 
 def test_exact_laws_are_computed_on_the_twin():
     oracle = CausalTranslator(TWIN).condition(SOURCES[0])
-    target = target_law(oracle, no_five, max_new_tokens=2)
-    exact = exact_law(Rejection(), oracle, no_five, max_new_tokens=2)
+    target = target_distribution(oracle, no_five, max_new_tokens=2)
+    exact = exact_distribution(Rejection(), oracle, no_five, max_new_tokens=2)
     assert total_variation(exact.probabilities, target) < 1e-9
-    masked = exact_law(TokenwiseRejection("mask"), oracle, no_five, max_new_tokens=2)
+    masked = exact_distribution(TokenwiseRejection("mask"), oracle, no_five, max_new_tokens=2)
     assert total_variation(masked.probabilities, target) > 1e-3
 
 
@@ -127,16 +131,16 @@ def test_padding_changes_nothing():
     model, lengths = Refiner(REFINER).condition_each(SOURCES)
     tokens = torch.tensor([[4, 5, PAD, PAD], [6, 7, 8, 4], [5, PAD, PAD, PAD]])
     masked = torch.tensor([[True, False] * 2] * 3)
-    laws = model.refined_log_probs(tokens, masked)
-    assert (laws[tokens == PAD].exp() == torch.eye(VOCAB)[PAD]).all()
+    distributions = model.refined_log_probs(tokens, masked)
+    assert (distributions[tokens == PAD].exp() == torch.eye(VOCAB)[PAD]).all()
     for row, source in enumerate(SOURCES):
         count = int((tokens[row] != PAD).sum())
         alone, length = Refiner(REFINER).condition_each([source])
         own = alone.refined_log_probs(tokens[row : row + 1, :count], masked[:1, :count])
-        assert laws[row, :count].exp() == pytest.approx(own[0].exp(), abs=1e-5)
+        assert distributions[row, :count].exp() == pytest.approx(own[0].exp(), abs=1e-5)
         assert lengths[row] == pytest.approx(length[0], abs=1e-5)
     chosen = model.rows(torch.tensor([2, 0])).refined_log_probs(tokens[[2, 0]], masked[:2])
-    assert chosen.exp() == pytest.approx(laws[[2, 0]].exp(), abs=1e-5)
+    assert chosen.exp() == pytest.approx(distributions[[2, 0]].exp(), abs=1e-5)
 
 
 @torch.no_grad()

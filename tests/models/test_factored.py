@@ -45,14 +45,17 @@ def test_with_a_layer_norm_all_orders_appear():
 
 
 def test_one_layer_has_the_conditionals_of_a_two_body_law():
-    law = ManyBody.random(4, 3, order=2, rank=3, seed=1)
+    distribution = ManyBody.random(4, 3, order=2, rank=3, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4)).double()
-    positions, vectors = law.positions, law.vectors
+    positions, vectors = distribution.positions, distribution.vectors
     with torch.no_grad():
         net.attention[0].copy_(positions.T @ positions)
-        net.values[0].copy_(-2 * law.strength * vectors.T @ vectors)
+        net.values[0].copy_(-2 * distribution.strength * vectors.T @ vectors)
     torch.testing.assert_close(
-        net.site_log_probs(law.states()), law.site_log_probs(law.states()), rtol=1e-11, atol=1e-11
+        net.site_log_probs(distribution.states()),
+        distribution.site_log_probs(distribution.states()),
+        rtol=1e-11,
+        atol=1e-11,
     )
 
 
@@ -134,13 +137,13 @@ def test_several_masked_sites_are_all_unseen():
 
 
 def test_a_layer_that_sees_its_masked_site_is_rejected(monkeypatch):
-    law = ManyBody.random(4, 3, order=2, rank=3, seed=1)
+    distribution = ManyBody.random(4, 3, order=2, rank=3, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4), seed=1)
-    blind = net.site_log_weights(law.states(), torch.zeros(81, dtype=torch.int64))
+    blind = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
     hidden = factored.FactoredLayer.of_tokens.fget
     seeing = property(lambda layer: torch.cat((hidden(layer)[:-1], hidden(layer)[:1])))
     monkeypatch.setattr(factored.FactoredLayer, "of_tokens", seeing)
-    seen = net.site_log_weights(law.states(), torch.zeros(81, dtype=torch.int64))
+    seen = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
     assert (seen - blind).abs().max() > 1e-3
 
 

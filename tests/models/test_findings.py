@@ -56,7 +56,7 @@ def load(model: Path, **settings: Any) -> PretrainedOracle:
     return load_pretrained(model, device="cpu", **settings)
 
 
-def law(oracle: PretrainedOracle) -> Tensor:
+def distribution(oracle: PretrainedOracle) -> Tensor:
     context, tokens = oracle.open(1, 4), torch.tensor([[5, 9, 30, 4]])
     with torch.inference_mode():
         features = context.features(tokens, torch.tensor([0]), torch.tensor([4]), torch.tensor([0]))
@@ -71,7 +71,7 @@ def test_a_model_is_tried_once(model: Path, tried: list[str]) -> None:
     assert tried == []
     assert (first.plain_head, first.window) == (second.plain_head, second.window)
     assert (first.decoder is None) == (second.decoder is None)
-    assert torch.equal(law(first), law(second))
+    assert torch.equal(distribution(first), distribution(second))
 
 
 @needs_formats
@@ -82,7 +82,7 @@ def test_formats_are_measured_once(model: Path, tried: list[str]) -> None:
     second = load(model, weights="auto")
     assert tried == []
     assert first.weights == second.weights
-    assert torch.equal(law(first), law(second))
+    assert torch.equal(distribution(first), distribution(second))
 
 
 def touched(model: Path, _: pytest.MonkeyPatch) -> None:
@@ -172,13 +172,13 @@ def test_other_settings_are_tried_for_themselves(
 def test_what_cannot_be_read_is_ignored(
     model: Path, spoil: Callable[[bytes], bytes], tried: list[str]
 ) -> None:
-    expected = law(load(model))
+    expected = distribution(load(model))
     (kept,) = (catalogue.home().parent / "findings").iterdir()
     right = kept.read_bytes()
     assert spoil(right) != right
     kept.write_bytes(spoil(right))
     tried.clear()
-    assert torch.equal(law(load(model)), expected)
+    assert torch.equal(distribution(load(model)), expected)
     assert tried
     assert kept.read_bytes() == right
 
@@ -242,4 +242,4 @@ def test_a_model_whose_code_reads_weights_is_loaded_as_it_is_at_once(
         oracle = load(model)
         assert len(packed) == 1
         assert oracle.weights == "as stored (100%)"
-        assert law(oracle).isfinite().all()
+        assert distribution(oracle).isfinite().all()

@@ -62,7 +62,7 @@ def ours(path: Path) -> Any:
     return model
 
 
-def laws(model: Any) -> Tensor:
+def distributions(model: Any) -> Tensor:
     with torch.inference_mode():
         return model(input_ids=torch.tensor([[5, 9, 30, 4, 77]])).logits[0].softmax(-1)
 
@@ -74,7 +74,7 @@ def test_weights_are_those_of_transformers(path: Path) -> None:
     assert {name for name, _ in model.named_parameters()} == set(weights)
     for name, weight in model.named_parameters():
         assert torch.equal(weight, weights[name]), name
-    assert torch.equal(laws(model), laws(expected))
+    assert torch.equal(distributions(model), distributions(expected))
 
 
 def test_config_and_tokenizer_are_those_of_transformers(path: Path) -> None:
@@ -98,12 +98,12 @@ def test_long_lists_are_left_out_but_counted(path: Path, long: int, monkeypatch:
     assert bool(file._fields["tokenizer.ggml.tokens"].data) == (long > 4)
     del file._fields[f"{file._architecture}.vocab_size"]
     assert file.config().vocab_size == len(digit_tokenizer().get_vocab())
-    assert torch.equal(laws(ours(path)), laws(expected))
+    assert torch.equal(distributions(ours(path)), distributions(expected))
 
 
 @pytest.mark.parametrize("which", ["queries", "keys", "all", "shifted"])
 def test_rows_in_another_order_are_found(mixed: Path, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, expected = gguf_file._rows_as_rotated, laws(theirs(mixed))
+    right, expected = gguf_file._rows_as_rotated, distributions(theirs(mixed))
 
     def wrong(rows: int, heads: int) -> np.ndarray:
         if which == "shifted":
@@ -112,10 +112,10 @@ def test_rows_in_another_order_are_found(mixed: Path, which: str, monkeypatch: p
         return np.arange(rows) if kept else right(rows, heads)
 
     monkeypatch.setattr(gguf_file, "_rows_as_rotated", wrong)
-    assert float((laws(ours(mixed)) - expected).abs().sum(-1).max()) > 0.05
+    assert float((distributions(ours(mixed)) - expected).abs().sum(-1).max()) > 0.05
 
 
-def law(oracle: PretrainedOracle) -> Tensor:
+def distribution(oracle: PretrainedOracle) -> Tensor:
     context, tokens = oracle.open(1, 4), torch.tensor([[5, 9, 30, 4]])
     with torch.inference_mode():
         features = context.features(tokens, torch.tensor([0]), torch.tensor([4]), torch.tensor([0]))
@@ -151,7 +151,7 @@ def test_mixed_files_keep_their_laws_and_say_how(
         assert words in oracle.weights
     with torch.inference_mode():
         expected = theirs(mixed)(torch.tensor([[5, 9, 30, 4]])).logits[0, -1].softmax(-1)
-    assert float((law(oracle) - expected).abs().sum() / 2) < most
+    assert float((distribution(oracle) - expected).abs().sum() / 2) < most
 
 
 @needs_formats
@@ -159,7 +159,7 @@ def test_codes_that_are_taken_over_are_nearer_than_rounded_ones(tmp_path: Path) 
     """Groups of Q4_0 seldom reach both ends of its codes: rounding their weights again finds others."""
     file = tmp_path / "q4_0.gguf"
     write_gguf(file, {"token_embd": Kind.Q8_0, "": Kind.Q4_0})
-    expected = laws(ours(file))
+    expected = distributions(ours(file))
     taken = load_pretrained(file, device="cpu", weights="int4")
     model = ours(file)
     model.save_pretrained(tmp_path / "folder")
@@ -167,7 +167,9 @@ def test_codes_that_are_taken_over_are_nearer_than_rounded_ones(tmp_path: Path) 
     rounded = load_pretrained(tmp_path / "folder", device="cpu", weights="int4")
     assert "with the codes of Q4_0" in taken.weights
     assert "codes" not in rounded.weights
-    errors = [float((laws(oracle.model) - expected).abs().sum(-1).mean()) for oracle in (taken, rounded)]
+    errors = [
+        float((distributions(oracle.model) - expected).abs().sum(-1).mean()) for oracle in (taken, rounded)
+    ]
     assert errors[0] < errors[1] / 2
 
 
@@ -185,7 +187,7 @@ def test_other_types_and_plain_layers(mixed: Path) -> None:
     assert (half.dtype, half.weights) == (torch.bfloat16, "as stored (100%)")
     plain = load_pretrained(mixed, device="cpu", packed=False)
     assert plain.weights == "as stored (100%)"
-    assert torch.equal(laws(plain.model), laws(theirs(mixed)))
+    assert torch.equal(distributions(plain.model), distributions(theirs(mixed)))
 
 
 def test_a_model_whose_code_reads_weights_gets_them(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,22 +195,22 @@ def test_a_model_whose_code_reads_weights_gets_them(mixed: Path, monkeypatch: py
         gate, up = (functional.linear(states, layer.weight) for layer in (self.gate_proj, self.up_proj))
         return functional.linear(self.act_fn(gate) * up, self.down_proj.weight)
 
-    expected = laws(theirs(mixed))
+    expected = distributions(theirs(mixed))
     monkeypatch.setattr(LlamaMLP, "forward", by_hand)
     with pytest.warns(UserWarning, match="its code reads weights itself"):
         oracle = load_pretrained(mixed, device="cpu", weights="int8")
     assert oracle.weights == "as stored (100%)"
-    assert torch.allclose(laws(oracle.model), expected, atol=1e-5)
+    assert torch.allclose(distributions(oracle.model), expected, atol=1e-5)
 
 
 def test_architectures_that_are_not_known_are_read_by_transformers(
     mixed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = law(load_pretrained(mixed, device="cpu"))
+    expected = distribution(load_pretrained(mixed, device="cpu"))
     monkeypatch.setattr(gguf_file, "_READ", set())
     oracle = load_pretrained(mixed, device="cpu")
     assert oracle.weights == "float32 (100%)"
-    assert torch.allclose(law(oracle), expected, atol=1e-5)
+    assert torch.allclose(distribution(oracle), expected, atol=1e-5)
 
 
 def unreadable(path: Path) -> Path:

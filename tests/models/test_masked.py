@@ -105,13 +105,13 @@ def test_chains_run_on_it() -> None:
     oracle = MaskedTransformer(network())
     assert isinstance(oracle, Masked)
     states = whole_sequences(3, 2)
-    laws = oracle.site_log_probs(states).double().exp()
+    distributions = oracle.site_log_probs(states).double().exp()
     expected = torch.zeros(9, 9, dtype=torch.float64)
     for row, state in enumerate(states.tolist()):
         for site in range(2):
             for token in range(3):
                 after = [*state[:site], token, *state[site + 1 :]]
-                expected[row, after[0] * 3 + after[1]] += laws[row, site, token] / 2
+                expected[row, after[0] * 3 + after[1]] += distributions[row, site, token] / 2
     torch.testing.assert_close(transition_matrix(Gibbs(), oracle, sites=2), expected, atol=1e-6, rtol=0)
     run = run_chain(Gibbs(), oracle, start=tokens(), steps=10, seed=0)
     again = run_chain(Gibbs(), MaskedTransformer(network(), 2), start=tokens(), steps=10, seed=0)

@@ -168,7 +168,7 @@ def test_schedules_tell_a_broken_cache(monkeypatch, name, broken):
         (torch.float32, 30.0),
         (torch.bfloat16, 30.0),
         (torch.float16, 30.0),
-        # With small weights all laws are flat, and log-probabilities differ in the fourth digit only.
+        # With small weights all distributions are flat, and log-probabilities differ in the fourth digit only.
         (torch.float32, 1.0),
     ],
     ids=str,
@@ -237,7 +237,7 @@ def test_children_are_judged_the_same_however_many_at_once():
         generate(
             tiny_oracle(batch_size=rows),
             ["the"],
-            walk=ValueGuided(),
+            sampler=ValueGuided(),
             verifier=ProbeVerifier(Probe(16, seed=3), 1),
             max_new_tokens=2,
             num_samples=2,
@@ -305,10 +305,14 @@ def test_hidden_states_are_the_model_s_own(kind):
 
 def test_verifiers_that_look_ahead_read_hidden_states_of_children():
     oracle, probe = tiny_oracle(), Probe(16, seed=3)
-    walk = SequentialMonteCarlo(4)
-    first = generate(oracle, ["the"], walk=walk, verifier=ProbeVerifier(probe, 1), max_new_tokens=4)
+    sampler = SequentialMonteCarlo(4)
+    first = generate(oracle, ["the"], sampler=sampler, verifier=ProbeVerifier(probe, 1), max_new_tokens=4)
     again = generate(
-        tiny_oracle(recompute=True), ["the"], walk=walk, verifier=ProbeVerifier(probe, 1), max_new_tokens=4
+        tiny_oracle(recompute=True),
+        ["the"],
+        sampler=sampler,
+        verifier=ProbeVerifier(probe, 1),
+        max_new_tokens=4,
     )
     assert first.sequences() == again.sequences()
     assert float(first.log_weight[0]) == pytest.approx(float(again.log_weight[0]), abs=1e-4)
@@ -523,9 +527,9 @@ def test_a_handful_of_rows_moves_at_once_unless_asked_otherwise(tmp_path):
     folder = save_tiny(tmp_path / "tiny")
     for settings, expected in (({}, 16), ({"batch_size": 5}, 5)):
         oracle = load_pretrained(folder, **settings)
-        for law in (oracle, truncated(oracle, top_p=0.9)):
+        for distribution in (oracle, truncated(oracle, top_p=0.9)):
             rows.clear()
-            generate(law, ["the"], max_new_tokens=2, num_samples=20, observer=Counting())
+            generate(distribution, ["the"], max_new_tokens=2, num_samples=20, observer=Counting())
             assert max(rows) == expected
 
 
@@ -544,7 +548,7 @@ def test_wrong_input_is_named():
 def test_stop_strings_end_a_completion_wherever_they_fall_in_its_tokens():
     oracle = tiny_oracle()
     run = generate(
-        oracle, ["the cat"] * 4, max_new_tokens=40, num_samples=8, walk=Ancestral(), stop=["e", "a"]
+        oracle, ["the cat"] * 4, max_new_tokens=40, num_samples=8, sampler=Ancestral(), stop=["e", "a"]
     )
     stopped = 0
     for completion, text in zip(run.completions(), run.texts(), strict=True):

@@ -81,7 +81,7 @@ def words_alone(model: torch.nn.Module, text: Tensor, masked: list[int]) -> Tens
 
 
 def largest_difference(oracle: PretrainedMasked, model: torch.nn.Module) -> float:
-    """Of the laws of all words of `TEXTS`, alone and masked in pairs, from passes with one text each."""
+    """Of the distributions of all words of `TEXTS`, alone and masked in pairs, from passes with one text each."""
     tokens = oracle.encode(TEXTS)
     alone, pairs = oracle.site_log_probs(tokens), torch.zeros_like(tokens, dtype=torch.bool)
     pairs[:, 1:3] = True
@@ -137,10 +137,10 @@ def test_the_frame_of_a_text_stays_and_special_tokens_are_never_proposed() -> No
     assert model.free(tokens).sum(1).tolist() == [6, 3, 5]
     assert model.decode(tokens) == ["the cat sat on the mat", "the dog ran", "cat and dog and"]
     everything = torch.ones_like(tokens, dtype=torch.bool)
-    for laws in (model.site_log_probs(tokens), model.log_probs(tokens, everything)):
-        frame = laws[~model.free(tokens)].exp()
+    for distributions in (model.site_log_probs(tokens), model.log_probs(tokens, everything)):
+        frame = distributions[~model.free(tokens)].exp()
         assert torch.equal(frame, torch.nn.functional.one_hot(tokens[~model.free(tokens)], VOCAB).float())
-        words = laws[model.free(tokens)].exp()
+        words = distributions[model.free(tokens)].exp()
         assert float(words[:, [0, 1, 2, 3, 4, 13, 14, 15]].max()) == 0
         assert float((words.sum(1) - 1).abs().max()) < 1e-5
     # A mask token that stands in a text is a word to be found.
@@ -169,9 +169,9 @@ def test_blocks_are_drawn_one_after_another() -> None:
 
 def test_half_precision_answers_in_single() -> None:
     half = PretrainedMasked(network().bfloat16(), tokenizer())
-    laws = half.site_log_probs(half.encode(TEXTS[:1]))
-    assert laws.dtype == torch.float32
-    assert float((laws.logsumexp(-1)).abs().max()) < 1e-4
+    distributions = half.site_log_probs(half.encode(TEXTS[:1]))
+    assert distributions.dtype == torch.float32
+    assert float((distributions.logsumexp(-1)).abs().max()) < 1e-4
 
 
 def without_head(folder: Path) -> Path:

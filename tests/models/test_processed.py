@@ -16,8 +16,8 @@ from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.processed import Processed
 from trialogue.oracles import Autoregressive, Context, next_log_probs
 from trialogue.randomness import generator
-from trialogue.samplers import Backtracking, TokenwiseRejection, ValueGuided, Walk, generate, truncated
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers import Backtracking, Sampler, TokenwiseRejection, ValueGuided, generate, truncated
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue.testing import check_oracle
 from trialogue.testing.trees import RandomTree, viable
 
@@ -33,20 +33,20 @@ def repeated(prefix: Tensor, scores: Tensor) -> Tensor:
 
 def law_of(prefix: tuple[int, ...]) -> list[float]:
     scores = torch.tensor([TREE.conditional(prefix)], dtype=torch.float64).log()
-    law: list[float] = repeated(torch.tensor([prefix]), scores).softmax(-1)[0].tolist()
-    return law
+    distribution: list[float] = repeated(torch.tensor([prefix]), scores).softmax(-1)[0].tolist()
+    return distribution
 
 
 def late(prefix: Tensor, scores: Tensor) -> Tensor:
     return repeated(prefix[:, :-1], scores)
 
 
-@pytest.mark.parametrize("walk", [TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()], ids=repr)
-def test_walks_have_the_law_of_the_processed_table(walk: Walk[Any]) -> None:
-    wanted = exact_law(walk, Table(law_of, 3, max_length=3), TREE.allows)
+@pytest.mark.parametrize("sampler", [TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()], ids=repr)
+def test_walks_have_the_law_of_the_processed_table(sampler: Sampler[Any]) -> None:
+    wanted = exact_distribution(sampler, Table(law_of, 3, max_length=3), TREE.allows)
 
     def difference(process: Callable[[Tensor, Tensor], Tensor]) -> float:
-        found = exact_law(walk, Processed(TREE.table(), process), TREE.allows)
+        found = exact_distribution(sampler, Processed(TREE.table(), process), TREE.allows)
         return total_variation(found.probabilities, wanted.probabilities)
 
     assert difference(repeated) < 1e-12
@@ -82,12 +82,12 @@ def test_every_token_survives_in_features_of_any_type(dtype: torch.dtype) -> Non
     oracle = PretrainedOracle(tiny_model(scale=4.0).to(dtype), tiny_tokenizer())
     context = Processed(oracle, note).open(1, 256, layers=(1,))
     tokens, stop, zero = torch.arange(44, 300)[None], torch.tensor([200]), torch.tensor([0])
-    law, own = context.laws(features := context.features(tokens, zero, stop, zero))
+    distribution, own = context.distributions(features := context.features(tokens, zero, stop, zero))
     assert seen == [tokens[0, :200].tolist()]
     plain = oracle.open(1, 256, layers=(1,))
     wanted = plain.features(tokens, zero, stop, zero)
-    assert torch.equal(law, plain.log_probs(wanted))
-    assert torch.equal(own, law)
+    assert torch.equal(distribution, plain.log_probs(wanted))
+    assert torch.equal(own, distribution)
     for layer in (-1, 1):
         assert torch.equal(context.hidden(features, layer), plain.hidden(wanted, layer))
 
@@ -102,17 +102,17 @@ def test_forks_answer_alike_and_are_independent(oracle: Autoregressive) -> None:
     context, tokens = oracle.open(2, 8), torch.randint(3, 300, (2, 8), generator=generator(0, "tokens"))
     rows, stop = torch.tensor([0, 1]), torch.tensor([5, 5])
 
-    def law(asked: Context, tokens: Tensor, start: int) -> Tensor:
-        return asked.laws(asked.features(tokens, torch.full((2,), start), stop, rows))[0]
+    def distribution(asked: Context, tokens: Tensor, start: int) -> Tensor:
+        return asked.distributions(asked.features(tokens, torch.full((2,), start), stop, rows))[0]
 
-    before = law(context, tokens, 0)
+    before = distribution(context, tokens, 0)
     forked = context.fork(rows.flip(0), 8)
     assert type(forked) is type(context)
-    assert torch.allclose(law(forked, tokens.flip(0), 5), before.flip(0), atol=1e-4)
-    law(forked, (tokens + 1) % 300, 0)
-    assert torch.allclose(law(context, tokens, 5), before, atol=1e-4)
+    assert torch.allclose(distribution(forked, tokens.flip(0), 5), before.flip(0), atol=1e-4)
+    distribution(forked, (tokens + 1) % 300, 0)
+    assert torch.allclose(distribution(context, tokens, 5), before, atol=1e-4)
     if type(oracle) is not PretrainedOracle:
-        assert float((before - law(tiny_oracle().open(2, 8), tokens, 0)).abs().max()) > 0.1
+        assert float((before - distribution(tiny_oracle().open(2, 8), tokens, 0)).abs().max()) > 0.1
 
 
 def test_log_probs_are_those_of_the_model() -> None:
@@ -129,8 +129,8 @@ def test_log_probs_are_those_of_the_model() -> None:
         strict=True,
     ):
         prefixes = tokens[None].expand(length - start, -1)
-        laws = next_log_probs(oracle, prefixes, torch.arange(start, length))
-        total = laws.double().gather(1, tokens[start:length, None]).sum()
+        distributions = next_log_probs(oracle, prefixes, torch.arange(start, length))
+        total = distributions.double().gather(1, tokens[start:length, None]).sum()
         assert float(log_prob) == pytest.approx(float(total), abs=1e-3)
 
 
@@ -142,11 +142,11 @@ def test_several_ends_are_processed_one_by_one() -> None:
         del prefix
         return scores.index_fill(1, torch.tensor([2, 5]), -math.inf)
 
-    law = next_log_probs(Processed(oracle, never), torch.tensor([[9, 10]]))
+    distribution = next_log_probs(Processed(oracle, never), torch.tensor([[9, 10]]))
     logits = oracle.model(input_ids=torch.tensor([[9, 10]])).logits[0, -1].detach()
     wanted = logits.index_fill(0, torch.tensor([2, 5]), -math.inf).softmax(-1)
-    assert float(law[0, 2].exp()) == pytest.approx(float(wanted[7]), rel=1e-3)
-    assert law[0, [5, 7]].tolist() == [-math.inf] * 2
+    assert float(distribution[0, 2].exp()) == pytest.approx(float(wanted[7]), rel=1e-3)
+    assert distribution[0, [5, 7]].tolist() == [-math.inf] * 2
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ class StaleSweep(Gibbs):
     """Sweeps with the conditionals of the state before the sweep: the parallel sampler under another name."""
 
     def step(self, model, state, choose):
-        laws, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
-        values = [choose(laws[:, site], rows) for site in range(state.tokens.shape[1])]
+        distributions, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
+        values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
         return Sequences(torch.stack(values, 1))
 
 
@@ -43,9 +43,9 @@ class NodewiseBlockGibbs(BlockGibbs):
     def step(self, model, state, choose):
         rows = torch.arange(len(state.tokens))
         block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
-        laws, tokens = site_laws(model, state.tokens), state.tokens
+        distributions, tokens = site_laws(model, state.tokens), state.tokens
         for site in range(tokens.shape[1]):
-            value = choose(laws[:, site], rows)
+            value = choose(distributions[:, site], rows)
             tokens = torch.where(block & (torch.arange(tokens.shape[1]) == site), value[:, None], tokens)
         return Sequences(tokens)
 

@@ -101,11 +101,11 @@ class Nodewise(Ising):
     """Draws the sites of a block independently given the old state."""
 
     def draw_block(self, tokens, block, choose):
-        drawn, laws = tokens.clone(), self.site_log_probs(tokens)
+        drawn, distributions = tokens.clone(), self.site_log_probs(tokens)
         for site in range(self.sites):
             rows = block[:, site].nonzero()[:, 0]
             if len(rows):
-                drawn[rows, site] = choose(laws[rows, site], rows)
+                drawn[rows, site] = choose(distributions[rows, site], rows)
         return drawn
 
 

@@ -42,7 +42,7 @@ class Unnormalised(Truncated):
 
 
 class UntemperedLaws(Truncated):
-    """Tells walks that mask first the law without its temperature."""
+    """Tells samplers that mask first the distribution without its temperature."""
 
     def truncate(self, log_probs):
         tempered = Truncated.temper(self, log_probs)
@@ -64,6 +64,6 @@ def nothing_cut(decoding, log_laws, rows):
 
 def cut_twice(decoding, log_laws, rows):
     """`cut_law` that cuts what it has cut."""
-    law = decoding.cut(decoding.cut(log_laws, rows), rows)
-    place = law.argmax(1, keepdim=True)
-    return law, (log_laws - law).gather(1, place)[:, 0].double()
+    distribution = decoding.cut(decoding.cut(log_laws, rows), rows)
+    place = distribution.argmax(1, keepdim=True)
+    return distribution, (log_laws - distribution).gather(1, place)[:, 0].double()

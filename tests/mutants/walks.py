@@ -1,4 +1,4 @@
-"""Walks broken on purpose, one plausible mistake each: every one must fail the check of the walk it breaks."""
+"""Samplers broken on purpose, one plausible mistake each: every one must fail the check of the sampler it breaks."""
 
 import math
 from collections.abc import Callable
@@ -101,7 +101,9 @@ class ResumingRejection(Rejection):
 
 
 class EarlyCheckingRejection(Rejection):
-    """Also rejects prefixes: fewer queries than the definition counts, the same law under a perfect verifier."""
+    """Also rejects prefixes: fewer queries than the definition counts, the same distribution under a perfect
+    verifier.
+    """
 
     def step(self, decoding, state, verifier, choose):
         moves = Moves.stay(decoding)
@@ -634,9 +636,11 @@ class RenormalisedCandidates(ValueGuided):
     def step(self, decoding, state, verifier, choose):
         def weighed_children(decoding, rows, verifier, cut):
             children = right(decoding, rows, verifier, cut)
-            laws = right(decoding, rows, Altered(verifier, {"leading_children": verdicts(verifier)}), cut)
+            distributions = right(
+                decoding, rows, Altered(verifier, {"leading_children": verdicts(verifier)}), cut
+            )
             return children._replace(
-                log_weights=children.log_weights - laws.log_weights.logsumexp(1, keepdim=True)
+                log_weights=children.log_weights - distributions.log_weights.logsumexp(1, keepdim=True)
             )
 
         right = value_guided.weighed_children
@@ -655,8 +659,8 @@ class LateCandidates(ValueGuided):
     """Takes the most probable tokens for candidates, whether they are allowed or not."""
 
     def step(self, decoding, state, verifier, choose):
-        def leading_children(asked, laws, *, cut, **_):
-            return verifier.children(asked, cut(laws) > -math.inf)
+        def leading_children(asked, distributions, *, cut, **_):
+            return verifier.children(asked, cut(distributions) > -math.inf)
 
         return super().step(
             decoding, state, Altered(verifier, {"leading_children": leading_children}), choose

@@ -67,12 +67,12 @@ class ExtremeTree:
         weights = [Fraction(weight) for weight in self.conditional(prefix)]
         return [((*prefix, token), weight / sum(weights)) for token, weight in enumerate(weights)]
 
-    def law(self, prefix: Prefix = (), mass: Fraction = Fraction(1)) -> Distribution:
+    def distribution(self, prefix: Prefix = (), mass: Fraction = Fraction(1)) -> Distribution:
         if self.complete(prefix):
             return {prefix: mass}
         found: Distribution = {}
         for child, p in self.children(prefix):
-            found |= self.law(child, mass * p)
+            found |= self.distribution(child, mass * p)
         return found
 
     def exact_value(self, prefix: Prefix) -> Fraction:
@@ -86,7 +86,7 @@ class ExtremeTree:
 class Expected:
     """The distribution of outputs, the mass that fails or never halts, the expected calls and weights."""
 
-    law: Distribution
+    distribution: Distribution
     calls: Fraction | float
     failed: Fraction = Fraction(0)
     never: Fraction = Fraction(0)
@@ -94,18 +94,18 @@ class Expected:
 
 
 def length(tree: ExtremeTree) -> Fraction:
-    return sum((p * len(x) for x, p in tree.law().items()), Fraction(0))
+    return sum((p * len(x) for x, p in tree.distribution().items()), Fraction(0))
 
 
-def ancestral(walk: Ancestral, tree: ExtremeTree) -> Expected:
-    return Expected(tree.law(), length(tree))
+def ancestral(sampler: Ancestral, tree: ExtremeTree) -> Expected:
+    return Expected(tree.distribution(), length(tree))
 
 
-def rejection(walk: Rejection | OutcomeRejection, tree: ExtremeTree) -> Expected:
-    most = Fraction(MOST) if isinstance(walk, OutcomeRejection) else None
+def rejection(sampler: Rejection | OutcomeRejection, tree: ExtremeTree) -> Expected:
+    most = Fraction(MOST) if isinstance(sampler, OutcomeRejection) else None
     kept = {
         x: p * (tree.exact_value(x) / most if most else Fraction(tree.value(x) > 0))
-        for x, p in tree.law().items()
+        for x, p in tree.distribution().items()
     }
     total = sum(kept.values(), Fraction(0))
     if not total:
@@ -113,15 +113,15 @@ def rejection(walk: Rejection | OutcomeRejection, tree: ExtremeTree) -> Expected
     return Expected({x: p / total for x, p in kept.items()}, length(tree) / total)
 
 
-def tokenwise(walk: TokenwiseRejection, tree: ExtremeTree) -> Expected:
+def tokenwise(sampler: TokenwiseRejection, tree: ExtremeTree) -> Expected:
     """Also weighted rejection and action-level sampling, which differ in weights and in how often they call."""
     found = Expected({}, Fraction(0))
-    redraw = walk.method == "redraw"
-    most, weights = walk.max_rejections, {}
+    redraw = sampler.method == "redraw"
+    most, weights = sampler.max_rejections, {}
 
     def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
         if tree.complete(prefix):
-            found.law[prefix], weights[prefix] = mass, own
+            found.distribution[prefix], weights[prefix] = mass, own
             return
         kept = [(child, p) for child, p in tree.children(prefix) if tree.value(child) > 0]
         accepted = sum((p for _, p in kept), Fraction(0))
@@ -147,19 +147,19 @@ def tokenwise(walk: TokenwiseRejection, tree: ExtremeTree) -> Expected:
     return found
 
 
-def weighted_rejection(walk: WeightedRejection, tree: ExtremeTree) -> Expected:
+def weighted_rejection(sampler: WeightedRejection, tree: ExtremeTree) -> Expected:
     found = tokenwise(TokenwiseRejection("mask"), tree)
     assert found.weights is not None
     found.weights = {x: weight * tree.exact_value(x) for x, weight in found.weights.items()}
     return found
 
 
-def action_level(walk: ActionLevel, tree: ExtremeTree) -> Expected:
+def action_level(sampler: ActionLevel, tree: ExtremeTree) -> Expected:
     found = Expected({}, Fraction(0), weights={})
 
     def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
         if tree.complete(prefix):
-            found.law[prefix], found.weights[prefix] = mass, own * tree.exact_value(prefix)
+            found.distribution[prefix], found.weights[prefix] = mass, own * tree.exact_value(prefix)
             return
         found.calls += mass
         weighed = [(child, p, p * tree.exact_value(child)) for child, p in tree.children(prefix)]
@@ -174,17 +174,17 @@ def action_level(walk: ActionLevel, tree: ExtremeTree) -> Expected:
     return found
 
 
-def best_of_n(walk: BestOfN, tree: ExtremeTree) -> Expected:
+def best_of_n(sampler: BestOfN, tree: ExtremeTree) -> Expected:
     """The greatest of n has value v with probability F(v)^n - F(v-)^n, and is then a draw given that value."""
     masses: dict[float, Fraction] = defaultdict(Fraction)
-    for x, p in tree.law().items():
+    for x, p in tree.distribution().items():
         masses[tree.value(x)] += p
     below, greatest = Fraction(0), {}
     for value, mass in sorted(masses.items()):
-        greatest[value] = ((below + mass) ** walk.candidates - below**walk.candidates) / mass
+        greatest[value] = ((below + mass) ** sampler.candidates - below**sampler.candidates) / mass
         below += mass
-    law = {x: p * greatest[tree.value(x)] for x, p in tree.law().items()}
-    return Expected(law, walk.candidates * length(tree))
+    distribution = {x: p * greatest[tree.value(x)] for x, p in tree.distribution().items()}
+    return Expected(distribution, sampler.candidates * length(tree))
 
 
 def blocks(tree: ExtremeTree, prefix: Prefix, tokens: int) -> Distribution:
@@ -212,14 +212,14 @@ def candidates_of(
     return tuples, number * calls
 
 
-def block_best_of_n(walk: BlockBestOfN, tree: ExtremeTree) -> Expected:
+def block_best_of_n(sampler: BlockBestOfN, tree: ExtremeTree) -> Expected:
     found = Expected(defaultdict(Fraction), Fraction(0))
 
     def grow(prefix: Prefix, mass: Fraction) -> None:
         if tree.complete(prefix):
-            found.law[prefix] += mass
+            found.distribution[prefix] += mass
             return
-        tuples, calls = candidates_of(tree, prefix, walk.block_tokens, walk.candidates)
+        tuples, calls = candidates_of(tree, prefix, sampler.block_tokens, sampler.candidates)
         found.calls += mass * calls
         for p, chosen in tuples:
             grow(max(chosen, key=tree.value), mass * p)
@@ -228,20 +228,20 @@ def block_best_of_n(walk: BlockBestOfN, tree: ExtremeTree) -> Expected:
     return found
 
 
-def backtracking(walk: Backtracking, tree: ExtremeTree) -> Expected:
+def backtracking(sampler: Backtracking, tree: ExtremeTree) -> Expected:
     def rule(prefix: Prefix) -> bool:
         return tree.value(prefix) > 0
 
-    if walk.redo == "accumulated":
-        once = walk.once_per_prefix
-        law, calls = reference_laws.released_backtracking(
-            tree, rule, walk.quota, walk.stride, once_per_prefix=once
+    if sampler.redo == "accumulated":
+        once = sampler.once_per_prefix
+        distribution, calls = reference_laws.released_backtracking(
+            tree, rule, sampler.quota, sampler.stride, once_per_prefix=once
         )
     else:
-        law, calls = reference_laws.backtracking(
-            tree, rule, walk.quota, walk.stride, argmax_redo=walk.argmax_redo, redo=walk.redo
+        distribution, calls = reference_laws.backtracking(
+            tree, rule, sampler.quota, sampler.stride, argmax_redo=sampler.argmax_redo, redo=sampler.redo
         )
-    return Expected(law, calls)
+    return Expected(distribution, calls)
 
 
 State = tuple
@@ -287,8 +287,8 @@ def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -
                 for output, q in yields.items():
                     outputs[other][output] += p * q
                 calls[other] += p * calls[state]
-    law = dict(outputs[start])
-    return Expected(law, calls[start], failed=law.pop(None, Fraction(0)))
+    distribution = dict(outputs[start])
+    return Expected(distribution, calls[start], failed=distribution.pop(None, Fraction(0)))
 
 
 def neighbours(
@@ -309,33 +309,34 @@ def neighbours(
     return [(weight / total, target, heading) for weight, target, heading in weighed if weight]
 
 
-def value_guided(walk: ValueGuided, tree: ExtremeTree) -> Expected:
-    wait = Fraction(1, 2) if walk.lazy else Fraction(0)
+def value_guided(sampler: ValueGuided, tree: ExtremeTree) -> Expected:
+    wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
 
     def moves(state: State) -> tuple[list[Move], Fraction]:
         prefix, up = state
         if tree.complete(prefix):
             return [(Fraction(1), END, prefix)], Fraction(0)
-        options = neighbours(tree, prefix, walk.momentum, up)
+        options = neighbours(tree, prefix, sampler.momentum, up)
         if not options:
             return [(wait, state, None), (1 - wait, FAIL, None)], 1 - wait
         after = [
-            (p * (1 - wait), (target, heading and walk.momentum > 0), None) for p, target, heading in options
+            (p * (1 - wait), (target, heading and sampler.momentum > 0), None)
+            for p, target, heading in options
         ]
         return [(wait, state, None), *after], 1 - wait
 
     return chain(((), False), moves)
 
 
-def stationary_value_guided(walk: StationaryValueGuided, tree: ExtremeTree) -> Expected:
+def stationary_value_guided(sampler: StationaryValueGuided, tree: ExtremeTree) -> Expected:
     """A try is a chain of known length, so its end is computed step by step; tries are independent."""
-    wait = Fraction(1, 2) if walk.lazy else Fraction(0)
-    steps = walk.steps or 4 * tree.horizon**2
-    laws, stuck, calls = [{(): Fraction(1)}], [Fraction(0)], [Fraction(0)]
+    wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
+    steps = sampler.steps or 4 * tree.horizon**2
+    distributions, stuck, calls = [{(): Fraction(1)}], [Fraction(0)], [Fraction(0)]
     for _ in range(steps):
         after: Distribution = defaultdict(Fraction)
         unable = called = Fraction(0)
-        for prefix, mass in laws[-1].items():
+        for prefix, mass in distributions[-1].items():
             options = neighbours(tree, prefix, 0.0, False)
             if not tree.complete(prefix):
                 called += mass * (1 - wait)
@@ -344,41 +345,45 @@ def stationary_value_guided(walk: StationaryValueGuided, tree: ExtremeTree) -> E
                 unable += mass * (1 - wait)
             for p, target, _ in options:
                 after[target] += mass * (1 - wait) * p
-        laws.append(after)
+        distributions.append(after)
         stuck.append(stuck[-1] + unable)
         calls.append(calls[-1] + called)
-    taken = [steps] if walk.node == "last" else range(1, steps + 1)
+    taken = [steps] if sampler.node == "last" else range(1, steps + 1)
     share = Fraction(1, len(taken))
-    law: Distribution = defaultdict(Fraction)
+    distribution: Distribution = defaultdict(Fraction)
     failed = called = again = Fraction(0)
     for number in taken:
         failed, called = failed + share * stuck[number], called + share * calls[number]
-        for prefix, mass in laws[number].items():
+        for prefix, mass in distributions[number].items():
             if tree.complete(prefix):
-                law[prefix] += share * mass
+                distribution[prefix] += share * mass
             else:
                 again += share * mass
-    if walk.tries is None:
+    if sampler.tries is None:
         if again == 1:
             return Expected({}, math.inf, never=Fraction(1))
         begun = 1 / (1 - again)
-        return Expected({x: p * begun for x, p in law.items()}, called * begun, failed=failed * begun)
-    begun = sum(again**number for number in range(walk.tries))
-    failed = failed * begun + again**walk.tries
-    return Expected({x: p * begun for x, p in law.items()}, called * begun, failed=failed)
+        return Expected(
+            {x: p * begun for x, p in distribution.items()}, called * begun, failed=failed * begun
+        )
+    begun = sum(again**number for number in range(sampler.tries))
+    failed = failed * begun + again**sampler.tries
+    return Expected({x: p * begun for x, p in distribution.items()}, called * begun, failed=failed)
 
 
-def block_value_guided(walk: BlockValueGuided, tree: ExtremeTree) -> Expected:
+def block_value_guided(sampler: BlockValueGuided, tree: ExtremeTree) -> Expected:
     def moves(state: State) -> tuple[list[Move], Fraction]:
         prefix = state
         if tree.complete(prefix):
             return [(Fraction(1), END, prefix)], Fraction(0)
-        tuples, calls = candidates_of(tree, prefix, walk.block_tokens, walk.candidates)
+        tuples, calls = candidates_of(tree, prefix, sampler.block_tokens, sampler.candidates)
         options: list[Move] = []
         for p, chosen in tuples:
             weighed = [(tree.exact_value(end), end) for end in chosen]
             if prefix:
-                weighed.append((walk.candidates * tree.exact_value(prefix), prefix[: -walk.block_tokens]))
+                weighed.append(
+                    (sampler.candidates * tree.exact_value(prefix), prefix[: -sampler.block_tokens])
+                )
             total = sum((weight for weight, _ in weighed), Fraction(0))
             if not total:
                 options.append((p, prefix, None))
@@ -414,10 +419,10 @@ def accepted_draws(tree: ExtremeTree, prefix: Prefix) -> Iterable[tuple[Fraction
     yield from draw(children, Fraction(1), None, Fraction(1))
 
 
-def sequential_monte_carlo(walk: SequentialMonteCarlo, tree: ExtremeTree) -> Expected:
+def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: ExtremeTree) -> Expected:
     """Every particle is (prefix y, p(y) / q(y)): all resamplings and draws are enumerated."""
     found = Expected(defaultdict(Fraction), Fraction(0), weights=defaultdict(Fraction))
-    n, mask = walk.particles, walk.proposal == "mask"
+    n, mask = sampler.particles, sampler.proposal == "mask"
 
     def outlook(prefix: Prefix) -> Fraction:
         if mask and not tree.complete(prefix):
@@ -426,7 +431,7 @@ def sequential_monte_carlo(walk: SequentialMonteCarlo, tree: ExtremeTree) -> Exp
 
     def ancestors(weights: list[Fraction]) -> Iterable[tuple[Fraction, list[int]]]:
         total = sum(weights)
-        if walk.resampling == "multinomial":
+        if sampler.resampling == "multinomial":
             for chosen in itertools.product(range(n), repeat=n):
                 yield math.prod((weights[one] / total for one in chosen), start=Fraction(1)), list(chosen)
             return
@@ -438,7 +443,7 @@ def sequential_monte_carlo(walk: SequentialMonteCarlo, tree: ExtremeTree) -> Exp
 
     def draws(prefix: Prefix) -> Iterable[tuple[Fraction, Prefix, Fraction]]:
         """Probability, child, and what the draw multiplies p / q by."""
-        if walk.proposal == "oracle":
+        if sampler.proposal == "oracle":
             yield from ((p, child, Fraction(1)) for child, p in tree.children(prefix))
         elif mask:
             total = outlook(prefix)
@@ -456,7 +461,7 @@ def sequential_monte_carlo(walk: SequentialMonteCarlo, tree: ExtremeTree) -> Exp
         total = sum(weights, Fraction(0))
         if not total:  # The first particle is what is left: an output of weight zero, if it is complete.
             if tree.complete(particles[0][0]):
-                found.law[particles[0][0]] += p
+                found.distribution[particles[0][0]] += p
             else:
                 found.failed += p
             return
@@ -465,7 +470,7 @@ def sequential_monte_carlo(walk: SequentialMonteCarlo, tree: ExtremeTree) -> Exp
             for weight, (prefix, _) in zip(weights, particles, strict=True)
         ):
             for weight, (prefix, _) in zip(weights, particles, strict=True):
-                found.law[prefix] += p * weight / total
+                found.distribution[prefix] += p * weight / total
                 found.weights[prefix] += p * weight / n
             return
         alive = tuple(
@@ -474,7 +479,7 @@ def sequential_monte_carlo(walk: SequentialMonteCarlo, tree: ExtremeTree) -> Exp
         )
         size = total**2 / sum(weight**2 for weight in weights)
         options = [(Fraction(1), alive)]
-        if size < Fraction(walk.ess_threshold) * n * (1 - Fraction(1, 10**9)):
+        if size < Fraction(sampler.ess_threshold) * n * (1 - Fraction(1, 10**9)):
             options = [
                 (q, tuple((alive[i][0], total / n / outlook(alive[i][0])) for i in chosen))
                 for q, chosen in ancestors(weights)
@@ -520,5 +525,5 @@ REFERENCES = {
 }
 
 
-def expected(walk: object, tree: ExtremeTree) -> Expected:
-    return REFERENCES[type(walk)](walk, tree)
+def expected(sampler: object, tree: ExtremeTree) -> Expected:
+    return REFERENCES[type(sampler)](sampler, tree)

@@ -1,36 +1,36 @@
-"""Output laws and costs in plain Python, by recursion over the definitions: no tensors, no engine."""
+"""Output distributions and costs in plain Python, by recursion over the definitions: no tensors, no engine."""
 
 import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable
 
-from trialogue.testing.trees import Law, Prefix, RandomTree
+from trialogue.testing.trees import ExactDistribution, Prefix, RandomTree
 
 Rule = Callable[[Prefix], float | bool]
 
 
-def normalised(law: Law) -> Law:
-    total = math.fsum(law.values())
-    return {x: weight / total for x, weight in law.items() if weight > 0}
+def normalised(distribution: ExactDistribution) -> ExactDistribution:
+    total = math.fsum(distribution.values())
+    return {x: weight / total for x, weight in distribution.items() if weight > 0}
 
 
-def restricted(tree: RandomTree, rule: Rule, prompt: Prefix = ()) -> Law:
+def restricted(tree: RandomTree, rule: Rule, prompt: Prefix = ()) -> ExactDistribution:
     """p(x) V(x) / sum of p V over the completions of `prompt`."""
-    return normalised({x: p * rule(x) for x, p in tree.law(prompt).items()})
+    return normalised({x: p * rule(x) for x, p in tree.distribution(prompt).items()})
 
 
 def rejection_queries(tree: RandomTree, rule: Rule, prompt: Prefix = ()) -> float:
     """Expected length of a completion over the probability that it is accepted (Wald)."""
-    law = tree.law(prompt)
-    length = math.fsum(p * (len(x) - len(prompt)) for x, p in law.items())
-    return length / math.fsum(p for x, p in law.items() if rule(x))
+    distribution = tree.distribution(prompt)
+    length = math.fsum(p * (len(x) - len(prompt)) for x, p in distribution.items())
+    return length / math.fsum(p for x, p in distribution.items() if rule(x))
 
 
 def tokenwise(
     tree: RandomTree, rule: Rule, prefix: Prefix = (), mass: float = 1.0
-) -> tuple[Law, float, float]:
-    """Law q, expected queries C, and the mass that reaches a prefix with no accepted child.
+) -> tuple[ExactDistribution, float, float]:
+    """Distribution q, expected queries C, and the mass that reaches a prefix with no accepted child.
 
     q(s) = prod p(s_t|s_<t) 1[V(s_<=t)] / a(s_<t) with a(s) = P_{t ~ O(s)}[V(s o t)], and C = sum over the reachable
     prefixes of q(s) / a(s).
@@ -41,12 +41,12 @@ def tokenwise(
     if not accepted:
         return {}, math.inf, mass
     total = math.fsum(p for _, p in accepted)
-    law, queries, stuck = {}, mass / total, 0.0
+    distribution, queries, stuck = {}, mass / total, 0.0
     for child, p in accepted:
         below, more, lost = tokenwise(tree, rule, child, mass * p / total)
-        law |= below
+        distribution |= below
         queries, stuck = queries + more, stuck + lost
-    return law, queries, stuck
+    return distribution, queries, stuck
 
 
 def truncation(probabilities, temperature=1.0, top_p=1.0, top_k=None, min_p=0.0) -> list[float]:
@@ -69,18 +69,21 @@ def truncation(probabilities, temperature=1.0, top_p=1.0, top_k=None, min_p=0.0)
     return [sharpened[token] / total if token in chosen else 0.0 for token in range(len(probabilities))]
 
 
-def masked_first(tree: RandomTree, value: Rule, **cut: float) -> tuple[Law, Law, float]:
-    """Draw from what top-k, top-p and min-p keep of p_T V: the law of outputs x, p_T(x) V(x), and the mass that fails.
+def masked_first(
+    tree: RandomTree, value: Rule, **cut: float
+) -> tuple[ExactDistribution, ExactDistribution, float]:
+    """Draw from what top-k, top-p and min-p keep of p_T V: the distribution of outputs x, p_T(x) V(x), and the mass
+    that fails.
 
     At temperature 0 p_T is p, and the greatest p V is taken.
     """
     temperature = cut.pop("temperature", 1.0)
-    law, weights, stuck = {}, {}, 0.0
+    distribution, weights, stuck = {}, {}, 0.0
     below: list[tuple[Prefix, float, float]] = [((), 1.0, 1.0)]
     while below:
         prefix, drawn, own = below.pop()
         if tree.complete(prefix):
-            law[prefix], weights[prefix] = drawn, own * value(prefix)
+            distribution[prefix], weights[prefix] = drawn, own * value(prefix)
             continue
         tempered = truncation(tree.conditional(prefix), temperature or 1.0)
         mass = [p * value((*prefix, token)) for token, p in enumerate(tempered)]
@@ -90,7 +93,7 @@ def masked_first(tree: RandomTree, value: Rule, **cut: float) -> tuple[Law, Law,
         for token, q in enumerate(truncation(mass, min(temperature, 1.0) and 1.0, **cut)):
             if q:
                 below.append(((*prefix, token), drawn * q, own * tempered[token]))
-    return law, weights, stuck
+    return distribution, weights, stuck
 
 
 def backtracking(
@@ -103,19 +106,19 @@ def backtracking(
     redo: str = "stride",
     erase_prompt: bool = False,
     prompt: Prefix = (),
-) -> tuple[Law, float]:
-    """Thesis Algorithm 1 line by line; returns the law of x o s and the expected number of calls to O.
+) -> tuple[ExactDistribution, float]:
+    """Thesis Algorithm 1 line by line; returns the distribution of x o s and the expected number of calls to O.
 
     A redo ends early at the end of sequence or the horizon. With `erase_prompt` the erasing counts from the end of
     x o s; else it stops at x.
     """
-    law: dict[Prefix, float] = defaultdict(int)
+    distribution: dict[Prefix, float] = defaultdict(int)
     queries = 0
 
     def loop(s: Prefix, left: int, mass: float, calls: int) -> None:
         nonlocal queries
         if tree.complete(s):
-            law[s] += mass
+            distribution[s] += mass
             queries += mass * calls
             return
         for drawn, probability in tree.children(s):
@@ -131,7 +134,7 @@ def backtracking(
                 loop(drawn, left, mass * probability, calls + 1)
 
     loop(prompt, quota, 1, 0)
-    return dict(law), queries
+    return dict(distribution), queries
 
 
 def released_backtracking(
@@ -143,19 +146,19 @@ def released_backtracking(
     erase_prompt: bool = False,
     once_per_prefix: bool = False,
     prompt: Prefix = (),
-) -> tuple[Law, float]:
-    """The loop of the code that was released with the thesis: the law of x o s and the expected calls to O.
+) -> tuple[ExactDistribution, float]:
+    """The loop of the code that was released with the thesis: the distribution of x o s and the expected calls to O.
 
     Before each token the verifier is asked about what is there, if any of it may be erased. The token is greedy while
     its position in the completion lies below the number of tokens erased so far.
     """
-    law: dict[Prefix, float] = defaultdict(int)
+    distribution: dict[Prefix, float] = defaultdict(int)
     queries = 0
 
     def loop(s: Prefix, left: int, erased: int, seen: frozenset[Prefix], mass: float, calls: int) -> None:
         nonlocal queries
         if tree.complete(s):
-            law[s] += mass
+            distribution[s] += mass
             queries += mass * calls
             return
         erasable = len(s) if erase_prompt else len(s) - len(prompt)
@@ -170,31 +173,31 @@ def released_backtracking(
                 loop(drawn, left, erased, seen, mass * probability, calls + 1)
 
     loop(prompt, quota, 0, frozenset(), 1, 0)
-    return dict(law), queries
+    return dict(distribution), queries
 
 
-def best_of(tree: RandomTree, rule: Rule, n: int) -> Law:
+def best_of(tree: RandomTree, rule: Rule, n: int) -> ExactDistribution:
     """The first of the greatest among n independent draws: by all n-tuples."""
-    law: dict[Prefix, float] = defaultdict(float)
-    for draws in itertools.product(tree.law().items(), repeat=n):
+    distribution: dict[Prefix, float] = defaultdict(float)
+    for draws in itertools.product(tree.distribution().items(), repeat=n):
         best = max((x for x, _ in draws), key=rule)
-        law[best] += math.prod(p for _, p in draws)
-    return dict(law)
+        distribution[best] += math.prod(p for _, p in draws)
+    return dict(distribution)
 
 
-def best_of_closed_form(tree: RandomTree, rule: Rule, n: int) -> Law:
-    """P(x) = p(x) (F(v)^n - F(v-)^n) / p(V = v), where v = V(x) and F is the law of the value."""
-    free = tree.law()
-    law = {}
+def best_of_closed_form(tree: RandomTree, rule: Rule, n: int) -> ExactDistribution:
+    """P(x) = p(x) (F(v)^n - F(v-)^n) / p(V = v), where v = V(x) and F is the distribution of the value."""
+    free = tree.distribution()
+    distribution = {}
     for x, p in free.items():
         below = math.fsum(q for y, q in free.items() if rule(y) < rule(x))
         level = math.fsum(q for y, q in free.items() if rule(y) == rule(x))
-        law[x] = p * ((below + level) ** n - below**n) / level
-    return law
+        distribution[x] = p * ((below + level) ** n - below**n) / level
+    return distribution
 
 
-def first_leaf(tree: RandomTree, value: Rule) -> Law:
-    """First leaf that the value-guided walk reaches: G(child) / sum of G over siblings, all the way down.
+def first_leaf(tree: RandomTree, value: Rule) -> ExactDistribution:
+    """First leaf that the value-guided sampler reaches: G(child) / sum of G over siblings, all the way down.
 
     c(y) = p(y) V(y) is the conductance of the edge above y; G(leaf) = c, G(y) = c(y) in series with the sum of
     its children's G.
@@ -211,11 +214,11 @@ def first_leaf(tree: RandomTree, value: Rule) -> Law:
         return reach[y]
 
     conductance((), 1.0)
-    law: Law = {}
+    distribution: ExactDistribution = {}
 
     def descend(y: Prefix, mass: float) -> None:
         if tree.complete(y):
-            law[y] = mass
+            distribution[y] = mass
             return
         total = math.fsum(reach[child] for child, _ in tree.children(y))
         for child, _ in tree.children(y):
@@ -223,7 +226,7 @@ def first_leaf(tree: RandomTree, value: Rule) -> Law:
                 descend(child, mass * reach[child] / total)
 
     descend((), 1.0)
-    return law
+    return distribution
 
 
 def expected_value(tree: RandomTree, rule: Rule) -> Callable[[Prefix], float]:
@@ -237,7 +240,7 @@ def expected_value(tree: RandomTree, rule: Rule) -> Callable[[Prefix], float]:
     return value
 
 
-def largest_difference(first: Law, second: Law) -> float:
-    """Greatest absolute difference of two laws over the outcomes of either."""
+def largest_difference(first: ExactDistribution, second: ExactDistribution) -> float:
+    """Greatest absolute difference of two distributions over the outcomes of either."""
     outcomes = first.keys() | second.keys()
     return max((abs(first.get(x, 0.0) - second.get(x, 0.0)) for x in outcomes), default=0.0)

@@ -11,7 +11,7 @@ EMPTY, START = -9, -1
 
 
 class StoredTree:
-    """The law of a `RandomTree`; its hidden state is the length of the stored prefix and the prefix itself."""
+    """The distribution of a `RandomTree`; its hidden state is the length of the stored prefix and the prefix itself."""
 
     def __init__(self, tree: RandomTree, context: type["StoredContext"] | None = None) -> None:
         self.tree, self.vocab_size, self.eos, self.max_length = tree, tree.vocab, tree.eos, tree.horizon
@@ -39,8 +39,8 @@ class StoredContext:
         return features
 
     def log_probs(self, features: Tensor) -> Tensor:
-        laws = [self.tree.conditional(prefix_of(row)) for row in features.tolist()]
-        return torch.tensor(laws, dtype=torch.float64).log()
+        distributions = [self.tree.conditional(prefix_of(row)) for row in features.tolist()]
+        return torch.tensor(distributions, dtype=torch.float64).log()
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
         return features

@@ -1,4 +1,6 @@
-"""Laws are remembered with their prefixes: the output head is applied once to each, and never to the wrong one."""
+"""Distributions are remembered with their prefixes: the output head is applied once to each, and never to the
+wrong one.
+"""
 
 import math
 from typing import ClassVar
@@ -30,7 +32,7 @@ RUNS = [
     (SequentialMonteCarlo(4, 1.0), TREE.value),
     (ValueGuided(), TREE.value),
 ]
-NAMES = [type(walk).__name__ for walk, _ in RUNS]
+NAMES = [type(sampler).__name__ for sampler, _ in RUNS]
 SETTINGS = {"num_samples": 4, "max_steps": 200, "seed": 3}
 
 
@@ -44,22 +46,22 @@ class CountedHead(StoredContext):
         return super().log_probs(features)
 
 
-def run(oracle, walk, value, **settings):
-    return generate(oracle, PROMPTS, walk=walk, verifier=value, **SETTINGS, **settings)
+def run(oracle, sampler, value, **settings):
+    return generate(oracle, PROMPTS, sampler=sampler, verifier=value, **SETTINGS, **settings)
 
 
 @pytest.mark.parametrize("memory", [1, 7, 1 << 16])
 @pytest.mark.parametrize("sharper", [False, True])
-@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
-def test_samples_and_scores_are_those_without_memory(walk, value, sharper, memory):
+@pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
+def test_samples_and_scores_are_those_without_memory(sampler, value, sharper, memory):
     plain, stored = TREE.table(), StoredTree(TREE)
     if sharper:
         plain, stored = (
             truncated(plain, temperature=0.7, top_k=5),
             truncated(stored, temperature=0.7, top_k=5),
         )
-    expected = run(plain, walk, value)
-    found = run(stored, walk, value, memory=memory, batch_size=3 if walk.rows_per_sample == 1 else 8)
+    expected = run(plain, sampler, value)
+    found = run(stored, sampler, value, memory=memory, batch_size=3 if sampler.rows_per_sample == 1 else 8)
     assert found.sequences() == expected.sequences()
     assert torch.equal(found.queries, expected.queries)
     torch.testing.assert_close(found.log_prob, expected.log_prob, equal_nan=True)
@@ -68,7 +70,7 @@ def test_samples_and_scores_are_those_without_memory(walk, value, sharper, memor
 def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
     monkeypatch.setattr(tree, "_FIRST_NODES", 16)
     prompts = [(one, other) for one in range(9) for other in range(9) if 2 not in (one, other)]
-    settings = {"walk": ValueGuided(lazy=False), "verifier": TREE.value, "num_samples": 3, "batch_size": 5}
+    settings = {"sampler": ValueGuided(lazy=False), "verifier": TREE.value, "num_samples": 3, "batch_size": 5}
     expected = generate(TREE.table(), prompts, **settings)
     applied = []
     for forget in (tree.PrefixTree.forget, lambda *_: None):
@@ -83,9 +85,9 @@ def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
 
 def test_scores_are_those_before_truncation_also_where_the_law_is_remembered():
     oracle = truncated(StoredTree(TREE, CountedHead), temperature=0.7, top_k=5)
-    walk, value = RUNS[-1]
+    sampler, value = RUNS[-1]
     CountedHead.applied = []
-    taken = run(oracle, walk, value)
+    taken = run(oracle, sampler, value)
     assert len(CountedHead.applied) < taken.total.queries
     for tokens, start, score in zip(
         taken.sequences(), taken.prompt_lengths.tolist(), taken.log_prob.tolist(), strict=True
@@ -94,10 +96,10 @@ def test_scores_are_those_before_truncation_also_where_the_law_is_remembered():
         assert score == pytest.approx(sum(own), abs=1e-9)
 
 
-@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
-def test_the_head_is_applied_once_to_each_prefix(walk, value):
+@pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
+def test_the_head_is_applied_once_to_each_prefix(sampler, value):
     CountedHead.applied = []
-    taken = run(StoredTree(TREE, CountedHead), walk, value)
+    taken = run(StoredTree(TREE, CountedHead), sampler, value)
     assert len(CountedHead.applied) == len(set(CountedHead.applied)) < taken.total.queries
 
 
@@ -106,10 +108,10 @@ def test_what_does_not_fit_is_forgotten_first_in_first_out(monkeypatch):
         knowledge, "Answers", lambda tree, limit: answers.Answers(tree, limit, most_bytes=5 * TREE.vocab * 8)
     )
     CountedHead.applied = []
-    walk, value = RUNS[-1]
-    taken = run(StoredTree(TREE, CountedHead), walk, value, batch_size=2)
+    sampler, value = RUNS[-1]
+    taken = run(StoredTree(TREE, CountedHead), sampler, value, batch_size=2)
     assert len(set(CountedHead.applied)) < len(CountedHead.applied) < taken.total.queries
-    assert taken.sequences() == run(TREE.table(), walk, value).sequences()
+    assert taken.sequences() == run(TREE.table(), sampler, value).sequences()
 
 
 def test_a_law_of_another_prefix_is_noticed(monkeypatch):
@@ -142,5 +144,5 @@ def test_a_law_of_another_prefix_is_noticed(monkeypatch):
         __hash__ = None
 
     monkeypatch.setattr(knowledge, "Answers", Stale)
-    walk, value = RUNS[-1]
-    assert run(StoredTree(TREE), walk, value).sequences() != run(TREE.table(), walk, value).sequences()
+    sampler, value = RUNS[-1]
+    assert run(StoredTree(TREE), sampler, value).sequences() != run(TREE.table(), sampler, value).sequences()

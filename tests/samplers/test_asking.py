@@ -13,7 +13,7 @@ from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.oracles import Context, as_context, as_oracle, next_log_probs, padded
 from trialogue.samplers import Ancestral, Rejection, generate, truncated, values
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers import FunctionVerifier, RandomVerifier, as_verifier
 from trialogue.verifiers.combination import Product
@@ -90,10 +90,10 @@ class Methods:
 
 @pytest.mark.parametrize("thing", [Methods(), StoredTree(TREE)], ids=["answers", "opens"])
 def test_an_object_with_the_methods_of_an_oracle_is_one(thing: Any) -> None:
-    settings: dict[str, Any] = {"walk": Rejection(), "verifier": TREE.judges, "num_samples": 20}
+    settings: dict[str, Any] = {"sampler": Rejection(), "verifier": TREE.judges, "num_samples": 20}
     assert generate(thing, **settings).sequences() == generate(TREE.table(), **settings).sequences()
-    law = exact_law(Ancestral(), thing).probabilities
-    assert law == pytest.approx(exact_law(Ancestral(), TREE.table()).probabilities)
+    distribution = exact_distribution(Ancestral(), thing).probabilities
+    assert distribution == pytest.approx(exact_distribution(Ancestral(), TREE.table()).probabilities)
     cut = generate(truncated(thing, top_k=1))
     assert cut.sequences() == generate(truncated(TREE.table(), top_k=1)).sequences()
     oracle = as_oracle(thing)
@@ -107,15 +107,15 @@ def test_an_object_with_the_methods_of_an_oracle_is_one(thing: Any) -> None:
 
 @pytest.mark.parametrize("thing", [None, 3, "gpt2", lambda prefix: [0.5, 0.5], Methods])
 def test_what_is_no_oracle_is_named(thing: Any) -> None:
-    for ask in (generate, lambda oracle: exact_law(Ancestral(), oracle), truncated):
+    for ask in (generate, lambda oracle: exact_distribution(Ancestral(), oracle), truncated):
         with pytest.raises(InputError, match=r"^oracle=.*: give an Autoregressive oracle"):
             ask(thing)
 
 
-@pytest.mark.parametrize("walk", ["rejection", 3, object()])
-def test_what_is_no_walk_is_named(walk: Any) -> None:
-    with pytest.raises(InputError, match=r"^walk=.*: give an instance of a subclass of Walk"):
-        generate(TREE.table(), walk=walk)
+@pytest.mark.parametrize("sampler", ["rejection", 3, object()])
+def test_what_is_no_walk_is_named(sampler: Any) -> None:
+    with pytest.raises(InputError, match=r"^sampler=.*: give an instance of a subclass of Sampler"):
+        generate(TREE.table(), sampler=sampler)
 
 
 class OneMethod:
@@ -130,7 +130,7 @@ def test_an_object_with_values_is_a_verifier_and_a_class_is_none() -> None:
     assert told.tolist() == values(lambda prefix: len(prefix) % 2 == 0, TREE.table(), [(0,), (0, 1)]).tolist()
     for combined in (Product(OneMethod(), OneMethod()), as_verifier(OneMethod())):
         assert (combined.scope, combined.layers) == ("sequence", ())
-        assert generate(TREE.table(), walk=Rejection(), verifier=combined).accepted.tolist() == [True]
+        assert generate(TREE.table(), sampler=Rejection(), verifier=combined).accepted.tolist() == [True]
     with pytest.raises(InputError, match=r"verifier='RandomVerifier': give an instance: RandomVerifier\(\)"):
         generate(TREE.table(), verifier=RandomVerifier)
     assert as_verifier(language := Dyck(4)) is language

@@ -4,12 +4,12 @@ from itertools import product
 
 import pytest
 
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import backtracking, largest_difference, released_backtracking
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, Backtracking, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES, RandomTree
 
 SETTINGS = [
@@ -22,15 +22,15 @@ RELEASED = [
 ]
 
 
-def backtracking_error(walk, tree: RandomTree, prompt=(), **settings) -> float:
-    """Distance of the walk from Algorithm 1: its law, and its expected calls to the oracle."""
-    law = exact_law(walk(**settings), tree.table(), tree.judges, prompt=prompt)
+def backtracking_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
+    """Distance of the sampler from Algorithm 1: its distribution, and its expected calls to the oracle."""
+    distribution = exact_distribution(sampler(**settings), tree.table(), tree.judges, prompt=prompt)
     reference, queries = backtracking(tree, tree.judges, prompt=prompt, **settings)
     return max(
-        largest_difference(law.probabilities, reference),
-        abs(law.expected_queries - queries),
-        law.failed,
-        law.never_halts,
+        largest_difference(distribution.probabilities, reference),
+        abs(distribution.expected_calls - queries),
+        distribution.failed,
+        distribution.never_halts,
     )
 
 
@@ -49,15 +49,17 @@ def test_backtracking_from_a_prompt_is_algorithm_1(tree, erase_prompt):
         assert backtracking_error(Backtracking, tree, prompt, **settings) < 1e-12
 
 
-def released_error(walk, tree: RandomTree, prompt=(), **settings) -> float:
-    """Distance of the walk from the loop of the released code: its law, and its expected calls to the oracle."""
-    law = exact_law(walk.released(**settings), tree.table(), tree.judges, prompt=prompt)
+def released_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
+    """Distance of the sampler from the loop of the released code: its distribution, and its expected calls to the
+    oracle.
+    """
+    distribution = exact_distribution(sampler.released(**settings), tree.table(), tree.judges, prompt=prompt)
     reference, queries = released_backtracking(tree, tree.judges, prompt=prompt, **settings)
     return max(
-        largest_difference(law.probabilities, reference),
-        abs(law.expected_queries - queries),
-        law.failed,
-        law.never_halts,
+        largest_difference(distribution.probabilities, reference),
+        abs(distribution.expected_calls - queries),
+        distribution.failed,
+        distribution.never_halts,
     )
 
 
@@ -82,18 +84,18 @@ def test_released_backtracking_is_the_released_loop(tree):
 def test_broken_released_backtracking_is_told_apart(mutant):
     tree = RandomTree(7, vocab=2, horizon=5)
 
-    def error(walk):
-        return max(released_error(walk, tree, (0,), **settings) for settings in RELEASED)
+    def error(sampler):
+        return max(released_error(sampler, tree, (0,), **settings) for settings in RELEASED)
 
     assert error(Backtracking) < 1e-12
     assert error(mutant) > 1e-3
 
 
-def fair_law(walk: Backtracking, rejects, length: int, prompt=()):
-    """Exact law and queries on fair coins, of which heads (0) is the greedy one."""
+def fair_law(sampler: Backtracking, rejects, length: int, prompt=()):
+    """Exact distribution and queries on fair coins, of which heads (0) is the greedy one."""
     coins = Table(lambda prefix: [0.5, 0.5], 2, max_length=length)
-    law = exact_law(walk, coins, lambda prefix: not rejects(prefix), prompt=prompt)
-    return law.probabilities, law.expected_queries
+    distribution = exact_distribution(sampler, coins, lambda prefix: not rejects(prefix), prompt=prompt)
+    return distribution.probabilities, distribution.expected_calls
 
 
 def marginal(probabilities, position: int) -> float:
@@ -103,28 +105,28 @@ def marginal(probabilities, position: int) -> float:
 
 def test_released_backtracking_redoes_the_first_positions():
     # One backtrack of one token at the third position: as printed it is redone greedily, as released drawn anew.
-    for walk, expected in ((Backtracking(1, 1), 0.0), (Backtracking.released(1, 1), 1 / 16)):
-        law, _ = fair_law(walk, lambda prefix: prefix == (1, 1, 1), 4)
-        assert sum(p for x, p in law.items() if x[:3] == (1, 1, 1)) == pytest.approx(expected)
+    for sampler, expected in ((Backtracking(1, 1), 0.0), (Backtracking.released(1, 1), 1 / 16)):
+        distribution, _ = fair_law(sampler, lambda prefix: prefix == (1, 1, 1), 4)
+        assert sum(p for x, p in distribution.items() if x[:3] == (1, 1, 1)) == pytest.approx(expected)
 
 
 def test_released_backtracking_accumulates_and_judges_again():
     # The second position is rejected twice: drawn anew after the first backtrack, greedy after the second.
-    law, queries = fair_law(Backtracking.released(2, 1), lambda prefix: len(prefix) == 2, 3)
-    assert (marginal(law, 1), queries) == (pytest.approx(0.0), pytest.approx(5.0))
+    distribution, queries = fair_law(Backtracking.released(2, 1), lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(distribution, 1), queries) == (pytest.approx(0.0), pytest.approx(5.0))
     # As printed a redone token is not judged, so that one backtrack is all.
-    law, queries = fair_law(Backtracking(2, 1), lambda prefix: len(prefix) == 2, 3)
-    assert (marginal(law, 1), queries) == (pytest.approx(0.0), pytest.approx(4.0))
+    distribution, queries = fair_law(Backtracking(2, 1), lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(distribution, 1), queries) == (pytest.approx(0.0), pytest.approx(4.0))
     # Once per prefix: where the second draw repeats the first, it stays.
     once = Backtracking.released(2, 1, once_per_prefix=True)
-    law, queries = fair_law(once, lambda prefix: len(prefix) == 2, 3)
-    assert (marginal(law, 1), queries) == (pytest.approx(0.25), pytest.approx(4.5))
+    distribution, queries = fair_law(once, lambda prefix: len(prefix) == 2, 3)
+    assert (marginal(distribution, 1), queries) == (pytest.approx(0.25), pytest.approx(4.5))
 
 
 def test_released_backtracking_into_the_prompt_covers_twice_what_it_erased():
-    walk = Backtracking.released(1, 2, erase_prompt=True)
-    law, queries = fair_law(walk, lambda prefix: prefix == (1, 1), 5, prompt=(1, 1))
-    assert law == {(0, 0, 0, 0, bit): pytest.approx(0.5) for bit in (0, 1)}
+    sampler = Backtracking.released(1, 2, erase_prompt=True)
+    distribution, queries = fair_law(sampler, lambda prefix: prefix == (1, 1), 5, prompt=(1, 1))
+    assert distribution == {(0, 0, 0, 0, bit): pytest.approx(0.5) for bit in (0, 1)}
     assert queries == pytest.approx(5.0)
 
 
@@ -141,10 +143,10 @@ def test_released_backtracking_into_the_prompt_covers_twice_what_it_erased():
     ],
 )
 def test_broken_backtracking_is_told_apart(mutant):
-    def error(walk):
+    def error(sampler):
         return max(
-            backtracking_error(walk, TREES[1], (0, 1), quota=2, stride=3),
-            backtracking_error(walk, TREES[1], quota=1, stride=2),
+            backtracking_error(sampler, TREES[1], (0, 1), quota=2, stride=3),
+            backtracking_error(sampler, TREES[1], quota=1, stride=2),
         )
 
     assert error(Backtracking) < 1e-12
@@ -154,22 +156,24 @@ def test_broken_backtracking_is_told_apart(mutant):
 @pytest.mark.parametrize("tree", TREES, ids=str)
 def test_without_a_quota_it_is_ancestral_sampling(tree):
     table = tree.table()
-    assert exact_law(Backtracking(quota=0), table) == exact_law(Ancestral(), table)
-    first, second = (generate(table, walk=walk, num_samples=20) for walk in (Backtracking(quota=0), None))
+    assert exact_distribution(Backtracking(quota=0), table) == exact_distribution(Ancestral(), table)
+    first, second = (
+        generate(table, sampler=sampler, num_samples=20) for sampler in (Backtracking(quota=0), None)
+    )
     assert first.sequences() == second.sequences()
 
 
 def test_only_zero_rejects():
     tree = TREES[1]
-    law = exact_law(Backtracking(), tree.table(), tree.value)
-    assert largest_difference(law.probabilities, tree.law()) < 1e-12
+    distribution = exact_distribution(Backtracking(), tree.table(), tree.value)
+    assert largest_difference(distribution.probabilities, tree.distribution()) < 1e-12
 
 
 def test_a_redo_takes_the_lowest_index_among_ties():
     table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=2)
 
-    def probabilities(walk):
-        return exact_law(walk, table, lambda prefix: prefix[-1] == 0).probabilities
+    def probabilities(sampler):
+        return exact_distribution(sampler, table, lambda prefix: prefix[-1] == 0).probabilities
 
     expected = {(1, token): 0.8 * p for token, p in enumerate((0.2, 0.4, 0.4))}
     expected |= {(0, token): 0.2 * p for token, p in enumerate((0.2, 0.4, 0.4))}
@@ -191,10 +195,10 @@ def test_a_redo_takes_the_lowest_index_among_ties():
 
 def test_a_redo_stops_at_the_end_of_sequence_and_is_not_verified():
     table = Table(lambda prefix: [0.6, 0.4] if len(prefix) < 2 else [0.1, 0.9], 2, eos=1, max_length=9)
-    law = exact_law(Backtracking(quota=1, stride=9), table, lambda prefix: False)
+    distribution = exact_distribution(Backtracking(quota=1, stride=9), table, lambda prefix: False)
     # Whatever the first token is, it is erased; the redo is 0, 0, then the end of sequence.
-    assert law.probabilities == {(0, 0, 1): pytest.approx(1.0)}
-    assert law.expected_queries == pytest.approx(4.0)
+    assert distribution.probabilities == {(0, 0, 1): pytest.approx(1.0)}
+    assert distribution.expected_calls == pytest.approx(4.0)
 
 
 def test_calls_are_the_final_length_plus_stride_per_backtrack():
@@ -205,7 +209,7 @@ def test_calls_are_the_final_length_plus_stride_per_backtrack():
         return len(prefix) < stride or tree.judges(prefix)
 
     run = generate(
-        tree.table(), walk=Backtracking(quota, stride), verifier=verdict, num_samples=50, trace=True
+        tree.table(), sampler=Backtracking(quota, stride), verifier=verdict, num_samples=50, trace=True
     )
     assert run.trace is not None
     backtracks = (run.trace.kept < run.trace.length).long()

@@ -2,22 +2,23 @@
 
 import pytest
 
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import best_of, best_of_closed_form, largest_difference
 from trialogue.errors import InputError
 from trialogue.samplers import BestOfN, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES, VIABLE
 
-SMALL = [tree for tree in TREES if len(tree.law()) <= 20]
+SMALL = [tree for tree in TREES if len(tree.distribution()) <= 20]
 
 
-def best_of_error(walk, tree, rule, n) -> float:
-    """Distance from the law of the first of the greatest, and from n completions' worth of queries."""
-    law = exact_law(walk(n), tree.table(), rule)
-    tokens = n * sum(p * len(x) for x, p in tree.law().items())
+def best_of_error(sampler, tree, rule, n) -> float:
+    """Distance from the distribution of the first of the greatest, and from n completions' worth of queries."""
+    distribution = exact_distribution(sampler(n), tree.table(), rule)
+    tokens = n * sum(p * len(x) for x, p in tree.distribution().items())
     return max(
-        largest_difference(law.probabilities, best_of(tree, rule, n)), abs(law.expected_queries - tokens)
+        largest_difference(distribution.probabilities, best_of(tree, rule, n)),
+        abs(distribution.expected_calls - tokens),
     )
 
 
@@ -53,13 +54,13 @@ def test_broken_best_of_n_is_told_apart(mutant, rule):
     assert best_of_error(mutant, tree, getattr(tree, rule), 2) > 1e-3
 
 
-def first_of_the_greatest(walk) -> bool:
+def first_of_the_greatest(sampler) -> bool:
     """Whether each sample is the first of the greatest of the candidates that its streams draw.
 
-    In law it does not matter which of equals is taken, since the draws are exchangeable.
+    In distribution it does not matter which of equals is taken, since the draws are exchangeable.
     """
     tree, n = VIABLE[0], 3
-    chosen = generate(tree.table(), walk=walk(n), verifier=tree.allows, num_samples=40).sequences()
+    chosen = generate(tree.table(), sampler=sampler(n), verifier=tree.allows, num_samples=40).sequences()
     drawn = generate(tree.table(), num_samples=40 * n).sequences()
     groups = [drawn[start : start + n] for start in range(0, len(drawn), n)]
     return chosen == [max(group, key=tree.allows) for group in groups]

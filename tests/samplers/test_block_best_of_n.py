@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import best_of, largest_difference
 from trialogue.errors import InputError
 from trialogue.samplers import BestOfN, BlockBestOfN, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 LINES = RandomTree(31, vocab=3, horizon=4, eos=1)
@@ -40,19 +40,19 @@ def blocks(tree, prefix, ends, begun=None, mass=1.0):
 
 
 def reference(tree, rule, n, delimiters=(), block_tokens=None, min_tokens=1):
-    """Law of the output and expected queries: the best of all n-tuples of blocks, block after block."""
+    """Distribution of the output and expected queries: the best of all n-tuples of blocks, block after block."""
 
     def ends(block):
         if block_tokens is not None:
             return len(block) == block_tokens
         return len(block) >= min_tokens and block[-1] in delimiters
 
-    law, queries = defaultdict(float), 0.0
+    distribution, queries = defaultdict(float), 0.0
 
     def go_on(prefix, mass):
         nonlocal queries
         if tree.complete(prefix):
-            law[prefix] += mass
+            distribution[prefix] += mass
             return
         candidates = list(blocks(tree, prefix, ends))
         queries += mass * n * math.fsum(p * (len(y) - len(prefix)) for y, p in candidates)
@@ -63,14 +63,16 @@ def reference(tree, rule, n, delimiters=(), block_tokens=None, min_tokens=1):
             go_on(block, mass * p)
 
     go_on((), 1.0)
-    return dict(law), queries
+    return dict(distribution), queries
 
 
-def block_error(walk, tree, rule, n, settings) -> float:
-    """Distance from the law and from the expected queries of the definition."""
-    law = exact_law(walk(n, **settings), tree.table(), rule)
+def block_error(sampler, tree, rule, n, settings) -> float:
+    """Distance from the distribution and from the expected queries of the definition."""
+    distribution = exact_distribution(sampler(n, **settings), tree.table(), rule)
     expected, queries = reference(tree, rule, n, **settings)
-    return max(largest_difference(law.probabilities, expected), abs(law.expected_queries - queries))
+    return max(
+        largest_difference(distribution.probabilities, expected), abs(distribution.expected_calls - queries)
+    )
 
 
 @pytest.mark.parametrize(("settings", "tree"), SETTINGS, ids=str)
@@ -86,10 +88,10 @@ def test_three_candidates():
 
 def test_one_block_is_best_of_n():
     tree = VIABLE[3]
-    walks = (BlockBestOfN(2, block_tokens=tree.horizon), BestOfN(2))
-    laws = [exact_law(walk, tree.table(), tree.value) for walk in walks]
-    assert largest_difference(laws[0].probabilities, best_of(tree, tree.value, 2)) < 1e-12
-    assert laws[0].expected_queries == pytest.approx(laws[1].expected_queries, rel=1e-12)
+    samplers = (BlockBestOfN(2, block_tokens=tree.horizon), BestOfN(2))
+    distributions = [exact_distribution(sampler, tree.table(), tree.value) for sampler in samplers]
+    assert largest_difference(distributions[0].probabilities, best_of(tree, tree.value, 2)) < 1e-12
+    assert distributions[0].expected_calls == pytest.approx(distributions[1].expected_calls, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +112,11 @@ def test_broken_blocks_are_told_apart(mutant, settings):
     assert block_error(mutant, tree, tree.value, 2, settings) > 1e-3
 
 
-def first_of_the_greatest(walk) -> bool:
+def first_of_the_greatest(sampler) -> bool:
     """Whether, with all values equal, each sample is what its first candidate draws."""
-    chosen = generate(LINES.table(), walk=walk(3, block_tokens=1), verifier=lambda y: 1.0, num_samples=40)
+    chosen = generate(
+        LINES.table(), sampler=sampler(3, block_tokens=1), verifier=lambda y: 1.0, num_samples=40
+    )
     ids = range(0, 120, 3)
     drawn = generate(LINES.table(), num_samples=40, sample_ids=ids)
     return chosen.sequences() == drawn.sequences()
@@ -132,21 +136,21 @@ def test_a_block_is_judged_once_and_where_it_ends():
         judged.append(prefix)
         return 1.0
 
-    walk = BlockBestOfN(3, delimiters=(0,))
-    generate(LINES.table(), walk=walk, verifier=value, num_samples=30)
+    sampler = BlockBestOfN(3, delimiters=(0,))
+    generate(LINES.table(), sampler=sampler, verifier=value, num_samples=30)
     assert len(set(judged)) == len(judged)
     assert all(LINES.complete(prefix) or prefix[-1] == 0 for prefix in judged)
 
 
 def test_a_complete_prompt_is_returned():
-    run = generate(LINES.table(), [(1,)], walk=BlockBestOfN(2, (0,)), verifier=lambda prefix: True)
+    run = generate(LINES.table(), [(1,)], sampler=BlockBestOfN(2, (0,)), verifier=lambda prefix: True)
     assert (run.sequences(), run.queries.tolist()) == ([(1,)], [0])
 
 
 def test_delimiters_may_be_a_tensor():
-    walk = BlockBestOfN(2, torch.tensor([2, 0, 2]))
-    assert walk == BlockBestOfN(2, (0, 2))
-    assert hash(walk) == hash(BlockBestOfN(2, (0, 2)))
+    sampler = BlockBestOfN(2, torch.tensor([2, 0, 2]))
+    assert sampler == BlockBestOfN(2, (0, 2))
+    assert hash(sampler) == hash(BlockBestOfN(2, (0, 2)))
 
 
 @pytest.mark.parametrize(
@@ -174,17 +178,20 @@ def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
     for text, given in (("\n", None), ("e", "e")):
         tokens = tuple(oracle.tokenization.tokens_containing(text).tolist())
         runs = [
-            generate(oracle, ["the cat"], walk=walk, **settings)
-            for walk in (BlockBestOfN(2, tokens), BlockBestOfN(2, block_delimiter=given))
+            generate(oracle, ["the cat"], sampler=sampler, **settings)
+            for sampler in (BlockBestOfN(2, tokens), BlockBestOfN(2, block_delimiter=given))
         ]
         assert runs[0].sequences() == runs[1].sequences()
     with pytest.raises(InputError, match="block_delimiter='@@@': no token of the model contains it"):
-        generate(oracle, ["the cat"], walk=BlockBestOfN(2, block_delimiter="@@@"), **settings)
-    for run in (lambda walk, *rest: generate(rest[0], walk=walk, verifier=rest[1]), exact_law):
+        generate(oracle, ["the cat"], sampler=BlockBestOfN(2, block_delimiter="@@@"), **settings)
+    for run in (
+        lambda sampler, *rest: generate(rest[0], sampler=sampler, verifier=rest[1]),
+        exact_distribution,
+    ):
         with pytest.raises(InputError, match=r"delimiters=\(\): .* the oracle has no tokenization"):
             run(BlockBestOfN(2), LINES.table(), LINES.value)
 
 
 def test_a_delimiter_outside_the_vocabulary_is_named():
     with pytest.raises(InputError, match="delimiters=7: use token ids below 3"):
-        generate(LINES.table(), walk=BlockBestOfN(2, (0, 7)), verifier=lambda prefix: True)
+        generate(LINES.table(), sampler=BlockBestOfN(2, (0, 7)), verifier=lambda prefix: True)

@@ -1,4 +1,4 @@
-"""Value-guided walks by blocks: their transitions by enumeration, and what they tend to."""
+"""Value-guided samplers by blocks: their transitions by enumeration, and what they tend to."""
 
 import itertools
 import math
@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import expected_value, largest_difference, normalised, restricted
 from trialogue.errors import InputError
 from trialogue.samplers import BlockValueGuided, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.distributions import ruled
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
@@ -26,7 +26,7 @@ def blocks(tree, prefix, tokens, p=1.0) -> dict:
 
 
 def reference(tree, value, candidates, tokens) -> tuple[dict, float]:
-    """The law of the first leaf and the expected queries, by every tuple of candidates at every node."""
+    """The distribution of the first leaf and the expected queries, by every tuple of candidates at every node."""
     nodes, edges, cost = [()], {}, {}
     for node in nodes:
         row: dict = {}
@@ -45,19 +45,21 @@ def reference(tree, value, candidates, tokens) -> tuple[dict, float]:
         nodes += [x for x in row if x not in nodes and not tree.complete(x)]
     inner = np.array([[edges[y].get(z, 0.0) for z in nodes] for y in nodes])
     visits = np.linalg.solve(np.eye(len(nodes)) - inner.T, np.eye(len(nodes))[0])
-    law: dict = {}
+    distribution: dict = {}
     for node, visit in zip(nodes, visits, strict=True):
         for to, p in edges[node].items():
             if tree.complete(to):
-                law[to] = law.get(to, 0.0) + float(visit) * p
-    return law, float(visits @ [cost[node] for node in nodes])
+                distribution[to] = distribution.get(to, 0.0) + float(visit) * p
+    return distribution, float(visits @ [cost[node] for node in nodes])
 
 
-def error(walk, tree, value) -> float:
-    law = exact_law(walk, tree.table(), value)
-    due, queries = reference(tree, value, walk.candidates, walk.block_tokens)
+def error(sampler, tree, value) -> float:
+    distribution = exact_distribution(sampler, tree.table(), value)
+    due, queries = reference(tree, value, sampler.candidates, sampler.block_tokens)
     return max(
-        largest_difference(law.probabilities, due), abs(law.expected_queries / queries - 1), law.failed
+        largest_difference(distribution.probabilities, due),
+        abs(distribution.expected_calls / queries - 1),
+        distribution.failed,
     )
 
 
@@ -89,16 +91,16 @@ def test_more_candidates_come_nearer_to_the_law_of_the_tree():
 
 def test_one_block_of_one_candidate_is_rejection():
     tree = VIABLE[0]
-    law = exact_law(BlockValueGuided(1, tree.horizon), tree.table(), ruled(tree))
-    due = normalised({x: p * tree.allows(x) for x, p in tree.law().items()})
-    assert largest_difference(law.probabilities, due) < 1e-12
-    assert law.expected_queries == pytest.approx(
-        tree.horizon / math.fsum(p for x, p in tree.law().items() if tree.allows(x))
+    distribution = exact_distribution(BlockValueGuided(1, tree.horizon), tree.table(), ruled(tree))
+    due = normalised({x: p * tree.allows(x) for x, p in tree.distribution().items()})
+    assert largest_difference(distribution.probabilities, due) < 1e-12
+    assert distribution.expected_calls == pytest.approx(
+        tree.horizon / math.fsum(p for x, p in tree.distribution().items() if tree.allows(x))
     )
 
 
 def test_what_never_has_a_candidate_ends_by_its_budget():
-    run = generate(TREES[0].table(), walk=BlockValueGuided(), verifier=lambda x: 0.0, max_queries=100)
+    run = generate(TREES[0].table(), sampler=BlockValueGuided(), verifier=lambda x: 0.0, max_queries=100)
     assert (run.stopped, run.accepted.tolist()) == (["max_queries"], [False])
 
 

@@ -1,4 +1,4 @@
-"""What is known of prefixes is bounded: leaves are forgotten first, and what walks draw does not depend on it."""
+"""What is known of prefixes is bounded: leaves are forgotten first, and what samplers draw does not depend on it."""
 
 import resource
 
@@ -49,9 +49,9 @@ class Watching:
 
 def test_what_a_hundred_thousand_steps_know_is_bounded(monkeypatch):
     watching = Watching(monkeypatch)
-    walk = ValueGuided(stop_at_leaf=False, lazy=False)
+    sampler = ValueGuided(stop_at_leaf=False, lazy=False)
     settings = {"max_new_tokens": 30, "num_samples": 250, "max_steps": 400, "memory": 1 << 10}
-    run = generate(Coins(16), walk=walk, verifier=Ones(), **settings)
+    run = generate(Coins(16), sampler=sampler, verifier=Ones(), **settings)
     assert len(watching.nodes) == 400
     assert int(run.verifier_calls.sum()) > 4 * 65_536
     assert max(watching.nodes) <= 65_536
@@ -65,12 +65,12 @@ def narrow(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "walk",
+    "sampler",
     [ValueGuided(), ValueGuided(momentum=1.0), TokenwiseRejection()],
     ids=repr,
 )
-def test_what_is_forgotten_changes_no_sample(walk, request):
-    settings = {"walk": walk, "verifier": TREE.value, "num_samples": 12, "batch_size": 4, "seed": 2}
+def test_what_is_forgotten_changes_no_sample(sampler, request):
+    settings = {"sampler": sampler, "verifier": TREE.value, "num_samples": 12, "batch_size": 4, "seed": 2}
     whole = generate(TREE.table(), **settings)
     request.getfixturevalue("narrow")
     small = generate(TREE.table(), memory=10, **settings)
@@ -78,7 +78,7 @@ def test_what_is_forgotten_changes_no_sample(walk, request):
     assert torch.equal(small.queries, whole.queries)
     assert torch.equal(small.log_prob, whole.log_prob)
     assert small.total.verifier_calls >= whole.total.verifier_calls
-    if walk != TokenwiseRejection():
+    if sampler != TokenwiseRejection():
         assert small.total.verifier_calls > whole.total.verifier_calls
 
 
@@ -112,7 +112,11 @@ def test_of_leaves_the_oldest_goes_first_and_parents_go_last():
 def test_a_revisited_node_is_evaluated_once():
     oracle = Coins()
     run = generate(
-        oracle, walk=ValueGuided(stop_at_leaf=False), verifier=lambda x: 1.0, max_new_tokens=4, max_steps=2000
+        oracle,
+        sampler=ValueGuided(stop_at_leaf=False),
+        verifier=lambda x: 1.0,
+        max_new_tokens=4,
+        max_steps=2000,
     )
     inner = 2**4 - 1
     assert oracle.asked == inner

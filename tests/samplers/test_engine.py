@@ -15,13 +15,13 @@ from trialogue.samplers import (
     Backtracking,
     BestOfN,
     Rejection,
+    Sampler,
     TokenwiseRejection,
     ValueGuided,
-    Walk,
     generate,
     truncated,
 )
-from trialogue.samplers.exact import exact_law, target_law, transition_matrix
+from trialogue.samplers.exact import exact_distribution, target_distribution, transition_matrix
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import TREES, RandomTree
 from trialogue.verifiers import as_verifier
@@ -54,21 +54,23 @@ def test_prompts_may_be_lists_a_tensor_or_padded_tokens_with_lengths():
 
 
 def test_a_prompt_that_ends_in_eos_goes_on_where_the_oracle_says_so():
-    def law(prefix):
+    def distribution(prefix):
         return [1.0, 2.0, 3.0]
 
-    oracle = Table(law, 3, eos=0, max_length=6)
+    oracle = Table(distribution, 3, eos=0, max_length=6)
     assert generate(oracle, [(2, 0)], num_samples=5).completions() == [()] * 5
     oracle.prompts_go_on = True
-    for walk in (Ancestral(), Backtracking(1, 2), BestOfN(2), Rejection()):
-        run = generate(oracle, [(2, 0), (0,)], walk=walk, verifier=lambda x: len(x) < 3, num_samples=200)
+    for sampler in (Ancestral(), Backtracking(1, 2), BestOfN(2), Rejection()):
+        run = generate(
+            oracle, [(2, 0), (0,)], sampler=sampler, verifier=lambda x: len(x) < 3, num_samples=200
+        )
         for completion in run.completions():
             assert completion
             assert 0 not in completion[:-1]
         # Nothing else has changed: the end of sequence ends what comes behind the prompt.
         assert (0,) in run.completions()
-    # This walk goes back to where the prompt ends, and rests there.
-    again = generate(oracle, [(2, 0)], walk=ValueGuided(), verifier=lambda x: 1.0, num_samples=50)
+    # This sampler goes back to where the prompt ends, and rests there.
+    again = generate(oracle, [(2, 0)], sampler=ValueGuided(), verifier=lambda x: 1.0, num_samples=50)
     assert all(again.completions())
     nested = truncated(truncated(oracle, temperature=0.5), top_k=2)
     assert all(generate(nested, [(0,)], num_samples=20).completions())
@@ -76,9 +78,11 @@ def test_a_prompt_that_ends_in_eos_goes_on_where_the_oracle_says_so():
 
 @pytest.mark.parametrize(("candidates", "queries"), [(1, 3), (4, 12)])
 def test_a_budget_that_is_just_enough_is_enough(candidates, queries):
-    run = generate(COINS, walk=BestOfN(candidates), verifier=lambda x: True, max_queries=queries)
+    run = generate(COINS, sampler=BestOfN(candidates), verifier=lambda x: True, max_queries=queries)
     assert (run.stopped, run.accepted.tolist(), run.queries.tolist()) == ([""], [True], [queries])
-    run = generate(COINS, walk=BestOfN(candidates), verifier=lambda x: True, max_queries=queries - candidates)
+    run = generate(
+        COINS, sampler=BestOfN(candidates), verifier=lambda x: True, max_queries=queries - candidates
+    )
     assert (run.stopped, run.accepted.tolist()) == (["max_queries"], [False])
 
 
@@ -102,8 +106,8 @@ def test_a_prompt_that_is_complete_is_returned():
     assert run.sequences() == [(0, 0), (1,)]
     assert (run.queries.tolist(), run.stopped) == ([0, 0], ["", ""])
     for prompt in ((0, 0), (1,)):
-        law = exact_law(Ancestral(), table, prompt=prompt)
-        assert (law.probabilities, law.expected_queries) == ({prompt: 1.0}, 0.0)
+        distribution = exact_distribution(Ancestral(), table, prompt=prompt)
+        assert (distribution.probabilities, distribution.expected_calls) == ({prompt: 1.0}, 0.0)
 
 
 def test_new_tokens_are_counted_from_the_prompt():
@@ -114,7 +118,7 @@ def test_new_tokens_are_counted_from_the_prompt():
 
 def test_rows_refill_until_every_sample_is_drawn():
     run = generate(
-        TREE.table(), walk=Rejection(), verifier=TREE.judges, num_samples=57, batch_size=4, progress=True
+        TREE.table(), sampler=Rejection(), verifier=TREE.judges, num_samples=57, batch_size=4, progress=True
     )
     assert len(run.sequences()) == 57
     assert bool(run.accepted.all())
@@ -132,7 +136,7 @@ def test_queries_are_tokens_asked_of_the_oracle():
             return super().next_log_probs(tokens, lengths)
 
     oracle = Counting(TREE.conditional, 2, eos=1, max_length=6)
-    settings = {"walk": TokenwiseRejection(), "verifier": TREE.allows, "num_samples": 40}
+    settings = {"sampler": TokenwiseRejection(), "verifier": TREE.allows, "num_samples": 40}
     run = generate(oracle, batch_size=1, **settings)
     assert bool((run.queries >= run.lengths).all())
     # What was answered is remembered: each prefix is evaluated once, however often it is asked about.
@@ -155,10 +159,12 @@ def test_budgets_stop_a_sample_and_say_so(bound):
     def reject(prefix):
         return False
 
-    by_queries = generate(COINS, walk=TokenwiseRejection(), verifier=reject, num_samples=5, max_queries=bound)
+    by_queries = generate(
+        COINS, sampler=TokenwiseRejection(), verifier=reject, num_samples=5, max_queries=bound
+    )
     assert by_queries.queries.tolist() == [bound] * 5
     assert by_queries.stopped == ["max_queries"] * 5
-    by_steps = generate(COINS, walk=TokenwiseRejection(), verifier=reject, num_samples=5, max_steps=bound)
+    by_steps = generate(COINS, sampler=TokenwiseRejection(), verifier=reject, num_samples=5, max_steps=bound)
     assert by_steps.queries.tolist() == [bound] * 5
     assert by_steps.stopped == ["max_steps"] * 5
 
@@ -172,7 +178,7 @@ def test_steps_are_counted_from_the_admission_of_a_sample():
     one_stuck = generate(
         COINS,
         [(1,)] + [(0,)] * 30,
-        walk=TokenwiseRejection(),
+        sampler=TokenwiseRejection(),
         verifier=lambda prefix: prefix[0] == 0,
         batch_size=2,
         max_steps=10,
@@ -181,14 +187,14 @@ def test_steps_are_counted_from_the_admission_of_a_sample():
 
 
 def test_a_group_that_was_stopped_has_no_output():
-    run = generate(COINS, walk=BestOfN(2), verifier=lambda prefix: True, max_steps=3)
+    run = generate(COINS, sampler=BestOfN(2), verifier=lambda prefix: True, max_steps=3)
     assert (run.accepted.tolist(), run.stopped) == ([False], ["max_steps"])
 
 
 def test_a_walk_that_goes_on_is_stopped_on_a_leaf_or_inside():
     run = generate(
         COINS,
-        walk=ValueGuided(stop_at_leaf=False),
+        sampler=ValueGuided(stop_at_leaf=False),
         verifier=lambda prefix: True,
         num_samples=300,
         max_steps=40,
@@ -202,7 +208,7 @@ def test_a_walk_that_goes_on_is_stopped_on_a_leaf_or_inside():
 
 
 def test_failure_is_told_apart_from_a_budget():
-    run = generate(COINS, walk=TokenwiseRejection("mask"), verifier=lambda prefix: len(prefix) < 2)
+    run = generate(COINS, sampler=TokenwiseRejection("mask"), verifier=lambda prefix: len(prefix) < 2)
     assert (run.stopped, run.accepted.tolist(), run.lengths.tolist()) == (["failed"], [False], [1])
     assert run.log_weight.tolist() == [-math.inf]
 
@@ -242,11 +248,11 @@ INPUTS = [
     ({"max_new_tokens": 0}, "max_new_tokens=0"),
     ({"sample_ids": [1, 2, 3]}, "sample_ids=3: give 1"),
     ({"sample_ids": [0.5]}, r"sample_ids=\[0.5\]: give 1 different integers"),
-    ({"walk": Rejection()}, "verifier=None: Rejection needs one"),
+    ({"sampler": Rejection()}, "verifier=None: Rejection needs one"),
     ({"verifier": 3}, "verifier=3"),
     ({"verifier": lambda prefix: "yes"}, "returned 'yes'"),
     ({"verifier": lambda prefix: None}, "returned None"),
-    ({"walk": ValueGuided(), "verifier": Narrow()}, r"verifier=\(1, 1\): .*shape \(1, 2\)"),
+    ({"sampler": ValueGuided(), "verifier": Narrow()}, r"verifier=\(1, 1\): .*shape \(1, 2\)"),
 ]
 
 
@@ -266,20 +272,20 @@ def test_a_narrow_verifier_is_a_verifier():
     assert isinstance(as_verifier(Narrow()), Verifier)
 
 
-@pytest.mark.parametrize("law", [exact_law, transition_matrix])
-def test_a_chain_that_is_too_large_is_named(law):
+@pytest.mark.parametrize("distribution", [exact_distribution, transition_matrix])
+def test_a_chain_that_is_too_large_is_named(distribution):
     arguments = (Rejection(), TREES[1].table(), TREES[1].allows)
-    states = exact_law(*arguments).states
-    law(*arguments, max_states=states)
+    states = exact_distribution(*arguments).states
+    distribution(*arguments, max_states=states)
     with pytest.raises(InputError, match=f"max_states={states - 1}"):
-        law(*arguments, max_states=states - 1)
+        distribution(*arguments, max_states=states - 1)
 
 
 class Mark(NamedTuple):
     mark: torch.Tensor
 
 
-class Relay(Walk[Mark]):
+class Relay(Sampler[Mark]):
     """Rows of a group continue from the second and append what their state says: the member they began as."""
 
     rows_per_sample = 2
@@ -295,32 +301,34 @@ class Relay(Walk[Mark]):
 
 
 def test_states_follow_the_rows_that_are_continued():
-    assert generate(COINS, walk=Relay(), num_samples=3, batch_size=4).sequences() == [(1, 1, 1)] * 3
-    assert exact_law(Relay(), COINS).probabilities == {(1, 1, 1): 1.0}
+    assert generate(COINS, sampler=Relay(), num_samples=3, batch_size=4).sequences() == [(1, 1, 1)] * 3
+    assert exact_distribution(Relay(), COINS).probabilities == {(1, 1, 1): 1.0}
 
 
 def test_laws_name_wrong_input():
     with pytest.raises(InputError, match=r"prompts\[0\]\[0\]=5"):
-        exact_law(Ancestral(), COINS, prompt=(5,))
+        exact_distribution(Ancestral(), COINS, prompt=(5,))
     with pytest.raises(InputError, match="max_new_tokens=None"):
-        exact_law(Ancestral(), ENDLESS)
+        exact_distribution(Ancestral(), ENDLESS)
     with pytest.raises(InputError, match=r"verifier=0\.0"):
-        target_law(COINS, lambda prefix: False)
+        target_distribution(COINS, lambda prefix: False)
     with pytest.raises(InputError, match="max_states=3"):
-        target_law(COINS, lambda prefix: True, max_states=3)
+        target_distribution(COINS, lambda prefix: True, max_states=3)
 
 
 def test_the_law_of_a_prompt_is_that_of_its_completions():
     tree = RandomTree(72, horizon=5)
-    for walk in (Ancestral(), TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()):
-        law = exact_law(walk, tree.table(), tree.value, prompt=(0, 1))
-        assert math.fsum(law.probabilities.values()) == pytest.approx(1.0, abs=1e-12)
-        assert {x[:2] for x in law.probabilities} == {(0, 1)}
+    for sampler in (Ancestral(), TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()):
+        distribution = exact_distribution(sampler, tree.table(), tree.value, prompt=(0, 1))
+        assert math.fsum(distribution.probabilities.values()) == pytest.approx(1.0, abs=1e-12)
+        assert {x[:2] for x in distribution.probabilities} == {(0, 1)}
 
 
-@pytest.mark.parametrize("walk", [TokenwiseRejection("mask"), TokenwiseRejection(), ValueGuided()], ids=repr)
+@pytest.mark.parametrize(
+    "sampler", [TokenwiseRejection("mask"), TokenwiseRejection(), ValueGuided()], ids=repr
+)
 @pytest.mark.parametrize("weight", [0.0, float("nan")])
-def test_an_oracle_that_offers_nothing_is_named(walk, weight):
+def test_an_oracle_that_offers_nothing_is_named(sampler, weight):
     class Nothing(PrefixOracle):
         vocab_size, max_length = 2, 3
 
@@ -328,7 +336,7 @@ def test_an_oracle_that_offers_nothing_is_named(walk, weight):
             return torch.full((len(lengths), 2), weight).log()
 
     with pytest.raises(InputError, match="probability zero"):
-        generate(Nothing(), walk=walk, verifier=lambda prefix: True)
+        generate(Nothing(), sampler=sampler, verifier=lambda prefix: True)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +350,7 @@ def test_an_oracle_that_offers_nothing_is_named(walk, weight):
         ("max_steps", "many"),
         ("seed", 0.5),
         ("seed", -1),
-        ("walk", Ancestral),
+        ("sampler", Ancestral),
     ],
 )
 def test_only_whole_numbers_and_instances(field, value):
@@ -351,7 +359,7 @@ def test_only_whole_numbers_and_instances(field, value):
 
 
 class Restless(Ancestral):
-    """A walk broken on purpose: its moves cannot be applied."""
+    """A sampler broken on purpose: its moves cannot be applied."""
 
     def __init__(self, **wrong):
         object.__setattr__(self, "wrong", wrong)
@@ -369,7 +377,7 @@ class Restless(Ancestral):
 )
 def test_moves_that_cannot_be_applied_are_refused(wrong):
     with pytest.raises(InputError, match=r"^moves=\(.*row 0 holds"):
-        generate(COINS, walk=Restless(**wrong), max_steps=9)
+        generate(COINS, sampler=Restless(**wrong), max_steps=9)
 
 
 def test_samples_can_be_trained_on_and_written_to():

@@ -87,13 +87,13 @@ def test_all_of_the_rows_are_taken_without_a_copy() -> None:
 
 
 def test_scores_add_up_along_rows_and_are_unknown_where_nobody_asked() -> None:
-    scores, laws = Scores(3), torch.tensor([[0.25, 0.75], [0.5, 0.5]]).log()
+    scores, distributions = Scores(3), torch.tensor([[0.25, 0.75], [0.5, 0.5]]).log()
     scores.add(2)
-    scores.answered(ints(0, 1), ints(0, 0), laws)
+    scores.answered(ints(0, 1), ints(0, 0), distributions)
     scores.apply(Moves(ints(0, 1), ints(0, 0), ints(1, 0), ints(0, 0)))
     assert scores.values[:, 1].tolist() == pytest.approx([math.log(0.75), math.log(0.5)])
-    # Row 1 continues from row 0, whose law it is that was asked for; row 0 appends without asking.
-    scores.answered(ints(0), ints(1), laws[1:])
+    # Row 1 continues from row 0, whose distribution it is that was asked for; row 0 appends without asking.
+    scores.answered(ints(0), ints(1), distributions[1:])
     scores.continue_from(ints(0), ints(1))
     scores.apply(Moves(ints(0, 0), ints(1, 1), ints(NO_TOKEN, 0), ints(0, 0)))
     assert float(scores.values[1, 2]) == pytest.approx(math.log(0.75 * 0.5))
@@ -154,10 +154,10 @@ def order(budget: Budget | None = None, earliest: int = 0) -> Order:
     return Order(request(), 0, budget or Budget(None, 99), earliest)
 
 
-def groups_of(walk: Any, samples: int = 2) -> Groups:
+def groups_of(sampler: Any, samples: int = 2) -> Groups:
     asked = request(samples)
-    rows = len(asked.ids) * walk.rows_per_sample
-    return Groups(walk, Batch(TREE.table(), rows, asked.capacity, scored=True))
+    rows = len(asked.ids) * sampler.rows_per_sample
+    return Groups(sampler, Batch(TREE.table(), rows, asked.capacity, scored=True))
 
 
 def test_a_request_repeats_its_prompts_and_cuts_what_lies_behind_them() -> None:

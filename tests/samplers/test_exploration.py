@@ -1,4 +1,6 @@
-"""States that lead to the same outputs are one state of an exact law, and the law is what it is without that."""
+"""States that lead to the same outputs are one state of an exact distribution, and the distribution is what it is
+without that.
+"""
 
 import math
 from itertools import pairwise
@@ -10,7 +12,7 @@ from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, WeightedRejection
-from trialogue.samplers.exact import exact_law, kullback_leibler, total_variation
+from trialogue.samplers.exact import exact_distribution, kullback_leibler, total_variation
 from trialogue.samplers.prefix.sequential_monte_carlo import Particles
 
 PARTICLES = {"oracle": 2, "mask": 3, "rejection": 2}
@@ -48,12 +50,12 @@ class Unpaired(SequentialMonteCarlo):
         return *super().arranged(tokens, lengths, state)[:2], state
 
 
-def difference(walk, other) -> float:
-    """How far two walks are from each other, in what they sample and in their weights, on the rule `apart`."""
-    first, second = (exact_law(each, ORACLE, apart) for each in (walk, other))
+def difference(sampler, other) -> float:
+    """How far two samplers are from each other, in what they sample and in their weights, on the rule `apart`."""
+    first, second = (exact_distribution(each, ORACLE, apart) for each in (sampler, other))
     weights = [abs(first.weights.get(x, 0.0) - second.weights.get(x, 0.0)) for x in second.weights]
     outputs = total_variation(first.probabilities, second.probabilities)
-    return max(outputs, *weights, abs(first.expected_queries - second.expected_queries))
+    return max(outputs, *weights, abs(first.expected_calls - second.expected_calls))
 
 
 @pytest.mark.parametrize("proposal", PARTICLES)
@@ -71,7 +73,8 @@ def test_a_broken_arrangement_is_noticed(mutant):
 
 def test_there_are_fewer_states():
     sorted_, unsorted = (
-        exact_law(walk(3, 0.7, "mask"), ORACLE, apart) for walk in (SequentialMonteCarlo, Unsorted)
+        exact_distribution(sampler(3, 0.7, "mask"), ORACLE, apart)
+        for sampler in (SequentialMonteCarlo, Unsorted)
     )
     assert sorted_.states < unsorted.states / 2
 
@@ -79,7 +82,8 @@ def test_there_are_fewer_states():
 def test_a_factor_of_all_weights_is_no_state():
     """Weighted rejection has as many states as it comes to prefixes, though estimates depend on what was rejected."""
     masked, drawn = (
-        exact_law(walk, ORACLE, apart) for walk in (TokenwiseRejection("mask"), WeightedRejection())
+        exact_distribution(sampler, ORACLE, apart)
+        for sampler in (TokenwiseRejection("mask"), WeightedRejection())
     )
     assert drawn.states == masked.states == 1 + 2 + 3 + 5 + 4
     assert total_variation(drawn.probabilities, masked.probabilities) < 1e-12

@@ -1,4 +1,4 @@
-"""Weighted samples: effective sample size, accepted mass, and resampling to the restricted law."""
+"""Weighted samples: effective sample size, accepted mass, and resampling to the restricted distribution."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ from trialogue.samplers import (
     log_accepted_masses,
     resampled,
 )
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 from trialogue.testing.trees import VIABLE, RandomTree, viable
 
@@ -71,9 +71,9 @@ def test_draws_are_in_proportion_to_the_weights():
     drawn = resampled(samples, count, seed=1)
     assert drawn.prompt.tolist() == [0] * count + [1] * count
     radius = weissman_radius(cells=3, samples=count)
-    for prompt, law in ((0, {(0,): 0.25, (1,): 0.75}), (1, {(2,): 0.5, (4,): 0.5})):
+    for prompt, distribution in ((0, {(0,): 0.25, (1,): 0.75}), (1, {(2,): 0.5, (4,): 0.5})):
         names = [(int(token),) for token in drawn.tokens[drawn.prompt == prompt, 0]]
-        assert l1_distance(names, law) < radius
+        assert l1_distance(names, distribution) < radius
     assert bool(drawn.accepted.all())
     assert (len(drawn.stopped), drawn.total, drawn.trace) == (2 * count, samples.total, None)
     # Each weighs the mean, so that they estimate the same mass and are worth as many as they are.
@@ -106,7 +106,7 @@ def test_no_weight_at_all_is_named():
         resampled(samples, 0)
 
 
-WALKS = [
+SAMPLERS = [
     TokenwiseRejection("mask"),
     WeightedRejection(),
     SequentialMonteCarlo(4, proposal="mask"),
@@ -114,32 +114,36 @@ WALKS = [
 ]
 
 
-@pytest.mark.parametrize("walk", WALKS, ids=str)
-def test_what_is_drawn_has_the_restricted_law(walk):
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_what_is_drawn_has_the_restricted_law(sampler):
     target = restricted(TREE, TREE.allows)
-    run = generate(TREE.table(), walk=walk, verifier=TREE.allows, num_samples=20_000, batch_size=8192)
+    run = generate(TREE.table(), sampler=sampler, verifier=TREE.allows, num_samples=20_000, batch_size=8192)
     size = float(effective_sample_sizes(run)[0])
     assert size > 2000
     drawn = resampled(run)
     radius = weissman_radius(len(target) + 1, int(size)) + weissman_radius(len(target) + 1, 20_000)
     assert l1_distance(drawn.sequences(), target) < radius
     # The mean of weights between 0 and 1, by Hoeffding's inequality.
-    mass = math.fsum(p for x, p in TREE.law().items() if TREE.allows(x))
+    mass = math.fsum(p for x, p in TREE.distribution().items() if TREE.allows(x))
     assert float(log_accepted_masses(run).exp()) == pytest.approx(mass, abs=math.sqrt(math.log(2e9) / 40_000))
 
 
 def test_without_its_weights_masked_decoding_has_another_law():
     target = restricted(TREE, TREE.allows)
-    law = exact_law(TokenwiseRejection("mask"), TREE.table(), TREE.allows).probabilities
-    assert largest_difference(law, target) > 0.05
-    run = generate(TREE.table(), walk=WALKS[0], verifier=TREE.allows, num_samples=20_000, batch_size=8192)
+    distribution = exact_distribution(TokenwiseRejection("mask"), TREE.table(), TREE.allows).probabilities
+    assert largest_difference(distribution, target) > 0.05
+    run = generate(
+        TREE.table(), sampler=SAMPLERS[0], verifier=TREE.allows, num_samples=20_000, batch_size=8192
+    )
     assert l1_distance(run.sequences(), target) > 2 * weissman_radius(len(target) + 1, 2000)
 
 
 def test_the_mean_weight_is_the_accepted_mass_of_each_prompt():
     tree = VIABLE[1]
     prompts = [x for x in tree.nodes() if len(x) == 1]
-    run = generate(tree.table(), prompts, walk=WeightedRejection(), verifier=tree.allows, num_samples=4000)
-    masses = [math.fsum(p for x, p in tree.law(prompt).items() if tree.allows(x)) for prompt in prompts]
+    run = generate(tree.table(), prompts, sampler=WeightedRejection(), verifier=tree.allows, num_samples=4000)
+    masses = [
+        math.fsum(p for x, p in tree.distribution(prompt).items() if tree.allows(x)) for prompt in prompts
+    ]
     bound = math.sqrt(math.log(2e9) / 8000)
     assert log_accepted_masses(run).exp().tolist() == pytest.approx(masses, abs=bound)

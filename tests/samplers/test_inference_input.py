@@ -1,4 +1,6 @@
-"""Walks, chains, simulations, laws and verifiers: bad numbers and objects are one line with field, value and mend."""
+"""Samplers, chains, simulations, distributions and verifiers: bad numbers and objects are one line with field, value
+and hint.
+"""
 
 import math
 from collections.abc import Callable
@@ -32,7 +34,13 @@ from trialogue.samplers import (
 from trialogue.samplers.chains.simulation.chromatic import Chromatic
 from trialogue.samplers.chains.simulation.heat_bath import HeatBath
 from trialogue.samplers.chains.simulation.multispin import Multispin
-from trialogue.samplers.exact import chain_transitions, ergodicity, exact_law, target_law, transition_matrix
+from trialogue.samplers.exact import (
+    chain_transitions,
+    ergodicity,
+    exact_distribution,
+    target_distribution,
+    transition_matrix,
+)
 from trialogue.verifiers import FunctionVerifier, ProbeVerifier, RandomVerifier, Threshold
 
 COINS = Table([[0.25, 0.25], [0.25, 0.25]])
@@ -66,8 +74,8 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: truncated(None), "oracle='NoneType': give an Autoregressive oracle"),
     (lambda: generate(None), "oracle='NoneType': give an Autoregressive oracle"),
     (
-        lambda: generate(COINS, walk="rejection"),
-        "walk='rejection': give an instance of a subclass of Walk, such as Ancestral",
+        lambda: generate(COINS, sampler="rejection"),
+        "sampler='rejection': give an instance of a subclass of Sampler, such as Ancestral",
     ),
     (lambda: generate(COINS, num_samples=2, sample_ids=[1, 1]), "sample_ids=1: give 2 different integers"),
     (lambda: generate(COINS, num_samples=2, sample_ids=[-1, 0]), "sample_ids=-1: .*of at least 0"),
@@ -75,12 +83,24 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: generate(COINS, num_samples=True), "num_samples=True: use a whole number"),
     (lambda: generate(COINS, [[True]]), r"prompts=\[True\]: give a sequence of integer token ids"),
     (lambda: generate(COINS, torch.ones(1, 1) > 0), "prompts=torch.bool: give integer token ids"),
-    (lambda: exact_law(Ancestral(), COINS, prompt="01"), "prompt='01': give a sequence of integer token ids"),
-    (lambda: exact_law(Ancestral(), COINS, prompt=(0.5,)), r"prompt=\[0.5\]: give a sequence of integer"),
-    (lambda: exact_law(Ancestral(), COINS, prompt=None), "prompt=None: give a sequence of integer"),
-    (lambda: exact_law("ancestral", COINS), "walk='ancestral': give an instance of a subclass of Walk"),
-    (lambda: exact_law(Ancestral(), None), "oracle='NoneType': give an Autoregressive oracle"),
-    (lambda: target_law(COINS, lambda prefix: 1.0, prompt="01"), "prompt='01': give a sequence of integer"),
+    (
+        lambda: exact_distribution(Ancestral(), COINS, prompt="01"),
+        "prompt='01': give a sequence of integer token ids",
+    ),
+    (
+        lambda: exact_distribution(Ancestral(), COINS, prompt=(0.5,)),
+        r"prompt=\[0.5\]: give a sequence of integer",
+    ),
+    (lambda: exact_distribution(Ancestral(), COINS, prompt=None), "prompt=None: give a sequence of integer"),
+    (
+        lambda: exact_distribution("ancestral", COINS),
+        "sampler='ancestral': give an instance of a subclass of Sampler",
+    ),
+    (lambda: exact_distribution(Ancestral(), None), "oracle='NoneType': give an Autoregressive oracle"),
+    (
+        lambda: target_distribution(COINS, lambda prefix: 1.0, prompt="01"),
+        "prompt='01': give a sequence of integer",
+    ),
     (lambda: transition_matrix("gibbs", SPINS), "sampler='gibbs': give a chain"),
     (lambda: chain_transitions(None, SPINS), "chain=None: give a chain"),
     (lambda: chain_transitions(Gibbs(), SPINS, device="nope"), "device='nope': it cannot be used here"),
@@ -153,14 +173,17 @@ def test_bad_input_is_one_line(call: Callable[[], object], message: str) -> None
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    walk = Backtracking(quota=np.int64(1), stride=np.int8(2))
+    sampler = Backtracking(quota=np.int64(1), stride=np.int8(2))
     drawn = generate(
         truncated(COINS, temperature=np.float32(0.5), top_k=np.int64(2)),
         [np.array([0]), torch.tensor([1])],
-        walk=walk,
+        sampler=sampler,
         verifier=ANY,
         num_samples=np.int64(2),
         sample_ids=np.arange(4),
     )
     assert len(drawn.sequences()) == 4
-    assert exact_law(Ancestral(), COINS, prompt=torch.tensor([1])).probabilities.keys() == {(1, 0), (1, 1)}
+    assert exact_distribution(Ancestral(), COINS, prompt=torch.tensor([1])).probabilities.keys() == {
+        (1, 0),
+        (1, 1),
+    }

@@ -11,7 +11,7 @@ from samplers.stored_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.errors import InputError
 from trialogue.oracles import padded
 from trialogue.samplers import TokenwiseRejection, ValueGuided, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.testing.trees import TREES, RandomTree
@@ -130,7 +130,7 @@ def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
     other = Recording(OTHER.value)
     run = generate(
         TREE.table(),
-        walk=TokenwiseRejection("mask"),
+        sampler=TokenwiseRejection("mask"),
         verifier=Product(Masking(TREE.allows), other),
         num_samples=30,
     )
@@ -141,14 +141,14 @@ def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
 
 @pytest.mark.parametrize("tree", TREES[3:4], ids=str)
 def test_a_product_is_one_verifier(tree):
-    for walk in (TokenwiseRejection("mask"), TokenwiseRejection(), ValueGuided()):
+    for sampler in (TokenwiseRejection("mask"), TokenwiseRejection(), ValueGuided()):
         product = Product(Masking(tree.allows), Product(Masking(tree.judges), FunctionVerifier(tree.value)))
-        laws = [
-            exact_law(walk, tree.table(), verifier)
+        distributions = [
+            exact_distribution(sampler, tree.table(), verifier)
             for verifier in (product, lambda y: tree.allows(y) * tree.judges(y) * tree.value(y))
         ]
-        assert largest_difference(laws[0].probabilities, laws[1].probabilities) < 1e-12
-        assert largest_difference(laws[0].weights, laws[1].weights) < 1e-12
+        assert largest_difference(distributions[0].probabilities, distributions[1].probabilities) < 1e-12
+        assert largest_difference(distributions[0].weights, distributions[1].weights) < 1e-12
 
 
 def test_a_part_out_of_range_is_named():
@@ -158,7 +158,7 @@ def test_a_part_out_of_range_is_named():
 
     product = Product(Masking(lambda y: True, torch.bool), Negative(len))
     with pytest.raises(InputError, match=r"verifier=-1\.0"):
-        generate(TREE.table(), walk=ValueGuided(), verifier=product)
+        generate(TREE.table(), sampler=ValueGuided(), verifier=product)
 
 
 class Boastful(Masking):

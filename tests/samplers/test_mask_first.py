@@ -1,4 +1,4 @@
-"""Masks before top-k and top-p: exact laws and weights, and how few continuations are judged for them."""
+"""Masks before top-k and top-p: exact distributions and weights, and how few continuations are judged for them."""
 
 import math
 
@@ -12,7 +12,7 @@ from trialogue.data.table import Table
 from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, Truncated, generate, truncated
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import rejection, sequential_monte_carlo
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
@@ -60,19 +60,19 @@ class Bounded(FunctionVerifier):
     most = 1.0
 
 
-def mask_error(walk, tree, rule, cut, truncation=Truncated, verifier=Bounded) -> float:
-    """Distance from the law, the weights and the failures of the definition; mass that is missing."""
-    law = exact_law(walk, truncation(tree.table(), **cut), verifier(rule))
+def mask_error(sampler, tree, rule, cut, truncation=Truncated, verifier=Bounded) -> float:
+    """Distance from the distribution, the weights and the failures of the definition; mass that is missing."""
+    distribution = exact_distribution(sampler, truncation(tree.table(), **cut), verifier(rule))
     reference, proper, stuck = masked_first(tree, rule, **cut)
-    total = math.fsum(law.probabilities.values()) + law.failed
-    if walk.rows_per_sample > 1:
+    total = math.fsum(distribution.probabilities.values()) + distribution.failed
+    if sampler.rows_per_sample > 1:
         # Resampling changes which output is likely, and neither what can come out nor what it weighs.
         due = {x: w for x, w in proper.items() if w > 0}
-        return max(largest_difference(law.weights, due), abs(total - 1))
+        return max(largest_difference(distribution.weights, due), abs(total - 1))
     return max(
-        largest_difference(law.probabilities, reference),
-        largest_difference(law.weights, proper),
-        abs(law.failed - stuck),
+        largest_difference(distribution.probabilities, reference),
+        largest_difference(distribution.weights, proper),
+        abs(distribution.failed - stuck),
         abs(total - 1),
     )
 
@@ -89,77 +89,79 @@ def test_the_mask_comes_before_the_truncation(tree, cut, verifier):
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_one_particle_draws_what_the_cut_keeps_of_law_times_value(tree, cut, verifier):
-    walk = SequentialMonteCarlo(1, proposal="mask")
+    sampler = SequentialMonteCarlo(1, proposal="mask")
     for value in (tree.value, lambda prefix: tree.value(prefix) * tree.allows(prefix)):
-        assert mask_error(walk, tree, value, cut, verifier=verifier) < 1e-12
+        assert mask_error(sampler, tree, value, cut, verifier=verifier) < 1e-12
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=str)
-@pytest.mark.parametrize("tree", [tree for tree in VIABLE if len(tree.law()) <= 9], ids=str)
+@pytest.mark.parametrize("tree", [tree for tree in VIABLE if len(tree.distribution()) <= 9], ids=str)
 def test_particles_are_properly_weighted_behind_a_mask_that_comes_first(tree, cut):
     for threshold in (0.5, 1.0):
-        walk = SequentialMonteCarlo(2, threshold, "mask")
+        sampler = SequentialMonteCarlo(2, threshold, "mask")
         for value in (tree.allows, lambda prefix: tree.value(prefix) * tree.allows(prefix)):
-            assert mask_error(walk, tree, value, cut) < 1e-12
+            assert mask_error(sampler, tree, value, cut) < 1e-12
 
 
-def worst(walk, **options) -> float:
-    return max(mask_error(walk, tree, tree.allows, cut, **options) for tree in VIABLE[:4] for cut in CUTS)
+def worst(sampler, **options) -> float:
+    return max(mask_error(sampler, tree, tree.allows, cut, **options) for tree in VIABLE[:4] for cut in CUTS)
 
 
 @pytest.mark.parametrize(
-    "walk", [TokenwiseRejection("mask"), SequentialMonteCarlo(1, proposal="mask")], ids=repr
+    "sampler", [TokenwiseRejection("mask"), SequentialMonteCarlo(1, proposal="mask")], ids=repr
 )
 @pytest.mark.parametrize("mutant", [mutants.forgotten_mass, mutants.nothing_cut, mutants.cut_twice])
-def test_broken_cuts_are_told_apart(walk, mutant, monkeypatch):
-    assert worst(walk) < 1e-12
+def test_broken_cuts_are_told_apart(sampler, mutant, monkeypatch):
+    assert worst(sampler) < 1e-12
     for module in (rejection, sequential_monte_carlo):
         monkeypatch.setattr(module, "cut_law", mutant)
-    assert worst(walk) > 1e-3
+    assert worst(sampler) > 1e-3
 
 
 @pytest.mark.parametrize(
-    "walk", [TokenwiseRejection("mask"), SequentialMonteCarlo(1, proposal="mask")], ids=repr
+    "sampler", [TokenwiseRejection("mask"), SequentialMonteCarlo(1, proposal="mask")], ids=repr
 )
-def test_a_law_without_its_temperature_is_told_apart(walk):
-    assert worst(walk, truncation=mutants.UntemperedLaws) > 1e-3
+def test_a_law_without_its_temperature_is_told_apart(sampler):
+    assert worst(sampler, truncation=mutants.UntemperedLaws) > 1e-3
 
 
 @pytest.mark.parametrize(
-    "walk",
+    "sampler",
     [
         TokenwiseRejection("mask", mask_first=False),
         SequentialMonteCarlo(1, proposal="mask", mask_first=False),
     ],
     ids=repr,
 )
-def test_the_other_order_is_another_law_and_that_of_redrawing(walk):
-    assert worst(walk) > 1e-3
+def test_the_other_order_is_another_law_and_that_of_redrawing(sampler):
+    assert worst(sampler) > 1e-3
     for tree in VIABLE[:4]:
         for cut in CUTS[:4]:
             oracle = truncated(tree.table(), **cut)
-            law = exact_law(walk, oracle, tree.judges)
-            redraw = exact_law(TokenwiseRejection(), oracle, tree.judges)
-            assert largest_difference(law.probabilities, redraw.probabilities) < 1e-12
-            assert abs(law.failed - redraw.never_halts) < 1e-12
+            distribution = exact_distribution(sampler, oracle, tree.judges)
+            redraw = exact_distribution(TokenwiseRejection(), oracle, tree.judges)
+            assert largest_difference(distribution.probabilities, redraw.probabilities) < 1e-12
+            assert abs(distribution.failed - redraw.never_halts) < 1e-12
 
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_greedy_under_a_rule_that_decides_viability_is_one_accepted_string(tree):
     for cut in ({"top_k": 1}, {"temperature": 0}):
-        law = exact_law(TokenwiseRejection("mask"), truncated(tree.table(), **cut), tree.allows)
-        ((x, probability),) = law.probabilities.items()
+        distribution = exact_distribution(
+            TokenwiseRejection("mask"), truncated(tree.table(), **cut), tree.allows
+        )
+        ((x, probability),) = distribution.probabilities.items()
         assert tree.allows(x)
         assert probability == 1.0
-        assert law.weights[x] == pytest.approx(tree.law()[x], abs=1e-12)
+        assert distribution.weights[x] == pytest.approx(tree.distribution()[x], abs=1e-12)
 
 
 VOCAB = 80
 
 
-def laws(count: int) -> torch.Tensor:
-    """Laws (count, VOCAB) of many shapes: peaked, flat, with ties and with zeros."""
-    draw = numpy_generator(83, "laws")
+def distributions(count: int) -> torch.Tensor:
+    """Distributions (count, VOCAB) of many shapes: peaked, flat, with ties and with zeros."""
+    draw = numpy_generator(83, "distributions")
     logits = torch.from_numpy(draw.normal(size=(count, VOCAB))) * torch.linspace(0.1, 4, count)[:, None]
     logits[1::5] = logits[1::5].round()
     logits[2::5, 60:] = -math.inf
@@ -168,7 +170,7 @@ def laws(count: int) -> torch.Tensor:
 
 def asked_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tuple[int, int]:
     """How many continuations of 30 prefixes are judged, `share` of them accepted; how often what is kept is wrong."""
-    all_laws, draw = laws(30), numpy_generator(84, "values", share)
+    all_laws, draw = distributions(30), numpy_generator(84, "values", share)
     values = (draw.random((30, VOCAB)) < share) * (
         most * draw.random((30, VOCAB)) if 1 < most < math.inf else 1.0
     )
@@ -217,7 +219,9 @@ def test_few_continuations_are_judged_where_most_are_accepted():
     assert asked_and_wrong(Judge, {"top_k": 1}, 1.0)[0] == 30
     assert asked_and_wrong(Judge, {"top_k": 5}, 1.0)[0] == 150
     # Without a greatest value any continuation might be the best one.
-    assert asked_and_wrong(Judge, {"top_k": 1}, 1.0, most=math.inf)[0] == int((laws(30) > -math.inf).sum())
+    assert asked_and_wrong(Judge, {"top_k": 1}, 1.0, most=math.inf)[0] == int(
+        (distributions(30) > -math.inf).sum()
+    )
 
 
 @pytest.mark.parametrize("mutant", [judges.HopefulJudge, judges.ContentJudge, judges.BoundlessJudge])
@@ -230,5 +234,5 @@ def test_calls_are_counted():
     tree = RandomTree(7, vocab=3)
     asked = []
     rule = FunctionVerifier(lambda prefix: (asked.append(prefix), True)[1])
-    run = generate(truncated(tree.table(), top_k=1), verifier=rule, walk=TokenwiseRejection("mask"))
+    run = generate(truncated(tree.table(), top_k=1), verifier=rule, sampler=TokenwiseRejection("mask"))
     assert run.verifier_calls.tolist() == [len(asked)] == [3]

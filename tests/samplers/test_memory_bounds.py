@@ -14,9 +14,11 @@ ENDLESS = Table(lambda _: (0.5, 0.5), 2)
 
 
 @pytest.mark.parametrize(
-    "walk", [None, Rejection(), Backtracking(2)], ids=["ancestral", "rejection", "backtracking"]
+    "sampler", [None, Rejection(), Backtracking(2)], ids=["ancestral", "rejection", "backtracking"]
 )
-def test_few_steps_need_no_room_for_a_long_completion(walk: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_steps_need_no_room_for_a_long_completion(
+    sampler: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = []
     batch = engine.Batch
 
@@ -26,8 +28,8 @@ def test_few_steps_need_no_room_for_a_long_completion(walk: object, monkeypatch:
         return batch(oracle, rows, capacity, **settings)  # type: ignore[arg-type]
 
     monkeypatch.setattr(engine, "Batch", record)
-    verifier = None if walk is None else lambda prefix: float(len(prefix) < 2 or prefix[0] != prefix[1])
-    settings = {"walk": walk, "verifier": verifier, "max_steps": 3, "num_samples": 4, "seed": 1}
+    verifier = None if sampler is None else lambda prefix: float(len(prefix) < 2 or prefix[0] != prefix[1])
+    settings = {"sampler": sampler, "verifier": verifier, "max_steps": 3, "num_samples": 4, "seed": 1}
     far = generate(ENDLESS, [[0], [1, 1]], max_new_tokens=10**9, **settings)  # type: ignore[arg-type]
     near = generate(ENDLESS, [[0], [1, 1]], max_new_tokens=50, **settings)  # type: ignore[arg-type]
     assert opened == [5, 5]

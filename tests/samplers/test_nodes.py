@@ -54,7 +54,7 @@ def test_equal_sequences_of_different_prompts_are_judged_apart():
         run = generate(
             tree.table(),
             [(), (0,)],
-            walk=TokenwiseRejection(),
+            sampler=TokenwiseRejection(),
             verifier=FunctionVerifier(value, scope),
             num_samples=60,
         )
@@ -68,7 +68,12 @@ def test_equal_sequences_of_different_prompts_are_judged_apart():
 @pytest.mark.parametrize("memory", [1, 3, 100])
 def test_a_small_memory_answers_as_a_large_one_does(memory):
     tree = RandomTree(112, vocab=3, horizon=6)
-    settings = {"walk": TokenwiseRejection(), "verifier": tree.judges, "num_samples": 100, "max_queries": 60}
+    settings = {
+        "sampler": TokenwiseRejection(),
+        "verifier": tree.judges,
+        "num_samples": 100,
+        "max_queries": 60,
+    }
     whole = generate(tree.table(), **settings)
     small = generate(tree.table(), memory=memory, **settings)
     assert small.sequences() == whole.sequences()
@@ -113,7 +118,7 @@ def test_room_grows_with_what_is_evaluated_and_not_with_the_tree():
 PROMPTS = [tuple(map(int, f"{number:08b}")) for number in range(240)]
 
 
-def run_of_many_prompts(monkeypatch, walk, prompts, verifier, memory):
+def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
     """Samples, and the most nodes that there were at once."""
     sizes = []
     advance = PrefixTree.advance
@@ -128,7 +133,7 @@ def run_of_many_prompts(monkeypatch, walk, prompts, verifier, memory):
         run = generate(
             Table(lambda prefix: [2, 1], 2),
             prompts,
-            walk=walk,
+            sampler=sampler,
             verifier=verifier,
             max_new_tokens=6,
             num_samples=3,
@@ -140,21 +145,21 @@ def run_of_many_prompts(monkeypatch, walk, prompts, verifier, memory):
 
 @pytest.mark.parametrize("memory", [8, 1 << 16])
 @pytest.mark.parametrize(
-    "walk",
+    "sampler",
     [TokenwiseRejection(), Backtracking(2, 2), SequentialMonteCarlo(4), ValueGuided(lazy=False)],
-    ids=lambda walk: type(walk).__name__,
+    ids=lambda sampler: type(sampler).__name__,
 )
-def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, walk, memory):
+def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, sampler, memory):
     # Some prompts come again, when others have long been over.
     prompts = [*PROMPTS, *PROMPTS[:120:12]]
 
     def value(prefix):
         return sum(prefix) % 5 != 0 or len(prefix) < 11
 
-    run, nodes = run_of_many_prompts(monkeypatch, walk, prompts, value, memory)
+    run, nodes = run_of_many_prompts(monkeypatch, sampler, prompts, value, memory)
     with monkeypatch.context() as patched:
         patched.setattr(PrefixTree, "forget", lambda *_: None)
-        whole, all_nodes = run_of_many_prompts(monkeypatch, walk, prompts, value, memory)
+        whole, all_nodes = run_of_many_prompts(monkeypatch, sampler, prompts, value, memory)
     assert 2 * nodes < all_nodes
     assert run.sequences() == whole.sequences()
     assert run.stopped == whole.stopped

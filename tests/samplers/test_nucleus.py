@@ -15,9 +15,9 @@ VOCAB = 3000
 SETTINGS = (1e-9, 0.1, 0.5, 0.9, 0.95, 0.999)
 
 
-def laws() -> torch.Tensor:
+def distributions() -> torch.Tensor:
     """Flat and peaked ones, with many ties, and with tokens that never come."""
-    draw = numpy_generator(0, "large laws")
+    draw = numpy_generator(0, "large distributions")
     rows = [draw.normal(size=VOCAB) * scale for scale in (0.01, 1.0, 3.0, 8.0)]
     rows += [draw.integers(0, 4, VOCAB) * scale for scale in (0.0, 1.0, 5.0)]
     rows = [torch.tensor(row, dtype=torch.float32) for row in rows]
@@ -26,9 +26,9 @@ def laws() -> torch.Tensor:
     return torch.stack(rows).log_softmax(-1)
 
 
-def by_definition(law: torch.Tensor, top_p: float) -> list[int]:
+def by_definition(distribution: torch.Tensor, top_p: float) -> list[int]:
     """The tokens kept, from the weights the code has too, which are sums of powers of two."""
-    weights = [Fraction(weight) for weight in (law - law.max()).exp().tolist()]
+    weights = [Fraction(weight) for weight in (distribution - distribution.max()).exp().tolist()]
     reach, total, kept = Fraction(top_p * float(sum(weights))), Fraction(0), []
     for token in sorted(range(VOCAB), key=lambda token: (-weights[token], token)):
         if total >= reach:
@@ -41,8 +41,8 @@ def by_definition(law: torch.Tensor, top_p: float) -> list[int]:
 def differing(cut, top_p: float) -> int:
     """Rows whose nucleus is not that of the definition."""
     return sum(
-        row.isfinite().nonzero()[:, 0].tolist() != by_definition(law, top_p)
-        for law, row in zip(laws(), cut(laws(), top_p), strict=True)
+        row.isfinite().nonzero()[:, 0].tolist() != by_definition(distribution, top_p)
+        for distribution, row in zip(distributions(), cut(distributions(), top_p), strict=True)
     )
 
 
@@ -53,9 +53,9 @@ def test_the_nucleus_is_that_of_the_definition(top_p):
 
 @pytest.mark.parametrize("top_p", SETTINGS)
 def test_what_is_kept_is_renormalised(top_p):
-    cut = nucleus(laws(), top_p)
+    cut = nucleus(distributions(), top_p)
     torch.testing.assert_close(cut.double().exp().sum(-1), torch.ones(len(cut)).double(), rtol=0, atol=2e-6)
-    shift = (laws() - cut).masked_fill(~cut.isfinite(), math.nan)
+    shift = (distributions() - cut).masked_fill(~cut.isfinite(), math.nan)
     spread = shift.nan_to_num(-math.inf).amax(-1) - shift.nan_to_num(math.inf).amin(-1)
     assert float(spread.abs().max()) < 1e-5
 
@@ -82,19 +82,19 @@ def test_broken_nuclei_are_told_apart(mutant):
 
 
 def test_threads_and_layout_change_nothing():
-    threads, expected = torch.get_num_threads(), nucleus(laws(), 0.9)
-    many = laws().repeat(20, 1)
+    threads, expected = torch.get_num_threads(), nucleus(distributions(), 0.9)
+    many = distributions().repeat(20, 1)
     try:
         torch.set_num_threads(4)
         assert torch.equal(nucleus(many, 0.9), expected.repeat(20, 1))
     finally:
         torch.set_num_threads(threads)
-    assert torch.equal(nucleus(laws().T.contiguous().T, 0.9), expected)
+    assert torch.equal(nucleus(distributions().T.contiguous().T, 0.9), expected)
 
 
 def test_it_serves_truncated_oracles():
     coin = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
-    answer = truncated(coin, top_p=0.9, temperature=0.5).truncate(laws())
-    sharper = (2 * laws()).log_softmax(-1)
+    answer = truncated(coin, top_p=0.9, temperature=0.5).truncate(distributions())
+    sharper = (2 * distributions()).log_softmax(-1)
     kept = [row.isfinite().nonzero()[:, 0].tolist() for row in answer]
-    assert kept == [by_definition(law, 0.9) for law in sharper]
+    assert kept == [by_definition(distribution, 0.9) for distribution in sharper]

@@ -31,13 +31,13 @@ from trialogue.samplers.prefix.engine import running
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 
 
-def law(prefix: tuple[int, ...]) -> tuple[float, ...]:
+def distribution(prefix: tuple[int, ...]) -> tuple[float, ...]:
     """Six tokens, 5 the end of sequence, with weights that the last two decide."""
-    draw = numpy_generator(7, "law", *prefix)
+    draw = numpy_generator(7, "distribution", *prefix)
     return (*(draw.dirichlet([0.6] * 5) * 0.9), 0.1)
 
 
-ORACLE = Table(law, vocab_size=6, eos=5, max_length=12, memory=2)
+ORACLE = Table(distribution, vocab_size=6, eos=5, max_length=12, memory=2)
 
 
 def no_pair(prefix: tuple[int, ...]) -> bool:
@@ -68,11 +68,11 @@ TRUNCATIONS: list[dict[str, Any]] = [
 class Asked:
     """A request drawn at random, and what `generate` answers it with alone."""
 
-    def __init__(self, number: int, walk: Any) -> None:
+    def __init__(self, number: int, sampler: Any) -> None:
         draw = numpy_generator(number, "request")
         self.prompt = draw.integers(0, 5, draw.integers(0, 4)).tolist()
-        self.number, self.seed, self.walk = int(draw.integers(1, 4)), int(draw.integers(0, 3)), walk
-        verifier = None if walk.uses == "nothing" and draw.random() < 0.5 else VERIFIERS[draw.integers(4)]
+        self.number, self.seed, self.sampler = int(draw.integers(1, 4)), int(draw.integers(0, 3)), sampler
+        verifier = None if sampler.uses == "nothing" and draw.random() < 0.5 else VERIFIERS[draw.integers(4)]
         self.longest = int(draw.integers(2, 9))
         self.truncation = TRUNCATIONS[draw.integers(len(TRUNCATIONS))]
         self.terms = Terms(verifier, self.longest, **self.truncation)
@@ -82,7 +82,7 @@ class Asked:
         return generate(
             truncated(ORACLE, **self.truncation),
             [self.prompt],
-            walk=self.walk,
+            sampler=self.sampler,
             verifier=self.terms.verifier,
             max_new_tokens=self.longest,
             num_samples=self.number,
@@ -142,7 +142,7 @@ def answers(
         yield number, one, sorted(found.get(number, []))
 
 
-WALKS = [
+SAMPLERS = [
     Ancestral(),
     Rejection(),
     TokenwiseRejection(),
@@ -159,16 +159,16 @@ WALKS = [
 ]
 
 
-def wrong(walk: Any, requests: int = 16) -> int:
+def wrong(sampler: Any, requests: int = 16) -> int:
     """How many of so many requests are answered otherwise than alone."""
-    asked = [Asked(number, walk) for number in range(requests)]
-    run = OpenRun(ORACLE, walk, batch_size=7)
+    asked = [Asked(number, sampler) for number in range(requests)]
+    run = OpenRun(ORACLE, sampler, batch_size=7)
     return sum(found != sorted(told(one.alone())) for _, one, found in answers(run, asked))
 
 
-@pytest.mark.parametrize("walk", WALKS, ids=repr)
-def test_requests_are_answered_as_alone(walk: Any) -> None:
-    assert wrong(walk) == 0
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+def test_requests_are_answered_as_alone(sampler: Any) -> None:
+    assert wrong(sampler) == 0
 
 
 def by_place(self: View, log_laws: Any, rows: Any, alter: Any) -> Any:
@@ -196,18 +196,20 @@ def test_the_check_rejects_terms_that_are_taken_for_others(forgotten: tuple[str,
             return 0
 
     # The value of a complete sequence and that of the same tokens as a prefix are remembered apart.
-    walk = TokenwiseRejection()
-    asked = [Asked(number, walk) for number in range(40)]
+    sampler = TokenwiseRejection()
+    asked = [Asked(number, sampler) for number in range(40)]
     for one in asked:
         one.terms = Alike(**vars(one.terms))
         one.prompt = one.prompt[:1]
-    assert any(found != sorted(told(one.alone())) for _, one, found in answers(OpenRun(ORACLE, walk), asked))
+    assert any(
+        found != sorted(told(one.alone())) for _, one, found in answers(OpenRun(ORACLE, sampler), asked)
+    )
 
 
 def test_who_leaves_takes_nothing_from_the_others() -> None:
-    for walk in (TokenwiseRejection("mask"), SequentialMonteCarlo(3)):
-        asked = [Asked(number, walk) for number in range(15)]
-        run = OpenRun(ORACLE, walk, batch_size=7)
+    for sampler in (TokenwiseRejection("mask"), SequentialMonteCarlo(3)):
+        asked = [Asked(number, sampler) for number in range(15)]
+        run = OpenRun(ORACLE, sampler, batch_size=7)
         for number, one, found in answers(run, asked, leave=lambda number: number % 3 == 0):
             alone = sorted(told(one.alone()))
             assert found == alone if number % 3 else set(found) <= set(alone)
@@ -222,7 +224,7 @@ def test_nothing_is_left_of_what_is_answered() -> None:
     sizes = []
     for _ in range(3):
         for number in range(12):
-            Asked(number, run.walk).join(run)
+            Asked(number, run.sampler).join(run)
         while run.busy:
             run.step()
         sizes.append(run._running._groups.batch.knowledge.tree.size)
@@ -253,7 +255,7 @@ def test_texts_stop_and_are_parsed_under_their_own_terms() -> None:
         alone = generate(
             truncated(oracle, one.temperature, one.top_p),
             [prompt],
-            walk=TokenwiseRejection("mask"),
+            sampler=TokenwiseRejection("mask"),
             verifier=one.verifier,
             max_new_tokens=one.max_new_tokens,
             stop=list(one.stop) or None,
@@ -271,7 +273,7 @@ def test_growing_samples_are_beginnings_of_what_comes_of_them() -> None:
     run, seen = OpenRun(ORACLE, batch_size=3), dict[tuple[Any, int], list[list[int]]]()
     final: dict[tuple[Any, int], tuple[int, ...]] = {}
     for number in range(6):
-        Asked(number, run.walk).join(run)
+        Asked(number, run.sampler).join(run)
     while run.busy:
         for submission, samples in run.step():
             final |= {(submission, sample.index): sample.tokens for sample in samples}
@@ -290,7 +292,7 @@ def raising(prefix: tuple[int, ...]) -> bool:
 def test_a_verifier_that_raises_rejects_its_own_samples_alone() -> None:
     run = OpenRun(ORACLE, on_error="reject", batch_size=6)
     broken = run.submit([1], Terms(FunctionVerifier(raising), 4))
-    whole = Asked(3, run.walk)
+    whole = Asked(3, run.sampler)
     fine, found = whole.join(run), dict[Any, list[Any]]()
     while run.busy:
         for submission, samples in run.step():
@@ -316,7 +318,7 @@ def test_a_verifier_that_raises_rejects_its_own_samples_alone() -> None:
         (lambda run: run.submit([0], Terms(stop=("a",))), "stop"),
         (lambda run: OpenRun(ORACLE, Rejection()).submit([0]), "verifier"),
         (lambda run: OpenRun(truncated(ORACLE, top_p=0.5)), "oracle"),
-        (lambda run: OpenRun(Table(law, vocab_size=6)), "capacity"),
+        (lambda run: OpenRun(Table(distribution, vocab_size=6)), "capacity"),
         (lambda run: OpenRun(ORACLE, batch_size=0), "batch_size"),
         (lambda run: run._running._groups.batch.cut(torch.zeros(1, 6)), "rows"),
     ],

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from trialogue import exact_law, generate, run_chain, stream, truncated
+from trialogue import exact_distribution, generate, run_chain, stream, truncated
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
@@ -20,10 +20,10 @@ from trialogue.samplers import (
     BlockBestOfN,
     Gibbs,
     Metropolis,
+    Sampler,
     SequentialMonteCarlo,
     TokenwiseRejection,
     ValueGuided,
-    Walk,
 )
 from trialogue.samplers.exact import chain_transitions, prefix_tree
 from trialogue_lab.theory.query_complexity import rejection_cost, tokenwise_cost, tokenwise_success
@@ -83,7 +83,7 @@ RUNS: dict[str, Callable[[PrefixOracle], object]] = {
     "generate": lambda oracle: generate(oracle, num_samples=3),
     "stream": lambda oracle: list(stream(oracle, num_samples=3)),
     "truncated": lambda oracle: generate(truncated(oracle, top_p=0.9), num_samples=3),
-    "exact law": lambda oracle: exact_law(Ancestral(), oracle),
+    "exact distribution": lambda oracle: exact_distribution(Ancestral(), oracle),
     "prefix tree": lambda oracle: prefix_tree(oracle),
     "next_log_probs": lambda oracle: next_log_probs(oracle, torch.zeros(2, 1).long()),
 }
@@ -189,14 +189,14 @@ def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: s
 
 def test_an_exact_table_still_runs() -> None:
     table = Table(lambda prefix: (0.25, 0.75), 2, max_length=2)
-    assert math.isclose(sum(exact_law(Ancestral(), table).probabilities.values()), 1)
+    assert math.isclose(sum(exact_distribution(Ancestral(), table).probabilities.values()), 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("sampler", [Ancestral(), ValueGuided(), TokenwiseRejection()], ids=repr)
-def test_oracles_of_half_precision_are_sampled(sampler: Walk[Any], dtype: torch.dtype) -> None:
+def test_oracles_of_half_precision_are_sampled(sampler: Sampler[Any], dtype: torch.dtype) -> None:
     oracle = Answering(lambda rows: uniform(rows).to(dtype))
-    samples = generate(oracle, walk=sampler, verifier=lambda prefix: True, num_samples=4, max_new_tokens=3)
+    samples = generate(oracle, sampler=sampler, verifier=lambda prefix: True, num_samples=4, max_new_tokens=3)
     assert samples.lengths.tolist() == [3] * 4
 
 

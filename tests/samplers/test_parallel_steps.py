@@ -28,19 +28,19 @@ def _truth(language, sites):
 
 @pytest.mark.parametrize("start", ["mask", "random"])
 def test_laws_are_powers_of_the_transition_matrix_of_parallel_updates(language, start):
-    laws = refinement_laws(language, 3, 3, start)
+    distributions = refinement_laws(language, 3, 3, start)
     matrix = transition_matrix(IndependentParallel(), language, sites=3)
-    for before, after in itertools.pairwise(laws):
+    for before, after in itertools.pairwise(distributions):
         assert (before @ matrix - after).abs().max() < 1e-12
         assert (before @ transition_matrix(Gibbs(), language, sites=3) - after).abs().max() > 1e-3
-    assert torch.allclose(laws.sum(1), torch.ones(4, dtype=torch.float64))
+    assert torch.allclose(distributions.sum(1), torch.ones(4, dtype=torch.float64))
 
 
 def test_laws_go_on_from_the_law_they_are_given(language):
-    laws = refinement_laws(language, 3, 3)
-    assert torch.equal(refinement_laws(language, 3, 2, laws[1]), laws[1:])
+    distributions = refinement_laws(language, 3, 3)
+    assert torch.equal(refinement_laws(language, 3, 2, distributions[1]), distributions[1:])
     with pytest.raises(InputError, match="start="):
-        refinement_laws(language, 3, 2, laws[1] * 2)
+        refinement_laws(language, 3, 2, distributions[1] * 2)
 
 
 def test_the_first_pass_from_masks_loses_the_total_correlation(language):
@@ -57,8 +57,8 @@ def test_a_denoiser_is_refined_by_the_chain_of_that_name(language, correct):
     denoiser = Denoiser(language, correct, 40)
     chain = Refinement(choice="sampled", keep="nothing")
     matrix = transition_matrix(chain, denoiser, sites=3)
-    laws = refinement_laws(denoiser, 3, 2)
-    for before, after in itertools.pairwise(laws):
+    distributions = refinement_laws(denoiser, 3, 2)
+    for before, after in itertools.pairwise(distributions):
         assert (before @ matrix - after).abs().max() < 1e-12
     alone = transition_matrix(chain, language, sites=3)
     assert (alone - transition_matrix(IndependentParallel(), language, sites=3)).abs().max() < 1e-12

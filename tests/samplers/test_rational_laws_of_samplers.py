@@ -14,7 +14,7 @@ from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.oracles import PrefixOracle
 from trialogue.samplers import (
-    WALKS,
+    SAMPLERS,
     ActionLevel,
     Ancestral,
     Backtracking,
@@ -23,15 +23,15 @@ from trialogue.samplers import (
     BlockValueGuided,
     OutcomeRejection,
     Rejection,
+    Sampler,
     SequentialMonteCarlo,
     StationaryValueGuided,
     TokenwiseRejection,
     ValueGuided,
-    Walk,
     WeightedRejection,
 )
-from trialogue.samplers.exact import Law, exact_law, target_law
-from trialogue.samplers.exact import prefix_samplers as walks
+from trialogue.samplers.exact import ExactDistribution, exact_distribution, target_distribution
+from trialogue.samplers.exact import prefix_samplers as samplers
 from trialogue.samplers.exact.elimination import AbsorbingChain
 from trialogue.samplers.prefix.action_level import Weighed
 
@@ -41,7 +41,7 @@ TREES = 10
 """Trees for each sampler, other ones for each: 240 in all."""
 SMALLEST = Fraction(1e-300)
 
-SAMPLERS: list[Walk] = [
+EXACT_SAMPLERS: list[Sampler] = [
     Ancestral(),
     Rejection(),
     OutcomeRejection(most=MOST),
@@ -70,9 +70,9 @@ SAMPLERS: list[Walk] = [
 
 
 def trees_for(place: int) -> list[ExtremeTree]:
-    walk = SAMPLERS[place]
-    branching = isinstance(walk, SequentialMonteCarlo | StationaryValueGuided | BlockValueGuided)
-    short = isinstance(walk, SequentialMonteCarlo) and walk.proposal == "rejection"
+    sampler = EXACT_SAMPLERS[place]
+    branching = isinstance(sampler, SequentialMonteCarlo | StationaryValueGuided | BlockValueGuided)
+    short = isinstance(sampler, SequentialMonteCarlo) and sampler.proposal == "rejection"
     return [
         ExtremeTree(
             1000 * place + seed,
@@ -92,44 +92,50 @@ def relative_error(found: float, truth: Fraction | float) -> float:
     return abs(float(Fraction(found) / truth - 1)) if math.isfinite(found) else math.inf
 
 
-def error_of(law: Law, walk: Walk, tree: ExtremeTree) -> float:
+def error_of(distribution: ExactDistribution, sampler: Sampler, tree: ExtremeTree) -> float:
     """The greatest relative error of a probability, a weight, or the expected calls."""
-    truth = expected(walk, tree)
-    weights = truth.law if truth.weights is None else truth.weights
+    truth = expected(sampler, tree)
+    weights = truth.distribution if truth.weights is None else truth.weights
     errors = [
-        relative_error(law.expected_queries, truth.calls),
-        relative_error(law.failed, truth.failed),
-        relative_error(law.never_halts, truth.never),
+        relative_error(distribution.expected_calls, truth.calls),
+        relative_error(distribution.failed, truth.failed),
+        relative_error(distribution.never_halts, truth.never),
     ]
-    for x in law.probabilities.keys() | truth.law.keys():
-        errors.append(relative_error(law.probabilities.get(x, 0.0), truth.law.get(x, Fraction(0))))
-        errors.append(relative_error(law.weights.get(x, 0.0), weights.get(x, Fraction(0))))
+    for x in distribution.probabilities.keys() | truth.distribution.keys():
+        errors.append(
+            relative_error(distribution.probabilities.get(x, 0.0), truth.distribution.get(x, Fraction(0)))
+        )
+        errors.append(relative_error(distribution.weights.get(x, 0.0), weights.get(x, Fraction(0))))
     return max(errors)
 
 
-def law_of(walk: Walk, tree: ExtremeTree) -> Law:
-    return exact_law(walk, tree.table(), tree.value)
+def law_of(sampler: Sampler, tree: ExtremeTree) -> ExactDistribution:
+    return exact_distribution(sampler, tree.table(), tree.value)
 
 
 def test_every_sampler_has_a_reference() -> None:
-    assert {type(walk) for walk in SAMPLERS} == {WALKS[name] for name in WALKS}
+    assert {type(sampler) for sampler in EXACT_SAMPLERS} == {SAMPLERS[name] for name in SAMPLERS}
 
 
-@pytest.mark.parametrize("place", range(len(SAMPLERS)), ids=lambda place: f"{place}-{SAMPLERS[place]}")
+@pytest.mark.parametrize(
+    "place", range(len(EXACT_SAMPLERS)), ids=lambda place: f"{place}-{EXACT_SAMPLERS[place]}"
+)
 def test_exact_laws_are_those_of_rational_arithmetic(place: int) -> None:
-    walk = SAMPLERS[place]
+    sampler = EXACT_SAMPLERS[place]
     # One uniform number decides all of systematic resampling; the sampler itself rounds it to 1e-16.
-    systematic = isinstance(walk, SequentialMonteCarlo) and walk.resampling == "systematic"
+    systematic = isinstance(sampler, SequentialMonteCarlo) and sampler.resampling == "systematic"
     for tree in trees_for(place):
-        law = law_of(walk, tree)
-        assert math.fsum((*law.probabilities.values(), law.failed, law.never_halts)) == pytest.approx(
-            1, abs=1e-12
-        )
+        distribution = law_of(sampler, tree)
+        assert math.fsum(
+            (*distribution.probabilities.values(), distribution.failed, distribution.never_halts)
+        ) == pytest.approx(1, abs=1e-12)
         if systematic:
-            truth = expected(walk, tree)
-            assert law.probabilities == pytest.approx({x: float(p) for x, p in truth.law.items()}, abs=1e-12)
+            truth = expected(sampler, tree)
+            assert distribution.probabilities == pytest.approx(
+                {x: float(p) for x, p in truth.distribution.items()}, abs=1e-12
+            )
         else:
-            assert error_of(law, walk, tree) < 1e-12, tree
+            assert error_of(distribution, sampler, tree) < 1e-12, tree
 
 
 class Subtracting(AbsorbingChain):
@@ -153,17 +159,17 @@ class ForgettingEnds(AbsorbingChain):
 
 
 @pytest.mark.parametrize("mutant", [Subtracting, ForgettingEnds])
-@pytest.mark.parametrize("walk", [Rejection(), TokenwiseRejection(), ValueGuided()], ids=str)
+@pytest.mark.parametrize("sampler", [Rejection(), TokenwiseRejection(), ValueGuided()], ids=str)
 def test_broken_solves_are_told_apart(
-    walk: Walk, mutant: type[AbsorbingChain], monkeypatch: pytest.MonkeyPatch
+    sampler: Sampler, mutant: type[AbsorbingChain], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walks, "AbsorbingChain", mutant)
-    monkeypatch.setattr(walks, "require_distribution", lambda *given: None)
+    monkeypatch.setattr(samplers, "AbsorbingChain", mutant)
+    monkeypatch.setattr(samplers, "require_distribution", lambda *given: None)
     worst = 0.0
     for seed in range(20):
         tree = ExtremeTree(seed)
         try:
-            worst = max(worst, error_of(law_of(walk, tree), walk, tree))
+            worst = max(worst, error_of(law_of(sampler, tree), sampler, tree))
         except (RuntimeError, InputError):  # "Factor is exactly singular", or numbers that are not finite
             worst = math.inf
     assert worst > 1e-3
@@ -179,13 +185,13 @@ def starts_with_ones(sequence: tuple[int, ...]) -> float:
 
 
 @pytest.mark.parametrize("chance", [1e-6, 1e-8, 1e-12, 1e-18, 1e-100, 1e-149])
-@pytest.mark.parametrize("walk", [ValueGuided(), Rejection()], ids=str)
-def test_rare_halting_keeps_all_of_the_mass(walk: Walk, chance: float) -> None:
-    law = exact_law(walk, rare(chance), starts_with_ones)
-    assert {x: p for x, p in law.probabilities.items() if p} == pytest.approx(
+@pytest.mark.parametrize("sampler", [ValueGuided(), Rejection()], ids=str)
+def test_rare_halting_keeps_all_of_the_mass(sampler: Sampler, chance: float) -> None:
+    distribution = exact_distribution(sampler, rare(chance), starts_with_ones)
+    assert {x: p for x, p in distribution.probabilities.items() if p} == pytest.approx(
         {(1, 1, 0): 0.5, (1, 1, 1): 0.5}
     )
-    assert relative_error(law.expected_queries, expected(walk, RareTree(chance)).calls) < 1e-12
+    assert relative_error(distribution.expected_calls, expected(sampler, RareTree(chance)).calls) < 1e-12
 
 
 class RareTree(ExtremeTree):
@@ -205,10 +211,10 @@ class RareTree(ExtremeTree):
 @pytest.mark.parametrize("chance", [3e-16, 1e-17, 1e-18, 1e-299])
 def test_tokenwise_rejection_of_a_rare_token(chance: float) -> None:
     oracle = Table(lambda _: (1.0, chance), 2, max_length=2)
-    law = exact_law(TokenwiseRejection(), oracle, lambda y: y[-1:] != (0,))
-    assert law.probabilities[1, 1] == pytest.approx(1, abs=1e-12)
-    assert law.expected_queries == pytest.approx(2 / chance, rel=1e-12)
-    assert law.never_halts == 0
+    distribution = exact_distribution(TokenwiseRejection(), oracle, lambda y: y[-1:] != (0,))
+    assert distribution.probabilities[1, 1] == pytest.approx(1, abs=1e-12)
+    assert distribution.expected_calls == pytest.approx(2 / chance, rel=1e-12)
+    assert distribution.never_halts == 0
 
 
 def test_values_over_24_orders_of_magnitude() -> None:
@@ -220,15 +226,24 @@ def test_values_over_24_orders_of_magnitude() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: exact_law(Rejection(), rare(1e-160), starts_with_ones), "probability=.*below 1e-300"),
-        (lambda: exact_law(Rejection(), rare(1e-200), starts_with_ones), "probability=.*below 1e-300"),
-        (lambda: exact_law(Rejection(), Unlikely(), lambda x: x == (1,)), "probability=.*below 1e-300"),
         (
-            lambda: exact_law(ValueGuided(), rare(1e-160), starts_with_ones),
+            lambda: exact_distribution(Rejection(), rare(1e-160), starts_with_ones),
+            "probability=.*below 1e-300",
+        ),
+        (
+            lambda: exact_distribution(Rejection(), rare(1e-200), starts_with_ones),
+            "probability=.*below 1e-300",
+        ),
+        (
+            lambda: exact_distribution(Rejection(), Unlikely(), lambda x: x == (1,)),
+            "probability=.*below 1e-300",
+        ),
+        (
+            lambda: exact_distribution(ValueGuided(), rare(1e-160), starts_with_ones),
             "(probability|visits)=.*double precision",
         ),
-        (lambda: target_law(rare(1e-160), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
-        (lambda: target_law(rare(1e-200), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
+        (lambda: target_distribution(rare(1e-160), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
+        (lambda: target_distribution(rare(1e-200), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
     ],
 )
 def test_what_double_precision_cannot_hold_is_one_line(call: Callable[[], object], told: str) -> None:
@@ -246,10 +261,10 @@ class Unlikely(PrefixOracle):
 
 
 def test_unlikely_outputs_do_no_harm() -> None:
-    law = exact_law(Ancestral(), Unlikely(), None)
-    assert law.probabilities[0,] == 1
-    assert law.probabilities[1,] < 1e-300
-    target = target_law(rare(1e-140), lambda x: x[:2] == (1, 1))
+    distribution = exact_distribution(Ancestral(), Unlikely(), None)
+    assert distribution.probabilities[0,] == 1
+    assert distribution.probabilities[1,] < 1e-300
+    target = target_distribution(rare(1e-140), lambda x: x[:2] == (1, 1))
     assert target == pytest.approx({(1, 1, 0): 0.5, (1, 1, 1): 0.5}, rel=1e-12)
 
 
@@ -272,17 +287,19 @@ class Returning(Rejection):
     ("chance", "factor"), [(1e-18, 1.0), (0.25, 0.5), (0.5, 1.25), (1e-18, 0.5), (0.5, 1e-9)]
 )
 def test_weights_of_a_walk_that_comes_back(chance: float, factor: float) -> None:
-    walk = Returning()
-    object.__setattr__(walk, "factor", factor)
-    law = exact_law(walk, Table(lambda _: (1.0, chance), 2, max_length=1), lambda x: x == (1,))
+    sampler = Returning()
+    object.__setattr__(sampler, "factor", factor)
+    distribution = exact_distribution(
+        sampler, Table(lambda _: (1.0, chance), 2, max_length=1), lambda x: x == (1,)
+    )
     accepted = Fraction(chance) / (1 + Fraction(chance))
     weight = accepted / (1 - (1 - accepted) * Fraction(factor))
-    assert law.probabilities[1,] == pytest.approx(1, abs=1e-12)
-    assert law.weights[1,] == pytest.approx(float(weight), rel=1e-12, abs=0)
+    assert distribution.probabilities[1,] == pytest.approx(1, abs=1e-12)
+    assert distribution.weights[1,] == pytest.approx(float(weight), rel=1e-12, abs=0)
 
 
 def test_infinite_weights_are_one_line() -> None:
-    walk = Returning()
-    object.__setattr__(walk, "factor", 2.0)
-    with pytest.raises(InputError, match=r"^log_weight=.*weights grow where the walk comes back"):
-        exact_law(walk, Table(lambda _: (0.75, 0.25), 2, max_length=1), lambda x: x == (1,))
+    sampler = Returning()
+    object.__setattr__(sampler, "factor", 2.0)
+    with pytest.raises(InputError, match=r"^log_weight=.*weights grow where the sampler comes back"):
+        exact_distribution(sampler, Table(lambda _: (0.75, 0.25), 2, max_length=1), lambda x: x == (1,))

@@ -1,32 +1,36 @@
-"""Ancestral sampling and rejection against products of conditionals and the restricted law."""
+"""Ancestral sampling and rejection against products of conditionals and the restricted distribution."""
 
 import math
 
 import pytest
 
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import largest_difference, rejection_queries, restricted
 from trialogue.data.table import Table
 from trialogue.samplers import Ancestral, Rejection, generate
-from trialogue.samplers.exact import exact_law, target_law, total_variation
+from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 from trialogue.testing.trees import TREES, VIABLE, RandomTree, viable
 
 
-def ancestral_error(walk, tree: RandomTree) -> float:
-    """Distance of the walk from the product of conditionals and from one query per token."""
-    law = exact_law(walk, tree.table())
-    free = tree.law()
+def ancestral_error(sampler, tree: RandomTree) -> float:
+    """Distance of the sampler from the product of conditionals and from one query per token."""
+    distribution = exact_distribution(sampler, tree.table())
+    free = tree.distribution()
     tokens = math.fsum(p * len(x) for x, p in free.items())
-    return max(largest_difference(law.probabilities, free), abs(law.expected_queries - tokens), law.failed)
+    return max(
+        largest_difference(distribution.probabilities, free),
+        abs(distribution.expected_calls - tokens),
+        distribution.failed,
+    )
 
 
-def rejection_error(walk, tree: RandomTree) -> float:
-    """Distance of the walk from the restricted law and from its cost, relative."""
-    law = exact_law(walk, tree.table(), tree.allows)
+def rejection_error(sampler, tree: RandomTree) -> float:
+    """Distance of the sampler from the restricted distribution and from its cost, relative."""
+    distribution = exact_distribution(sampler, tree.table(), tree.allows)
     cost = rejection_queries(tree, tree.allows)
     return max(
-        largest_difference(law.probabilities, restricted(tree, tree.allows)),
-        abs(law.expected_queries / cost - 1),
+        largest_difference(distribution.probabilities, restricted(tree, tree.allows)),
+        abs(distribution.expected_calls / cost - 1),
     )
 
 
@@ -63,47 +67,63 @@ def test_broken_rejection_is_told_apart(mutant):
 
 def test_rejection_costs_length_over_mass_for_a_fixed_length():
     tree = viable(RandomTree(11, vocab=3, horizon=4))
-    mass = math.fsum(p for x, p in tree.law().items() if tree.allows(x))
-    law = exact_law(Rejection(), tree.table(), tree.allows)
-    assert law.expected_queries == pytest.approx(4 / mass, rel=1e-12)
+    mass = math.fsum(p for x, p in tree.distribution().items() if tree.allows(x))
+    distribution = exact_distribution(Rejection(), tree.table(), tree.allows)
+    assert distribution.expected_calls == pytest.approx(4 / mass, rel=1e-12)
 
 
 def test_a_prompt_conditions_the_law():
     tree = viable(RandomTree(12, horizon=5))
     prompt = next(x for x in tree.nodes() if len(x) == 2 and tree.allows(x))
-    law = exact_law(Rejection(), tree.table(), tree.allows, prompt=prompt)
-    assert largest_difference(law.probabilities, restricted(tree, tree.allows, prompt)) < 1e-12
-    assert law.expected_queries == pytest.approx(rejection_queries(tree, tree.allows, prompt), rel=1e-12)
+    distribution = exact_distribution(Rejection(), tree.table(), tree.allows, prompt=prompt)
+    assert largest_difference(distribution.probabilities, restricted(tree, tree.allows, prompt)) < 1e-12
+    assert distribution.expected_calls == pytest.approx(
+        rejection_queries(tree, tree.allows, prompt), rel=1e-12
+    )
 
 
 def test_fewer_new_tokens_shorten_the_horizon():
     tree, short = RandomTree(13, horizon=5), RandomTree(13, horizon=3)
-    law = exact_law(Ancestral(), tree.table(), max_new_tokens=3)
-    assert largest_difference(law.probabilities, short.law()) < 1e-12
+    distribution = exact_distribution(Ancestral(), tree.table(), max_new_tokens=3)
+    assert largest_difference(distribution.probabilities, short.distribution()) < 1e-12
 
 
 def test_rejection_of_everything_never_halts():
-    law = exact_law(Rejection(), RandomTree(1).table(), lambda prefix: False)
-    assert (law.probabilities, law.never_halts, law.expected_queries) == ({}, 1.0, math.inf)
+    distribution = exact_distribution(Rejection(), RandomTree(1).table(), lambda prefix: False)
+    assert (distribution.probabilities, distribution.never_halts, distribution.expected_calls) == (
+        {},
+        1.0,
+        math.inf,
+    )
 
 
 def test_a_complete_prompt_that_is_rejected_is_not_continued():
     table = Table(lambda prefix: [0.5, 0.5], 2, eos=0, max_length=3)
-    law = exact_law(Rejection(), table, lambda prefix: len(prefix) > 1, prompt=(0,))
-    assert (law.probabilities, law.never_halts, law.expected_queries) == ({(0,): 1.0}, 0.0, 0.0)
-    samples = generate(table, [(0,)], walk=Rejection(), verifier=lambda prefix: len(prefix) > 1)
+    distribution = exact_distribution(Rejection(), table, lambda prefix: len(prefix) > 1, prompt=(0,))
+    assert (distribution.probabilities, distribution.never_halts, distribution.expected_calls) == (
+        {(0,): 1.0},
+        0.0,
+        0.0,
+    )
+    samples = generate(table, [(0,)], sampler=Rejection(), verifier=lambda prefix: len(prefix) > 1)
     assert samples.sequences() == [(0,)]
     assert not bool(samples.accepted)
 
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_the_target_law_is_the_oracle_tilted_by_the_value(tree):
-    assert largest_difference(target_law(tree.table(), tree.allows), restricted(tree, tree.allows)) < 1e-12
-    assert largest_difference(target_law(tree.table(), tree.value), restricted(tree, tree.value)) < 1e-12
+    assert (
+        largest_difference(target_distribution(tree.table(), tree.allows), restricted(tree, tree.allows))
+        < 1e-12
+    )
+    assert (
+        largest_difference(target_distribution(tree.table(), tree.value), restricted(tree, tree.value))
+        < 1e-12
+    )
     prompt = next(x for x in tree.nodes() if len(x) == 1)
     assert (
         largest_difference(
-            target_law(tree.table(), tree.value, prompt=prompt), restricted(tree, tree.value, prompt)
+            target_distribution(tree.table(), tree.value, prompt=prompt), restricted(tree, tree.value, prompt)
         )
         < 1e-12
     )
@@ -111,7 +131,9 @@ def test_the_target_law_is_the_oracle_tilted_by_the_value(tree):
 
 def test_the_target_law_names_only_what_has_weight():
     tree = VIABLE[0]
-    assert set(target_law(tree.table(), tree.allows)) == {x for x in tree.law() if tree.allows(x)}
+    assert set(target_distribution(tree.table(), tree.allows)) == {
+        x for x in tree.distribution() if tree.allows(x)
+    }
 
 
 def test_total_variation_counts_missing_mass_as_an_outcome():

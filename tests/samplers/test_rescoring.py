@@ -1,4 +1,4 @@
-"""Candidates that the twin ranks: by its own law, whatever they are beside."""
+"""Candidates that the twin ranks: by its own distribution, whatever they are beside."""
 
 import math
 
@@ -23,10 +23,14 @@ CANDIDATES = ([[4], [5, 6, 6, 7, 8, 4], []], [[8, 8]], [], [[6, 7, 5], [4]])
 
 
 def by_walking(source, text):
-    """Log-probability of a text and its EOS, by the law that walks ask for, prefix by prefix."""
+    """Log-probability of a text and its EOS, by the distribution that samplers ask for, prefix by prefix."""
     oracle, tokens = TWIN.condition(source), torch.tensor([[*text, EOS]])
-    laws = [next_log_probs(oracle, tokens, torch.tensor([place]))[0] for place in range(len(text) + 1)]
-    return sum(float(law[token]) for law, token in zip(laws, tokens[0], strict=True))
+    distributions = [
+        next_log_probs(oracle, tokens, torch.tensor([place]))[0] for place in range(len(text) + 1)
+    ]
+    return sum(
+        float(distribution[token]) for distribution, token in zip(distributions, tokens[0], strict=True)
+    )
 
 
 @pytest.mark.parametrize("places", [3, 2048])

@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import expected_value, largest_difference, restricted
 from trialogue.errors import InputError
 from trialogue.randomness import Streams
 from trialogue.samplers import SequentialMonteCarlo
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 SMALL = RandomTree(41, vocab=2, horizon=2)
@@ -30,14 +30,15 @@ def verdict(tree):
     return lambda prefix: tree.judges(prefix) or sum(prefix) == 0
 
 
-def weight_error(walk, tree, value, particles, threshold, *options) -> float:
+def weight_error(sampler, tree, value, particles, threshold, *options) -> float:
     """Distance of the expected weights from p(x) V(x), where no prefix of x has value zero."""
-    law = exact_law(walk(particles, threshold, *options), tree.table(), value)
+    distribution = exact_distribution(sampler(particles, threshold, *options), tree.table(), value)
     proper = {
-        x: p * value(x) * all(value(x[:length]) for length in range(1, len(x))) for x, p in tree.law().items()
+        x: p * value(x) * all(value(x[:length]) for length in range(1, len(x)))
+        for x, p in tree.distribution().items()
     }
-    total = math.fsum(law.probabilities.values()) + law.failed + law.never_halts
-    return max(largest_difference(law.weights, proper), abs(total - 1))
+    total = math.fsum(distribution.probabilities.values()) + distribution.failed + distribution.never_halts
+    return max(largest_difference(distribution.weights, proper), abs(total - 1))
 
 
 @pytest.mark.parametrize(("particles", "threshold", "tree"), SETTINGS, ids=str)
@@ -85,8 +86,8 @@ def test_systematic_resampling_gives_each_particle_its_share_to_within_one():
     streams = Streams(1, torch.arange(8))
     for _ in range(200):
         rows = torch.arange(8).view(2, 4)
-        walk = SequentialMonteCarlo(4, resampling="systematic")
-        ancestors = walk._ancestors(weights.log(), rows, streams.choose)
+        sampler = SequentialMonteCarlo(4, resampling="systematic")
+        ancestors = sampler._ancestors(weights.log(), rows, streams.choose)
         for share, chosen in zip(4 * weights, ancestors, strict=True):
             counts = torch.bincount(chosen, minlength=4)
             assert bool(((counts - share).abs() < 1).all())
@@ -118,25 +119,29 @@ def test_improper_weights_are_told_apart(mutant, options):
 
 
 def test_a_mask_resamples_before_the_token_is_drawn():
-    """With the true values inside the tree nothing is left to chance but the law itself: all weights are equal."""
+    """With the true values inside the tree nothing is left to chance but the distribution itself: all weights are
+    equal.
+    """
     tree = VIABLE[0]
     value = expected_value(tree, tree.value)
-    law = exact_law(SequentialMonteCarlo(2, 0.5, "mask"), tree.table(), value)
-    assert largest_difference(law.probabilities, restricted(tree, tree.value)) < 1e-12
-    assert law.expected_queries == pytest.approx(2 * tree.horizon, rel=1e-12)
+    distribution = exact_distribution(SequentialMonteCarlo(2, 0.5, "mask"), tree.table(), value)
+    assert largest_difference(distribution.probabilities, restricted(tree, tree.value)) < 1e-12
+    assert distribution.expected_calls == pytest.approx(2 * tree.horizon, rel=1e-12)
 
 
 def test_one_particle_is_ancestral_sampling_with_its_value_as_weight():
     tree = TREES[0]
-    law = exact_law(SequentialMonteCarlo(1, 0.0), tree.table(), tree.value)
-    assert largest_difference(law.probabilities, tree.law()) < 1e-12
+    distribution = exact_distribution(SequentialMonteCarlo(1, 0.0), tree.table(), tree.value)
+    assert largest_difference(distribution.probabilities, tree.distribution()) < 1e-12
 
 
 def test_more_particles_come_closer_to_the_target():
     tree = VIABLE[0]
     target = restricted(tree, tree.value)
     distances = [
-        largest_difference(exact_law(SequentialMonteCarlo(n), tree.table(), tree.value).probabilities, target)
+        largest_difference(
+            exact_distribution(SequentialMonteCarlo(n), tree.table(), tree.value).probabilities, target
+        )
         for n in (1, 2, 3)
     ]
     assert distances == sorted(distances, reverse=True)
@@ -154,15 +159,19 @@ def test_the_value_of_the_prompt_does_not_matter():
 
 def test_dead_particles_ask_no_more():
     tree, n = TREES[0], 2
-    law = exact_law(SequentialMonteCarlo(n, 0.0), tree.table(), lambda prefix: prefix[0] == 0)
+    distribution = exact_distribution(
+        SequentialMonteCarlo(n, 0.0), tree.table(), lambda prefix: prefix[0] == 0
+    )
     alive = tree.conditional(())[0]
-    assert law.expected_queries == pytest.approx(n * (1 + alive * (tree.horizon - 1)), rel=1e-12)
+    assert distribution.expected_calls == pytest.approx(n * (1 + alive * (tree.horizon - 1)), rel=1e-12)
 
 
 def test_where_all_particles_die_the_weight_is_zero():
-    law = exact_law(SequentialMonteCarlo(2), TREES[0].table(), lambda prefix: len(prefix) < 2)
-    assert law.failed == pytest.approx(1.0)
-    assert not any(law.weights.values())
+    distribution = exact_distribution(
+        SequentialMonteCarlo(2), TREES[0].table(), lambda prefix: len(prefix) < 2
+    )
+    assert distribution.failed == pytest.approx(1.0)
+    assert not any(distribution.weights.values())
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from trialogue.samplers import (
     generate,
     truncated,
 )
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import RandomTree
@@ -35,30 +35,30 @@ RUNS = [
 ]
 
 
-def same_as_without_storage(walk, value, context=None, **settings) -> bool:
+def same_as_without_storage(sampler, value, context=None, **settings) -> bool:
     """Whether samples and counts equal those of the table, with the verifier reading stored prefixes."""
     settings |= {"num_samples": 4, "max_steps": 200}
-    plain = generate(TREE.table(), PROMPTS, walk=walk, verifier=value, **settings)
+    plain = generate(TREE.table(), PROMPTS, sampler=sampler, verifier=value, **settings)
     try:
         stored = generate(
-            StoredTree(TREE, context), PROMPTS, walk=walk, verifier=ReadingVerifier(value), **settings
+            StoredTree(TREE, context), PROMPTS, sampler=sampler, verifier=ReadingVerifier(value), **settings
         )
     except (AssertionError, IndexError, ValueError):
         return False
     return plain.sequences() == stored.sequences() and torch.equal(plain.queries, stored.queries)
 
 
-NAMES = [type(walk).__name__ for walk, _ in RUNS]
+NAMES = [type(sampler).__name__ for sampler, _ in RUNS]
 
 
 @pytest.mark.parametrize(("memory", "batch_size"), [(1, 1), (1, 64), (7, 5), (1 << 16, 5)])
-@pytest.mark.parametrize(("walk", "value"), RUNS, ids=NAMES)
-def test_answers_come_from_the_right_prefixes(walk, value, memory, batch_size):
-    assert same_as_without_storage(walk, value, memory=memory, batch_size=batch_size)
+@pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
+def test_answers_come_from_the_right_prefixes(sampler, value, memory, batch_size):
+    assert same_as_without_storage(sampler, value, memory=memory, batch_size=batch_size)
 
 
 @pytest.mark.parametrize(
-    ("context", "walk", "value"),
+    ("context", "sampler", "value"),
     [
         (mutants.UncopiedContext, *RUNS[6]),
         (mutants.ShortCopyContext, *RUNS[6]),
@@ -67,27 +67,29 @@ def test_answers_come_from_the_right_prefixes(walk, value, memory, batch_size):
     ],
     ids=["uncopied", "short-copy", "fresh-fork", "shared-fork"],
 )
-def test_storage_that_loses_positions_is_told_apart(context, walk, value):
-    assert not same_as_without_storage(walk, value, context, memory=1, batch_size=64)
+def test_storage_that_loses_positions_is_told_apart(context, sampler, value):
+    assert not same_as_without_storage(sampler, value, context, memory=1, batch_size=64)
 
 
-@pytest.mark.parametrize(("walk", "value"), [RUNS[2], RUNS[3], RUNS[7]], ids=[NAMES[2], NAMES[3], NAMES[7]])
-def test_exact_laws_of_stateful_oracles_are_those_of_their_tables(walk, value):
+@pytest.mark.parametrize(
+    ("sampler", "value"), [RUNS[2], RUNS[3], RUNS[7]], ids=[NAMES[2], NAMES[3], NAMES[7]]
+)
+def test_exact_laws_of_stateful_oracles_are_those_of_their_tables(sampler, value):
     tree = RandomTree(102, vocab=2, horizon=3)
-    stored = exact_law(walk, StoredTree(tree), ReadingVerifier(tree.value))
-    plain = exact_law(walk, tree.table(), tree.value)
+    stored = exact_distribution(sampler, StoredTree(tree), ReadingVerifier(tree.value))
+    plain = exact_distribution(sampler, tree.table(), tree.value)
     assert stored.probabilities == pytest.approx(plain.probabilities, abs=1e-13)
-    assert stored.expected_queries == pytest.approx(plain.expected_queries)
+    assert stored.expected_calls == pytest.approx(plain.expected_calls)
 
 
 def test_truncation_keeps_storage_and_hidden_states():
     value = TREE.value
-    for walk in (ValueGuided(), SequentialMonteCarlo(3)):
-        plain = generate(truncated(TREE.table(), top_k=2), PROMPTS, walk=walk, verifier=value)
+    for sampler in (ValueGuided(), SequentialMonteCarlo(3)):
+        plain = generate(truncated(TREE.table(), top_k=2), PROMPTS, sampler=sampler, verifier=value)
         stored = generate(
             truncated(StoredTree(TREE), top_k=2),
             PROMPTS,
-            walk=walk,
+            sampler=sampler,
             verifier=ReadingVerifier(value),
             memory=1,
         )
@@ -95,7 +97,7 @@ def test_truncation_keeps_storage_and_hidden_states():
 
 
 def test_going_on_from_a_prefix_evaluates_new_positions_only():
-    run = generate(StoredTree(TREE), [(0, 0, 1)], walk=Ancestral(), num_samples=1)
+    run = generate(StoredTree(TREE), [(0, 0, 1)], sampler=Ancestral(), num_samples=1)
     # The prompt's positions 0 to 3 at once, then one position for every token but the last.
     assert run.total.positions == 4 + int(run.lengths[0]) - 3 - 1
 
@@ -123,13 +125,15 @@ def test_positions_beyond_a_rewound_row_are_not_taken_for_stored_after_packing()
 
 @pytest.mark.parametrize("memory", [1, 1 << 16])
 @pytest.mark.parametrize(
-    ("walk", "value"),
+    ("sampler", "value"),
     [RUNS[0], RUNS[6], (SequentialMonteCarlo(16, 1.0, resampling="systematic"), TREE.value)],
     ids=["ancestral", "smc", "systematic"],
 )
-def test_rows_at_the_same_prefix_are_evaluated_once(walk, value, memory):
-    run = generate(StoredTree(TREE), walk=walk, verifier=value, num_samples=8, batch_size=1024, memory=memory)
-    # These walks only go forward, all samples at the same pace: each prefix that is asked about is one position.
+def test_rows_at_the_same_prefix_are_evaluated_once(sampler, value, memory):
+    run = generate(
+        StoredTree(TREE), sampler=sampler, verifier=value, num_samples=8, batch_size=1024, memory=memory
+    )
+    # These samplers only go forward, all samples at the same pace: each prefix that is asked about is one position.
     assert run.total.positions == run.total.distinct_queries
     assert run.total.queries > 1.5 * run.total.distinct_queries
 
@@ -150,7 +154,7 @@ def test_rows_that_were_not_evaluated_themselves_go_on_from_copied_positions():
     batch.apply(moves)
     answers = batch.log_probs(rows.flip(0)).exp().tolist()
     expected = [tree.conditional((0, 1, token)) for token in (1, 0, 1, 0)]
-    assert answers == [pytest.approx(law) for law in expected]
+    assert answers == [pytest.approx(distribution) for distribution in expected]
     assert int(batch.meter.positions.sum()) - before == 3 + 2
 
 

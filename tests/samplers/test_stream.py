@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
-from trialogue import exact_law, generate, stream
+from trialogue import exact_distribution, generate, stream
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.samplers import (
@@ -46,7 +46,7 @@ def settings(**others: object) -> dict[str, object]:
 
 
 def test_a_stream_gives_the_samples_of_generate() -> None:
-    asked = settings(walk=Backtracking(quota=2, stride=1), verifier=no_pair)
+    asked = settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair)
     wanted = list(generate(COIN, **asked))
     drawn = list(stream(COIN, **asked))
 
@@ -79,7 +79,9 @@ def test_a_stream_can_be_awaited_and_left() -> None:
 def test_partial_samples_grow_into_whole_ones() -> None:
     shown: dict[int, list[tuple[int, ...]]] = {}
     finished = []
-    for sample in stream(COIN, partial=True, **settings(walk=TokenwiseRejection("mask"), verifier=no_pair)):
+    for sample in stream(
+        COIN, partial=True, **settings(sampler=TokenwiseRejection("mask"), verifier=no_pair)
+    ):
         assert sample.index not in finished
         if sample.finished:
             finished.append(sample.index)
@@ -112,7 +114,7 @@ def test_partial_texts_hold_nothing_of_a_stop_string() -> None:
         ({"ordered": True, "partial": True}, "ordered=True: leave it out"),
         ({"verifier": [no_pair]}, "verifier='1 verifiers': give one for each of the 2 prompts"),
         (
-            {"verifier": [None, None], "walk": TokenwiseRejection()},
+            {"verifier": [None, None], "sampler": TokenwiseRejection()},
             "verifier=None: TokenwiseRejection needs one",
         ),
         ({"on_error": "stop"}, "on_error='stop': use one of raise, reject"),
@@ -136,7 +138,12 @@ def test_two_loops_cannot_share_a_stream() -> None:
 def test_samples_can_be_indexed_and_show_themselves() -> None:
     oracle = tiny_oracle()
     verifier = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
-    asked = {"walk": TokenwiseRejection("mask"), "verifier": verifier, "max_new_tokens": 9, "num_samples": 12}
+    asked = {
+        "sampler": TokenwiseRejection("mask"),
+        "verifier": verifier,
+        "max_new_tokens": 9,
+        "num_samples": 12,
+    }
     samples = generate(oracle, ["the cat"], **asked, seed=3)
     assert len(samples) == len(list(samples)) == 12
     accepted = samples[samples.accepted]
@@ -180,7 +187,7 @@ def test_samples_keep_their_places_and_refuse_what_is_no_index() -> None:
             samples[wrong]
 
 
-WALKS = (
+SAMPLERS = (
     TokenwiseRejection(),
     TokenwiseRejection("mask"),
     Backtracking(quota=2, stride=1),
@@ -190,16 +197,16 @@ WALKS = (
 )
 
 
-@pytest.mark.parametrize("walk", WALKS, ids=repr)
-def test_prompts_under_rules_of_their_own_are_drawn_as_alone(walk: object) -> None:
-    """Equal prompts under different rules, in one batch, share neither verdicts nor laws."""
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+def test_prompts_under_rules_of_their_own_are_drawn_as_alone(sampler: object) -> None:
+    """Equal prompts under different rules, in one batch, share neither verdicts nor distributions."""
     rules = [no_pair, no_zero, None, no_pair]
-    shared = settings(prompts=[[0]] * 4, walk=walk, sample_ids=range(80))
+    shared = settings(prompts=[[0]] * 4, sampler=sampler, sample_ids=range(80))
     together = generate(COIN, **shared, verifier=rules)
     for place, rule in enumerate(rules):
         alone = generate(
             COIN,
-            **settings(prompts=[[0]], walk=walk, sample_ids=range(20 * place, 20 * place + 20)),
+            **settings(prompts=[[0]], sampler=sampler, sample_ids=range(20 * place, 20 * place + 20)),
             verifier=rule or (lambda prefix: True),
         )
         mine = together[together.prompt == place]
@@ -217,22 +224,22 @@ def test_a_tree_that_ignores_rules_mixes_verdicts_up(monkeypatch: pytest.MonkeyP
 
 
 def test_laws_of_rules_are_their_own_exactly() -> None:
-    walk = TokenwiseRejection("mask")
+    sampler = TokenwiseRejection("mask")
     rules = (no_pair, no_zero)
     drawn = generate(
-        COIN, [[0]] * 2, walk=walk, verifier=list(rules), max_new_tokens=2, num_samples=4000, seed=5
+        COIN, [[0]] * 2, sampler=sampler, verifier=list(rules), max_new_tokens=2, num_samples=4000, seed=5
     )
     for place, rule in enumerate(rules):
-        law = exact_law(walk, COIN, rule, prompt=(0,), max_new_tokens=2).probabilities
+        distribution = exact_distribution(sampler, COIN, rule, prompt=(0,), max_new_tokens=2).probabilities
         counts = Counter((0, *sample.tokens) for sample in drawn[drawn.prompt == place])
-        assert set(counts) == set(law)
+        assert set(counts) == set(distribution)
         for output, count in counts.items():
-            assert count / 4000 == pytest.approx(law[output], abs=4 * math.sqrt(0.25 / 4000))
+            assert count / 4000 == pytest.approx(distribution[output], abs=4 * math.sqrt(0.25 / 4000))
 
 
 def test_log_probabilities_of_tokens_are_those_of_the_oracle() -> None:
     samples = generate(
-        COIN, **settings(walk=Backtracking(quota=2, stride=1), verifier=no_pair), token_log_probs=True
+        COIN, **settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair), token_log_probs=True
     )
     assert samples.token_log_probs is not None
     assert torch.allclose(samples.token_log_probs.sum(1), samples.log_prob)
@@ -252,8 +259,8 @@ def test_errors_reject_what_was_asked_about() -> None:
     def quietly(prefix: tuple[int, ...]) -> bool:
         return prefix[-2:] != (1, 1)
 
-    for walk in (TokenwiseRejection("mask"), TokenwiseRejection(), Backtracking(quota=1, stride=1)):
-        asked = settings(walk=walk)
+    for sampler in (TokenwiseRejection("mask"), TokenwiseRejection(), Backtracking(quota=1, stride=1)):
+        asked = settings(sampler=sampler)
         samples = generate(COIN, **asked, verifier=rule, on_error="reject")
         wanted = generate(COIN, **asked, verifier=quietly)
         assert samples.completions() == wanted.completions()
@@ -275,10 +282,10 @@ def test_errors_are_of_the_rule_that_a_sample_is_under() -> None:
     def refuses(prefix: tuple[int, ...]) -> bool:
         return False
 
-    for walk in (None, TokenwiseRejection("mask")):
+    for sampler in (None, TokenwiseRejection("mask")):
         samples = generate(
             COIN,
-            **settings(prompts=[[0], [0]], max_new_tokens=1, walk=walk),
+            **settings(prompts=[[0], [0]], max_new_tokens=1, sampler=sampler),
             verifier=[broken, refuses],
             on_error="reject",
         )
@@ -292,7 +299,7 @@ def test_errors_about_continuations_are_of_samples_without_a_way_on() -> None:
         return len(prefix) < 3
 
     asked = settings(prompts=[[0]], max_new_tokens=2, verifier=rule, on_error="reject")
-    for sample in generate(COIN, **asked, walk=TokenwiseRejection("mask")):
+    for sample in generate(COIN, **asked, sampler=TokenwiseRejection("mask")):
         assert sample.stopped == "failed"
         if sample.tokens == (1,):
             assert sample.error.startswith("1 continuation raised: verifier rule=(0, 1, 1): it raised ")

@@ -1,16 +1,16 @@
-"""Tokenwise rejection against its closed law and cost, and the propositions and examples of the thesis."""
+"""Tokenwise rejection against its closed distribution and cost, and the propositions and examples of the thesis."""
 
 import math
 from itertools import product
 
 import pytest
 
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import largest_difference, restricted, tokenwise
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.samplers import Rejection, TokenwiseRejection, generate
-from trialogue.samplers.exact import exact_law, target_law, total_variation
+from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 from trialogue.testing.trees import VIABLE, RandomTree, viable
 
 
@@ -18,29 +18,32 @@ def coins(length: int) -> Table:
     return Table(lambda prefix: [0.5, 0.5], 2, max_length=length)
 
 
-def redraw_error(walk, tree: RandomTree, rule) -> float:
+def redraw_error(sampler, tree: RandomTree, rule) -> float:
     """Distance from q, from C (relative), and from the mass that never halts."""
-    law = exact_law(walk("redraw"), tree.table(), rule)
+    distribution = exact_distribution(sampler("redraw"), tree.table(), rule)
     reference, queries, stuck = tokenwise(tree, rule)
-    if math.isinf(queries) or math.isinf(law.expected_queries):
-        cost = 0.0 if queries == law.expected_queries else math.inf
+    if math.isinf(queries) or math.isinf(distribution.expected_calls):
+        cost = 0.0 if queries == distribution.expected_calls else math.inf
     else:
-        cost = abs(law.expected_queries / queries - 1)
+        cost = abs(distribution.expected_calls / queries - 1)
     return max(
-        largest_difference(law.probabilities, reference), abs(law.never_halts - stuck), law.failed, cost
+        largest_difference(distribution.probabilities, reference),
+        abs(distribution.never_halts - stuck),
+        distribution.failed,
+        cost,
     )
 
 
-def mask_error(walk, tree: RandomTree, rule) -> float:
+def mask_error(sampler, tree: RandomTree, rule) -> float:
     """Distance from q, from p(x) 1[x in A], and from the mass that fails."""
-    law = exact_law(walk("mask"), tree.table(), rule)
+    distribution = exact_distribution(sampler("mask"), tree.table(), rule)
     reference, _, stuck = tokenwise(tree, rule)
-    proper = {x: p for x, p in tree.law().items() if x in reference}
+    proper = {x: p for x, p in tree.distribution().items() if x in reference}
     return max(
-        largest_difference(law.probabilities, reference),
-        largest_difference(law.weights, proper),
-        abs(law.failed - stuck),
-        law.never_halts,
+        largest_difference(distribution.probabilities, reference),
+        largest_difference(distribution.weights, proper),
+        abs(distribution.failed - stuck),
+        distribution.never_halts,
     )
 
 
@@ -68,14 +71,14 @@ def test_broken_tokenwise_rejection_is_told_apart(mutant, error):
 
 def test_weights_of_the_mask_with_a_perfect_verifier_are_the_restricted_law():
     tree = viable(RandomTree(21, vocab=3))
-    law = exact_law(TokenwiseRejection("mask"), tree.table(), tree.allows)
-    proper = {x: p for x, p in tree.law().items() if tree.allows(x)}
-    assert largest_difference(law.weights, proper) < 1e-12
-    assert total_variation(law.probabilities, restricted(tree, tree.allows)) > 1e-3
+    distribution = exact_distribution(TokenwiseRejection("mask"), tree.table(), tree.allows)
+    proper = {x: p for x, p in tree.distribution().items() if tree.allows(x)}
+    assert largest_difference(distribution.weights, proper) < 1e-12
+    assert total_variation(distribution.probabilities, restricted(tree, tree.allows)) > 1e-3
 
 
-def bounded_error(walk, tree: RandomTree, rule, most: int) -> float:
-    """Distance from the law, the cost and the failing mass of at most `most` rejections at each position."""
+def bounded_error(sampler, tree: RandomTree, rule, most: int) -> float:
+    """Distance from the distribution, the cost and the failing mass of at most `most` rejections at each position."""
     reference, queries, failed = {}, 0.0, 0.0
     below = [((), 1.0)]
     while below:
@@ -88,12 +91,12 @@ def bounded_error(walk, tree: RandomTree, rule, most: int) -> float:
         queries += mass * sum(missed**draw for draw in range(most))
         failed += mass * missed**most
         below += [(child, mass * p * sum(missed**draw for draw in range(most))) for child, p in accepted]
-    law = exact_law(walk(max_rejections=most), tree.table(), rule)
+    distribution = exact_distribution(sampler(max_rejections=most), tree.table(), rule)
     return max(
-        largest_difference(law.probabilities, reference),
-        abs(law.failed - failed),
-        law.never_halts,
-        abs(law.expected_queries / queries - 1),
+        largest_difference(distribution.probabilities, reference),
+        abs(distribution.failed - failed),
+        distribution.never_halts,
+        abs(distribution.expected_calls / queries - 1),
     )
 
 
@@ -111,12 +114,12 @@ def test_a_bound_that_is_another_is_told_apart(mutant):
 
 def test_a_sample_out_of_rejections_says_so():
     table = Table(lambda _: [0.0, 1.0], 2, max_length=2)
-    walk = TokenwiseRejection(max_rejections=3)
-    samples = generate(table, walk=walk, verifier=lambda prefix: not any(prefix), num_samples=4)
+    sampler = TokenwiseRejection(max_rejections=3)
+    samples = generate(table, sampler=sampler, verifier=lambda prefix: not any(prefix), num_samples=4)
     assert samples.stopped == ["failed"] * 4
     assert samples.completions() == [()] * 4
     assert samples.queries.tolist() == [3] * 4
-    assert walk.failure == "max_rejections=3 draws in a row were rejected at one position"
+    assert sampler.failure == "max_rejections=3 draws in a row were rejected at one position"
 
 
 @pytest.mark.parametrize(("method", "most"), [("redraw", 0), ("redraw", 1.5), ("redraw", True), ("mask", 3)])
@@ -130,9 +133,13 @@ def test_proposition_3_1_1(length):
     def zeros(prefix):
         return not any(prefix)
 
-    assert exact_law(Rejection(), coins(length), zeros).expected_queries == pytest.approx(length * 2**length)
-    assert exact_law(TokenwiseRejection(), coins(length), zeros).expected_queries == pytest.approx(2 * length)
-    assert exact_law(TokenwiseRejection("mask"), coins(length), zeros).expected_queries == length
+    assert exact_distribution(Rejection(), coins(length), zeros).expected_calls == pytest.approx(
+        length * 2**length
+    )
+    assert exact_distribution(TokenwiseRejection(), coins(length), zeros).expected_calls == pytest.approx(
+        2 * length
+    )
+    assert exact_distribution(TokenwiseRejection("mask"), coins(length), zeros).expected_calls == length
 
 
 @pytest.mark.parametrize(
@@ -142,15 +149,15 @@ def test_proposition_3_1_2(length, distance):
     def some_zero(prefix):
         return len(prefix) < length or 0 in prefix
 
-    law = exact_law(TokenwiseRejection(), coins(length), some_zero).probabilities
+    distribution = exact_distribution(TokenwiseRejection(), coins(length), some_zero).probabilities
     last = (*(1,) * (length - 1), 0)
     expected = {x: 2.0**-length for x in product((0, 1), repeat=length) if 0 in x} | {
         last: 2.0 ** (1 - length)
     }
-    assert largest_difference(law, expected) < 1e-12
-    restricted_law = target_law(coins(length), some_zero)
-    assert total_variation(law, restricted_law) == pytest.approx(distance, abs=1e-12)
-    assert total_variation(law, restricted_law) == pytest.approx(
+    assert largest_difference(distribution, expected) < 1e-12
+    restricted_law = target_distribution(coins(length), some_zero)
+    assert total_variation(distribution, restricted_law) == pytest.approx(distance, abs=1e-12)
+    assert total_variation(distribution, restricted_law) == pytest.approx(
         (2**length - 2) / (2**length * (2**length - 1)), abs=1e-12
     )
 
@@ -159,15 +166,15 @@ def test_exactly_two_ones_of_six():
     def two_ones(prefix):
         return sum(prefix) <= 2 <= sum(prefix) + 6 - len(prefix)
 
-    assert exact_law(TokenwiseRejection(), coins(6), two_ones).expected_queries == pytest.approx(8.5)
-    assert exact_law(Rejection(), coins(6), two_ones).expected_queries == pytest.approx(25.6)
+    assert exact_distribution(TokenwiseRejection(), coins(6), two_ones).expected_calls == pytest.approx(8.5)
+    assert exact_distribution(Rejection(), coins(6), two_ones).expected_calls == pytest.approx(25.6)
 
 
 @pytest.mark.parametrize("length", [2, 3, 5])
 def test_the_parity_instance_of_theorem_3_1_1_defeats_a_perfect_verifier(length):
     hidden = tuple(index % 2 for index in range(length - 1))
 
-    def law(prefix):
+    def distribution(prefix):
         if len(prefix) < length - 1:
             return [0.5, 0.5]
         token = (sum(prefix) + (prefix != hidden)) % 2
@@ -176,15 +183,15 @@ def test_the_parity_instance_of_theorem_3_1_1_defeats_a_perfect_verifier(length)
     def even(prefix):
         return len(prefix) < length or sum(prefix) % 2 == 0
 
-    table = Table(law, 2, max_length=length)
+    table = Table(distribution, 2, max_length=length)
     lost = 1 - 2.0 ** (1 - length)
     answer = (*hidden, sum(hidden) % 2)
-    redraw = exact_law(TokenwiseRejection(), table, even)
+    redraw = exact_distribution(TokenwiseRejection(), table, even)
     assert redraw.probabilities == {answer: pytest.approx(1 - lost)}
     assert redraw.never_halts == pytest.approx(lost)
-    assert redraw.expected_queries == math.inf
-    mask = exact_law(TokenwiseRejection("mask"), table, even)
+    assert redraw.expected_calls == math.inf
+    mask = exact_distribution(TokenwiseRejection("mask"), table, even)
     assert mask.probabilities == {answer: pytest.approx(1 - lost)}
     assert mask.failed == pytest.approx(lost)
-    assert mask.expected_queries == length
-    assert exact_law(Rejection(), table, even).probabilities == {answer: pytest.approx(1.0)}
+    assert mask.expected_calls == length
+    assert exact_distribution(Rejection(), table, even).probabilities == {answer: pytest.approx(1.0)}

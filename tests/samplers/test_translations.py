@@ -38,13 +38,13 @@ def refined_by_hand(source, length, start, steps):
     oracle, tokens, passes = REFINER.condition(source), torch.tensor([start]), 0
     nothing = torch.zeros(1, length, dtype=torch.bool)
     for _ in range(steps):
-        laws = oracle.refined_log_probs(tokens, nothing)
+        distributions = oracle.refined_log_probs(tokens, nothing)
         passes += 1
-        found = laws.argmax(-1)
+        found = distributions.argmax(-1)
         done, tokens = torch.equal(found, tokens), found
         if done:
             break
-    return tokens[0].tolist(), float(laws.max(-1).values.sum()), passes
+    return tokens[0].tolist(), float(distributions.max(-1).values.sum()), passes
 
 
 @torch.no_grad()
@@ -57,9 +57,11 @@ def test_every_likely_length_is_refined_and_passes_are_counted(steps):
             assert found[number].hypotheses == [Hypothesis([], 0.0, 0.0)]
             assert found[number].passes == 0
             continue
-        _, laws = REFINER.condition_each([source])
-        lengths = likeliest_lengths(laws, 3)[0]
-        assert sorted(laws[0, 1:].tolist())[-3:][::-1] == pytest.approx(laws[0, lengths].tolist())
+        _, distributions = REFINER.condition_each([source])
+        lengths = likeliest_lengths(distributions, 3)[0]
+        assert sorted(distributions[0, 1:].tolist())[-3:][::-1] == pytest.approx(
+            distributions[0, lengths].tolist()
+        )
         starts = random_targets(lengths, VOCAB, Streams(5, number * 3 + torch.arange(3)))
         expected = {}
         counted = 0
@@ -131,8 +133,8 @@ def law_of(source):
 
     def log_prob(row):
         tokens = torch.tensor([row]).repeat(len(row), 1)
-        laws = next_log_probs(oracle, tokens, torch.arange(len(row)))
-        return float(laws[torch.arange(len(row)), torch.tensor(row)].sum())
+        distributions = next_log_probs(oracle, tokens, torch.arange(len(row)))
+        return float(distributions[torch.arange(len(row)), torch.tensor(row)].sum())
 
     texts = [text for count in range(3) for text in product(range(4, VOCAB), repeat=count)]
     return {text: log_prob([*text, EOS]) for text in texts}

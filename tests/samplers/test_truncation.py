@@ -1,4 +1,4 @@
-"""Truncation against a slow reference, token by token, and with every walk."""
+"""Truncation against a slow reference, token by token, and with every sampler."""
 
 import math
 from itertools import product
@@ -13,13 +13,13 @@ from trialogue.errors import InputError
 from trialogue.models.cropped import Endless
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import Ancestral, Backtracking, TokenwiseRejection, Truncated, generate, truncated
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES, RandomTree
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 
 
-LAWS = [numpy_generator(81, "laws", index).dirichlet([0.7] * 5).tolist() for index in range(6)]
+LAWS = [numpy_generator(81, "distributions", index).dirichlet([0.7] * 5).tolist() for index in range(6)]
 LAWS += [[0.2] * 5, [0.1, 0.4, 0.1, 0.4, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0], [0.25, 0.25, 0.0, 0.25, 0.25]]
 SETTINGS = [
     {"temperature": temperature, "top_p": top_p, "top_k": top_k}
@@ -35,7 +35,9 @@ SETTINGS += [
 
 def truncation_error(oracle_type, settings) -> float:
     answers = oracle_type(COINS, **settings).truncate(torch.tensor(LAWS, dtype=torch.float64).log())
-    expected = torch.tensor([truncation(law, **settings) for law in LAWS], dtype=torch.float64)
+    expected = torch.tensor(
+        [truncation(distribution, **settings) for distribution in LAWS], dtype=torch.float64
+    )
     return float((answers.exp() - expected).abs().max())
 
 
@@ -52,45 +54,48 @@ def test_broken_truncation_is_told_apart(mutant):
 
 
 def test_the_token_that_reaches_top_p_is_kept():
-    law = torch.tensor([[0.5, 0.25, 0.125, 0.125]], dtype=torch.float64).log()
+    distribution = torch.tensor([[0.5, 0.25, 0.125, 0.125]], dtype=torch.float64).log()
     kept = {
-        top_p: int((Truncated(COINS, top_p=top_p).truncate(law) > -math.inf).sum())
+        top_p: int((Truncated(COINS, top_p=top_p).truncate(distribution) > -math.inf).sum())
         for top_p in (0.1, 0.49, 0.51, 0.74, 0.76, 0.99, 1.0)
     }
     assert kept == {0.1: 1, 0.49: 1, 0.51: 2, 0.74: 2, 0.76: 3, 0.99: 4, 1.0: 4}
 
 
 def test_top_p_stops_where_it_is_reached_exactly():
-    law = torch.full((1, 4), 0.25, dtype=torch.float64).log()
-    kept = [int((Truncated(COINS, top_p=p).truncate(law) > -math.inf).sum()) for p in (0.25, 0.5, 0.75, 1.0)]
+    distribution = torch.full((1, 4), 0.25, dtype=torch.float64).log()
+    kept = [
+        int((Truncated(COINS, top_p=p).truncate(distribution) > -math.inf).sum())
+        for p in (0.25, 0.5, 0.75, 1.0)
+    ]
     assert kept == [1, 2, 3, 4]
 
 
 def test_ties_are_ordered_by_index_in_a_large_vocabulary():
-    law = torch.zeros(3, 5000).log_softmax(-1)
-    kept = Truncated(COINS, top_k=10).truncate(law) > -math.inf
+    distribution = torch.zeros(3, 5000).log_softmax(-1)
+    kept = Truncated(COINS, top_k=10).truncate(distribution) > -math.inf
     assert kept.nonzero()[:, 1].view(3, 10).tolist() == [list(range(10))] * 3
 
 
 @pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"top_p": 1e-9}, {"top_k": 1}])
 def test_greedy_decoding_takes_the_first_of_the_most_probable(settings):
     table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=3)
-    law = exact_law(Ancestral(), truncated(table, **settings))
-    assert law.probabilities == {(1, 1, 1): pytest.approx(1.0)}
+    distribution = exact_distribution(Ancestral(), truncated(table, **settings))
+    assert distribution.probabilities == {(1, 1, 1): pytest.approx(1.0)}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-300, 5e-324])
 def test_temperatures_near_zero_are_greedy(dtype, temperature):
-    law = torch.tensor([[0.3, 0.5, 0.2], [0.0, 0.4, 0.6]], dtype=dtype).log()
-    answer = Truncated(COINS, temperature=temperature).truncate(law)
+    distribution = torch.tensor([[0.3, 0.5, 0.2], [0.0, 0.4, 0.6]], dtype=dtype).log()
+    answer = Truncated(COINS, temperature=temperature).truncate(distribution)
     assert answer.exp().flatten().tolist() == pytest.approx([0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
     assert answer.dtype == dtype
 
 
 def test_an_oracle_left_whole_answers_as_it_is():
-    law = torch.tensor(LAWS).log()
-    assert Truncated(COINS).truncate(law) is law
+    distribution = torch.tensor(LAWS).log()
+    assert Truncated(COINS).truncate(distribution) is distribution
 
 
 @pytest.mark.parametrize("tree", TREES, ids=str)
@@ -104,25 +109,27 @@ def test_walks_run_on_truncated_oracles(tree):
     cut = Cut(tree.seed, tree.vocab, tree.horizon, tree.eos, tree.sparse)
     oracle = truncated(tree.table(), **settings)
     assert oracle.base.max_length == oracle.max_length == tree.horizon
-    assert largest_difference(exact_law(Ancestral(), oracle).probabilities, cut.law()) < 1e-12
-    mask = exact_law(TokenwiseRejection("mask", mask_first=False), oracle, tree.judges)
-    law, _, stuck = tokenwise(cut, tree.judges)
-    assert largest_difference(mask.probabilities, law) < 1e-12
+    assert (
+        largest_difference(exact_distribution(Ancestral(), oracle).probabilities, cut.distribution()) < 1e-12
+    )
+    mask = exact_distribution(TokenwiseRejection("mask", mask_first=False), oracle, tree.judges)
+    distribution, _, stuck = tokenwise(cut, tree.judges)
+    assert largest_difference(mask.probabilities, distribution) < 1e-12
     assert mask.failed == pytest.approx(stuck, abs=1e-12)
-    again = exact_law(Backtracking(1, 2), oracle, tree.judges)
-    law, queries = backtracking(cut, tree.judges, 1, 2)
-    assert largest_difference(again.probabilities, law) < 1e-12
-    assert again.expected_queries == pytest.approx(queries)
+    again = exact_distribution(Backtracking(1, 2), oracle, tree.judges)
+    distribution, queries = backtracking(cut, tree.judges, 1, 2)
+    assert largest_difference(again.probabilities, distribution) < 1e-12
+    assert again.expected_calls == pytest.approx(queries)
 
 
 def test_log_probabilities_are_those_before_any_truncation():
-    law = (0.7, 0.2, 0.1)
-    table = Table(lambda prefix: law, 3, eos=2, max_length=1)
+    distribution = (0.7, 0.2, 0.1)
+    table = Table(lambda prefix: distribution, 3, eos=2, max_length=1)
     once = truncated(table, temperature=0.5)
     for oracle, own in (
-        (once, law),
-        (truncated(once, top_p=0.99), law),
-        (truncated(truncated(once, top_k=2), temperature=2.0), law),
+        (once, distribution),
+        (truncated(once, top_p=0.99), distribution),
+        (truncated(truncated(once, top_k=2), temperature=2.0), distribution),
         (Endless(once), (0.7 / 0.9, 0.2 / 0.9)),
         (truncated(Endless(once), top_p=0.99), (0.7 / 0.9, 0.2 / 0.9)),
     ):
@@ -146,9 +153,9 @@ JOINED = [
 def test_truncated_twice_is_truncated_once_where_that_is_the_same(inner, outer):
     twice = truncated(truncated(COINS, **inner), **outer)
     assert twice.base is COINS
-    for law in LAWS:
-        expected = truncation(truncation(law, **inner), **outer)
-        answer = twice.truncate(torch.tensor([law], dtype=torch.float64).log()).exp()[0]
+    for distribution in LAWS:
+        expected = truncation(truncation(distribution, **inner), **outer)
+        answer = twice.truncate(torch.tensor([distribution], dtype=torch.float64).log()).exp()[0]
         assert answer.tolist() == pytest.approx(expected, abs=1e-12)
 
 
@@ -164,8 +171,8 @@ def test_truncations_that_are_not_one_are_refused(inner, outer):
 
 def test_samples_of_a_truncated_oracle_stay_within_it():
     tree = TREES[2]
-    law = exact_law(Ancestral(), truncated(tree.table(), top_k=2)).probabilities
-    assert set(generate(truncated(tree.table(), top_k=2), num_samples=300).sequences()) <= set(law)
+    distribution = exact_distribution(Ancestral(), truncated(tree.table(), top_k=2)).probabilities
+    assert set(generate(truncated(tree.table(), top_k=2), num_samples=300).sequences()) <= set(distribution)
 
 
 @pytest.mark.parametrize(
@@ -190,8 +197,8 @@ LARGE = 3000
 
 
 def large_laws() -> torch.Tensor:
-    """Laws over a large vocabulary: peaked, flat, with ties inside and outside of the nucleus, with zeros."""
-    draw = numpy_generator(82, "large laws")
+    """Distributions over a large vocabulary: peaked, flat, with ties inside and outside of the nucleus, with zeros."""
+    draw = numpy_generator(82, "large distributions")
     logits = torch.from_numpy(draw.normal(size=(8, LARGE)))
     logits[0] *= 6
     logits[1] *= 0.01
@@ -218,8 +225,8 @@ LARGE_CUTS = [
 
 def largest_cut_difference(oracle: Truncated, fields: dict[str, float]) -> float:
     worst = 0.0
-    for law, cut in zip(large_laws(), oracle.truncate(large_laws()), strict=True):
-        expected = torch.tensor(truncation(law.exp().tolist(), **fields), dtype=torch.float64)
+    for distribution, cut in zip(large_laws(), oracle.truncate(large_laws()), strict=True):
+        expected = torch.tensor(truncation(distribution.exp().tolist(), **fields), dtype=torch.float64)
         assert torch.equal(cut > -math.inf, expected > 0)
         worst = max(worst, float((cut.exp() - expected).abs().max()))
     return worst

@@ -1,23 +1,27 @@
-"""Value-guided sampling against the theory of reversible walks on trees (thesis Algorithm 2)."""
+"""Value-guided sampling against the theory of reversible samplers on trees (thesis Algorithm 2)."""
 
 import math
 
 import numpy as np
 import pytest
 
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import expected_value, first_leaf, largest_difference, restricted
 from trialogue.samplers import ValueGuided
-from trialogue.samplers.exact import exact_law, transition_matrix
+from trialogue.samplers.exact import exact_distribution, transition_matrix
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
 FIXED = [tree for tree in VIABLE if tree.eos is None]
 
 
-def first_leaf_error(walk, tree, value) -> float:
-    """Distance of the first leaf's law from the closed form by conductances in series."""
-    law = exact_law(walk(lazy=False), tree.table(), value)
-    return max(largest_difference(law.probabilities, first_leaf(tree, value)), law.failed, law.never_halts)
+def first_leaf_error(sampler, tree, value) -> float:
+    """Distance of the first leaf's distribution from the closed form by conductances in series."""
+    distribution = exact_distribution(sampler(lazy=False), tree.table(), value)
+    return max(
+        largest_difference(distribution.probabilities, first_leaf(tree, value)),
+        distribution.failed,
+        distribution.never_halts,
+    )
 
 
 @pytest.mark.parametrize("tree", FIXED, ids=str)
@@ -25,16 +29,16 @@ def test_with_true_values_the_first_leaf_has_the_target_law(tree):
     for rule in (tree.allows, tree.value):
         value = expected_value(tree, rule)
         for lazy in (True, False):
-            law = exact_law(ValueGuided(lazy=lazy), tree.table(), value)
-            assert largest_difference(law.probabilities, restricted(tree, rule)) < 1e-12
+            distribution = exact_distribution(ValueGuided(lazy=lazy), tree.table(), value)
+            assert largest_difference(distribution.probabilities, restricted(tree, rule)) < 1e-12
 
 
 @pytest.mark.parametrize("tree", FIXED, ids=str)
 def test_with_true_values_the_first_leaf_costs_the_square_of_the_horizon(tree):
     value = expected_value(tree, tree.allows)
     for lazy in (True, False):
-        law = exact_law(ValueGuided(lazy=lazy), tree.table(), value)
-        assert law.expected_queries == pytest.approx(tree.horizon**2, rel=1e-11)
+        distribution = exact_distribution(ValueGuided(lazy=lazy), tree.table(), value)
+        assert distribution.expected_calls == pytest.approx(tree.horizon**2, rel=1e-11)
 
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
@@ -55,9 +59,9 @@ def test_broken_guidance_is_told_apart(mutant):
     assert max(first_leaf_error(mutant, tree, tree.value) for tree in TREES) > 1e-3
 
 
-def stationary(walk, tree, value) -> tuple[dict[tuple[int, ...], float], np.ndarray]:
-    """The law pi~(y) = p(y) V(y) [y not the root] + sum over children of p V, and the transition matrix."""
-    states, transitions = transition_matrix(walk, tree.table(), value)
+def stationary(sampler, tree, value) -> tuple[dict[tuple[int, ...], float], np.ndarray]:
+    """The distribution pi~(y) = p(y) V(y) [y not the root] + sum over children of p V, and the transition matrix."""
+    states, transitions = transition_matrix(sampler, tree.table(), value)
     mass = {(): 1.0}
     for node in tree.nodes():
         if not tree.complete(node):
@@ -71,10 +75,10 @@ def stationary(walk, tree, value) -> tuple[dict[tuple[int, ...], float], np.ndar
     return {node: (edge[node] + below[node]) / total for node in states}, transitions.toarray()
 
 
-def balance_error(walk, tree, value) -> float:
+def balance_error(sampler, tree, value) -> float:
     """Greatest violation of: rows sum to one, invariance of pi~, detailed balance."""
-    law, matrix = stationary(walk, tree, value)
-    weights = np.array(list(law.values()))
+    distribution, matrix = stationary(sampler, tree, value)
+    weights = np.array(list(distribution.values()))
     flow = weights[:, None] * matrix
     return max(
         np.abs(matrix.sum(1) - 1).max(), np.abs(weights @ matrix - weights).max(), np.abs(flow - flow.T).max()
@@ -101,7 +105,7 @@ def test_given_a_leaf_the_stationary_law_is_the_target_whatever_the_inner_values
 
     _, matrix = stationary(ValueGuided(stop_at_leaf=False), tree, value)
     states, _ = transition_matrix(ValueGuided(stop_at_leaf=False), tree.table(), value)
-    # The stationary law from the matrix alone: the left eigenvector of eigenvalue one.
+    # The stationary distribution from the matrix alone: the left eigenvector of eigenvalue one.
     eigenvalues, vectors = np.linalg.eig(matrix.T)
     pi = np.real(vectors[:, np.argmin(np.abs(eigenvalues - 1))])
     leaves = {x: p for x, p in zip(states, pi / pi.sum(), strict=True) if tree.complete(x)}
@@ -114,10 +118,10 @@ def test_given_a_leaf_the_stationary_law_is_the_target_whatever_the_inner_values
 def test_leaf_mass_and_spectral_gap_with_true_values(horizon):
     tree = RandomTree(51, horizon=horizon)
     value = expected_value(tree, tree.value)
-    law, matrix = stationary(ValueGuided(stop_at_leaf=False), tree, value)
-    leaf_mass = math.fsum(p for node, p in law.items() if tree.complete(node))
+    distribution, matrix = stationary(ValueGuided(stop_at_leaf=False), tree, value)
+    leaf_mass = math.fsum(p for node, p in distribution.items() if tree.complete(node))
     assert leaf_mass == pytest.approx(1 / (2 * horizon), rel=1e-12)
-    root = np.sqrt(list(law.values()))
+    root = np.sqrt(list(distribution.values()))
     eigenvalues = np.linalg.eigvalsh(root[:, None] * matrix / root)
     assert 1 - eigenvalues[-2] == pytest.approx((1 - math.cos(math.pi / (2 * horizon))) / 2, rel=1e-9)
 
@@ -129,10 +133,10 @@ def test_errors_of_the_values_inside_bias_the_first_leaf_but_stay_bounded_below(
     def value(prefix):
         return exact(prefix) * (1.5 if prefix and prefix[-1] == 0 and not tree.complete(prefix) else 1.0)
 
-    law, _ = stationary(ValueGuided(stop_at_leaf=False), tree, value)
-    leaf_mass = math.fsum(p for node, p in law.items() if tree.complete(node))
+    distribution, _ = stationary(ValueGuided(stop_at_leaf=False), tree, value)
+    leaf_mass = math.fsum(p for node, p in distribution.items() if tree.complete(node))
     assert leaf_mass >= 1 / (2 * 1.5 * tree.horizon)
-    biased = exact_law(ValueGuided(), tree.table(), value).probabilities
+    biased = exact_distribution(ValueGuided(), tree.table(), value).probabilities
     assert largest_difference(biased, restricted(tree, tree.value)) > 1e-3
 
 
@@ -140,10 +144,10 @@ def test_errors_of_the_values_inside_bias_the_first_leaf_but_stay_bounded_below(
 def test_leaves_of_different_depth_bias_the_first_leaf_even_with_true_values(tree):
     value = expected_value(tree, tree.allows)
     assert first_leaf_error(ValueGuided, tree, value) < 1e-12
-    law = exact_law(ValueGuided(), tree.table(), value).probabilities
-    assert largest_difference(law, restricted(tree, tree.allows)) > 0.1
+    distribution = exact_distribution(ValueGuided(), tree.table(), value).probabilities
+    assert largest_difference(distribution, restricted(tree, tree.allows)) > 0.1
 
 
 def test_a_root_without_a_way_on_fails():
-    law = exact_law(ValueGuided(), TREES[0].table(), lambda prefix: 0.0)
-    assert (law.failed, law.never_halts) == (1.0, 0.0)
+    distribution = exact_distribution(ValueGuided(), TREES[0].table(), lambda prefix: 0.0)
+    assert (distribution.failed, distribution.never_halts) == (1.0, 0.0)

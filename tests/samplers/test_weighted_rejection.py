@@ -1,4 +1,6 @@
-"""Weighted rejection: the masked law of every token, and an unbiased, independent estimate of its mass, exactly."""
+"""Weighted rejection: the masked distribution of every token, and an unbiased, independent estimate of its mass,
+exactly.
+"""
 
 import itertools
 import math
@@ -7,13 +9,13 @@ from collections import Counter, defaultdict
 import pytest
 import torch
 
-from mutants import walks as mutants
+from mutants import samplers as mutants
 from samplers.reference_laws import expected_value, largest_difference, tokenwise
 from trialogue.data.table import Table
 from trialogue.enumeration import Enumeration
 from trialogue.randomness import generator
 from trialogue.samplers import TokenwiseRejection, WeightedRejection, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import weighted_rejection
 from trialogue.samplers.prefix.weighted_rejection import draw_accepted
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
@@ -33,12 +35,14 @@ class Members:
         return self.verdicts[tokens]
 
 
-def joint_law(draw, law, accepted):
-    """Exact joint law of the token drawn and of the estimate, to ten digits, from the law (4,) of tokens."""
+def joint_law(draw, distribution, accepted):
+    """Exact joint distribution of the token drawn and of the estimate, to ten digits, from the distribution (4,) of
+    tokens.
+    """
     enumeration, row, joint = Enumeration(1, 1), torch.zeros(1, dtype=torch.int64), defaultdict(float)
 
     def run():
-        return draw(law.log()[None], row, row, Members(accepted), enumeration.choose)
+        return draw(distribution.log()[None], row, row, Members(accepted), enumeration.choose)
 
     for weight, (token, log_mass, _) in enumeration.branches(run):
         joint[int(token), round(float(log_mass.exp()), 10)] += float(weight)
@@ -46,16 +50,18 @@ def joint_law(draw, law, accepted):
 
 
 def draw_error(draw, accepted, seed=0) -> float:
-    """Distance from the masked law, from an unbiased mass, and from independence of the two."""
-    law = 0.05 + torch.rand(4, generator=generator(seed, "law of tokens"), dtype=torch.float64)
-    law /= law.sum()
-    mass = math.fsum(float(law[token]) for token in accepted)
-    joint = joint_law(draw, law, accepted)
+    """Distance from the masked distribution, from an unbiased mass, and from independence of the two."""
+    distribution = 0.05 + torch.rand(
+        4, generator=generator(seed, "distribution of tokens"), dtype=torch.float64
+    )
+    distribution /= distribution.sum()
+    mass = math.fsum(float(distribution[token]) for token in accepted)
+    joint = joint_law(draw, distribution, accepted)
     tokens, masses = Counter(), Counter()
     for (token, estimate), weight in joint.items():
         tokens[token] += weight
         masses[estimate] += weight
-    masked = {token: float(law[token]) / mass for token in accepted} if accepted else {-1: 1.0}
+    masked = {token: float(distribution[token]) / mass for token in accepted} if accepted else {-1: 1.0}
     product = {(token, estimate): tokens[token] * masses[estimate] for token in tokens for estimate in masses}
     expected = math.fsum(estimate * weight for estimate, weight in masses.items())
     return max(largest_difference(tokens, masked), abs(expected - mass), largest_difference(joint, product))
@@ -84,8 +90,8 @@ def test_biased_or_dependent_estimates_are_told_apart(draw):
 
 
 def test_the_estimate_varies_less_than_that_of_draws_with_replacement():
-    law = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
-    joint = joint_law(draw_accepted, law, (0, 1))
+    distribution = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
+    joint = joint_law(draw_accepted, distribution, (0, 1))
     variance = math.fsum(weight * (estimate - 0.3) ** 2 for (_, estimate), weight in joint.items())
     # 1 / (K + 1) where K of the draws before the second acceptance are rejected: P(K) = (K + 1) Z^2 (1 - Z)^K.
     replaced = math.fsum((k + 1) * 0.09 * 0.7**k * (1 / (k + 1) - 0.3) ** 2 for k in range(2000))
@@ -93,30 +99,30 @@ def test_the_estimate_varies_less_than_that_of_draws_with_replacement():
 
 
 def test_little_mass_is_estimated_to_full_precision():
-    law = torch.tensor([[1 - 1e-30, 1e-30, 1e-32, 1e-33]], dtype=torch.float64)
+    distribution = torch.tensor([[1 - 1e-30, 1e-30, 1e-32, 1e-33]], dtype=torch.float64)
     row = torch.zeros(1, dtype=torch.int64)
 
     def likeliest(log_weights, rows):
         return log_weights.argmax(1)
 
-    token, log_mass, _ = draw_accepted(law.log(), row, row, Members((2, 3)), likeliest)
+    token, log_mass, _ = draw_accepted(distribution.log(), row, row, Members((2, 3)), likeliest)
     # 1 - m_k by subtraction would be zero.
     expected = 1 / (1 + 1 / 1.011e-30 + 1 / 1.1e-32)
     assert (int(token), float(log_mass.exp())) == (2, pytest.approx(expected, rel=1e-12))
 
 
-def walk_error(walk, tree, value) -> float:
-    """Distance from the law of tokenwise rejection, its failures, one query per token, and p(x) V(x)."""
-    law = exact_law(walk(), tree.table(), value)
-    mask = exact_law(TokenwiseRejection("mask"), tree.table(), value)
+def walk_error(sampler, tree, value) -> float:
+    """Distance from the distribution of tokenwise rejection, its failures, one query per token, and p(x) V(x)."""
+    distribution = exact_distribution(sampler(), tree.table(), value)
+    mask = exact_distribution(TokenwiseRejection("mask"), tree.table(), value)
     reference, _, stuck = tokenwise(tree, value)
-    proper = {x: p * value(x) for x, p in tree.law().items() if x in reference}
+    proper = {x: p * value(x) for x, p in tree.distribution().items() if x in reference}
     return max(
-        largest_difference(law.probabilities, reference),
-        largest_difference(law.weights, proper),
-        abs(law.failed - stuck),
-        abs(law.expected_queries - mask.expected_queries),
-        law.never_halts,
+        largest_difference(distribution.probabilities, reference),
+        largest_difference(distribution.weights, proper),
+        abs(distribution.failed - stuck),
+        abs(distribution.expected_calls - mask.expected_calls),
+        distribution.never_halts,
     )
 
 
@@ -145,49 +151,53 @@ def test_weights_are_proper(tree):
 def test_broken_weights_are_told_apart(mutant):
     trees = [tree for tree in VIABLE if tree.vocab == 3]
 
-    def error(walk, tree):
-        return walk_error(walk, tree, lambda prefix: tree.value(prefix) * tree.allows(prefix))
+    def error(sampler, tree):
+        return walk_error(sampler, tree, lambda prefix: tree.value(prefix) * tree.allows(prefix))
 
     assert max(error(WeightedRejection, tree) for tree in trees) < 1e-12
     assert max(error(mutant, tree) for tree in trees) > 1e-3
 
 
 def test_a_verifier_that_accepts_everything_gives_ancestral_samples_of_weight_one():
-    run = generate(TREES[4].table(), walk=WeightedRejection(), verifier=lambda y: True, num_samples=50)
+    run = generate(TREES[4].table(), sampler=WeightedRejection(), verifier=lambda y: True, num_samples=50)
     assert run.log_weight.abs().max() < 1e-12
     assert bool(run.accepted.all())
 
 
 def test_the_verifier_judges_what_is_drawn_and_not_the_vocabulary():
     wide = Table(lambda prefix: [0.45, 0.45] + [0.1 / 998] * 998, 1000, max_length=20)
-    run = generate(wide, walk=WeightedRejection(), verifier=lambda y: y[-1] != 0, num_samples=20)
+    run = generate(wide, sampler=WeightedRejection(), verifier=lambda y: y[-1] != 0, num_samples=20)
     assert run.queries.tolist() == [20] * 20
     assert int(run.verifier_calls.sum()) < 4 * 20 * 20
 
 
 def test_where_everything_is_rejected_the_row_fails_with_weight_zero():
-    run = generate(TREES[2].table(), walk=WeightedRejection(), verifier=lambda y: len(y) < 2, num_samples=4)
+    run = generate(
+        TREES[2].table(), sampler=WeightedRejection(), verifier=lambda y: len(y) < 2, num_samples=4
+    )
     assert (run.stopped, run.log_weight.tolist()) == (["failed"] * 4, [-math.inf] * 4)
     assert not bool(run.accepted.any())
 
 
 def test_a_complete_prompt_weighs_what_it_is_worth():
     table = Table(lambda prefix: [0.5, 0.5], 2, eos=1, max_length=3)
-    run = generate(table, [(1,), (0, 1)], walk=WeightedRejection(), verifier=lambda y: 0.25 * (len(y) == 2))
+    run = generate(
+        table, [(1,), (0, 1)], sampler=WeightedRejection(), verifier=lambda y: 0.25 * (len(y) == 2)
+    )
     assert run.log_weight.tolist() == [-math.inf, math.log(0.25)]
     assert run.accepted.tolist() == [False, True]
 
 
 def test_with_true_values_inside_the_mean_weight_is_the_accepted_mass():
     tree = VIABLE[2]
-    law = exact_law(WeightedRejection(), tree.table(), expected_value(tree, tree.allows))
-    mass = math.fsum(p for x, p in tree.law().items() if tree.allows(x))
-    assert math.fsum(law.weights.values()) == pytest.approx(mass, rel=1e-12)
+    distribution = exact_distribution(WeightedRejection(), tree.table(), expected_value(tree, tree.allows))
+    mass = math.fsum(p for x, p in tree.distribution().items() if tree.allows(x))
+    assert math.fsum(distribution.weights.values()) == pytest.approx(mass, rel=1e-12)
 
 
 def test_prefixes_and_streams_are_told_apart():
     tree = RandomTree(81, vocab=3, horizon=4, eos=0)
-    settings = {"walk": WeightedRejection(), "verifier": tree.allows, "num_samples": 30, "seed": 2}
+    settings = {"sampler": WeightedRejection(), "verifier": tree.allows, "num_samples": 30, "seed": 2}
     whole = generate(tree.table(), [(), (1,), (2, 1)], **settings)
     part = generate(tree.table(), [(), (1,), (2, 1)], batch_size=2, **settings)
     assert whole.sequences() == part.sequences()

@@ -102,15 +102,15 @@ COMPLETIONS = [
     ({"rule": {"json-schema": "schema.json"}}, "rule"),
     ({"rule": {"json-schema": {"type": "nothing"}}}, "rule"),
     ({"rule": {"lark": "begin: x"}}, "rule"),
-    ({"walk": "stroll"}, "walk"),
-    ({"walk": 3}, "walk"),
-    ({"walk": "rejection"}, "walk"),
-    ({"rule": {"regex": "a"}, "walk": {"name": "smc", "particles": 0}}, "walk.particles"),
-    ({"rule": {"regex": "a"}, "walk": {"name": "smc", "quota": 1}}, "walk.quota"),
-    ({"rule": {"regex": "a"}, "walk": {"name": "smc", "particles": 5}}, "walk"),
-    ({"rule": {"regex": "a"}, "walk": {"name": "backtracking", "erase_prompt": True}}, "walk"),
-    ({"rule": {"regex": "a"}, "walk": {"name": "smc", "particles": {}}}, "walk.particles"),
-    ({"rule": {"regex": "a"}, "walk": "rejection", "temperature": 0}, "temperature"),
+    ({"sampler": "stroll"}, "sampler"),
+    ({"sampler": 3}, "sampler"),
+    ({"sampler": "rejection"}, "sampler"),
+    ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "particles": 0}}, "sampler.particles"),
+    ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "quota": 1}}, "sampler.quota"),
+    ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "particles": 5}}, "sampler"),
+    ({"rule": {"regex": "a"}, "sampler": {"name": "backtracking", "erase_prompt": True}}, "sampler"),
+    ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "particles": {}}}, "sampler.particles"),
+    ({"rule": {"regex": "a"}, "sampler": "rejection", "temperature": 0}, "temperature"),
     ({"max_queries": 0}, "max_queries"),
     ({"max_steps": 0}, "max_steps"),
     ({"max_steps": 65537}, "max_steps"),
@@ -189,9 +189,9 @@ def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return []
 
     monkeypatch.setattr(rules, "_built", slow)
-    wish, walk = Wish("rule", "regex", "a"), Ancestral()
+    wish, sampler = Wish("rule", "regex", "a"), Ancestral()
     with ThreadPoolExecutor(4) as pool:
-        judgings = set(pool.map(lambda _: rules.judging((wish,), walk, ()).result(), range(4)))
+        judgings = set(pool.map(lambda _: rules.judging((wish,), sampler, ()).result(), range(4)))
     assert (len(judgings), len(built)) == (1, 1)
 
 
@@ -226,13 +226,13 @@ def test_what_breaks_the_worker_fails_what_is_there_and_no_more(monkeypatch: pyt
 def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that come later wait too where theirs is the run that has to end for it."""
     monkeypatch.setattr(workers, "OpenRun", lambda *_, **__: Mock(busy=True))
-    worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, walks=2, layers=(), memory=1)
+    worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, samplers=2, layers=(), memory=1)
 
-    def job(walk: str) -> Job:
-        asked = Mock(walk=walk, prompts=((1,),), number=1, stop=(), truncation={})
+    def job(sampler: str) -> Job:
+        asked = Mock(sampler=sampler, prompts=((1,),), number=1, stop=(), truncation={})
         return Job(asked, Mock(), lambda event: None)
 
-    jobs = [job(walk) for walk in ("first", "second", "third", "first", "second")]
+    jobs = [job(sampler) for sampler in ("first", "second", "third", "first", "second")]
     worker._waiting.extend(jobs)
     worker._admit()
     assert [one in worker._waiting for one in jobs] == [False, False, True, True, False]
@@ -243,11 +243,11 @@ def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyP
 
 def test_who_has_seen_text_is_not_told_of_the_errors_of_others() -> None:
     told: list[object] = []
-    worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=2, walks=1, layers=(), memory=1)
+    worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=2, samplers=1, layers=(), memory=1)
     run, key = Mock(), (Mock(), None)
     jobs = [Job(Mock(), Mock(), told.append, shown={0: "text"}, run=run) for _ in range(2)]
     worker._runs[key], worker._jobs[run] = run, jobs
-    worker._recover(key, run, InputError("rule", "a secret", "mend it"))
+    worker._recover(key, run, InputError("rule", "a secret", "hint it"))
     for event in told:
         assert isinstance(event, Failed)
         assert (event.refused.status, event.refused.param) == (500, None)
@@ -256,11 +256,11 @@ def test_who_has_seen_text_is_not_told_of_the_errors_of_others() -> None:
 
 
 def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An oracle, a walk or a verifier may raise in the middle of a step of many requests."""
+    """An oracle, a sampler or a verifier may raise in the middle of a step of many requests."""
     (tmp_path / "rules.py").write_text("def value(text):\n    return 2.0\n", encoding="utf-8")
     with serving(tiny_oracle(), rule=(f"two=python:{tmp_path}/rules.py:value",)) as server:
         bodies = [
-            {"prompt": "the cat", "max_tokens": 6, "seed": seed, "walk": "outcome-rejection"}
+            {"prompt": "the cat", "max_tokens": 6, "seed": seed, "sampler": "outcome-rejection"}
             | {"rule": "two" if seed == 2 else {"regex": "(?s).*"}}
             for seed in range(4)
         ]

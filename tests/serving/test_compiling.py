@@ -126,9 +126,9 @@ def test_named_rules_are_loaded_once_whatever_stops_their_texts(tmp_path: Path) 
     rules = Rules(tiny_oracle(), {"short": f"python:{tmp_path}/rules.py:short"})
     [wish], alive = rules.wishes("short"), weakref.WeakSet[Any]()
     for number in range(2 * own.KEPT):
-        for walk in (Ancestral(), TokenwiseRejection("mask")):
-            alive.add(rules.judging((wish,), walk, (f"stop {number}",)).result().built[0].graded)
-    # Once for walks that ask for verdicts, once for those that do not.
+        for sampler in (Ancestral(), TokenwiseRejection("mask")):
+            alive.add(rules.judging((wish,), sampler, (f"stop {number}",)).result().built[0].graded)
+    # Once for samplers that ask for verdicts, once for those that do not.
     assert (tmp_path / "loaded").read_text(encoding="utf-8") == "xx"
     gc.collect()
     assert len(alive) <= own.KEPT

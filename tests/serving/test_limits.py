@@ -20,7 +20,7 @@ LIMITS = {
     "max-new-tokens": Serving.max_new_tokens,
     "samples": Serving.samples,
     "max-steps": Serving.max_steps,
-    "walks": Serving.walks,
+    "samplers": Serving.samplers,
     "verifier-timeout": Serving.verifier_timeout,
     "grace": Address.grace,
 }

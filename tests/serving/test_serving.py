@@ -72,7 +72,7 @@ def chat(client: openai.OpenAI, messages: Any = USER, **settings: Any) -> Any:
     return client.chat.completions.create(model="tiny", messages=messages, extra_body=extra, **settings)
 
 
-EXTRA = {"rule", "walk", "top_k", "min_p", "max_queries", "max_steps"}
+EXTRA = {"rule", "sampler", "top_k", "min_p", "max_queries", "max_steps"}
 
 
 def test_models_and_health_are_told(client: openai.OpenAI) -> None:
@@ -103,7 +103,7 @@ def test_a_completion_is_what_generate_draws(client: openai.OpenAI, model: Pretr
         assert choice.finish_reason == ("stop" if sample.tokens[-1] == model.eos else "length")
     assert answer.usage.completion_tokens == sum(len(sample.tokens) for sample in drawn)
     assert answer.trialogue["seed"] == 3
-    assert answer.trialogue["walk"] == {"name": "ancestral"}
+    assert answer.trialogue["sampler"] == {"name": "ancestral"}
 
 
 def test_without_a_seed_one_is_told(client: openai.OpenAI) -> None:
@@ -123,7 +123,7 @@ def test_token_ids_and_stop_strings(client: openai.OpenAI, model: PretrainedOrac
 
 
 @pytest.mark.parametrize(
-    ("walk", "own"),
+    ("sampler", "own"),
     [
         (None, TokenwiseRejection("mask")),
         ({"name": "smc", "particles": 3, "proposal": "mask"}, SequentialMonteCarlo(3, proposal="mask")),
@@ -131,14 +131,14 @@ def test_token_ids_and_stop_strings(client: openai.OpenAI, model: PretrainedOrac
     ],
 )
 def test_a_walk_draws_under_a_rule(
-    client: openai.OpenAI, model: PretrainedOracle, walk: Any, own: Any
+    client: openai.OpenAI, model: PretrainedOracle, sampler: Any, own: Any
 ) -> None:
-    chosen = {} if walk is None else {"walk": walk}
+    chosen = {} if sampler is None else {"sampler": sampler}
     answer = complete(client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen)
     drawn = generate(
         truncated(model, top_p=0.9),
         ["the cat"],
-        walk=own,
+        sampler=own,
         verifier=GrammarVerifier.regex("[a-c]{2,9}", model.tokenization),
         max_new_tokens=8,
         num_samples=4,
@@ -244,7 +244,7 @@ def test_every_piece_of_a_stream_has_a_choice(client: openai.OpenAI, ask: Any) -
 
 
 def test_streams_of_walks_that_go_back_and_of_calls_come_whole(client: openai.OpenAI) -> None:
-    settings = {"rule": {"regex": "[a-c]{2,9}"}, "walk": {"name": "backtracking", "quota": 2}, "seed": 1}
+    settings = {"rule": {"regex": "[a-c]{2,9}"}, "sampler": {"name": "backtracking", "quota": 2}, "seed": 1}
     pieces, ended, _ = joined(complete(client, stream=True, n=2, max_tokens=6, **settings))
     whole = complete(client, n=2, max_tokens=6, **settings)
     for choice in whole.choices:
@@ -260,11 +260,11 @@ def test_streams_of_walks_that_go_back_and_of_calls_come_whole(client: openai.Op
 
 
 def test_rules_of_the_server_are_called_by_name(client: openai.OpenAI) -> None:
-    answer = complete(client, rule="short", walk="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
+    answer = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
     assert all(len(choice.text) <= 3 for choice in answer.choices if choice.trialogue["accepted"])
     assert any(choice.trialogue["accepted"] for choice in answer.choices)
     assert answer.trialogue["rule"] == ["short"]
-    broken = complete(client, rule="broken", walk="ancestral", max_tokens=4, seed=2).choices[0]
+    broken = complete(client, rule="broken", sampler="ancestral", max_tokens=4, seed=2).choices[0]
     assert "no key" in broken.trialogue["reason"]
     assert broken.finish_reason in ("length", "content_filter")
 
@@ -295,11 +295,11 @@ def asked(number: int) -> dict[str, Any]:
     elif sort == 2:
         settings |= {"rule": {"json-schema": {"enum": [number, "no"]}}, "max_tokens": 12}
     elif sort == 3:
-        settings |= {"rule": {"regex": "[a-c]{1,3}"}, "walk": {"name": "smc", "particles": 2 + number % 2}}
+        settings |= {"rule": {"regex": "[a-c]{1,3}"}, "sampler": {"name": "smc", "particles": 2 + number % 2}}
     elif sort == 4:
         settings |= {"stop": ["e", "a"], "top_k": 40}
     else:
-        settings |= {"rule": {"regex": "[a-z ]*"}, "walk": {"name": "backtracking"}, "temperature": 0.8}
+        settings |= {"rule": {"regex": "[a-z ]*"}, "sampler": {"name": "backtracking"}, "temperature": 0.8}
     return settings
 
 
@@ -329,7 +329,7 @@ def test_sixty_four_at_once_are_answered_as_each_alone(server: Loopback) -> None
 
 
 def test_who_goes_frees_the_rows(server: Loopback) -> None:
-    endless = {"rule": {"regex": "zq{40}"}, "walk": "rejection", "max_steps": 65536, "max_tokens": 60}
+    endless = {"rule": {"regex": "zq{40}"}, "sampler": "rejection", "max_steps": 65536, "max_tokens": 60}
     with server.client() as client:
         with pytest.raises(openai.APITimeoutError):
             complete(client.with_options(timeout=0.5), n=8, **endless)

@@ -41,9 +41,11 @@ def expected(tokens: Tensor, first: int, given: Callable[[int], list[int]]) -> t
     for row, sequence in enumerate(tokens):
         for site in range(first, 4):
             alike = (states[:, given(site)] == sequence[given(site)]).all(1)
-            law = torch.stack([weights[alike & (states[:, site] == value)].sum() for value in range(3)])
-            losses[row, site] = -(law[sequence[site]] / law.sum()).log()
-            right[row, site] = law.argmax() == sequence[site]
+            distribution = torch.stack(
+                [weights[alike & (states[:, site] == value)].sum() for value in range(3)]
+            )
+            losses[row, site] = -(distribution[sequence[site]] / distribution.sum()).log()
+            right[row, site] = distribution.argmax() == sequence[site]
     return losses, right
 
 
@@ -60,8 +62,8 @@ def test_a_model_of_a_fixed_context_predicts_what_follows_it() -> None:
     scores = token_scores(model, TOKENS)
     assert scores.asked.tolist() == [[False, False, True, True]] * len(TOKENS)
     for site in (2, 3):
-        laws = model(TOKENS[:, site - 2 : site]).log_softmax(1)
-        right = laws.gather(1, TOKENS[:, [site]])[:, 0].double()
+        distributions = model(TOKENS[:, site - 2 : site]).log_softmax(1)
+        right = distributions.gather(1, TOKENS[:, [site]])[:, 0].double()
         torch.testing.assert_close(scores.losses[:, site], -right, rtol=1e-5, atol=1e-6)
     with pytest.raises(InputError, match="predicts all but the first 2: use longer rows"):
         token_scores(model, TOKENS[:, :2])

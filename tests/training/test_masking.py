@@ -1,4 +1,6 @@
-"""Laws of masks against their frequencies, and networks trained on masks against the conditionals of the data."""
+"""Distributions of masks against their frequencies, and networks trained on masks against the conditionals of the
+data.
+"""
 
 import itertools
 import re
@@ -26,7 +28,7 @@ from trialogue.training.masking import (
     CyclicMasks,
     IndependentMasks,
     IndividualMasks,
-    MaskLaw,
+    MaskDistribution,
     Replacement,
     UniformMasks,
     masked_batches,
@@ -74,7 +76,7 @@ def largest_error(model: Transformer | FactoredAttention, sizes: tuple[int, ...]
 
 
 def every_pair(step: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The law of the data times the uniform law of all masks: nothing is drawn."""
+    """The distribution of the data times the uniform distribution of all masks: nothing is drawn."""
     masks = STATES[1:].bool()
     tokens, chosen = SEQUENCES.repeat_interleave(len(masks), 0), masks.repeat(len(SEQUENCES), 1)
     return tokens.masked_fill(chosen, 4), tokens, chosen
@@ -121,7 +123,7 @@ def test_the_loss_is_the_mean_over_the_chosen_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "sizes"),
+    ("distribution", "sizes"),
     [
         (CyclicMasks(), (1,)),
         (IndividualMasks(0.6), (1,)),
@@ -130,8 +132,12 @@ def test_the_loss_is_the_mean_over_the_chosen_tokens() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_each_law_of_masks_teaches_its_conditionals(law: MaskLaw, sizes: tuple[int, ...]) -> None:
-    model = trained(masked_batches(SEQUENCES, network(), law, batch_size=256), 256, masked_token_loss, 300)
+def test_each_law_of_masks_teaches_its_conditionals(
+    distribution: MaskDistribution, sizes: tuple[int, ...]
+) -> None:
+    model = trained(
+        masked_batches(SEQUENCES, network(), distribution, batch_size=256), 256, masked_token_loss, 300
+    )
     assert largest_error(model, sizes) < 0.06
 
 
@@ -139,23 +145,31 @@ PAIRS = ManyBody.random(3, 3, order=2, scale=1.0)
 DESCENT = {"optimizer": "sgd", "momentum": 0.9, "learning_rate": 0.5}
 
 
-def factored_error(law: MaskLaw, recipe: dict[str, Any], loss: Loss = masked_token_loss) -> float:
-    """Largest error of a probability of one factored layer, which can be exact, trained on draws of a two-body law."""
+def factored_error(
+    distribution: MaskDistribution, recipe: dict[str, Any], loss: Loss = masked_token_loss
+) -> float:
+    """Largest error of a probability of one factored layer, which can be exact, trained on draws of a two-body
+    distribution.
+    """
     drawn = torch.multinomial(PAIRS.probabilities(), 20_000, True, generator=generator(0))
     model = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=3), seed=1)
-    batches = masked_batches(PAIRS.states()[drawn], model, law, batch_size=510)
+    batches = masked_batches(PAIRS.states()[drawn], model, distribution, batch_size=510)
     config = TrainingConfig(steps=300, batch_size=510, weight_decay=0.0, **recipe)
     train(model, batches, config, loss=loss, progress=False)
     answers, exact = (oracle.site_log_probs(PAIRS.states()).exp() for oracle in (model, PAIRS))
     return float((answers - exact).abs().max())
 
 
-@pytest.mark.parametrize("law", [CyclicMasks(), IndividualMasks(1.0)], ids=lambda law: type(law).__name__)
+@pytest.mark.parametrize(
+    "distribution",
+    [CyclicMasks(), IndividualMasks(1.0)],
+    ids=lambda distribution: type(distribution).__name__,
+)
 @pytest.mark.parametrize("recipe", [{"learning_rate": 0.02}, DESCENT], ids=["adamw", "sgd"])
 def test_factored_attention_learns_from_masks_as_transformers_do(
-    law: MaskLaw, recipe: dict[str, Any]
+    distribution: MaskDistribution, recipe: dict[str, Any]
 ) -> None:
-    assert factored_error(law, recipe) < 0.05
+    assert factored_error(distribution, recipe) < 0.05
 
 
 def test_the_check_of_factored_attention_rejects_what_is_not_masked() -> None:
@@ -181,10 +195,16 @@ def test_all_that_masked_training_needs_is_in_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    laws = {law.__name__ for law in MaskLaw.__subclasses__() if law.__module__ == masking.__name__}
-    assert len(laws) == 4
-    assert laws | {"MaskLaw", "Replacement", "MASK", "BERT", "masked_batches"} <= set(training.__all__)
-    assert all(f"`{name}" in str(training.__doc__) for name in laws)
+    distributions = {
+        distribution.__name__
+        for distribution in MaskDistribution.__subclasses__()
+        if distribution.__module__ == masking.__name__
+    }
+    assert len(distributions) == 4
+    assert distributions | {"MaskDistribution", "Replacement", "MASK", "BERT", "masked_batches"} <= set(
+        training.__all__
+    )
+    assert all(f"`{name}" in str(training.__doc__) for name in distributions)
     example = "\n".join(re.findall(r"^ {4}(.*)$", str(training.__doc__), re.MULTILINE))
     model = network()
     networks = {"Transformer": Transformer, "TopicTransformer": TopicTransformer}
@@ -197,7 +217,7 @@ def test_all_that_masked_training_needs_is_in_the_package(
 
 
 def test_sets_of_sites_are_equally_likely() -> None:
-    """6000 draws of 2 out of 4; a law that prefers the first sites is rejected."""
+    """6000 draws of 2 out of 4; a distribution that prefers the first sites is rejected."""
 
     def p_value(masks: Tensor) -> float:
         codes = masks.long() @ torch.tensor([1, 2, 4, 8])
@@ -218,9 +238,9 @@ def test_each_law_masks_what_it_says() -> None:
     both = (independent[:, 0] & independent[:, 1]).double().mean()
     assert float(both) == pytest.approx(0.0225, abs=0.012)
     assert UniformMasks(4).masks(100, 10, 3, 0).sum(1).unique().tolist() == [4]
-    law = IndividualMasks(0.3)
-    individual = law.masks(100, 10, 3, 0)
-    assert (law.copies(10), law.copies(1), IndividualMasks(1.0).copies(7)) == (3, 1, 7)
+    distribution = IndividualMasks(0.3)
+    individual = distribution.masks(100, 10, 3, 0)
+    assert (distribution.copies(10), distribution.copies(1), IndividualMasks(1.0).copies(7)) == (3, 1, 7)
     assert individual.shape == (300, 10)
     assert individual.sum(1).unique().tolist() == [1]
     assert individual.view(100, 3, 10).sum(1).max() == 1

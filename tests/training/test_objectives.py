@@ -16,7 +16,7 @@ Loss = Callable[[Transformer, Tensor, Tensor], Tensor]
 
 
 def distance_of_minimiser(loss: Loss) -> float:
-    """Largest error, over prefixes, of the conditionals of a network trained on the exact law."""
+    """Largest error, over prefixes, of the conditionals of a network trained on the exact distribution."""
     config = TransformerConfig(vocab_size=2, layers=1, heads=2, width=16, mlp_width=32, max_length=3)
     recipe = TrainingConfig(
         steps=250, batch_size=sum(LAW.values()), learning_rate=1e-2, weight_decay=0.0, warmup_steps=10
@@ -57,7 +57,7 @@ def test_the_check_rejects(mutant: Loss) -> None:
 
 
 def test_the_loss_of_the_truth_is_the_entropy_per_target() -> None:
-    """An oracle that answers with the law, fed through the loss itself."""
+    """An oracle that answers with the distribution, fed through the loss itself."""
 
     class Truth(torch.nn.Module):
         bos, eos = 3, 2
@@ -66,8 +66,8 @@ def test_the_loss_of_the_truth_is_the_entropy_per_target() -> None:
             logits = torch.zeros(*inputs.shape, 3)
             for row, ids in enumerate(inputs.tolist()):
                 for position in range(len(ids)):
-                    law = conditionals().get(tuple(ids[1 : position + 1]))
-                    logits[row, position] = torch.ones(3) if law is None else law.log()
+                    distribution = conditionals().get(tuple(ids[1 : position + 1]))
+                    logits[row, position] = torch.ones(3) if distribution is None else distribution.log()
             return logits
 
     tokens, lengths = batch()
@@ -87,7 +87,11 @@ def test_of_packed_rows_every_token_is_predicted_and_no_end() -> None:
     model = Transformer(TransformerConfig(vocab_size=3, max_length=5), seed=1).eval()
     tokens = torch.randint(0, 3, (4, 5), generator=generator(0, "packed"))
     context, rows = model.open(4, 5), torch.arange(4)
-    laws = [context.features(tokens, torch.full((4,), i), torch.full((4,), i), rows) for i in range(5)]
-    right = torch.stack([context.log_probs(law)[rows, tokens[:, i]] for i, law in enumerate(laws)])
+    distributions = [
+        context.features(tokens, torch.full((4,), i), torch.full((4,), i), rows) for i in range(5)
+    ]
+    right = torch.stack(
+        [context.log_probs(distribution)[rows, tokens[:, i]] for i, distribution in enumerate(distributions)]
+    )
     assert packed_token_loss(model, tokens).item() == pytest.approx(-right.mean().item(), abs=1e-6)
     assert next_token_loss(model, tokens).item() != pytest.approx(-right.mean().item(), abs=1e-4)

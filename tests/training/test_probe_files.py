@@ -41,13 +41,15 @@ def test_its_verifier_reads_the_layer_it_says(file: ProbeFile, layer: int, tmp_p
     read = load_probe(tmp_path / "probe.safetensors")
     read.check(ORACLE)
     prompts = [ORACLE.tokenization.encode("the cat")] * 60
-    samples = generate(ORACLE, prompts, walk=Ancestral(), verifier=read.verifier(), max_new_tokens=4, seed=2)
+    samples = generate(
+        ORACLE, prompts, sampler=Ancestral(), verifier=read.verifier(), max_new_tokens=4, seed=2
+    )
     states = hidden_states(ORACLE, samples.tokens, samples.lengths, (layer,))[:, 0]
     probability = read.probe.probability(states)
     sure = (probability - read.threshold).abs() > 1e-3
     assert torch.equal(samples.accepted[sure], (probability >= read.threshold)[sure])
     strict = generate(
-        ORACLE, prompts, walk=Ancestral(), verifier=read.verifier(1.0), max_new_tokens=4, seed=2
+        ORACLE, prompts, sampler=Ancestral(), verifier=read.verifier(1.0), max_new_tokens=4, seed=2
     )
     assert not strict.accepted[probability < 0.99].any()
 
@@ -61,7 +63,7 @@ def test_a_probe_of_another_model_is_refused(file: ProbeFile) -> None:
         replace(file, layer=7).check(ORACLE)
     prompts = [wide.tokenization.encode("the cat")]
     with pytest.raises(InputError, match="hidden states here have width 32"):
-        generate(wide, prompts, walk=Ancestral(), verifier=file.verifier(), max_new_tokens=2)
+        generate(wide, prompts, sampler=Ancestral(), verifier=file.verifier(), max_new_tokens=2)
 
 
 def test_the_card_holds_the_numbers(file: ProbeFile, tmp_path: Path) -> None:

@@ -71,12 +71,12 @@ def test_a_probe_judges_by_the_state_of_the_prefix_and_costs_no_pass(layer: int)
     probe = Probe(16, seed=1).requires_grad_(False)
     verifier = Threshold(ProbeVerifier(probe, layer), 0.5)
     prompts = torch.randint(0, 3, (40, 3), generator=generator(0, "prompts"))
-    samples = generate(MODEL, prompts, walk=Backtracking(2, 2), verifier=verifier, seed=5)
+    samples = generate(MODEL, prompts, sampler=Backtracking(2, 2), verifier=verifier, seed=5)
     states = hidden_states(MODEL, samples.tokens, samples.lengths, (layer,))[:, 0]
     sure = (probe.probability(states) - 0.5).abs() > 1e-4
     assert torch.equal(samples.accepted[sure], (probe.probability(states) >= 0.5)[sure])
-    free = generate(MODEL, prompts, walk=Ancestral(), seed=5)
-    judged = generate(MODEL, prompts, walk=Ancestral(), verifier=verifier, seed=5)
+    free = generate(MODEL, prompts, sampler=Ancestral(), seed=5)
+    judged = generate(MODEL, prompts, sampler=Ancestral(), verifier=verifier, seed=5)
     assert torch.equal(free.tokens, judged.tokens)
     # Only the complete sequences, about which no next token is asked, are evaluated for the verifier alone.
     assert judged.total.positions - free.total.positions <= len(prompts)

@@ -17,7 +17,7 @@ from trialogue.training import block_conditionals, block_moments
 from trialogue.training.block_conditionals import BlockConditionals
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
-MaskLaw = Callable[[Tensor, Tensor], Tensor]
+MaskDistribution = Callable[[Tensor, Tensor], Tensor]
 TRACES = {1: 28.2609, 2: 15.3355, 3: 11.4463, 4: 10.1116}
 BLOCKS = [[0, 1], [1, 2, 3], [3], [0, 2]]
 
@@ -33,7 +33,9 @@ def any_masks(rows: int, sites: int, seed: int) -> Tensor:
     return masks
 
 
-def brute_force(parameters: Tensor, samples: Tensor, masks: Tensor, law: MaskLaw | None = None) -> float:
+def brute_force(
+    parameters: Tensor, samples: Tensor, masks: Tensor, distribution: MaskDistribution | None = None
+) -> float:
     """Mean of -log p(x_K | x_-K, K), by the sum over all states that agree with the sample outside its mask."""
     model = Ising.from_parameters(parameters, samples.shape[1])
     states = model.states()
@@ -42,17 +44,17 @@ def brute_force(parameters: Tensor, samples: Tensor, masks: Tensor, law: MaskLaw
         agree = states[(states[:, ~mask] == sample[~mask]).all(1)]
         rows = torch.cat((sample[None], agree))
         log_weights = -model.energy(rows)
-        if law is not None:
-            log_weights = log_weights + law(rows, mask.expand_as(rows)).log()
+        if distribution is not None:
+            log_weights = log_weights + distribution(rows, mask.expand_as(rows)).log()
         total += float(log_weights[1:].logsumexp(0) - log_weights[0])
     return total / len(samples)
 
 
 def adaptive(tokens: Tensor) -> Tensor:
-    """A law over `BLOCKS` that depends on the state."""
+    """A distribution over `BLOCKS` that depends on the state."""
     weights = torch.rand(5, len(BLOCKS), generator=generator(4, "adaptive"), dtype=torch.float64) + 0.1
-    law = weights[tokens.sum(1)]
-    return law / law.sum(1, keepdim=True)
+    distribution = weights[tokens.sum(1)]
+    return distribution / distribution.sum(1, keepdim=True)
 
 
 def blocks() -> Tensor:
@@ -70,19 +72,19 @@ def probability_of_mask(tokens: Tensor, masks: Tensor) -> Tensor:
     return (adaptive(tokens) * (masks[:, None] == blocks()).all(2)).sum(1)
 
 
-def worst_differences(law: MaskLaw | None = None) -> dict[str, float]:
+def worst_differences(distribution: MaskDistribution | None = None) -> dict[str, float]:
     """Largest errors of loss, gradient, Hessian and its products, at random parameters."""
     errors = dict.fromkeys(("loss", "gradient", "product", "hessian", "scores"), 0.0)
-    for seed, sites in enumerate((1, 2, 3, 4, 4) if law is None else (4, 4)):
+    for seed, sites in enumerate((1, 2, 3, 4, 4) if distribution is None else (4, 4)):
         samples = torch.randint(0, 2, (40, sites), generator=generator(seed, "samples"))
-        masks = any_masks(40, sites, seed) if law is None else adaptive_masks(samples, seed)
+        masks = any_masks(40, sites, seed) if distribution is None else adaptive_masks(samples, seed)
         parameters = random_model(sites, seed, 0.7).parameters.numpy()
-        function = BlockConditionals(samples.bool().numpy(), masks.numpy(), law)
+        function = BlockConditionals(samples.bool().numpy(), masks.numpy(), distribution)
         value, gradient = function.loss(parameters)
         hessian, scores = function.curvature(parameters)
-        expected = brute_force(torch.from_numpy(parameters), samples, masks, law)
+        expected = brute_force(torch.from_numpy(parameters), samples, masks, distribution)
         singles = [
-            BlockConditionals(samples[i : i + 1].bool().numpy(), masks[i : i + 1].numpy(), law).loss(
+            BlockConditionals(samples[i : i + 1].bool().numpy(), masks[i : i + 1].numpy(), distribution).loss(
                 parameters
             )
             for i in range(40)
@@ -102,9 +104,9 @@ def worst_differences(law: MaskLaw | None = None) -> dict[str, float]:
     return errors
 
 
-@pytest.mark.parametrize("law", [None, probability_of_mask], ids=["given", "adaptive"])
-def test_loss_and_derivatives_are_those_of_brute_force(law: MaskLaw | None) -> None:
-    errors = worst_differences(law)
+@pytest.mark.parametrize("distribution", [None, probability_of_mask], ids=["given", "adaptive"])
+def test_loss_and_derivatives_are_those_of_brute_force(distribution: MaskDistribution | None) -> None:
+    errors = worst_differences(distribution)
     assert errors["loss"] < 1e-12
     assert errors["scores"] < 1e-12
     assert max(errors.values()) < 1e-8
@@ -270,9 +272,14 @@ def adaptive_bias(fit: Callable[[Tensor, int], PseudolikelihoodFit]) -> float:
 
 
 def test_masks_that_depend_on_the_state_enter_the_conditionals() -> None:
-    """Equation (4.1). The statistic averages 1, with a deviation of 0.15; ignoring the law is a bias of many errors."""
+    """Equation (4.1). The statistic averages 1, with a deviation of 0.15; ignoring the distribution is a bias of many
+    errors.
+    """
     assert (
-        adaptive_bias(lambda x, seed: fit_pseudolikelihood(x, blocks=BLOCKS, law=adaptive, seed=seed)) < 1.6
+        adaptive_bias(
+            lambda x, seed: fit_pseudolikelihood(x, blocks=BLOCKS, distribution=adaptive, seed=seed)
+        )
+        < 1.6
     )
     ignored = adaptive_bias(lambda x, seed: fit_pseudolikelihood(x, masks=adaptive_masks(x, seed)))
     assert ignored > 3
@@ -363,7 +370,7 @@ def test_what_is_refused_is_what_has_no_estimate() -> None:
         ({"block_size": 1, "blocks": [[0, 1, 2]]}, "block_size=1: give one of"),
         ({"block_size": 0}, "block_size=0: use at least 1"),
         ({"block_size": 4}, "block_size=4: there are 3 sites"),
-        ({"block_size": 1, "weights": [1.0]}, "blocks=None: weights and an adaptive law"),
+        ({"block_size": 1, "weights": [1.0]}, "blocks=None: weights and an adaptive distribution"),
         ({"blocks": [[0], [1]]}, r"blocks=\[2\]: these sites are in no block"),
         ({"blocks": [[0], [1, 2]], "weights": [1, 0]}, r"blocks=\[1, 2\]: these sites are in no block"),
         ({"blocks": [[0], [1, 3]]}, "blocks=3: name sites from 0 to 2"),
@@ -373,8 +380,14 @@ def test_what_is_refused_is_what_has_no_estimate() -> None:
         ({"masks": torch.ones(2, 3)}, "masks=.*use bools of the shape"),
         ({"masks": torch.zeros(50, 3, dtype=torch.bool)}, "masks=0: every sample needs"),
         ({"blocks": [[0], [1, 2]], "weights": ["a", "b"]}, "weights=.*give 2 non-negative finite weights"),
-        ({"blocks": [[0], [1, 2]], "law": torch.full((8, 2), 0.5)}, "law='Tensor': give a function"),
-        ({"blocks": [[0], [1, 2]], "law": lambda tokens: torch.ones(len(tokens), 2)}, "law=2.0"),
+        (
+            {"blocks": [[0], [1, 2]], "distribution": torch.full((8, 2), 0.5)},
+            "distribution='Tensor': give a function",
+        ),
+        (
+            {"blocks": [[0], [1, 2]], "distribution": lambda tokens: torch.ones(len(tokens), 2)},
+            "distribution=2.0",
+        ),
         ({"masks": torch.ones(50, 3, dtype=torch.bool), "weights": [1.0]}, "blocks=None"),
         ({"block_size": 1, "tolerance": math.inf}, "tolerance=inf"),
         ({"block_size": 1, "ridge": math.inf}, "ridge=inf"),

@@ -47,7 +47,7 @@ def launched(folder: Path, told: Path) -> list[dict[str, Any]]:
 def close(said: dict[str, Any], alone: Trained[Any]) -> bool:
     """Whether losses and weights are equal up to the order in which single precision adds them up.
 
-    The bias of keys changes no law: its gradient is rounding alone, which Adam makes steps of.
+    The bias of keys changes no distribution: its gradient is rounding alone, which Adam makes steps of.
     """
     pairs = zip(said["weights"], alone.network.parameters(), strict=True)
     return torch.allclose(torch.tensor(said["losses"]), alone.losses, atol=1e-5) and all(

@@ -1,4 +1,4 @@
-"""Networks and their training: bad numbers are one line that names the field, its value and the mend."""
+"""Networks and their training: bad numbers are one line that names the field, its value and the hint."""
 
 import math
 from collections.abc import Callable

@@ -7,7 +7,7 @@ import pytest
 from trialogue.errors import InputError
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.samplers import Ancestral, StationaryValueGuided, generate, values
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.training.probes import ProbeConfig
 from trialogue.training.values import rollout_examples, train_values
 from trialogue.verifiers import OutcomeReward
@@ -30,13 +30,13 @@ def outcome(prefix: tuple[int, ...]) -> float:
 
 
 def true_values(model) -> dict[tuple[int, ...], float]:
-    """V* of every prefix, by the model's own law of its completions."""
-    law = exact_law(Ancestral(), model, prompt=PROMPT, max_new_tokens=HORIZON).probabilities
+    """V* of every prefix, by the model's own distribution of its completions."""
+    distribution = exact_distribution(Ancestral(), model, prompt=PROMPT, max_new_tokens=HORIZON).probabilities
     found = {}
     for length in range(1, HORIZON + 1):
         for tail in itertools.product((0, 1), repeat=length - 1):
             prefix = (*PROMPT, *tail)
-            below = {x: p for x, p in law.items() if x[:length] == prefix}
+            below = {x: p for x, p in distribution.items() if x[:length] == prefix}
             if sum(below.values()) > 0.02:
                 found[prefix] = sum(p * outcome(x) for x, p in below.items()) / sum(below.values())
     return found
@@ -65,7 +65,7 @@ def test_walks_take_what_was_trained():
     run = generate(
         model,
         [PROMPT],
-        walk=StationaryValueGuided(steps=20),
+        sampler=StationaryValueGuided(steps=20),
         verifier=reward,
         max_new_tokens=HORIZON,
         num_samples=20,

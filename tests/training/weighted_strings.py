@@ -1,4 +1,6 @@
-"""A law on strings of up to three tokens whose probabilities are sixteenths, so that one batch holds it exactly."""
+"""A distribution on strings of up to three tokens whose probabilities are sixteenths, so that one batch holds it
+exactly.
+"""
 
 import torch
 from torch import Tensor
@@ -14,7 +16,7 @@ def batch() -> tuple[Tensor, Tensor]:
 
 
 def conditionals() -> dict[tuple[int, ...], Tensor]:
-    """Law of the next token (0, 1 or EOS) after every prefix that has one."""
+    """Distribution of the next token (0, 1 or EOS) after every prefix that has one."""
     counts: dict[tuple[int, ...], Tensor] = {}
     for string, weight in LAW.items():
         for length in range(len(string) + 1):

@@ -1,4 +1,4 @@
-"""Products of verifiers, and whether all are positive: exact laws against one function that says the same."""
+"""Products of verifiers, and whether all are positive: exact distributions against one function that says the same."""
 
 import math
 
@@ -13,7 +13,7 @@ from trialogue.generation.values import Graded
 from trialogue.models.probe import Probe
 from trialogue.oracles import Verifier
 from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES
 from trialogue.verifiers import All, FunctionVerifier, ProbeVerifier, Product, Threshold
 
@@ -25,10 +25,10 @@ class BoolMasking(Masking):
         return super().children(decoding, rows) > 0
 
 
-def law_error(kind, tree, walk, meaning, *verifiers) -> float:
-    """How far the law under `kind(*verifiers)` is from the law under one function of the prefix."""
-    combined = exact_law(walk, tree.table(), kind(*verifiers))
-    plain = exact_law(walk, tree.table(), FunctionVerifier(meaning))
+def law_error(kind, tree, sampler, meaning, *verifiers) -> float:
+    """How far the distribution under `kind(*verifiers)` is from the distribution under one function of the prefix."""
+    combined = exact_distribution(sampler, tree.table(), kind(*verifiers))
+    plain = exact_distribution(sampler, tree.table(), FunctionVerifier(meaning))
     return max(
         largest_difference(combined.probabilities, plain.probabilities),
         largest_difference(combined.weights, plain.weights),
@@ -44,21 +44,21 @@ def mixtures(tree):
 
 
 @pytest.mark.parametrize("tree", TREES[:4], ids=str)
-@pytest.mark.parametrize("walk", [Rejection(), TokenwiseRejection("mask"), ValueGuided()], ids=repr)
-def test_laws_are_those_of_one_function(tree, walk):
+@pytest.mark.parametrize("sampler", [Rejection(), TokenwiseRejection("mask"), ValueGuided()], ids=repr)
+def test_laws_are_those_of_one_function(tree, sampler):
     for verifiers in mixtures(tree):
-        assert law_error(Product, tree, walk, lambda p: tree.allows(p) * tree.value(p), *verifiers) < 1e-12
-        assert law_error(All, tree, walk, tree.allows, *verifiers) < 1e-12
+        assert law_error(Product, tree, sampler, lambda p: tree.allows(p) * tree.value(p), *verifiers) < 1e-12
+        assert law_error(All, tree, sampler, tree.allows, *verifiers) < 1e-12
 
 
 def test_mutants_have_other_laws():
-    tree, walk = TREES[0], ValueGuided()
+    tree, sampler = TREES[0], ValueGuided()
     verifiers = next(mixtures(tree))
     product = lambda prefix: tree.allows(prefix) * tree.value(prefix)  # noqa: E731
     for mutant in (mutants.Sum, mutants.FirstOnly):
-        assert law_error(mutant, tree, walk, product, *verifiers) > 1e-3
-    assert law_error(Product, tree, walk, tree.allows, *verifiers) > 1e-3
-    assert law_error(All, tree, walk, product, *verifiers) > 1e-3
+        assert law_error(mutant, tree, sampler, product, *verifiers) > 1e-3
+    assert law_error(Product, tree, sampler, tree.allows, *verifiers) > 1e-3
+    assert law_error(All, tree, sampler, product, *verifiers) > 1e-3
 
 
 SEQUENCES = [(0,), (1,), (0, 0), (0, 1), (1, 1)]

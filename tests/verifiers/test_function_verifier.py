@@ -141,7 +141,7 @@ def test_what_a_function_raises_is_named_with_what_it_was_given():
     ):
         ask(TextVerifier(rule, TEXT), [(AB,)])
     with pytest.raises(InputError, match=r"^verifier rule=\(0,\): it raised KeyError: "):
-        generate(Table(lambda prefix: [1.0], 1, max_length=1), walk=Rejection(), verifier=rule)
+        generate(Table(lambda prefix: [1.0], 1, max_length=1), sampler=Rejection(), verifier=rule)
 
 
 @pytest.mark.parametrize("timeout", [None, LONG])
@@ -220,7 +220,7 @@ def returns_at_last(prefix):
     ],
 )
 def test_a_function_that_hangs_is_named(function):
-    message = r"it did not return within 0\.05 s: mend it, or raise the timeout$"
+    message = r"it did not return within 0\.05 s: hint it, or raise the timeout$"
     with pytest.raises(InputError, match=rf"^verifier {function.__name__}=\(0,\): {message}"):
         ask(FunctionVerifier(function, timeout=0.05))
 
@@ -586,7 +586,7 @@ def test_leaving_the_process_is_an_error_of_the_function_alone() -> None:
             try:
                 values(verifier, oracle, [[]])
             except InputError as error:
-                told.append(error.mend)
+                told.append(error.hint)
 
     thread = threading.Thread(target=asked)
     thread.start()

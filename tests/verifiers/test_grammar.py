@@ -13,7 +13,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Verifier, padded
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import Backtracking, Rejection, TokenwiseRejection, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.verifiers import GrammarVerifier, language_verifier
@@ -277,15 +277,19 @@ def test_walks_draw_from_the_language():
     oracle = Table(lambda prefix: [1.0 + token for token in range(11)], 11, eos=8, max_length=limit)
     verifier = language.build(language.tokenization)
     assert isinstance(verifier, Verifier)
-    law = exact_law(Rejection(), oracle, verifier)
-    members = {sequence for sequence in law.probabilities if law.probabilities[sequence] > 0}
+    distribution = exact_distribution(Rejection(), oracle, verifier)
+    members = {
+        sequence for sequence in distribution.probabilities if distribution.probabilities[sequence] > 0
+    }
     assert members
     assert all(language.verdict(sequence, limit) for sequence in members)
-    plain = exact_law(TokenwiseRejection("mask"), oracle, lambda prefix: language.verdict(prefix, limit))
-    given = exact_law(TokenwiseRejection("mask"), oracle, verifier)
+    plain = exact_distribution(
+        TokenwiseRejection("mask"), oracle, lambda prefix: language.verdict(prefix, limit)
+    )
+    given = exact_distribution(TokenwiseRejection("mask"), oracle, verifier)
     assert given.probabilities == pytest.approx(plain.probabilities, abs=1e-12)
-    for walk in (TokenwiseRejection(), TokenwiseRejection("mask"), Backtracking(4, 2)):
-        samples = generate(oracle, walk=walk, verifier=verifier, num_samples=300, max_queries=200)
+    for sampler in (TokenwiseRejection(), TokenwiseRejection("mask"), Backtracking(4, 2)):
+        samples = generate(oracle, sampler=sampler, verifier=verifier, num_samples=300, max_queries=200)
         drawn = [tuple(one) for one, good in zip(samples.sequences(), samples.accepted, strict=True) if good]
         assert drawn
         assert all(language.verdict(sequence, limit) for sequence in drawn)
@@ -298,9 +302,9 @@ def test_one_verifier_serves_several_threads():
 
     def run(seed):
         oracle = Table(lambda prefix: [1.0] * 11, 11, eos=8, max_length=6)
-        walk = TokenwiseRejection("mask")
+        sampler = TokenwiseRejection("mask")
         results[seed] = generate(
-            oracle, walk=walk, verifier=verifier, num_samples=40, batch_size=4, seed=seed
+            oracle, sampler=sampler, verifier=verifier, num_samples=40, batch_size=4, seed=seed
         ).sequences()
 
     threads = [threading.Thread(target=run, args=(seed,)) for seed in (1, 2)]

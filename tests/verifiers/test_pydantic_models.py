@@ -123,7 +123,7 @@ def test_samples_are_instances_and_each_has_its_own():
     spans = GrammarVerifier.pydantic(Span, TOKENS)
     rule = Product(lambda prefix: 1.0, spans, GrammarVerifier.regex(".*", TOKENS))
     samples = generate(
-        oracle, walk=TokenwiseRejection("mask"), verifier=spans, num_samples=20, max_new_tokens=25, seed=0
+        oracle, sampler=TokenwiseRejection("mask"), verifier=spans, num_samples=20, max_new_tokens=25, seed=0
     )
     parsed = samples.parsed()
     assert 0 < int(samples.accepted.sum()) < 20

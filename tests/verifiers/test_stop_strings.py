@@ -220,8 +220,10 @@ def test_masking_and_redrawing_weigh_the_same_target(case: str) -> None:
     # What judges text is told of the stop strings by `generate`, within other verifiers too.
     verifier = All(Threshold(language.build(language.tokenization), 0.5), lambda x: True)
     shares = {}
-    for walk in (Rejection(), TokenwiseRejection("mask"), TokenwiseRejection("redraw")):
-        samples = generate(oracle, walk=walk, verifier=verifier, stop=stop, num_samples=4000, max_queries=400)
+    for sampler in (Rejection(), TokenwiseRejection("mask"), TokenwiseRejection("redraw")):
+        samples = generate(
+            oracle, sampler=sampler, verifier=verifier, stop=stop, num_samples=4000, max_queries=400
+        )
         good = samples.accepted
         assert bool(good.any())
         kept = [one for one, accepted in zip(samples.completions(), good.tolist(), strict=True) if accepted]
@@ -230,7 +232,7 @@ def test_masking_and_redrawing_weigh_the_same_target(case: str) -> None:
         assert all(language.contains(text) for text in texts)
         weights = samples.log_weight[good].exp()
         weights = weights / weights.sum()
-        shares[str(walk)] = {
+        shares[str(sampler)] = {
             text: float(weights[torch.tensor([one == text for one in texts])].sum()) for text in set(texts)
         }
     first, masked, _ = shares.values()

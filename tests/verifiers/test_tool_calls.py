@@ -165,7 +165,12 @@ def test_samples_are_parsed():
 
     oracle = Tokenized(lambda prefix: [1.0] * size, size, eos=TOKENS.eos)
     samples = generate(
-        oracle, walk=TokenwiseRejection("mask"), verifier=verifier, num_samples=6, max_new_tokens=40, seed=1
+        oracle,
+        sampler=TokenwiseRejection("mask"),
+        verifier=verifier,
+        num_samples=6,
+        max_new_tokens=40,
+        seed=1,
     )
     assert bool(samples.accepted.any())
     expected = [{"name": json.loads(text)["name"], "arguments": {}} for text in samples.texts()]

@@ -9,7 +9,7 @@ import torch
 from samplers.reference_laws import expected_value, largest_difference, normalised, restricted
 from trialogue.errors import InputError
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate, values
-from trialogue.samplers.exact import exact_law, transition_matrix
+from trialogue.samplers.exact import exact_distribution, transition_matrix
 from trialogue.testing import check_verifier
 from trialogue.testing.distributions import ruled
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
@@ -28,13 +28,17 @@ def test_a_table_is_a_function_and_a_verifier_of_prefixes():
     asked = [(), (1,), (0, 1, 1)]
     assert values(written, TREE.table(), asked).tolist() == [TREE.value(prefix) for prefix in asked]
     check_verifier(written, TREE.table())
-    law = exact_law(ValueGuided(), TREE.table(), table(TREE, expected_value(TREE, TREE.value)))
-    assert largest_difference(law.probabilities, restricted(TREE, TREE.value)) < 1e-12
+    distribution = exact_distribution(
+        ValueGuided(), TREE.table(), table(TREE, expected_value(TREE, TREE.value))
+    )
+    assert largest_difference(distribution.probabilities, restricted(TREE, TREE.value)) < 1e-12
 
 
 def test_what_cannot_occur_needs_no_value():
     sparse = TREES[6]
-    assert generate(sparse.table(), walk=ValueGuided(), verifier=table(sparse, sparse.value)).accepted.all()
+    assert generate(
+        sparse.table(), sampler=ValueGuided(), verifier=table(sparse, sparse.value)
+    ).accepted.all()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,7 @@ def test_a_wrong_table_is_one_line(written, told):
 def test_a_missing_prefix_is_named():
     written = TableValues({(): 1.0, (0,): 1.0})
     with pytest.raises(InputError, match=r"prefix=\(1,\): none of the 2 values is of this prefix"):
-        generate(TREE.table(), walk=ValueGuided(), verifier=written)
+        generate(TREE.table(), sampler=ValueGuided(), verifier=written)
     with pytest.raises(InputError, match=r"prefix=\(0, 1\)"):
         written((0, 1))
 
@@ -120,10 +124,10 @@ def test_outcomes_have_no_error_and_leaves_their_law(kind):
 
 
 def leaf_law(tree, verifier) -> dict:
-    """The stationary law of leaves, from the transitions of the walk alone."""
+    """The stationary distribution of leaves, from the transitions of the sampler alone."""
     states, transitions = transition_matrix(ValueGuided(stop_at_leaf=False), tree.table(), verifier)
-    law = np.abs(np.linalg.svd(transitions.toarray().T - np.eye(len(states)))[2][-1])
-    return normalised({x: float(p) for x, p in zip(states, law, strict=True) if tree.complete(x)})
+    distribution = np.abs(np.linalg.svd(transitions.toarray().T - np.eye(len(states)))[2][-1])
+    return normalised({x: float(p) for x, p in zip(states, distribution, strict=True) if tree.complete(x)})
 
 
 def test_the_outcome_takes_the_place_of_values_at_leaves():
@@ -141,7 +145,9 @@ def test_the_outcome_takes_the_place_of_values_at_leaves():
 def test_values_where_the_outcome_is_certain_to_be_zero_are_named():
     told = r"values=0\.\d+: it is certain that every completion of \(.*\) has the outcome 0: give 0 there"
     with pytest.raises(InputError, match=told):
-        exact_law(ValueGuided(), TREE.table(), OutcomeReward(TREE.value, TREE.allows, viability=True))
+        exact_distribution(
+            ValueGuided(), TREE.table(), OutcomeReward(TREE.value, TREE.allows, viability=True)
+        )
     viable = OutcomeReward(ruled(TREE), TREE.allows, viability=True)
     assert largest_difference(leaf_law(TREE, viable), restricted(TREE, TREE.allows)) < 1e-12
 
@@ -174,10 +180,10 @@ def test_every_token_of_a_rollout_is_a_query_of_the_sample_that_asked():
             )
         )
     )
-    for walk in (TokenwiseRejection(), ValueGuided(), SequentialMonteCarlo(2)):
+    for sampler in (TokenwiseRejection(), ValueGuided(), SequentialMonteCarlo(2)):
         noting.left = []
-        run = generate(TREE.table(), walk=walk, verifier=noting, seed=3, max_steps=200)
-        told = generate(TREE.table(), walk=walk, verifier=known, seed=3, max_steps=200)
+        run = generate(TREE.table(), sampler=sampler, verifier=noting, seed=3, max_steps=200)
+        told = generate(TREE.table(), sampler=sampler, verifier=known, seed=3, max_steps=200)
         assert run.sequences() == told.sequences()
         assert int(run.queries) == int(told.queries) + 3 * sum(noting.left)
     assert sum(noting.left) > 0

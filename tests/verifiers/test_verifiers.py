@@ -11,7 +11,7 @@ from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier, padded
 from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing.trees import TREES, RandomTree
 from trialogue.verifiers.function import FunctionVerifier, Threshold, as_verifier
@@ -107,7 +107,7 @@ def test_thresholds_out_of_range_are_named(threshold):
 
 def test_a_threshold_passes_on_what_is_no_number():
     with pytest.raises(InputError, match="verifier=nan"):
-        generate(COINS, walk=Rejection(), verifier=Threshold(NoNumbers(), 0.5))
+        generate(COINS, sampler=Rejection(), verifier=Threshold(NoNumbers(), 0.5))
 
 
 PREFIXES = [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 0, 1)]
@@ -127,7 +127,7 @@ def test_random_values_are_a_function_of_the_prefix():
     assert not is_a_random_function(LengthKeyedRandomVerifier)
     assert all(0 <= value < 1 for value in values(RandomVerifier(), PREFIXES))
     runs = [
-        generate(COINS, walk=ValueGuided(), verifier=RandomVerifier(3), num_samples=30, batch_size=size)
+        generate(COINS, sampler=ValueGuided(), verifier=RandomVerifier(3), num_samples=30, batch_size=size)
         for size in (1, 30)
     ]
     assert runs[0].sequences() == runs[1].sequences()
@@ -135,21 +135,21 @@ def test_random_values_are_a_function_of_the_prefix():
 
 @pytest.mark.parametrize("tree", TREES, ids=str)
 def test_children_by_peeking_equal_children_given_as_a_mask(tree):
-    for walk in (TokenwiseRejection("mask"), ValueGuided()):
-        peeked = exact_law(walk, tree.table(), FunctionVerifier(tree.judges))
-        given = exact_law(walk, tree.table(), Masking(tree.judges))
+    for sampler in (TokenwiseRejection("mask"), ValueGuided()):
+        peeked = exact_distribution(sampler, tree.table(), FunctionVerifier(tree.judges))
+        given = exact_distribution(sampler, tree.table(), Masking(tree.judges))
         assert largest_difference(peeked.probabilities, given.probabilities) < 1e-12
         assert largest_difference(peeked.weights, given.weights) < 1e-12
-        assert (peeked.failed, peeked.expected_queries) == (
+        assert (peeked.failed, peeked.expected_calls) == (
             pytest.approx(given.failed, abs=1e-12),
-            pytest.approx(given.expected_queries),
+            pytest.approx(given.expected_calls),
         )
 
 
 def test_samples_by_peeking_equal_samples_by_mask():
     tree = RandomTree(91, horizon=5, eos=0)
     runs = [
-        generate(tree.table(), [(), (1,)], walk=ValueGuided(), verifier=kind(tree.value), num_samples=20)
+        generate(tree.table(), [(), (1,)], sampler=ValueGuided(), verifier=kind(tree.value), num_samples=20)
         for kind in (FunctionVerifier, Masking)
     ]
     assert runs[0].sequences() == runs[1].sequences()
@@ -167,6 +167,6 @@ def test_peeked_children_know_whether_they_are_complete():
             return super().values(decoding, rows)
 
     tree = RandomTree(92, vocab=3, horizon=3, eos=2)
-    exact_law(TokenwiseRejection("mask"), tree.table(), Looking(lambda prefix: 1.0))
+    exact_distribution(TokenwiseRejection("mask"), tree.table(), Looking(lambda prefix: 1.0))
     assert set(seen) == set(tree.nodes()) - {()}
     assert seen == {prefix: tree.complete(prefix) for prefix in seen}

@@ -10,7 +10,7 @@ from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.oracles import next_log_probs
 from trialogue.samplers import Ancestral, values
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.verifiers import FunctionVerifier
 from trialogue_lab.data.hidden_string import (
     HiddenString,
@@ -26,7 +26,7 @@ from trialogue_lab.data.hidden_string import (
 @pytest.mark.parametrize("hidden", [(), (1,), (0, 1), (1, 1, 0, 1)])
 def test_the_oracle_of_a_hidden_string(hidden: tuple[int, ...]) -> None:
     oracle = HiddenString(hidden)
-    law = exact_law(Ancestral(), oracle).probabilities
+    law = exact_distribution(Ancestral(), oracle).probabilities
     assert len(law) == 2 ** len(hidden)
     assert all(p == pytest.approx(2.0 ** -len(hidden)) for p in law.values())
     assert [string for string in law if sum(string) % 2 == 0] == [oracle.answer]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue import cli, exact_law, generate, run_chain, target_law, total_variation
+from trialogue import cli, exact_distribution, generate, run_chain, target_distribution, total_variation
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.document import SCRIPTS, _percent
@@ -80,14 +80,14 @@ def test_the_same_bytes_each_time(recorded: dict[str, Any]) -> None:
 def test_laws_of_walks_are_exact(recorded: dict[str, Any]) -> None:
     walks = recorded["walks"]
     law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()
-    target = target_law(law, judge)
+    target = target_distribution(law, judge)
     # By hand: "Dogs bark loudly" and its share of all sentences that end so.
     loudly = {"Dogs bark": 0.4 * 0.7 * 0.8, "Dogs swim": 0.4 * 0.3 * 0.3, "Fish swim": 0.6 * 0.95 * 0.02}
     loudly["Fish bark"] = 0.6 * 0.05 * 0.5
     due = {said: p / sum(loudly.values()) for said, p in loudly.items()}
     shown = {sentence(walks, node): p for node, p in enumerate(walks["target"]) if p > 0}
     assert shown == pytest.approx({f"{said} loudly": p for said, p in due.items()}, rel=1e-5)
-    masked = exact_law(TokenwiseRejection("mask"), law, judge)
+    masked = exact_distribution(TokenwiseRejection("mask"), law, judge)
     assert walks["walks"][0]["distance"] == pytest.approx(
         total_variation(masked.probabilities, target), rel=1e-5
     )

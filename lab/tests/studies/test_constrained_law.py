@@ -10,7 +10,7 @@ from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided
-from trialogue.samplers.exact import exact_law, target_law, total_variation
+from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 from trialogue.verifiers import FunctionVerifier
 from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.pages.figures import svg
@@ -42,8 +42,8 @@ def toy(kind: str = "regex", seed: int = 0) -> tuple[Case, TokenTree]:
 @pytest.mark.parametrize(("kind", "seed"), list(itertools.product(TASKS, (0, 1, 2))))
 def test_the_tree_gives_the_laws_that_enumeration_gives(kind: str, seed: int) -> None:
     case, tree = toy(kind, seed)
-    target = target_law(case.oracle, case.verifier)
-    masked = exact_law(TokenwiseRejection("mask"), case.oracle, case.verifier).probabilities
+    target = target_distribution(case.oracle, case.verifier)
+    masked = exact_distribution(TokenwiseRejection("mask"), case.oracle, case.verifier).probabilities
     assert total_variation(tree.restricted, target) < 1e-12
     assert total_variation(tree.masked, masked) < 1e-12
     # The check can fail: the two laws are far apart.
@@ -59,21 +59,21 @@ def test_walks_have_the_same_law_on_the_lumped_oracle(
 ) -> None:
     case, tree = toy()
     lumped = Lumped(tree, case.oracle.eos)
-    own = exact_law(walk, case.oracle, case.verifier)
-    seen = exact_law(walk, lumped, lumped)
+    own = exact_distribution(walk, case.oracle, case.verifier)
+    seen = exact_distribution(walk, lumped, lumped)
     translated = {lumped.leaves[x]: p for x, p in seen.probabilities.items() if p}
     assert total_variation(translated, {x: p for x, p in own.probabilities.items() if p}) < 1e-9
     if not isinstance(walk, Rejection):  # whose queries beyond the rule are lumped too
-        assert seen.expected_queries == pytest.approx(own.expected_queries)
+        assert seen.expected_calls == pytest.approx(own.expected_calls)
 
 
 @pytest.mark.parametrize("kind", TASKS)
 def test_the_first_leaf_is_where_the_current_goes(kind: str) -> None:
     case, tree = toy(kind, seed=2)
     law, queries = first_leaf(tree)
-    walk = exact_law(ValueGuided(), case.oracle, case.verifier)
+    walk = exact_distribution(ValueGuided(), case.oracle, case.verifier)
     assert total_variation(law, {x: p for x, p in walk.probabilities.items() if p}) < 1e-9
-    assert queries == pytest.approx(walk.expected_queries)
+    assert queries == pytest.approx(walk.expected_calls)
     assert total_variation(law, tree.masked) > 0.01
 
 
@@ -107,9 +107,9 @@ def test_dead_ends_are_visited_but_lead_nowhere() -> None:
     tree = explore(case.oracle, case.verifier, (), 3, tolerance=1e-9, max_prefixes=100)
     assert (1, 1) in tree.nodes
     law, queries = first_leaf(tree)
-    walk = exact_law(ValueGuided(), case.oracle, case.verifier)
+    walk = exact_distribution(ValueGuided(), case.oracle, case.verifier)
     assert total_variation(law, {x: p for x, p in walk.probabilities.items() if p}) < 1e-9
-    assert queries == pytest.approx(walk.expected_queries)
+    assert queries == pytest.approx(walk.expected_calls)
 
 
 def test_a_walk_on_the_lumped_oracle_may_go_where_no_leaf_was_found() -> None:
@@ -118,7 +118,7 @@ def test_a_walk_on_the_lumped_oracle_may_go_where_no_leaf_was_found() -> None:
     partial = dataclasses.replace(tree, leaves={x: p for x, p in tree.leaves.items() if len(x) < 4})
     assert max(map(len, partial.nodes)) > max(map(len, partial.leaves))
     lumped = Lumped(partial, case.oracle.eos)
-    seen = exact_law(TokenwiseRejection("mask"), lumped, lumped)
+    seen = exact_distribution(TokenwiseRejection("mask"), lumped, lumped)
     assert {lumped.leaves[x] for x, p in seen.probabilities.items() if p} <= set(partial.leaves)
 
 

@@ -11,7 +11,12 @@ from pandas import isna
 
 from trialogue.errors import InputError
 from trialogue.samplers import BestOfN, SequentialMonteCarlo, TokenwiseRejection, ValueGuided, truncated
-from trialogue.samplers.exact import exact_law, kullback_leibler, target_law, total_variation
+from trialogue.samplers.exact import (
+    exact_distribution,
+    kullback_leibler,
+    target_distribution,
+    total_variation,
+)
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.decoding_laws import STUDY, measure
 from trialogue_lab.studies.decoding_laws.config import PRESETS, Config
@@ -86,27 +91,27 @@ def test_valid_strings() -> None:
 @pytest.mark.parametrize("name", ["JSON", "checksum", "sum"])
 def test_closed_forms_are_the_walks(name: str) -> None:
     task, oracle = drawn(name)
-    free = exact_law(RULES["no rule"].walk, oracle)
-    restricted = target_law(oracle, task)
-    best = exact_law(BestOfN(2), oracle, task)
+    free = exact_distribution(RULES["no rule"].walk, oracle)
+    restricted = target_distribution(oracle, task)
+    best = exact_distribution(BestOfN(2), oracle, task)
     assert total_variation(best.probabilities, best_of_law(free.probabilities, restricted, 2)) < 1e-12
     assert total_variation(best.probabilities, best_of_law(free.probabilities, restricted, 3)) > 1e-3
-    assert best.expected_queries == pytest.approx(2 * free.expected_queries)
-    masked = exact_law(TokenwiseRejection("mask"), oracle, task)
-    particles = exact_law(SequentialMonteCarlo(2, 0.0, "mask"), oracle, task)
+    assert best.expected_calls == pytest.approx(2 * free.expected_calls)
+    masked = exact_distribution(TokenwiseRejection("mask"), oracle, task)
+    particles = exact_distribution(SequentialMonteCarlo(2, 0.0, "mask"), oracle, task)
     assert total_variation(particles.probabilities, weighted_law(masked, 2)) < 1e-12
     assert total_variation(particles.probabilities, weighted_law(masked, 3)) > 1e-3
-    assert particles.expected_queries == pytest.approx(2 * masked.expected_queries)
+    assert particles.expected_calls == pytest.approx(2 * masked.expected_calls)
 
 
 @pytest.mark.parametrize("family", [family.name for family in LADDER])
 def test_what_a_task_shows_is_of_its_laws(family: str) -> None:
     task, oracle = drawn(family)
     target, masked = (
-        target_law(oracle, task),
-        exact_law(TokenwiseRejection("mask"), oracle, task).probabilities,
+        target_distribution(oracle, task),
+        exact_distribution(TokenwiseRejection("mask"), oracle, task).probabilities,
     )
-    free = exact_law(RULES["no rule"].walk, oracle).probabilities
+    free = exact_distribution(RULES["no rule"].walk, oracle).probabilities
     found = shown(oracle, task)
     assert found.mass == pytest.approx(math.fsum(free[x] for x in target))
     assert found.rarity == pytest.approx(kullback_leibler(target, free))
@@ -133,8 +138,11 @@ def test_when_verdicts_show() -> None:
 
 def test_what_users_believe() -> None:
     task, oracle = drawn("no repeats")
-    free, restricted = exact_law(RULES["no rule"].walk, oracle).probabilities, target_law(oracle, task)
-    tempered = target_law(truncated(oracle, temperature=TEMPERATURE), task)
+    free, restricted = (
+        exact_distribution(RULES["no rule"].walk, oracle).probabilities,
+        target_distribution(oracle, task),
+    )
+    tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
 
     def believed(name: str, given: dict[tuple[int, ...], float] | None = None) -> Any:
         return believed_law(name, free, restricted, tempered, given or restricted)
@@ -232,9 +240,9 @@ def test_the_first_leaf_is_exact_where_outputs_have_one_length(whole_ladder: Row
 @pytest.mark.parametrize("family", [family.name for family in LADDER])
 def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -> None:
     task, oracle = drawn(family)
-    walked = exact_law(RULES["first leaf with momentum, verdicts"].walk, oracle, task)
+    walked = exact_distribution(RULES["first leaf with momentum, verdicts"].walk, oracle, task)
     asked = finished = 0.0
-    for x, p in exact_law(RULES["no rule"].walk, oracle).probabilities.items():
+    for x, p in exact_distribution(RULES["no rule"].walk, oracle).probabilities.items():
         refused = next((end for end in range(1, len(x) + 1) if not task(x[:end])), None)
         if refused is None:
             finished += p
@@ -242,7 +250,7 @@ def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -
         elif refused > 1:
             # Down to the refusal, and back up over the nodes below the first token's parent; that token is masked.
             asked += p * (refused + refused - 2)
-    assert walked.expected_queries == pytest.approx(asked / finished)
+    assert walked.expected_calls == pytest.approx(asked / finished)
 
 
 @pytest.mark.parametrize(

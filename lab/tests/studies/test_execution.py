@@ -161,7 +161,7 @@ def test_another_config_is_another_result(tmp_path: Path) -> None:
     assert len(folders) == 3
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("killed"), InputError("x", 1, "mend")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("killed"), InputError("x", 1, "hint")])
 def test_a_killed_run_resumes(error: BaseException, tmp_path: Path, runs: list[str]) -> None:
     with pytest.raises(type(error)):
         execute(failing("seed-1", error), CONFIG, tmp_path)

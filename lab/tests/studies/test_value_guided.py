@@ -10,7 +10,7 @@ import torch
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.samplers import values
-from trialogue.samplers.exact import exact_values, target_law, total_variation
+from trialogue.samplers.exact import exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
 from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.pages.figures import svg
@@ -47,7 +47,7 @@ def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 def test_laws_at_long_horizons_are_those_of_the_tree(shares_of, law_of, error):
     guide = NoisyValues(ProductValues(0.3), error, "last token")
     shares = shares_of(5, 0.3, error)
-    law, target = law_of(COINS, guide), target_law(COINS, guide)
+    law, target = law_of(COINS, guide), target_distribution(COINS, guide)
     assert total_variation(product_law(shares), law) < 1e-12
     far = total_variation(law, target)
     assert far < 1e-12 if error == 0 else far > 0.03

@@ -86,7 +86,7 @@ def test_what_is_too_small_says_how_wide_it_would_have_to_be() -> None:
         InputError, match=r"^width=12: the best pruning is .* it would have to be about \d+ wide"
     ) as told:
         prune_linear(target, width=12, seed=1, eps=1e-3)
-    wanted = int(told.value.mend.split("about ")[1].split()[0])
+    wanted = int(told.value.hint.split("about ")[1].split()[0])
     assert prune_linear(target, width=2 * wanted, seed=1, eps=1e-3).error <= 1e-3
     with pytest.raises(InputError, match=r"^width=3: use at least 4"):
         prune_linear(target, width=3)

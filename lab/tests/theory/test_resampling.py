@@ -10,7 +10,7 @@ from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.theory.resampling import resampled_law
 
 
@@ -69,12 +69,12 @@ def test_particles_that_are_never_resampled_are_drawn_so():
     def even(prefix: tuple[int, ...]) -> bool:
         return len(prefix) < 4 or sum(prefix) % 2 == 0
 
-    masked = exact_law(TokenwiseRejection("mask"), oracle, even)
+    masked = exact_distribution(TokenwiseRejection("mask"), oracle, even)
     outputs = list(masked.probabilities)
     q = np.array(list(masked.probabilities.values()))
     w = np.array([masked.weights[x] for x in outputs]) / q
     for number in (1, 2, 3):
-        walk = exact_law(SequentialMonteCarlo(number, 0.0, "mask"), oracle, even)
+        walk = exact_distribution(SequentialMonteCarlo(number, 0.0, "mask"), oracle, even)
         run = np.array([walk.probabilities[x] for x in outputs])
         assert np.abs(resampled_law(q, w, number) - run).max() < 1e-12
         assert np.abs(resampled_law(q, w, number + 1) - run).max() > 1e-3

@@ -1,4 +1,4 @@
-"""Bounds and closed forms, and what measures a model: bad numbers are one line with field, value and mend."""
+"""Bounds and closed forms, and what measures a model: bad numbers are one line with field, value and hint."""
 
 import math
 from collections.abc import Callable

@@ -39,6 +39,9 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
 )
 """What adds commands to the parser, by name."""
 
+LABORATORY = frozenset({"run", "list", "ledger", "report", "pilot", "fill", "gallery", "memorize", "balance"})
+"""Commands of the package trialogue-lab."""
+
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -58,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
 def main(tokens: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 unless it says otherwise, 2 for bad input, 130 for Ctrl-C."""
     try:
+        _require_laboratory(sys.argv[1:] if tokens is None else tokens)
         arguments, rest = parser().parse_known_args(tokens)
         if rest and not arguments.fields:
             arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -83,6 +87,12 @@ def main(tokens: Sequence[str] | None = None) -> int:
         _flush_what_goes()
         return 2
     return code
+
+
+def _require_laboratory(tokens: Sequence[str]) -> None:
+    """Raise `InputError` for a command of the laboratory if the laboratory is not installed."""
+    if tokens and tokens[0] in LABORATORY and "studies" not in COMMANDS:
+        raise InputError("command", tokens[0], "it belongs to the laboratory: pip install trialogue-lab")
 
 
 def _flush_what_goes() -> None:

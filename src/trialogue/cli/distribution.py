@@ -1,6 +1,7 @@
-"""The command `trialogue law`: the exact law of what a walk samples on a small oracle, and what it costs.
+"""The command `trialogue distribution`: the exact distribution of what a sampler samples on a small oracle, and what it
+costs.
 
-Its options are the fields of `trialogue.generation.exact.settings`, and those of the walk that is named.
+Its options are the fields of `trialogue.generation.exact.settings`, and those of the sampler that is named.
 """
 
 import argparse
@@ -13,12 +14,14 @@ from trialogue.cli.commands import Commands
 from trialogue.cli.samplers import parsed_with_walk, print_listed
 
 if TYPE_CHECKING:
-    from trialogue.generation.exact.report import WalkLaw
-    from trialogue.generation.exact.settings import LawSettings
+    from trialogue.generation.exact.report import SamplerDistribution
+    from trialogue.generation.exact.settings import DistributionSettings
 
 
-def law(arguments: argparse.Namespace) -> None:
-    """Compute exactly what a walk samples on a small oracle, how far it is from the restricted law, and its queries."""
+def distribution(arguments: argparse.Namespace) -> None:
+    """Compute exactly what a sampler samples on a small oracle, how far it is from the restricted distribution, and its
+    queries.
+    """
     try:
         settings = settings_of(arguments.overrides)
     except SystemExit:
@@ -36,21 +39,23 @@ def law(arguments: argparse.Namespace) -> None:
         _draw(found, settings)
 
 
-def settings_of(tokens: Sequence[str]) -> "LawSettings":
+def settings_of(tokens: Sequence[str]) -> "DistributionSettings":
     """What the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
-    from trialogue.generation.exact.settings import OPTIONS, LawSettings, Walking
+    from trialogue.generation.exact.settings import OPTIONS, DistributionSettings, Walking
 
-    parsed = parsed_with_walk("law", inspect.getdoc(law) or "", OPTIONS, Walking.walk, tokens)
-    return LawSettings(
+    parsed = parsed_with_walk(
+        "distribution", inspect.getdoc(distribution) or "", OPTIONS, Walking.sampler, tokens
+    )
+    return DistributionSettings(
         source=parsed["oracle"],
-        walk=parsed["walk"],
+        sampler=parsed["sampler"],
         rule=parsed["rule"],
-        walking=parsed["walk and cut"],
+        walking=parsed["sampler and cut"],
         shown=parsed["output"],
     )
 
 
-def _print(found: "WalkLaw", most: int) -> None:
+def _print(found: "SamplerDistribution", most: int) -> None:
     from rich.table import Table
 
     from trialogue.display.numbers import format_number
@@ -58,37 +63,37 @@ def _print(found: "WalkLaw", most: int) -> None:
 
     out = console()
     numbers: dict[str, float | None] = {
-        "total variation to the restricted law": found.total_variation,
-        "KL(law, restricted), nats": found.kl,
-        "KL(restricted, law), nats": found.reverse_kl,
+        "total variation to the restricted distribution": found.total_variation,
+        "KL(distribution, restricted), nats": found.kl,
+        "KL(restricted, distribution), nats": found.reverse_kl,
         "total variation once drawn by weight": found.weighted_variation,
         "outputs that the rule does not allow": found.rejected,
         "stopped before an output": found.failed,
         "never halts": found.never_halts,
-        "expected queries": found.expected_queries,
+        "expected queries": found.expected_calls,
         "different prefixes asked about": found.different_nodes,
         "stationary mass of the leaves": found.leaf_mass,
         "the oracle's probability of the rule": found.accepted_mass,
     }
-    facts = Table(title=found.walk, title_justify="left", show_header=False, box=None)
+    facts = Table(title=found.sampler, title_justify="left", show_header=False, box=None)
     for name, number in numbers.items():
         if number is not None:
             facts.add_row(name, format_number(number, 4))
     out.print(facts)
     table = Table(title="outputs", title_justify="left")
     table.add_column("text", overflow="fold")
-    for head in ("restricted", "the walk", "times"):
+    for head in ("restricted", "the sampler", "times"):
         table.add_column(head, justify="right")
-    heaviest = sorted(found.outputs, key=lambda one: -max(one.law, one.restricted))[:most]
+    heaviest = sorted(found.outputs, key=lambda one: -max(one.distribution, one.restricted))[:most]
     for one in heaviest:
         ratio = (
             "never"
-            if one.law == 0
-            else f"{one.law / one.restricted:.3g}"
+            if one.distribution == 0
+            else f"{one.distribution / one.restricted:.3g}"
             if one.restricted
             else "not allowed"
         )
-        table.add_row(repr(one.text)[1:-1], f"{one.restricted:.4g}", f"{one.law:.4g}", ratio)
+        table.add_row(repr(one.text)[1:-1], f"{one.restricted:.4g}", f"{one.distribution:.4g}", ratio)
     out.print(table)
     if len(heaviest) < len(found.outputs):
         out.print(
@@ -96,7 +101,7 @@ def _print(found: "WalkLaw", most: int) -> None:
         )
 
 
-def _draw(found: "WalkLaw", settings: "LawSettings") -> None:
+def _draw(found: "SamplerDistribution", settings: "DistributionSettings") -> None:
     from trialogue.display.figures import rendered
     from trialogue.generation.exact.picture import draw_tree
     from trialogue.storage import atomic_write
@@ -104,10 +109,12 @@ def _draw(found: "WalkLaw", settings: "LawSettings") -> None:
     file = settings.shown.figure
     assert file is not None
     form = file.suffix.lstrip(".")
-    content = rendered(lambda: draw_tree(found, settings.shown.top), "svg" if form == "svg" else "png", "law")
+    content = rendered(
+        lambda: draw_tree(found, settings.shown.top), "svg" if form == "svg" else "png", "distribution"
+    )
     atomic_write(file, content)
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    commands.add("law", law, fields=True, add_help=False)
+    commands.add("distribution", distribution, fields=True, add_help=False)

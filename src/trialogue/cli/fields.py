@@ -207,7 +207,7 @@ def _parsed(
 def _refused(
     complaint: str, words: Sequence[str], kinds: Mapping[str, Any], forms: Mapping[str, str]
 ) -> InputError:
-    """The error for what tyro complains of: it names the option, and the mend follows from the field's type."""
+    """The error for what tyro complains of: it names the option, and the hint follows from the field's type."""
     named = re.search(r"--[\w-]+", complaint)
     name = "" if named is None else named[0][2:].replace("-", "_")
     if named is None or name not in kinds:
@@ -237,8 +237,8 @@ def _strange(
 ) -> InputError:
     """The error for a `word` that is none of the options `known`, and perhaps one of those that others have."""
     if not word.startswith("-"):
-        mend = "no option takes it: put a text of several words into quotation marks, and an option before each value"
-        return InputError("word", word, f"{mend} (`{prog} --help` lists the options)")
+        hint = "no option takes it: put a text of several words into quotation marks, and an option before each value"
+        return InputError("word", word, f"{hint} (`{prog} --help` lists the options)")
     option = word.partition("=")[0]
     close = difflib.get_close_matches(option, [*known, *elsewhere], n=1)
     if not close:

@@ -1,6 +1,6 @@
 """The command `trialogue generate`: samples of a pretrained model under a verifier, as JSON lines.
 
-Its options are the fields of `trialogue.generation.settings`, and those of the walk that is named.
+Its options are the fields of `trialogue.generation.settings`, and those of the sampler that is named.
 """
 
 import argparse
@@ -62,12 +62,12 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
     """The run that the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
     from trialogue.generation.settings import OPTIONS, Sampling, Settings
 
-    parsed = parsed_with_walk("generate", inspect.getdoc(generate) or "", OPTIONS, Sampling.walk, tokens)
+    parsed = parsed_with_walk("generate", inspect.getdoc(generate) or "", OPTIONS, Sampling.sampler, tokens)
     inputs, sampling = parsed["model and prompts"], parsed["sampling"]
     return Settings(
         inputs=inputs,
         prompts=inputs.read(),
-        walk=parsed["walk"],
+        sampler=parsed["sampler"],
         rule=parsed["rule"],
         sampling=dataclasses.replace(sampling, stop=tuple(map(unescaped, sampling.stop))),
         destination=parsed["output"],

@@ -47,8 +47,8 @@ class Files:
 
     def __post_init__(self) -> None:
         if self.model is None:
-            mend = "name one: a hub id, a folder, or one of `trialogue models list`"
-            raise InputError("model", None, mend)
+            hint = "name one: a hub id, a folder, or one of `trialogue models list`"
+            raise InputError("model", None, hint)
         if self.data is None:
             raise InputError("data", None, "name a file of labelled texts (`trialogue probe --help`)")
         whole_number("threads", self.threads, 1)

@@ -1,4 +1,4 @@
-"""Walks as commands name them: their options, what their help says, and the lists of walks and verifiers."""
+"""Samplers as commands name them: their options, what their help says, and the lists of samplers and verifiers."""
 
 import dataclasses
 import inspect
@@ -14,56 +14,60 @@ _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 
 
 def parsed_with_walk(
-    command: str, about: str, options: Mapping[str, type], walk: str, tokens: Sequence[str]
+    command: str, about: str, options: Mapping[str, type], sampler: str, tokens: Sequence[str]
 ) -> dict[str, Any]:
-    """The `options` of a command, by title, with what `tokens` set, and as "walk" the walk that they name, or `walk`.
+    """The `options` of a command, by title, with what `tokens` set, and as "sampler" the sampler that they name, or
+    `sampler`.
 
-    Where they ask for help, it is printed with what the command is `about`, and with the options of a walk that is
+    Where they ask for help, it is printed with what the command is `about`, and with the options of a sampler that is
     named: `SystemExit`. Raises `InputError` as `fields.parse` does.
     """
     groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
     words = attach(groups, tokens)
-    named = value_of("--walk", words)
-    name = walk if named is None else named
+    named = value_of("--sampler", words)
+    name = sampler if named is None else named
     prog = f"trialogue {command}"
     if named is not None:
-        prog += f" --walk {name}"
+        prog += f" --sampler {name}"
     if named is not None or not {"-h", "--help"} & set(words):
         kind = walk_of(name)
-        groups["walk"] = Group(kind(), description_of(kind), terse=False)
-    unknown = f"neither the command nor the walk {name} has it"
+        groups["sampler"] = Group(kind(), description_of(kind), terse=False)
+    unknown = f"neither the command nor the sampler {name} has it"
     parsed = parse(groups, words, prog=prog, description=about, unknown=unknown, elsewhere=options_of_walks)
-    return {**parsed, "walk": with_escapes(parsed["walk"])}
+    return {**parsed, "sampler": with_escapes(parsed["sampler"])}
 
 
 def walk_of(name: str) -> Any:
-    """The class of the walk `name`; raises `InputError` where there is none."""
-    from trialogue.samplers import WALKS
+    """The class of the sampler `name`; raises `InputError` where there is none."""
+    from trialogue.samplers import SAMPLERS
 
-    if name not in WALKS:
-        raise InputError("walk", name, f"the walks are {', '.join(WALKS)}")
-    return WALKS[name]
+    if name not in SAMPLERS:
+        raise InputError("sampler", name, f"the samplers are {', '.join(SAMPLERS)}")
+    return SAMPLERS[name]
 
 
 def options_of_walks() -> dict[str, str]:
-    """The options that some walk has, with the walks that have it."""
-    from trialogue.samplers import WALKS
+    """The options that some sampler has, with the samplers that have it."""
+    from trialogue.samplers import SAMPLERS
 
     owners: dict[str, list[str]] = {}
-    walks: Iterable[tuple[str, Any]] = WALKS.loadable()
-    for name, walk in walks:
-        for field in dataclasses.fields(walk):
+    samplers: Iterable[tuple[str, Any]] = SAMPLERS.loadable()
+    for name, sampler in samplers:
+        for field in dataclasses.fields(sampler):
             owners.setdefault(option_of(field.name), []).append(name)
             if isinstance(field.default, bool):
                 owners.setdefault(option_of(f"no_{field.name}"), []).append(name)
     return {
-        option: f"the walk{'s' * (len(names) > 1)} {' and '.join(names)}" for option, names in owners.items()
+        option: f"the sampler{'s' * (len(names) > 1)} {' and '.join(names)}"
+        for option, names in owners.items()
     }
 
 
-def description_of(walk: Any) -> str:
-    """What the docstring of a walk says to one who types: its walks by their names, and nothing of other objects."""
-    said = _by_name(inspect.getdoc(walk) or "")
+def description_of(sampler: Any) -> str:
+    """What the docstring of a sampler says to one who types: its samplers by their names, and nothing of other
+    objects.
+    """
+    said = _by_name(inspect.getdoc(sampler) or "")
     # Sentences on other objects of Python, and on fields that are refused here.
     others = re.compile(r"`([A-Z]\w*|erase_prompt)`")
     paragraphs = [re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph) for paragraph in said.split("\n\n")]
@@ -74,19 +78,19 @@ def description_of(walk: Any) -> str:
 
 
 def _by_name(said: str) -> str:
-    """What is said of walks, with the names that they have in commands."""
-    from trialogue.samplers import WALKS
+    """What is said of samplers, with the names that they have in commands."""
+    from trialogue.samplers import SAMPLERS
 
-    for name, registered in WALKS.loadable():
+    for name, registered in SAMPLERS.loadable():
         said = said.replace(f"`{registered.__name__}`", name)
     return said
 
 
-def with_escapes(walk: Any) -> Any:
-    """The walk with its texts as they are meant."""
-    values = {field.name: getattr(walk, field.name) for field in dataclasses.fields(walk)}
+def with_escapes(sampler: Any) -> Any:
+    """The sampler with its texts as they are meant."""
+    values = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)}
     texts = {name: unescaped(value) for name, value in values.items() if isinstance(value, str)}
-    return dataclasses.replace(walk, **texts)
+    return dataclasses.replace(sampler, **texts)
 
 
 def unescaped(text: str) -> str:
@@ -95,13 +99,15 @@ def unescaped(text: str) -> str:
 
 
 def print_listed() -> None:
-    """Print every walk and every kind of verifier that there is."""
+    """Print every sampler and every kind of verifier that there is."""
     from trialogue.generation.verifier_kinds import KINDS
-    from trialogue.samplers import WALKS
+    from trialogue.samplers import SAMPLERS
 
-    walks = {name: _by_name((walk.__doc__ or "").partition("\n")[0]) for name, walk in WALKS.loadable()}
+    samplers = {
+        name: _by_name((sampler.__doc__ or "").partition("\n")[0]) for name, sampler in SAMPLERS.loadable()
+    }
     verifiers = {f"{name}:{kind.form}": kind.said for name, kind in KINDS.loadable()}
-    for title, listed in (("walks", walks), ("verifiers", verifiers)):
+    for title, listed in (("samplers", samplers), ("verifiers", verifiers)):
         _print_box(title, listed)
 
 

@@ -14,9 +14,9 @@ from trialogue.start_up import uncollected
 
 
 def serve(arguments: argparse.Namespace) -> None:
-    """Answer requests in OpenAI's interface with a language model: under a rule, by a walk, many at once.
+    """Answer requests in OpenAI's interface with a language model: under a rule, by a sampler, many at once.
 
-    Requests are those of /v1/completions and /v1/chat/completions; fields of their own are "rule", "walk", "top_k",
+    Requests are those of /v1/completions and /v1/chat/completions; fields of their own are "rule", "sampler", "top_k",
     "min_p", "max_queries" and "max_steps", and an answer says in "trialogue" what became of each sample.
 
     Beside the limits below, a rule that a request describes has at most 65536 characters, and the latest 64 rules are
@@ -40,8 +40,8 @@ def serve(arguments: argparse.Namespace) -> None:
             import starlette
             import uvicorn
         except ModuleNotFoundError as error:
-            mend = "it is not installed: pip install 'trialogue[serve]'"
-            raise InputError("package", error.name, mend) from None
+            hint = "it is not installed: pip install 'trialogue[serve]'"
+            raise InputError("package", error.name, hint) from None
         del starlette, uvicorn
 
         import torch

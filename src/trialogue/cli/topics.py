@@ -97,7 +97,7 @@ def _print(
         f"than one token of this model, and left out; {len(known.names):,} words that are one token remain."
     )
     shown = measurement.top_words(8)[:_SHOWN]
-    out.print(f"The {len(shown)} topics of the most words, of {len(measurement.laws)}:")
+    out.print(f"The {len(shown)} topics of the most words, of {len(measurement.distributions)}:")
     for row in shown:
         out.print(f"  {', '.join(row)}")
 

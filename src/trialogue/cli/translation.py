@@ -120,8 +120,8 @@ def _reading(lines: "Lines") -> Iterator[Iterator[str]]:
         with lines.input.open("rb") as file:
             yield decoded(iter(file))
     except OSError as error:
-        mend = f"it cannot be read: {error.strerror or error}"
-        raise InputError("input", str(lines.input), mend) from error
+        hint = f"it cannot be read: {error.strerror or error}"
+        raise InputError("input", str(lines.input), hint) from error
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from .many_body.model import ManyBody as ManyBody
 from .parallel.text import ParallelText as ParallelText
 from .parallel.vocabulary import SubwordVocabulary as SubwordVocabulary
 from .potts.chain import PottsChain as PottsChain
-from .potts.law import PottsLaw as PottsLaw
+from .potts.distribution import PottsDistribution as PottsDistribution
 from .potts.window_tables import window_tables as window_tables
 from .table import Table as Table
 from .topics.masking import BertMasking as BertMasking

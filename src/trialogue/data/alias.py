@@ -1,4 +1,4 @@
-"""Alias tables: a draw from any finite law by one random number and one look-up (Walker 1977).
+"""Alias tables: a draw from any finite distribution by one random number and one look-up (Walker 1977).
 
 Of V columns, column c keeps c if a coin is below its threshold, and else gives its alias. An entry packs both into one
 word: the threshold above, the alias in the lower bits.
@@ -13,22 +13,22 @@ from trialogue.errors import InputError, whole_number
 from trialogue.probabilities import checked_probabilities
 
 
-def alias_table(law: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
-    """Entries (contexts, V) of laws (contexts, V): a threshold in units of 2^-coin_bits above an alias.
+def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
+    """Entries (contexts, V) of distributions (contexts, V): a threshold in units of 2^-coin_bits above an alias.
 
     Each probability is met to within V 2^-coin_bits, or the rounding of float64. Raises `InputError` if a
     row is not a probability distribution, or if V columns or a word of 64 bits have no room for the numbers of bits.
     """
-    laws = real_tensor("law", law, "give probabilities (contexts, V)")
-    if laws.ndim != 2 or not laws.shape[1]:
-        raise InputError("law", tuple(laws.shape), "give probabilities (contexts, V)")
-    law = checked_probabilities("law", laws, tuple(laws.shape)).numpy()
-    vocab = law.shape[1]
+    distributions = real_tensor("distribution", distribution, "give probabilities (contexts, V)")
+    if distributions.ndim != 2 or not distributions.shape[1]:
+        raise InputError("distribution", tuple(distributions.shape), "give probabilities (contexts, V)")
+    distribution = checked_probabilities("distribution", distributions, tuple(distributions.shape)).numpy()
+    vocab = distribution.shape[1]
     whole_number("alias_bits", alias_bits, (vocab - 1).bit_length(), 62)
     whole_number("coin_bits", coin_bits, 1, min(64 - alias_bits, 62 - (vocab - 1).bit_length()))
     whole = vocab << coin_bits
-    weights = np.floor(law * whole).astype(np.int64)
-    weights[np.arange(len(law)), law.argmax(1)] += whole - weights.sum(1)
+    weights = np.floor(distribution * whole).astype(np.int64)
+    weights[np.arange(len(distribution)), distribution.argmax(1)] += whole - weights.sum(1)
     entries = np.empty(weights.shape, np.uint64)
     _pack(weights, entries, coin_bits, alias_bits)
     return entries

@@ -10,10 +10,10 @@ from trialogue.errors import InputError, whole_number
 def checked_size(size: int, special: Sequence[str], field: str) -> int:
     """Return `size`; raises `InputError` for `field` where it has no room for the bytes and the `special` tokens."""
     least = 256 + len(special)
-    mend = (
+    hint = (
         f"256 bytes and the special tokens ({', '.join(special)}) take {least} of them: use at least {least}"
     )
-    return whole_number(field, size, least, mend=mend)
+    return whole_number(field, size, least, hint=hint)
 
 
 def trained_byte_level_bpe(
@@ -40,6 +40,6 @@ def trained_byte_level_bpe(
     tokenizer.train_from_iterator(lines, trainer)
     supported = tokenizer.get_vocab_size()
     if supported < size:
-        mend = f"the text supports {supported} tokens: use at most as many, or a longer text"
-        raise InputError(field, size, mend)
+        hint = f"the text supports {supported} tokens: use at most as many, or a longer text"
+        raise InputError(field, size, hint)
     return tokenizer

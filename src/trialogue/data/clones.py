@@ -124,8 +124,8 @@ class Clones:
         self._sum = manifest["tokenizer"]
         self._tokenizer_text = _read(self.folder / _TOKENIZER)
         if _sum_of(self._tokenizer_text) != self._sum:
-            mend = f"{_MANIFEST} beside it was written with another tokenizer: {_AGAIN}"
-            raise InputError("tokenizer", str(self.folder / _TOKENIZER), mend)
+            hint = f"{_MANIFEST} beside it was written with another tokenizer: {_AGAIN}"
+            raise InputError("tokenizer", str(self.folder / _TOKENIZER), hint)
 
     @classmethod
     def create(
@@ -146,8 +146,8 @@ class Clones:
                 ("vocab_size", vocab_size, found.vocab_size),
             ):
                 if wanted != there:
-                    mend = f"the clones in {path} were made with {field} {there}: give another folder"
-                    raise InputError(field, wanted, mend)
+                    hint = f"the clones in {path} were made with {field} {there}: give another folder"
+                    raise InputError(field, wanted, hint)
             return found
         atomic_write(path / _TOKENIZER, text)
         _write_manifest(path, length, vocab_size, _sum_of(text), [])
@@ -195,8 +195,8 @@ class Clones:
         path = self._file(name)
         tensors, metadata = read_tensors(path, _KIND, _AGAIN)
         if metadata.get("tokenizer") != self._sum:
-            mend = f"it is a clone made with another tokenizer than {self.folder / _TOKENIZER}: {_AGAIN}"
-            raise InputError("clone", str(path), mend)
+            hint = f"it is a clone made with another tokenizer than {self.folder / _TOKENIZER}: {_AGAIN}"
+            raise InputError("clone", str(path), hint)
         said = {key: value for key, value in self._entries[name].items() if key != "file"}
         try:
             clone = Clone(tokens=tensors["tokens"], **said)
@@ -223,10 +223,10 @@ class Clones:
 
     def _require_fit(self, tokens: Tensor, shown: str) -> None:
         if tokens.shape[1] != self.length or int(tokens.max()) >= self.vocab_size:
-            mend = (
+            hint = (
                 f"clones in {self.folder} have {self.length} tokens each, below {self.vocab_size}: {_AGAIN}"
             )
-            raise InputError("clone", shown, mend)
+            raise InputError("clone", shown, hint)
 
 
 def _write_manifest(
@@ -246,13 +246,13 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise InputError("clones", str(folder), "there is no such folder: make one with `trialogue clone`")
     if not (folder / _MANIFEST).exists():
-        mend = f"it has no {_MANIFEST}: give a folder that `trialogue clone` made"
-        raise InputError("clones", str(folder), mend)
+        hint = f"it has no {_MANIFEST}: give a folder that `trialogue clone` made"
+        raise InputError("clones", str(folder), hint)
     try:
         manifest = json.loads(_read(folder / _MANIFEST))
         if manifest["format"] != _FORMAT:
-            mend = f"{_MANIFEST} has format {manifest['format']!r}, this version reads {_FORMAT}: {_AGAIN}"
-            raise InputError("clones", str(folder), mend)
+            hint = f"{_MANIFEST} has format {manifest['format']!r}, this version reads {_FORMAT}: {_AGAIN}"
+            raise InputError("clones", str(folder), hint)
         whole = [type(manifest[key]) is int and manifest[key] > 0 for key in ("length", "vocab_size")]
         files = [entry["file"] == f"{entry['name']}.safetensors" for entry in manifest["clones"]]
         plain = all(Path(entry["file"]).name == entry["file"] for entry in manifest["clones"])

@@ -1,8 +1,9 @@
-"""Conditional laws as tables: what a site's neighbours show is one number, and that number finds the site's law.
+"""Conditional distributions as tables: what a site's neighbours show is one number, and that number finds the site's
+distribution.
 
 A model that can say its conditionals so is `Tabulated`, and compiled sweeps run on it. Those of Ising models count the
-spins up among neighbours of equal coupling, so that a site of d equal couplings has d + 1 laws and not 2^d; those of
-windowed energies read the tokens on both sides as one number in base V.
+spins up among neighbours of equal coupling, so that a site of d equal couplings has d + 1 distributions and not 2^d;
+those of windowed energies read the tokens on both sides as one number in base V.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ COIN_BITS = 32 - ALIAS_BITS
 
 @runtime_checkable
 class Tabulated(Protocol):
-    """A model whose sites have conditional laws that fit into tables."""
+    """A model whose sites have conditional distributions that fit into tables."""
 
     @property
     def vocab_size(self) -> int:
@@ -43,18 +44,20 @@ class Tabulated(Protocol):
         ...
 
     def site_tables(self) -> "SiteTables":
-        """The conditional laws of every site; raises `InputError` where there would be more than `MAX_ENTRIES`."""
+        """The conditional distributions of every site; raises `InputError` where there would be more than
+        `MAX_ENTRIES`.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class SiteTables:
-    """The conditional laws of every site of a model, found by what the site's neighbours show.
+    """The conditional distributions of every site of a model, found by what the site's neighbours show.
 
-    The law of site i is in `entries` from `offsets[i]` + sum over k of `strides[i, k]` x_(neighbours[i, k]) on.
-    `neighbours`, `strides` (N, D) are padded with strides of zero. For two values an entry (uint32) is P(token 1) in
-    units of 2^-32; for more, a law takes V packed entries: an alias table (Walker 1977) whose column c keeps c if a
-    coin of 27 bits is below the upper 27 bits of its entry, and else gives the alias in its lower 5 bits.
+    The distribution of site i is in `entries` from `offsets[i]` + sum over k of `strides[i, k]` x_(neighbours[i, k])
+    on. `neighbours`, `strides` (N, D) are padded with strides of zero. For two values an entry (uint32) is P(token 1)
+    in units of 2^-32; for more, a distribution takes V packed entries: an alias table (Walker 1977) whose column c
+    keeps c if a coin of 27 bits is below the upper 27 bits of its entry, and else gives the alias in its lower 5 bits.
     """
 
     neighbours: NDArray[np.int64]
@@ -65,7 +68,7 @@ class SiteTables:
     device: torch.device | None = None
 
     def __post_init__(self) -> None:
-        """Check that no site looks for its law outside of the tables.
+        """Check that no site looks for its distribution outside of the tables.
 
         Raises:
             InputError: If an array has another type or shape, or if it leads to a site, an entry or a token that does
@@ -80,11 +83,15 @@ class SiteTables:
         if near.size and not 0 <= int(near.min()) <= int(near.max()) < self.sites:
             wrong = near[(near < 0) | (near >= self.sites)]
             raise InputError("neighbours", int(wrong[0]), f"use sites from 0 to {self.sites - 1}")
-        law = 1 if vocab == 2 else vocab
-        last = self.offsets.astype(np.int64) + self.strides.sum(1, dtype=np.int64) * (vocab - 1) + law
+        distribution = 1 if vocab == 2 else vocab
+        last = (
+            self.offsets.astype(np.int64) + self.strides.sum(1, dtype=np.int64) * (vocab - 1) + distribution
+        )
         if self.sites and int(last.max()) > len(self.entries):
-            mend = f"the last law that offsets and strides lead to would end at entry {int(last.max())}"
-            raise InputError("entries", len(self.entries), mend)
+            hint = (
+                f"the last distribution that offsets and strides lead to would end at entry {int(last.max())}"
+            )
+            raise InputError("entries", len(self.entries), hint)
         if vocab > 2 and int((aliases := self.entries & np.uint32(2**ALIAS_BITS - 1)).max()) >= vocab:
             raise InputError("entries", int(aliases.max()), f"use aliases below vocab_size={vocab}")
 
@@ -101,20 +108,20 @@ class SiteTables:
 def tabulated(model: object) -> Tabulated:
     """Return `model`; raises `InputError` unless it is `Tabulated`."""
     if not isinstance(model, Tabulated):
-        mend = (
+        hint = (
             "give an Ising model, a `PottsChain.at(length, temperature)`, or `window_tables(energy, sites)`"
         )
-        raise InputError("model", type(model).__name__, mend)
+        raise InputError("model", type(model).__name__, hint)
     return model
 
 
 def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: int | None = None) -> Tensor:
     """Where chains start (chains, N) int64; raises `InputError` for what are no tokens of so many sites and values."""
-    mend = f"give token ids of shape ({'chains' if chains is None else chains}, {sites})"
+    hint = f"give token ids of shape ({'chains' if chains is None else chains}, {sites})"
     range_hint = f"use tokens below {vocab}"
-    start = index_tensor(field, tokens, (chains, sites), vocab, shape_hint=mend, range_hint=range_hint)
+    start = index_tensor(field, tokens, (chains, sites), vocab, shape_hint=hint, range_hint=range_hint)
     if not len(start):
-        raise InputError(field, tuple(start.shape), mend)
+        raise InputError(field, tuple(start.shape), hint)
     return start
 
 
@@ -123,6 +130,8 @@ def thresholds(up: NDArray[np.float64]) -> NDArray[np.uint32]:
     return np.minimum(np.rint(np.ldexp(up, 32)), 2**32 - 1).astype(np.uint32)
 
 
-def packed_alias(law: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Alias tables (laws * V,) uint32 of laws (laws, V): a threshold of 27 bits above an alias of 5."""
-    return alias_table(law, COIN_BITS, ALIAS_BITS).astype(np.uint32).ravel()
+def packed_alias(distribution: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Alias tables (distributions * V,) uint32 of distributions (distributions, V): a threshold of 27 bits above an
+    alias of 5.
+    """
+    return alias_table(distribution, COIN_BITS, ALIAS_BITS).astype(np.uint32).ravel()

@@ -130,8 +130,8 @@ class RayCluster(Executor):
 
     def _silent(self, why: str) -> InputError:
         told = " ".join(why.split())[:120]
-        mend = f"no cluster answers ({told}): start one with `ray start --head`, or mend the address"
-        return InputError("executor", self._name, mend)
+        hint = f"no cluster answers ({told}): start one with `ray start --head`, or hint the address"
+        return InputError("executor", self._name, hint)
 
 
 class _Actors(Crew):
@@ -242,20 +242,20 @@ class _Actors(Crew):
             most = _DEATHS * (self._wanted if item is None else 1)
             if self._deaths[item] >= most:
                 over = "before they could begin" if item is None else f"over {repr(item)[:100]}"
-                mend = (
+                hint = (
                     f"{most} workers died {over}: they may lack memory ({' '.join(str(error).split())[:200]})"
                 )
-                raise InputError("executor", self._name, mend) from None
+                raise InputError("executor", self._name, hint) from None
             return False, None
 
     def _require_own(self, code: dict[str, str] | None) -> None:
         """Raise `InputError` where a worker runs other code than this process: its rows would be of that."""
         if code is None:
-            mend = f"a worker does not have trialogue: install version {trialogue.__version__} on every node"
-            raise InputError("executor", self._name, mend)
+            hint = f"a worker does not have trialogue: install version {trialogue.__version__} on every node"
+            raise InputError("executor", self._name, hint)
         if code != self._own:
-            mend = f"a worker has trialogue {_told(code)}, this process {_told(self._own)}: install one on all nodes"
-            raise InputError("executor", self._name, mend)
+            hint = f"a worker has trialogue {_told(code)}, this process {_told(self._own)}: install one on all nodes"
+            raise InputError("executor", self._name, hint)
 
 
 def _told(code: dict[str, str]) -> str:

@@ -108,22 +108,22 @@ def require_viable(
     """Raise `InputError` where no completion of a prompt can be accepted; returns verifiers that ask the model first.
 
     That is where a verifier, `built` for each prompt, gives the prompt as it stands the value zero, and where those
-    that know all continuations at once agree on no first token. Walks that judge outputs alone may still accept what
+    that know all continuations at once agree on no first token. Samplers that judge outputs alone may still accept what
     begins so.
     """
-    walk, unjudged = settings.walk, []
+    sampler, unjudged = settings.sampler, []
     for prompt, tokens, of_prompt in zip(settings.prompts, prompts, built, strict=True):
         judged = list[Verifier]()
         unjudged.append(list[Built]())
         for one in of_prompt:
-            if walk.judges == "prefixes" and one.kind.judges_prompts:
+            if sampler.judges == "prefixes" and one.kind.judges_prompts:
                 try:
                     located(prompt.where, partial(_require_positive, settings, prompt, tokens, one, oracle))
                     judged.append(one.verifier)
                 except _WeightsNeededError:
                     unjudged[-1].append(one)
-            # What begins with a token that a grammar forbids is in no language of it, whatever the walk asks about.
-            elif walk.uses != "nothing" and isinstance(one.verifier, LanguageVerifier):
+            # What begins with a token that a grammar forbids is in no language of it, whatever the sampler asks about.
+            elif sampler.uses != "nothing" and isinstance(one.verifier, LanguageVerifier):
                 judged.append(one.verifier)
         if len(judged) > 1:
             with suppress(_WeightsNeededError):

@@ -28,7 +28,7 @@ class Batch(NamedTuple):
 def batches(pending: Sequence[Key], settings: Settings) -> list[tuple[Key, ...]]:
     """The samples in batches that are drawn by one worker at once."""
     rows = settings.machine.batch_size or _ROWS
-    size = max(1, rows // settings.walk.rows_per_sample)
+    size = max(1, rows // settings.sampler.rows_per_sample)
     return [tuple(pending[start : start + size]) for start in range(0, len(pending), size)]
 
 
@@ -57,8 +57,8 @@ def draw_apart(
                 for key, record in batch.records:
                     if record["run"] != runs[key[0]]:
                         verifier = settings.rule_of(settings.prompts[key[0]]).verifier
-                        mend = "a worker reads other files than this process: give all machines the same"
-                        raise InputError("verifier", list(verifier), mend)
+                        hint = "a worker reads other files than this process: give all machines the same"
+                        raise InputError("verifier", list(verifier), hint)
                     take(key, record)
                 tokens += batch.tokens
                 left -= len(batch.records)

@@ -55,12 +55,12 @@ class Drawer:
         Raises `InputError` where memory does not suffice.
         """
         settings, oracle, prompts = self._settings, self._oracle, self._prompts
-        sampling, machine, walk = settings.sampling, settings.machine, settings.walk
-        law = truncated(oracle, **sampling.truncation)
+        sampling, machine, sampler = settings.sampling, settings.machine, settings.sampler
+        distribution = truncated(oracle, **sampling.truncation)
         starts = [len(prompts[place]) for place, _ in keys]
         judges = [self._rules[tuple(map(id, self._built[place]))] for place, _ in keys]
         arguments: dict[str, Any] = {
-            "walk": walk,
+            "sampler": sampler,
             "verifier": judges if settings.has_rules else None,
             "max_new_tokens": sampling.longest,
             "seed": sampling.seed,
@@ -75,9 +75,9 @@ class Drawer:
             "progress": progress,
             "observer": Recorder(settings, self._runs, oracle, keys, starts, self._built, take, live),
         }
-        rows = rows_at_once(law, walk, len(keys), machine.batch_size)
+        rows = rows_at_once(distribution, sampler, len(keys), machine.batch_size)
         with _named_memory(settings, rows, max(map(len, prompts)) + sampling.longest):
-            samples = generate(law, [prompts[place] for place, _ in keys], **arguments)
+            samples = generate(distribution, [prompts[place] for place, _ in keys], **arguments)
         return int((samples.lengths - samples.prompt_lengths).sum())
 
 
@@ -85,7 +85,7 @@ def _loaded(
     settings: Settings, warn: Callable[[str], None] | None
 ) -> tuple[TextModel, list[list[int]], list[list[Built]]]:
     """Model, prompts in tokens, and verifiers; what is wrong with the last two is told before weights are read."""
-    inputs, machine, walk = settings.inputs, settings.machine, settings.walk
+    inputs, machine, sampler = settings.inputs, settings.machine, settings.sampler
     checkpoint = open_pretrained(
         str(inputs.model),
         device=machine.device,
@@ -99,9 +99,9 @@ def _loaded(
             settings.rule,
             settings.prompts,
             tokenization,
-            verdicts=walk.uses == "verdicts",
-            # A walk that uses nothing lets the verifier judge the result.
-            ranks=walk.uses in ("nothing", "ranks"),
+            verdicts=sampler.uses == "verdicts",
+            # A sampler that uses nothing lets the verifier judge the result.
+            ranks=sampler.uses in ("nothing", "ranks"),
             stop=settings.sampling.stop,
         )
 
@@ -122,28 +122,29 @@ def _loaded(
 def _warn_of_each(
     warn: Callable[[str], None], settings: Settings, built: Sequence[Sequence[Built]], vocab_size: int
 ) -> None:
-    """Let `warn` be told when the walk first asks for values of all continuations that are judged one by one."""
-    walk, sampling = settings.walk, settings.sampling
+    """Let `warn` be told when the sampler first asks for values of all continuations that are judged one by one."""
+    sampler, sampling = settings.sampler, settings.sampling
     graded = [one.graded for one in distinct(built) if one.graded is not None]
-    if not walk.masks_first:
+    if not sampler.masks_first:
         few = sampling.top_k is not None
-        mend = "--top-k K leaves K of them"
-    elif walk.uses == "weights" and any(one.most == math.inf for one in graded):
+        hint = "--top-k K leaves K of them"
+    elif sampler.uses == "weights" and any(one.most == math.inf for one in graded):
         # Whatever is likely, what is not may have a greater value.
         few = False
-        mend = "annotate a function that decides to return bool, or --no-mask-first with --top-k K leaves K of them"
+        hint = "annotate a function that decides to return bool, or --no-mask-first with --top-k K leaves K of them"
     else:
         few = sampling.cuts
-        mend = "with --top-k K or --top-p P it is asked about the likeliest, until K or P of what is accepted are found"
-    if few or walk.few_children:
+        hint = "with --top-k K or --top-p P it is asked about the likeliest, until K or P of what is accepted are found"
+    if few or sampler.few_children:
         return
 
     def told() -> None:
         for one in graded:
             one.each = None
         warn(
-            f"the walk {sampling.walk} asks about up to {vocab_size} continuations of every prefix, and this verifier "
-            f"judges them one by one: {mend}"
+            f"the sampler {sampling.sampler} asks about up to {vocab_size} continuations of every prefix, and "
+            "this verifier "
+            f"judges them one by one: {hint}"
         )
 
     # Several may be asked about the same continuations: it is said once.
@@ -159,14 +160,16 @@ def _named_memory(settings: Settings, rows: int, context: int) -> Iterator[None]
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
-        mend = f"out of memory with {rows} rows of up to {context} tokens: try "
-        walk = settings.walk
-        if rows // 2 >= walk.rows_per_sample:
-            mend += f"--batch-size {rows // 2}, or "
+        hint = f"out of memory with {rows} rows of up to {context} tokens: try "
+        sampler = settings.sampler
+        if rows // 2 >= sampler.rows_per_sample:
+            hint += f"--batch-size {rows // 2}, or "
         elif rows > 1:
             sizes = [
-                field.name for field in fields(walk) if getattr(walk, field.name) == walk.rows_per_sample
+                field.name
+                for field in fields(sampler)
+                if getattr(sampler, field.name) == sampler.rows_per_sample
             ]
-            mend += f"fewer {' or '.join(sizes) or 'rows per sample'}, or "
-        mend += "a smaller --max-new-tokens"
-        raise InputError("batch_size", settings.machine.batch_size, mend) from error
+            hint += f"fewer {' or '.join(sizes) or 'rows per sample'}, or "
+        hint += "a smaller --max-new-tokens"
+        raise InputError("batch_size", settings.machine.batch_size, hint) from error

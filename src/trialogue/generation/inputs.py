@@ -29,11 +29,11 @@ class Inputs:
 
     def __post_init__(self) -> None:
         if self.model is None:
-            mend = "name one: a hub id, a folder, or one of `trialogue models list`"
-            raise InputError("model", None, mend)
+            hint = "name one: a hub id, a folder, or one of `trialogue models list`"
+            raise InputError("model", None, hint)
         if self.prompt and self.prompts is not None:
-            mend = f"--prompts {self.prompts} is given too: leave out one of them"
-            raise InputError("prompt", self.prompt[0], mend)
+            hint = f"--prompts {self.prompts} is given too: leave out one of them"
+            raise InputError("prompt", self.prompt[0], hint)
         if not self.prompt and self.prompts is None:
             raise InputError("prompt", None, "give --prompt TEXT or --prompts FILE.jsonl")
         if self.system is not None:
@@ -43,6 +43,6 @@ class Inputs:
         """The prompts; raises `InputError` for a file that holds none, or anything else."""
         prompts = tuple(numbered(self.prompt) if self.prompts is None else read_prompts(self.prompts))
         if self.system is not None and not self.chat and any(one.messages is None for one in prompts):
-            mend = "it is for the chat template: give --chat too, or all prompts as messages"
-            raise InputError("system", self.system, mend)
+            hint = "it is for the chat template: give --chat too, or all prompts as messages"
+            raise InputError("system", self.system, hint)
         return prompts

@@ -63,7 +63,7 @@ def generate_to(
                 shown.write(record)
         _require_weights(finished.records, settings)
     return Outcome(
-        finished.summary(weighted=settings.walk.weighted),
+        finished.summary(weighted=settings.sampler.weighted),
         tuple(_remarks(finished, settings)),
         all(accepted >= settings.sampling.wanted for accepted, _ in finished.accepted().values()),
     )
@@ -78,7 +78,7 @@ class Outcome(NamedTuple):
 
 
 def _remarks(finished: Finished, settings: Settings) -> Iterator[str]:
-    """That nothing was accepted, and why; or which prompts were given up; that a walk does not follow the rule."""
+    """That nothing was accepted, and why; or which prompts were given up; that a sampler does not follow the rule."""
     sampling = settings.sampling
     reasons = Counter(record["reason"] for record in finished.records)
     if None not in reasons and (len(finished.records) > 1 or sampling.until is not None):
@@ -96,10 +96,10 @@ def _remarks(finished: Finished, settings: Settings) -> Iterator[str]:
                 f"fewer than {sampling.until} of {sampling.most_tries} tries were accepted of the "
                 f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: raise --max-tries"
             )
-    if settings.walk.uses == "nothing" and settings.has_rules and set(reasons) != {None}:
+    if settings.sampler.uses == "nothing" and settings.has_rules and set(reasons) != {None}:
         yield (
-            f"the walk {sampling.walk} draws without the rule, which judges what comes out: "
-            "--walk tokenwise-rejection --method mask draws under it"
+            f"the sampler {sampling.sampler} draws without the rule, which judges what comes out: "
+            "--sampler tokenwise-rejection --method mask draws under it"
         )
 
 
@@ -131,7 +131,7 @@ def _run(
             raise KeyboardInterrupt(f"interrupted: {there}") from error
         if not number:
             raise
-        raise InputError(error.field, error.value, f"{error.mend} ({there})") from error
+        raise InputError(error.field, error.value, f"{error.hint} ({there})") from error
 
 
 def _kept_in(path: Path) -> str:
@@ -193,6 +193,6 @@ def _require_weights(records: list[dict[str, Any]], settings: Settings) -> None:
     ]
     if without:
         named = _listed(list(map(repr, without)))
-        mend = f"{_WEIGHTLESS} of the prompt{'s' if len(without) > 1 else ''} with id {named}: draw more samples, "
-        mend += f"or raise the budget ({len(settings.prompts) - len(without)} of {len(settings.prompts)} prompts are "
-        raise InputError("resample", True, mend + "resampled)")
+        hint = f"{_WEIGHTLESS} of the prompt{'s' if len(without) > 1 else ''} with id {named}: draw more samples, "
+        hint += f"or raise the budget ({len(settings.prompts) - len(without)} of {len(settings.prompts)} prompts are "
+        raise InputError("resample", True, hint + "resampled)")

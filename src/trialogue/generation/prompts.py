@@ -179,8 +179,8 @@ def _rule(value: object, where: str) -> tuple[str, ...]:
             [(kind, content)] = one.items()
             one = f"{kind}:{content if isinstance(content, str) else json.dumps(content)}"
         if not isinstance(one, str):
-            mend = 'its "rule" must be KIND:CONTENT as --verifier has it, {KIND: CONTENT}, or a list of these'
-            raise InputError("prompts", where, mend)
+            hint = 'its "rule" must be KIND:CONTENT as --verifier has it, {KIND: CONTENT}, or a list of these'
+            raise InputError("prompts", where, hint)
         require_text("rule in prompts", one, where)
         specs.append(one)
     return tuple(specs)
@@ -192,19 +192,19 @@ def require_tools(tools: object) -> None:
         return
     from trialogue.verifiers.schemas.definitions import tool
 
-    mend = 'write each as {"type": "function", "function": {"name": NAME, "parameters": SCHEMA}}'
+    hint = 'write each as {"type": "function", "function": {"name": NAME, "parameters": SCHEMA}}'
     if not isinstance(tools, list) or not tools:
-        raise InputError("tools", tools, f"give a list of definitions: {mend}")
+        raise InputError("tools", tools, f"give a list of definitions: {hint}")
     for place, one in enumerate(tools):
         defined = tool(one)
         if defined is None:
-            raise InputError(f"tools[{place}]", one, mend)
+            raise InputError(f"tools[{place}]", one, hint)
         function = one.get("function", one)
         if not any(
             isinstance(function.get(key), dict) for key in ("parameters", "input_schema", "inputSchema")
         ):
             named = f'the tool {defined.name!r} has no "parameters", which templates write'
-            raise InputError(f"tools[{place}]", one, f"{named}: {mend}")
+            raise InputError(f"tools[{place}]", one, f"{named}: {hint}")
 
 
 def located(where: str, ask: Callable[[], Answer]) -> Answer:

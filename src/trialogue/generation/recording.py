@@ -94,8 +94,8 @@ class StandardOutput(Collected):
         except BrokenPipeError:
             raise  # A reader that has seen enough is no mistake.
         except OSError as error:
-            mend = f"it cannot be written: {error.strerror or error}: {_ELSEWHERE}"
-            raise InputError("stdout", str(sys.stdout.name), mend) from error
+            hint = f"it cannot be written: {error.strerror or error}: {_ELSEWHERE}"
+            raise InputError("stdout", str(sys.stdout.name), hint) from error
 
 
 def _shown(record: dict[str, Any], headed: bool) -> str:

@@ -26,7 +26,7 @@ def records_of(
     `built` are the verifiers of each prompt, `runs` what its records call the run.
 
     What is said of each is its `Verdict`. `log_prob` is null where a token was appended without asking the model.
-    `log_weight` is null where the walk has no weights: all accepted samples count alike; and where the sample is not
+    `log_weight` is null where the sampler has no weights: all accepted samples count alike; and where the sample is not
     accepted: it has weight zero.
     """
     texts, completions = samples.texts(), samples.completions()
@@ -35,7 +35,7 @@ def records_of(
     said = verdicts(
         samples,
         [built[place] for place, _ in keys],
-        walk=settings.walk,
+        sampler=settings.sampler,
         tokenization=oracle.tokenization,
         eos=oracle.eos,
         cut=sampling.cuts,
@@ -60,7 +60,7 @@ def records_of(
                 "reason": reason,
                 "log_prob": _finite(columns["log_prob"][row]),
                 "log_weight": _finite(columns["log_weight"][row])
-                if settings.walk.weighted and accepted
+                if settings.sampler.weighted and accepted
                 else None,
                 **({"log_probs": log_probs[row]} if log_probs is not None else {}),
                 "value": value,
@@ -104,5 +104,5 @@ def _finite(number: float) -> float | None:
 
 
 def log_weights(records: Iterable[dict[str, Any]]) -> list[float]:
-    """Log-weights of samples of a walk that has weights; -inf for those that are not accepted."""
+    """Log-weights of samples of a sampler that has weights; -inf for those that are not accepted."""
     return [-math.inf if record["log_weight"] is None else record["log_weight"] for record in records]

@@ -115,8 +115,8 @@ def opened(
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            mend = "another process is writing to it: choose another file"
-            raise InputError("out", str(path), mend) from None
+            hint = "another process is writing to it: choose another file"
+            raise InputError("out", str(path), hint) from None
     try:
         found, waiting = (
             Found({}, 0) if force else _found(one, path, identity, prompts, own)
@@ -140,16 +140,16 @@ def require_own(path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...
 def require_regular(path: Path) -> None:
     """Raise `InputError` where `path` is a device, a pipe or "-": nothing can be gone on with there."""
     if str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
-        mend = "it is no file that a run could go on with: leave it out for standard output, or name a file"
-        raise InputError("out", str(path), mend)
+        hint = "it is no file that a run could go on with: leave it out for standard output, or name a file"
+        raise InputError("out", str(path), hint)
 
 
 def require_begun(path: Path) -> None:
     """Raise `InputError` unless `path` is empty or missing, or comes with the settings of a run that began it."""
     path = path.absolute()
     if _content(path) and _begun_with(path) is None:
-        mend = "it is no file of samples: move it away, or choose another file for the output"
-        raise InputError("out", str(path), mend)
+        hint = "it is no file of samples: move it away, or choose another file for the output"
+        raise InputError("out", str(path), hint)
 
 
 def replace(path: Path, identity: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
@@ -222,8 +222,8 @@ def _require_same(path: Path, identity: dict[str, Any]) -> None:
         raise _refused(path, f"it does not come with its settings ({_settings_path(path).name})")
     for name in (*identity, *begun):
         if begun.get(name) != identity.get(name):
-            mend = f"{path.name} was begun with {begun.get(name)!r}: choose another file, or begin anew with --force"
-            raise InputError(name, identity.get(name), mend)
+            hint = f"{path.name} was begun with {begun.get(name)!r}: choose another file, or begin anew with --force"
+            raise InputError(name, identity.get(name), hint)
 
 
 def _refused(path: Path, reason: str) -> InputError:

@@ -30,8 +30,8 @@ _TOO_MANY = (
 class Drawing:
     """How tokens are drawn."""
 
-    walk: Annotated[str, arg(metavar="WALK")] = "ancestral"
-    """How to draw, one of those below; `--walk WALK --help` lists its own options too."""
+    sampler: Annotated[str, arg(metavar="WALK")] = "ancestral"
+    """How to draw, one of those below; `--sampler WALK --help` lists its own options too."""
     temperature: Annotated[float, arg(metavar="T")] = 1.0
     """0 is greedy."""
     top_p: Annotated[float, arg(metavar="P")] = 1.0
@@ -47,7 +47,7 @@ class Drawing:
         probability("top_p", self.top_p, zero=False)
         probability("min_p", self.min_p)
         if self.top_k is not None:
-            whole_number("top_k", self.top_k, 1, mend="keep at least 1 token, or leave it out for all")
+            whole_number("top_k", self.top_k, 1, hint="keep at least 1 token, or leave it out for all")
 
     @property
     def truncation(self) -> dict[str, Any]:
@@ -104,8 +104,8 @@ class Sampling(Drawing):
         if self.until is not None and self.n != 1:
             raise InputError("n", self.n, f"--until {self.until} is given too: leave out one of them")
         if self.max_tries is not None and self.max_tries < self.wanted:
-            mend = f"use at least {self.wanted}, the number that --until wants accepted"
-            raise InputError("max_tries", self.max_tries, mend)
+            hint = f"use at least {self.wanted}, the number that --until wants accepted"
+            raise InputError("max_tries", self.max_tries, hint)
 
     @property
     def longest(self) -> int:
@@ -161,7 +161,7 @@ class Machine:
     """float32, bfloat16, float16, float64 or auto."""
     weights: Annotated[str, arg(metavar="FORMAT")] = "float32"
     """What the processor multiplies weights in: float32, bfloat16, int8, int4, or auto: what is fastest of these and
-    keeps the model's laws."""
+    keeps the model's distributions."""
     threads: Annotated[int, arg(metavar="N")] = 1
     """Threads of torch."""
     trust_remote_code: bool = False
@@ -176,11 +176,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Settings:
-    """A run: samples of each of `prompts`, those of `inputs`, by `walk`, the one that `sampling` names."""
+    """A run: samples of each of `prompts`, those of `inputs`, by `sampler`, the one that `sampling` names."""
 
     inputs: Inputs
     prompts: tuple[Prompt, ...]
-    walk: Any
+    sampler: Any
     rule: Rule
     sampling: Sampling
     destination: Destination
@@ -196,26 +196,26 @@ class Settings:
             raise InputError(
                 name, self.sampling.wanted, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
             )
-        if self.walk.uses != "nothing" and not self.has_rules:
-            raise InputError("verifier", None, f"the walk {self.sampling.walk} needs one")
+        if self.sampler.uses != "nothing" and not self.has_rules:
+            raise InputError("verifier", None, f"the sampler {self.sampling.sampler} needs one")
         if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):
-            mend = "one sample of one prompt can be shown: leave out --n and --until, give one prompt"
-            raise InputError("stream", True, mend)
+            hint = "one sample of one prompt can be shown: leave out --n and --until, give one prompt"
+            raise InputError("stream", True, hint)
         if self.destination.stream and self.execution.executor != "local":
-            mend = f"leave it out: what grows on --executor {self.execution.executor} is not seen before it is whole"
-            raise InputError("stream", True, mend)
-        if self.sampling.resample and not self.walk.weighted:
-            mend = f"samples of the walk {self.sampling.walk} have no weights"
-            raise InputError("resample", True, mend)
+            hint = f"leave it out: what grows on --executor {self.execution.executor} is not seen before it is whole"
+            raise InputError("stream", True, hint)
+        if self.sampling.resample and not self.sampler.weighted:
+            hint = f"samples of the sampler {self.sampling.sampler} have no weights"
+            raise InputError("resample", True, hint)
         if self.sampling.resample and self.sampling.until is not None:
             # A run that stops at an accepted sample has too many of those: the mean of its weights is biased.
-            mend = "leave it out, or use --n: weights of a run that ends with an accepted sample have no mean"
-            raise InputError("resample", True, mend)
+            hint = "leave it out, or use --n: weights of a run that ends with an accepted sample have no mean"
+            raise InputError("resample", True, hint)
         self._require_choice()
-        if not self.walk.keeps_prompts:
+        if not self.sampler.keeps_prompts:
             # A record holds the prompt as it was given, and what the model wrote behind it.
-            mend = "leave it out: a record cannot say what became of the prompt (trialogue.samplers.generate can)"
-            raise InputError("erase_prompt", True, mend)
+            hint = "leave it out: a record cannot say what became of the prompt (trialogue.samplers.generate can)"
+            raise InputError("erase_prompt", True, hint)
 
     @property
     def has_rules(self) -> bool:
@@ -238,29 +238,29 @@ class Settings:
         return [digest(identity, own.get(prompt.id)) for prompt in self.prompts]
 
     def _require_choice(self) -> None:
-        """Raise `InputError` where a walk would draw the one token that is left for ever."""
-        # That it draws again after a rejection is what a walk says that uses verdicts and has no weights.
-        again = self.walk.uses == "verdicts" and not self.walk.weighted
+        """Raise `InputError` where a sampler would draw the one token that is left for ever."""
+        # That it draws again after a rejection is what a sampler says that uses verdicts and has no weights.
+        again = self.sampler.uses == "verdicts" and not self.sampler.weighted
         for name, alone in (("temperature", 0), ("top_k", 1)):
             value = getattr(self.sampling, name)
             if value == alone and self.sampling.until is not None:
-                mend = "--until would draw the same sample again: leave more than one token to draw from, or use --n"
-                raise InputError(name, value, mend)
+                hint = "--until would draw the same sample again: leave more than one token to draw from, or use --n"
+                raise InputError(name, value, hint)
             if again and value == alone:
-                mend = "would draw the same token again after every rejection: leave more than one token to draw from"
-                raise InputError(name, value, f"the walk {self.sampling.walk} {mend}")
+                hint = "would draw the same token again after every rejection: leave more than one token to draw from"
+                raise InputError(name, value, f"the sampler {self.sampling.sampler} {hint}")
 
     def identity(self) -> dict[str, Any]:
         """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
-        name, sampling = self.sampling.walk, asdict(self.sampling)
+        name, sampling = self.sampling.sampler, asdict(self.sampling)
         # How many samples there are, and what becomes of them, changes none of them.
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
         if not sampling["log_probs"]:
             del sampling["log_probs"]
         sampling["max_new_tokens"] = self.sampling.longest
         values = {
-            "walk": sampling.pop("walk"),
-            **{f"{name} {field}": value for field, value in asdict(self.walk).items()},
+            "sampler": sampling.pop("sampler"),
+            **{f"{name} {field}": value for field, value in asdict(self.sampler).items()},
             **self.rule.identity(),
             "stop": sampling.pop("stop"),
             "model": self.inputs.model,

@@ -1,4 +1,4 @@
-"""Text that appears while it grows, and is taken back where a walk goes back."""
+"""Text that appears while it grows, and is taken back where a sampler goes back."""
 
 import shutil
 from itertools import takewhile

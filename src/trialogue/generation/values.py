@@ -14,11 +14,12 @@ _REMEMBERED = 1 << 14
 
 
 class Graded(Verifier):
-    """`verifier`, whose values are degrees, as a walk sees it; the latest values of complete sequences are remembered.
+    """`verifier`, whose values are degrees, as a sampler sees it; the latest values of complete sequences are
+    remembered.
 
-    `threshold` is where acceptance begins, if not above zero. A walk that is given the values themselves asks once per
-    sequence, so that to judge a finished sample anew would cost a pass of the model. `each` is told, at most once, that
-    a walk judges every continuation of a prefix by itself.
+    `threshold` is where acceptance begins, if not above zero. A sampler that is given the values themselves asks once
+    per sequence, so that to judge a finished sample anew would cost a pass of the model. `each` is told, at most once,
+    that a sampler judges every continuation of a prefix by itself.
     """
 
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:

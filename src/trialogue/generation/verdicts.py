@@ -29,7 +29,7 @@ def verdicts(
     samples: Samples,
     built: Sequence[Sequence[Built]],
     *,
-    walk: Any,
+    sampler: Any,
     tokenization: Tokenization,
     eos: int | None,
     cut: bool,
@@ -37,7 +37,7 @@ def verdicts(
     context: int | None,
     stop: Sequence[str],
 ) -> list[Verdict]:
-    """The verdicts on `samples` of `walk`, each judged by the verifiers `built` for it.
+    """The verdicts on `samples` of `sampler`, each judged by the verifiers `built` for it.
 
     `cut` says whether temperature 0, top-k or the like leave tokens out, `longest` is the longest completion, `context`
     the longest sequence, `stop` are the strings that complete a text.
@@ -67,7 +67,7 @@ def verdicts(
         reason = stopped
         if stopped == "failed":
             failure = reasons.failure(
-                walk,
+                sampler,
                 cut=cut,
                 length=length,
                 drawn=len(completion),

@@ -28,8 +28,8 @@ def file_of_probe(content: str) -> Path:
     threshold = threshold_of(content)
     if threshold is None:
         return Path(content)
-    mend = "the threshold of a probe is a probability above 0: 1 accepts only what is certain"
-    probability("threshold", threshold, zero=False, mend=mend)
+    hint = "the threshold of a probe is a probability above 0: 1 accepts only what is certain"
+    probability("threshold", threshold, zero=False, hint=hint)
     return Path(content.rpartition("@")[0])
 
 

@@ -57,7 +57,7 @@ class Options(Protocol):
 class Wanted(NamedTuple):
     """A verifier to be built: its `spec`, what that says behind the colon, and what it is built for.
 
-    With `verdicts` the walk asks for 0 or 1. What has to be asked of the model itself is put among `fits`: functions
+    With `verdicts` the sampler asks for 0 or 1. What has to be asked of the model itself is put among `fits`: functions
     that are called once it is there, and raise `InputError` where it is another than the verifier is for.
     """
 
@@ -102,7 +102,7 @@ def _lark(wanted: Wanted) -> "Verifier":
     try:
         return GrammarVerifier.lark(text, wanted.tokenization)
     except InputError as error:
-        raise InputError("verifier", wanted.spec, error.mend) from error
+        raise InputError("verifier", wanted.spec, error.hint) from error
 
 
 def _pydantic(wanted: Wanted) -> "Verifier":
@@ -183,7 +183,8 @@ KINDS: Registry[VerifierKind] = Registry(
         "probe": VerifierKind(
             "FILE[@THRESHOLD]",
             "what a trained probe reads off the hidden states: accepted is what reaches its threshold, or the one "
-            "written. Walks that rank go by the values themselves, walks that weigh by them too unless a threshold is "
+            "written. Samplers that rank go by the values themselves, samplers that weigh by them too unless a "
+            "threshold is "
             "written",
             _probe,
             path=file_of_probe,

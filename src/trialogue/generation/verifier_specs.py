@@ -57,8 +57,8 @@ class Rule:
             ("json_whitespace", get_args(Whitespace)),
         ):
             one_of(field, getattr(self, field), choices, f"use {' or '.join(choices)}")
-        mend = "use a positive number of seconds, or 0 for as long as it likes"
-        non_negative_number("verifier_timeout", self.verifier_timeout, mend)
+        hint = "use a positive number of seconds, or 0 for as long as it likes"
+        non_negative_number("verifier_timeout", self.verifier_timeout, hint)
         for spec in self.verifier:
             path = _path(spec)
             if path is not None:
@@ -111,7 +111,8 @@ class Rule:
     ) -> list["Built"]:
         """The verifier of each spec, for models of a `tokenization`; with `verdicts` probabilities are cut to 0 or 1.
 
-        Where a walk only `ranks` by values, they are what they are; a threshold decides about the one that is chosen.
+        Where a sampler only `ranks` by values, they are what they are; a threshold decides about the one that is
+        chosen.
 
         Verifiers of text judge what comes before the first of the strings `stop`. Raises `InputError` for what does not
         compile or load; whether it fits the model is what `Built.require_fit` asks once that is there.
@@ -139,14 +140,14 @@ class Rule:
 
 
 class Loaded(NamedTuple):
-    """The verifier of a spec, which may be used by several walks, up to several strings to stop at."""
+    """The verifier of a spec, which may be used by several samplers, up to several strings to stop at."""
 
     kind: "VerifierKind"
     verifier: "Verifier"
     fits: tuple[Callable[["TextModel"], None], ...]
 
     def built(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "Built":
-        """The verifier as a walk is given it: arguments are those of `Rule.build`."""
+        """The verifier as a sampler is given it: arguments are those of `Rule.build`."""
         from trialogue.generation.values import Graded
         from trialogue.verifiers import Threshold
 
@@ -163,7 +164,7 @@ class Loaded(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A verifier as a walk is given it; `graded` remembers its values, which `threshold` cuts in the end."""
+    """A verifier as a sampler is given it; `graded` remembers its values, which `threshold` cuts in the end."""
 
     kind: "VerifierKind"
     verifier: "Verifier"
@@ -213,8 +214,8 @@ def _split(spec: str) -> tuple[VerifierKind, str]:
         *others, last = (f"{name}:{kind.form}" for name, kind in KINDS.loadable())
         raise InputError("verifier", spec, f"write it as {', '.join(others)} or {last}")
     if not content:
-        mend = f"nothing stands behind the colon: write it as {name}:{KINDS[name].form}"
-        raise InputError("verifier", spec, mend)
+        hint = f"nothing stands behind the colon: write it as {name}:{KINDS[name].form}"
+        raise InputError("verifier", spec, hint)
     return KINDS[name], content
 
 

@@ -33,12 +33,12 @@ def followed(
     `StoredPatterns`, but patterns may have different periods; the lowest label wins ties. Raises `InputError` for what
     are no token ids, and where the window is longer than the texts.
     """
-    mend = "give a tensor of token ids of shape (rows, L)"
+    hint = "give a tensor of token ids of shape (rows, L)"
     if not isinstance(tokens, Tensor):
-        raise InputError("tokens", type(tokens).__name__, mend)
-    tokens = whole_tensor("tokens", tokens, mend)
+        raise InputError("tokens", type(tokens).__name__, hint)
+    tokens = whole_tensor("tokens", tokens, hint)
     if tokens.ndim != 2:
-        raise InputError("tokens", tuple(tokens.shape), mend)
+        raise InputError("tokens", tuple(tokens.shape), hint)
     outside = tokens[(tokens < 0) | (tokens >= whole_number("vocab_size", vocab_size, 2))]
     if len(outside):
         raise InputError("tokens", int(outside[0]), f"use token ids from 0 to {vocab_size - 1}")
@@ -88,7 +88,7 @@ class Runs(NamedTuple):
     def hazard(self, after: int = 0) -> float:
         """Share of the tokens behind token `after` of their run that ended it; NaN where there are none.
 
-        The maximum likelihood of a geometric law of what is left, with censoring.
+        The maximum likelihood of a geometric distribution of what is left, with censoring.
         """
         after = whole_number("after", after, 0)
         exposure = int((self.lengths - after).clip(min=0).sum())
@@ -100,7 +100,9 @@ class Runs(NamedTuple):
         return float(-np.log1p(-hazard)) if hazard != 1 else float("inf")
 
     def mean(self) -> float:
-        """Tokens per end of a run, inf where none ended: the mean of a geometric law, censored runs taken in."""
+        """Tokens per end of a run, inf where none ended: the mean of a geometric distribution, censored runs taken
+        in.
+        """
         ends = int(self.ended.sum())
         return float(self.lengths.sum() / ends) if ends else float("inf")
 
@@ -180,23 +182,23 @@ def coherence(
     label, distance = followed(tokens, units, window, vocab_size)
     lengths = _of_texts("lengths", tokens.shape[1] if lengths is None else lengths, tokens)
     if bool((lengths > tokens.shape[1]).any()):
-        mend = f"the texts are padded to {tokens.shape[1]} tokens: use no more"
-        raise InputError("lengths", int(lengths.max()), mend)
+        hint = f"the texts are padded to {tokens.shape[1]} tokens: use no more"
+        raise InputError("lengths", int(lengths.max()), hint)
     first = _of_texts("start", start, tokens)
     windows = lengths - window + 1
     if bool((first < 0).any() | (first >= windows).any()):
         row = int(((first < 0) | (first >= windows)).nonzero()[0])
-        mend = f"text {row} has {int(lengths[row])} tokens and no window there: use a shorter window or longer texts"
-        raise InputError("start", int(first[row]), mend)
+        hint = f"text {row} has {int(lengths[row])} tokens and no window there: use a shorter window or longer texts"
+        raise InputError("start", int(first[row]), hint)
     return Coherence(label, distance, first, windows)
 
 
 def _of_texts(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
     """One number (n,) int64 for each of the texts `tokens` (n, L)."""
-    mend = f"give one whole number, or one for each of {len(tokens)} texts"
-    numbers = whole_tensor(field, value, mend)
+    hint = f"give one whole number, or one for each of {len(tokens)} texts"
+    numbers = whole_tensor(field, value, hint)
     if tuple(numbers.shape) not in ((), (len(tokens),)):
-        raise InputError(field, tuple(numbers.shape), mend)
+        raise InputError(field, tuple(numbers.shape), hint)
     return numbers.expand(len(tokens))
 
 
@@ -233,8 +235,8 @@ def coherence_of(
     oracle = as_oracle(oracle)
     tokenization = oracle.tokenization
     if texts and (sequences or tokenization is None):
-        mend = "give all patterns as texts, and an oracle with a tokenization, or all as tokens"
-        raise InputError("patterns", list(patterns), mend)
+        hint = "give all patterns as texts, and an oracle with a tokenization, or all as tokens"
+        raise InputError("patterns", list(patterns), hint)
     if not all(texts):
         raise InputError("patterns", texts, "leave out the empty text")
     samples = generate(

@@ -40,8 +40,8 @@ def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
                 continue
             before, of = known.setdefault(field, (value, path))
             if before != value:
-                mend = f"{of} was taken with another {field}: inspect the models alike"
-                raise InputError(field, str(path) if field in ("text", "clones") else value, mend)
+                hint = f"{of} was taken with another {field}: inspect the models alike"
+                raise InputError(field, str(path) if field in ("text", "clones") else value, hint)
     names = [str(record["model"]) for record in records]
     return {
         name if names.count(name) == 1 else f"{name} ({path})": record

@@ -98,8 +98,8 @@ def require_same(path: Path, settings: dict[str, Any], begun: bool) -> None:
         before = there.get(field)
         if before != value and field != _FREE and not (field in _ADDED and before is None):
             shown = "another one" if field in _ADDED else before
-            mend = f"{path.parent.parent} has an inspection with {shown}: give the same, or another folder (--out)"
-            raise InputError(field, "left out" if value is None else value, mend)
+            hint = f"{path.parent.parent} has an inspection with {shown}: give the same, or another folder (--out)"
+            raise InputError(field, "left out" if value is None else value, hint)
     if there != wanted:
         atomic_write(path, json.dumps(wanted, indent=1) + "\n")
 

@@ -191,8 +191,8 @@ class _Run:
         """Raise `InputError` where `folder` has what was measured of other weights than those known by `files`."""
         for path in sorted(folder.glob("*.json")):
             if (filed_measure(path) or {}).get("files") != files:
-                mend = f"{path} was measured of other weights: give another folder (--out)"
-                raise InputError("model", found.place, mend)
+                hint = f"{path} was measured of other weights: give another folder (--out)"
+                raise InputError("model", found.place, hint)
         self._files[folder] = files
 
     def _file(self, task: Task, kind: Kind, said: dict[str, Any], tokens: int = 0) -> None:

@@ -49,8 +49,8 @@ class Subject:
 
     def __init__(self, model: Any, tokenizer: Any, kind: Kind, *, name: str, files: str = "") -> None:
         if not getattr(tokenizer, "is_fast", False):
-            mend = "use a model whose tokenizer has a fast version (a tokenizer.json)"
-            raise InputError("tokenizer", type(tokenizer).__name__, mend)
+            hint = "use a model whose tokenizer has a fast version (a tokenizer.json)"
+            raise InputError("tokenizer", type(tokenizer).__name__, hint)
         self.model, self.tokenizer, self.kind, self.name, self.files = (
             model.eval(),
             tokenizer,
@@ -201,9 +201,9 @@ class Subject:
             if turn < len(stretches)
         ][:rows]
         if len(chosen) < rows:
-            mend = f"its documents have {len(chosen)} stretches of {length} tokens, of each {_OF_ONE} at most, and "
-            mend += f"this takes {rows}: give a longer text, of longer documents"
-            raise InputError("text", f"{len(documents)} documents", mend)
+            hint = f"its documents have {len(chosen)} stretches of {length} tokens, of each {_OF_ONE} at most, and "
+            hint += f"this takes {rows}: give a longer text, of longer documents"
+            raise InputError("text", f"{len(documents)} documents", hint)
         tokens, of = zip(*chosen, strict=True)
         return Stretches(torch.tensor(tokens), np.array(of))
 
@@ -224,7 +224,7 @@ def identity_of(place: str | Path, remote_code: bool = False) -> Identity:
 
 def _checkpoint(place: str | Path, device: str | None, dtype: str, remote_code: bool) -> Checkpoint:
     if Path(place).suffix == ".safetensors":
-        mend = "it is a network of a training here: `trialogue interaction-order` and `balance` ask those"
-        raise InputError("model", str(place), mend)
+        hint = "it is a network of a training here: `trialogue interaction-order` and `balance` ask those"
+        raise InputError("model", str(place), hint)
     kind = kind_of(place, remote_code=remote_code)
     return Checkpoint(kind, place, device=device, dtype=dtype, remote_code=remote_code)

@@ -24,7 +24,7 @@ _TIMED, _PASSES = (2, 64), 4
 """Rows and tokens of the passes that costs are told from."""
 
 OF_THE_MODEL = ("model", "tokenizer")
-"""Fields of errors that say that a measure cannot be taken of a model; all others are the user's to mend."""
+"""Fields of errors that say that a measure cannot be taken of a model; all others are the user's to fix."""
 
 
 class Task(NamedTuple):
@@ -103,13 +103,13 @@ class Taker:
         except InputError as error:
             if error.field not in OF_THE_MODEL:
                 raise
-            return {"refused": error.mend}
+            return {"refused": error.hint}
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
-            mend = f"memory did not suffice with --effort {self._asking.effort.factor:g}: give another folder (--out) "
-            mend += "and less, or the same command where there is more"
-            return {"refused": mend, "lacks": MEMORY}
+            hint = f"memory did not suffice with --effort {self._asking.effort.factor:g}: give another folder (--out) "
+            hint += "and less, or the same command where there is more"
+            return {"refused": hint, "lacks": MEMORY}
         return {"quantities": records, "seconds": round(time.perf_counter() - began, 1)}
 
     def _opened(self, place: str) -> Subject:
@@ -125,8 +125,8 @@ class Taker:
             except (RuntimeError, MemoryError) as error:
                 if not out_of_memory(error):
                     raise
-                mend = "memory does not suffice to load it: use a smaller --dtype, or another --device"
-                raise InputError("model", place, mend) from error
+                hint = "memory does not suffice to load it: use a smaller --dtype, or another --device"
+                raise InputError("model", place, hint) from error
             if subject.files != self._asking.weights[place]:
                 raise InputError("model", place, _OTHERS)
             self._place, self._subject = place, subject
@@ -143,7 +143,7 @@ class Taker:
         except InputError as error:
             if error.field not in OF_THE_MODEL:
                 raise
-            return error.mend
+            return error.hint
 
     def _effort(self, task: Task) -> Effort:
         effort = self._asking.effort

@@ -25,11 +25,11 @@ def base_of_adapter(folder: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError("model", str(folder), "it is an adapter that does not name its base model") from None
     if find_spec("peft") is None:
-        mend = f"it is an adapter of {base!r}: install peft to load it (`pip install peft`)"
-        raise InputError("model", str(folder), mend)
+        hint = f"it is an adapter of {base!r}: install peft to load it (`pip install peft`)"
+        raise InputError("model", str(folder), hint)
     if not (folder / _WEIGHTS).is_file():
-        mend = "the adapter holds no safetensors weights; convert them, pickled weights are not loaded"
-        raise InputError("model", str(folder), mend)
+        hint = "the adapter holds no safetensors weights; convert them, pickled weights are not loaded"
+        raise InputError("model", str(folder), hint)
     return str(base)
 
 
@@ -66,8 +66,8 @@ def merge(model: Any) -> None:
 
 
 def _of_another(folder: Path, base: str, why: str) -> InputError:
-    mend = f"it is an adapter of another model than {base!r}, {why}: name its own base model in adapter_config.json"
-    return InputError("model", str(folder), mend)
+    hint = f"it is an adapter of another model than {base!r}, {why}: name its own base model in adapter_config.json"
+    return InputError("model", str(folder), hint)
 
 
 def unwrapped(model: Any) -> Any:
@@ -80,6 +80,6 @@ def unwrapped(model: Any) -> Any:
     if peft is None or not isinstance(model, peft.PeftModel):
         return model
     if model.active_peft_config.is_prompt_learning:
-        mend = "its adapter is put before the prompt, which cannot be rewound: merge it, or use one of layers"
-        raise InputError("model", type(model).__name__, mend)
+        hint = "its adapter is put before the prompt, which cannot be rewound: merge it, or use one of layers"
+        raise InputError("model", type(model).__name__, hint)
     return model.get_base_model()

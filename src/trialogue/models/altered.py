@@ -1,4 +1,4 @@
-"""Oracles whose laws are those of another one, altered: what of the other one shows through."""
+"""Oracles whose distributions are those of another one, altered: what of the other one shows through."""
 
 from collections.abc import Callable
 from copy import copy
@@ -47,7 +47,9 @@ class DerivedContext(Context):
 
 
 class AlteredContext(DerivedContext):
-    """The context `base`, its next-token laws (n, vocab) altered by `alter`: before truncation as well as after it."""
+    """The context `base`, its next-token distributions (n, vocab) altered by `alter`: before truncation as well as
+    after it.
+    """
 
     def __init__(self, base: Context, alter: Callable[[Tensor], Tensor]) -> None:
         super().__init__(base)
@@ -57,9 +59,9 @@ class AlteredContext(DerivedContext):
         """Log-probabilities (n, vocab) of the next token."""
         return self._alter(self._base.log_probs(features))
 
-    def laws(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
-        """The altered laws, unless `cut` before top-k and top-p, and the same before truncation."""
-        answers, untruncated = self._base.laws(features, cut)
+    def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
+        """The altered distributions, unless `cut` before top-k and top-p, and the same before truncation."""
+        answers, untruncated = self._base.distributions(features, cut)
         altered = self._alter(answers)
         return altered, altered if untruncated is answers else self._alter(untruncated)
 

@@ -69,12 +69,12 @@ class AttentionOnlyConfig:
             value = getattr(self, field)
             if field == "head_width" or value is not None:
                 most = None if self.shared else self.width
-                mend = (
+                hint = (
                     "use at least 1: heads that share a map have any width"
                     if self.shared
                     else f"use 1 to width={self.width}: a head maps the embedding to no more numbers"
                 )
-                object.__setattr__(self, field, whole_number(field, value, 1, most, mend))
+                object.__setattr__(self, field, whole_number(field, value, 1, most, hint))
 
     @property
     def head_input(self) -> int:
@@ -229,8 +229,8 @@ class AttentionOnly(nn.Module, PrefixOracle):
         """
         context = self.config.context
         if len(lengths) and int(lengths.min()) < context:
-            mend = f"the model reads the last {context} tokens: give a prompt of as many"
-            raise InputError("lengths", int(lengths.min()), mend)
+            hint = f"the model reads the last {context} tokens: give a prompt of as many"
+            raise InputError("lengths", int(lengths.min()), hint)
         places = torch.arange(context, device=tokens.device)
         return self.answers(tokens.gather(1, lengths[:, None] - context + places))
 
@@ -267,8 +267,8 @@ class AttentionOnly(nn.Module, PrefixOracle):
         Raises `InputError` for more layers, and behind an MLP, where they are not.
         """
         for field, most in (("layers", 1), ("mlp_width", 0)):
-            mend = "use a network of one layer without an MLP: there logits are linear in what heads read"
-            whole_number(field, getattr(self.config, field), most, most, mend)
+            hint = "use a network of one layer without an MLP: there logits are linear in what heads read"
+            whole_number(field, getattr(self.config, field), most, most, hint)
         with torch.no_grad():
             parts = [self.inputs(part) for part in self._parts(contexts)]
             rows = [torch.cat((self.values(part).flatten(1), part[:, -1]), 1) for part in parts]

@@ -51,8 +51,8 @@ class AttendingModel:
         model = unwrapped(model)
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         if not getattr(tokenizer, "is_fast", False):
-            mend = "use a model whose tokenizer has a fast version (a tokenizer.json)"
-            raise InputError("tokenizer", type(tokenizer).__name__, mend)
+            hint = "use a model whose tokenizer has a fast version (a tokenizer.json)"
+            raise InputError("tokenizer", type(tokenizer).__name__, hint)
         self.config, self.tokenizer = model.config, tokenizer
         self._whole = model
         of_two = getattr(model.config, "is_encoder_decoder", False)
@@ -97,8 +97,8 @@ class AttendingModel:
             used = getattr(self._model.config, "_attn_implementation", None)
             if used == _EAGER:
                 raise InputError("model", self.name, "it has no attention weights to read")
-            mend = f"load it with attn_implementation={_EAGER!r}: {used!r} gives no attention weights"
-            raise InputError("model", self.name, mend)
+            hint = f"load it with attn_implementation={_EAGER!r}: {used!r} gives no attention weights"
+            raise InputError("model", self.name, hint)
         total = torch.zeros(len(tokens), tokens.shape[1], tokens.shape[1], device=layers[0].device)
         for layer in layers:
             total += layer.float().mean(1)

@@ -69,8 +69,8 @@ def cache_error(oracle: CausalModel, tokens: Tensor) -> float:
     """How far answers of rewound ragged rows are from those of fresh passes, over `tokens` (2, length).
 
     The root mean square over the vocabulary of the difference of log-probabilities, in standard deviations of the
-    fresh ones, so that it means the same for a flat law as for a peaked one; the greatest of six answers. NaN where an
-    answer is.
+    fresh ones, so that it means the same for a flat distribution as for a peaked one; the greatest of six answers. NaN
+    where an answer is.
     """
     tokens, rows, length = tokens.cpu(), torch.tensor([0, 1]), tokens.shape[1]
     last = torch.tensor([length, length - 2]).clamp_min(1)
@@ -89,14 +89,16 @@ def cache_error(oracle: CausalModel, tokens: Tensor) -> float:
         cached.features(wrong, torch.zeros_like(last), last, rows)
         stops = torch.cat([stop for _, stop in schedule])
         again, every = tokens.repeat(len(schedule), 1), torch.arange(len(stops))
-        laws = fresh.log_probs(fresh.features(again, torch.zeros_like(stops), stops, every))
-        for (start, stop), expected in zip(schedule, laws.double().split(len(rows)), strict=True):
+        distributions = fresh.log_probs(fresh.features(again, torch.zeros_like(stops), stops, every))
+        for (start, stop), expected in zip(schedule, distributions.double().split(len(rows)), strict=True):
             features = cached.features(tokens, start.minimum(stop), stop, rows)
             answers = cached.log_probs(features).double()
-            for answer, law in zip(answers, expected, strict=True):
-                known = law.isfinite()
-                difference = (answer - law)[known].square().mean().sqrt()
-                error = float(difference / law[known].std().clamp_min(torch.finfo(torch.float32).tiny))
+            for answer, distribution in zip(answers, expected, strict=True):
+                known = distribution.isfinite()
+                difference = (answer - distribution)[known].square().mean().sqrt()
+                error = float(
+                    difference / distribution[known].std().clamp_min(torch.finfo(torch.float32).tiny)
+                )
                 worst = error if math.isnan(error) else max(worst, error)
     return worst
 

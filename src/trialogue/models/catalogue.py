@@ -236,8 +236,8 @@ def _download(package: Package, scratch: Path) -> Path:
 def _require(file: Path, expected: str) -> None:
     digest = sha256_of(file)
     if digest != expected:
-        mend = f"its sha256 is {digest[:12]}… where the catalogue expects {expected[:12]}…: fetch it again"
-        raise InputError("file", str(file), mend)
+        hint = f"its sha256 is {digest[:12]}… where the catalogue expects {expected[:12]}…: fetch it again"
+        raise InputError("file", str(file), hint)
 
 
 def _convert(package: Package, files: Path, folder: Path) -> None:

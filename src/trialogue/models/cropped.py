@@ -41,7 +41,7 @@ class Cropped(PrefixOracle):
 
 
 class Endless(Autoregressive):
-    """The oracle `base` without its last token, the end of sequence: the law of sequences that go on.
+    """The oracle `base` without its last token, the end of sequence: the distribution of sequences that go on.
 
     Raises `InputError` where the end of sequence is not the last token.
     """
@@ -49,8 +49,8 @@ class Endless(Autoregressive):
     def __init__(self, base: Autoregressive) -> None:
         base = as_oracle(base, "base")
         if base.eos is None or base.eos != base.vocab_size - 1:
-            mend = f"it must be the last of {base.vocab_size} tokens to be left out"
-            raise InputError("eos", base.eos, mend)
+            hint = f"it must be the last of {base.vocab_size} tokens to be left out"
+            raise InputError("eos", base.eos, hint)
         self.base, self.vocab_size, self.max_length = base, base.vocab_size - 1, base.max_length
         pass_on(base, self)
 

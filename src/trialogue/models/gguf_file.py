@@ -124,8 +124,8 @@ class GgufFile:
             module = modules[place]
             shape = (*stored.data.shape[:-1], _columns(stored))
             if shape != tuple(parameter.shape):
-                mend = f"its tensor {names[name]} is {shape}, where its config has {tuple(parameter.shape)}"
-                raise InputError("model", str(self._path), mend)
+                hint = f"its tensor {names[name]} is {shape}, where its config has {tuple(parameter.shape)}"
+                raise InputError("model", str(self._path), hint)
             if type(module) is nn.Linear and kind == "weight":
                 blocks[module] = stored
             else:
@@ -188,8 +188,8 @@ def _require_readable(path: Path, kind: GGMLQuantizationType, tensor: str) -> No
     try:
         gguf.dequantize(numbers, kind)
     except NotImplementedError:
-        mend = f"nothing here reads the type {kind.name} of its tensor {tensor}: take a file in Q4_K_M, Q8_0 or F16"
-        raise InputError("model", str(path), mend) from None
+        hint = f"nothing here reads the type {kind.name} of its tensor {tensor}: take a file in Q4_K_M, Q8_0 or F16"
+        raise InputError("model", str(path), hint) from None
 
 
 def _reason(error: Exception) -> str:

@@ -27,10 +27,10 @@ def reason(error: BaseException, name: str, kind: Kind) -> str:
     near = "".join(f" (did you mean {other}?)" for other in get_close_matches(name, CATALOGUE, 1))
     if "trust_remote_code" in text:
         never = "which is never run for a masked model"
-        mend = (
+        hint = (
             never if kind == "MaskedLM" else "allow it with remote_code (--trust-remote-code) if you trust it"
         )
-        return f"it needs code of its own repository: {mend}"
+        return f"it needs code of its own repository: {hint}"
     if Path(name).exists():
         if "SafetensorError" in kinds:
             return f"its weights are cut short or damaged ({first_line(error)}): fetch them again"
@@ -46,6 +46,6 @@ def reason(error: BaseException, name: str, kind: Kind) -> str:
     if kinds & {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectionError", "ConnectError"} or (
         "connect" in text.lower()
     ):
-        mend = "the hub cannot be reached and the model is not in its cache; give a folder, or go online once"
-        return mend + near
+        hint = "the hub cannot be reached and the model is not in its cache; give a folder, or go online once"
+        return hint + near
     return f"it cannot be loaded: {first_line(error)}"

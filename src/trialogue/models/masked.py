@@ -60,13 +60,13 @@ class MaskedNetwork(Masked):
         tokens = whole_tensor("tokens", tokens, "give token ids (rows, N)")
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         masked = masked & self.free(tokens)
-        laws = self._point_masses(tokens.masked_fill(masked, 0))
+        distributions = self._point_masses(tokens.masked_fill(masked, 0))
         inputs = tokens.masked_fill(masked, self.mask)
         for part in self._parts(len(tokens)):
             rows, sites = masked[part].nonzero().unbind(1)
             if len(rows):
-                laws[part][rows, sites] = self._answered(inputs[part], rows, sites).log_softmax(-1)
-        return laws
+                distributions[part][rows, sites] = self._answered(inputs[part], rows, sites).log_softmax(-1)
+        return distributions
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, N, vocab) of every site i, each masked in a copy of its own."""
@@ -90,11 +90,13 @@ class MaskedNetwork(Masked):
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, vocab) of one site i = `sites` (rows,) of each row."""
         every = torch.arange(len(tokens), device=tokens.device)
-        laws = self._point_masses(tokens[every, sites])
+        distributions = self._point_masses(tokens[every, sites])
         rows = self.free(tokens)[every, sites].nonzero()[:, 0]
         for part in self._parts(len(rows)):
-            laws[rows[part]] = self._masked_alone(tokens[rows[part]], sites[rows[part]]).log_softmax(-1)
-        return laws
+            distributions[rows[part]] = self._masked_alone(tokens[rows[part]], sites[rows[part]]).log_softmax(
+                -1
+            )
+        return distributions
 
     def _free_sites(self, tokens: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Rows (q,), sites (q,) and the logits (q, vocab) there, until each site that can change has been masked."""
@@ -113,10 +115,10 @@ class MaskedNetwork(Masked):
             return self.answers(inputs, rows, sites).to(inputs.device, self.dtype)
 
     def _point_masses(self, tokens: Tensor) -> Tensor:
-        """Laws (..., vocab) that give probability one to `tokens` (...)."""
+        """Distributions (..., vocab) that give probability one to `tokens` (...)."""
         self._require_data(tokens)
-        laws = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
-        return laws.scatter_(-1, tokens[..., None], 0.0)
+        distributions = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
+        return distributions.scatter_(-1, tokens[..., None], 0.0)
 
     def _require_data(self, tokens: Tensor) -> None:
         if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.vocab_size:

@@ -25,8 +25,8 @@ def conversation(messages: object, system: str | None = None) -> list[dict[str, 
         return checked
     require_text("system", system)
     if checked[0]["role"] == "system":
-        mend = "the messages begin with a system message of their own: leave out one of them"
-        raise InputError("system", system, mend)
+        hint = "the messages begin with a system message of their own: leave out one of them"
+        raise InputError("system", system, hint)
     return [{"role": "system", "content": system}, *checked]
 
 
@@ -59,14 +59,14 @@ def _text(content: object, where: str) -> str:
 
 def _calls(calls: object, where: str) -> list[dict[str, Any]]:
     """Calls with their arguments as objects, which is what templates write."""
-    mend = 'write each as {"type": "function", "function": {"name": NAME, "arguments": {...}}}'
+    hint = 'write each as {"type": "function", "function": {"name": NAME, "arguments": {...}}}'
     if isinstance(calls, str) or not isinstance(calls, Sequence):
-        raise InputError(where, calls, mend)
+        raise InputError(where, calls, hint)
     read = []
     for call in calls:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise InputError(where, call, mend)
+            raise InputError(where, call, hint)
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             try:

@@ -72,6 +72,6 @@ def registered(name: str) -> Registration:
 def registration_of(network: type[nn.Module]) -> Registration:
     """How the class `network` itself is registered; raises `InputError` where it is not."""
     if network not in _REGISTRATIONS:
-        mend = "decorate the class with @register_network(name, config)"
-        raise InputError("network", place_of(network), mend)
+        hint = "decorate the class with @register_network(name, config)"
+        raise InputError("network", place_of(network), hint)
     return _REGISTRATIONS[network]

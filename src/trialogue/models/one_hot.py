@@ -62,8 +62,8 @@ class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
 
     def _require_sites(self, tokens: Tensor) -> None:
         if tokens.ndim != 2 or tokens.shape[1] != self.sites:
-            mend = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
-            raise InputError("tokens", tuple(tokens.shape), mend)
+            hint = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
+            raise InputError("tokens", tuple(tokens.shape), hint)
 
 
 def one_hot(tokens: Tensor, vocab_size: int, dtype: torch.dtype) -> Tensor:

@@ -66,6 +66,6 @@ def open_pretrained(name: str | Path, **settings: Any) -> Pretrained:
         kind, own = ("text-network" if holds_network(name) else "hugging-face"), str(name)
     opened = MODELS.find(kind)
     if not issubclass(opened, Pretrained):
-        mend = f"{kind} is a network, whose weights are read from the file of a training: it opens no model by name"
-        raise InputError("model", str(name), mend)
+        hint = f"{kind} is a network, whose weights are read from the file of a training: it opens no model by name"
+        raise InputError("model", str(name), hint)
     return opened(own, **settings)

@@ -63,10 +63,10 @@ def load_pretrained(
 
     `weights` is the format that packed layers keep them in: "float32", "bfloat16", "int8" (a scale for every output),
     "int4" (a scale and an offset for every 32 weights of an output; output embeddings in int8), or "auto": what
-    measures fastest on this processor among those whose next-token laws stay within `LAW_DISTANCE` of float32 (mean
-    total variation over a short English text). "auto" keeps two copies, of 8 or 4 and of 16 bits, where many rows are
-    multiplied faster so. Layers that a format does not fit keep the next wider one. Of a GGUF file int4 takes codes of
-    Q4_0, Q4_1 and Q4_K over as they are, and rounds no other quantised type below int8. The oracle's `weights` says
+    measures fastest on this processor among those whose next-token distributions stay within `LAW_DISTANCE` of float32
+    (mean total variation over a short English text). "auto" keeps two copies, of 8 or 4 and of 16 bits, where many rows
+    are multiplied faster so. Layers that a format does not fit keep the next wider one. Of a GGUF file int4 takes codes
+    of Q4_0, Q4_1 and Q4_K over as they are, and rounds no other quantised type below int8. The oracle's `weights` says
     which formats are in use, and where they come from. What trying the model shows is kept for the next time, see
     `trialogue.models.findings`. Residual stream, attention and cache are in float32.
 
@@ -195,8 +195,8 @@ class PretrainedOracle(TextModel):
         self.decoder: DecoderPass | None = None
         kind = None if recompute else recurrent_state(model, config)
         if kind:
-            mend = f"its state ({kind}) cannot be rewound; recompute=True evaluates whole prefixes instead"
-            raise InputError("model", self.name, mend)
+            hint = f"its state ({kind}) cannot be rewound; recompute=True evaluates whole prefixes instead"
+            raise InputError("model", self.name, hint)
         findings = findings or Findings()
         known = Passes.of(findings.get(_PASSES), code_of(model))
         if known is None:
@@ -239,17 +239,17 @@ class PretrainedOracle(TextModel):
         neither -1 (what the head reads) nor in 0..layers - 1 (the residual stream after that many blocks).
         """
         if self.max_length is not None and capacity > self.max_length:
-            mend = f"{self.name} knows {self.max_length} positions; shorten prompts or max_new_tokens"
-            raise InputError("capacity", capacity, mend)
+            hint = f"{self.name} knows {self.max_length} positions; shorten prompts or max_new_tokens"
+            raise InputError("capacity", capacity, hint)
         if self.window is not None and capacity > self.window:
-            mend = f"{self.name} attends within a sliding window of {self.window} tokens, and what has left it cannot "
+            hint = f"{self.name} attends within a sliding window of {self.window} tokens, and what has left it cannot "
             raise InputError(
-                "capacity", capacity, mend + "be rewound: generate less, or load with recompute=True"
+                "capacity", capacity, hint + "be rewound: generate less, or load with recompute=True"
             )
         for layer in layers:
             if not -1 <= layer < self.layers:
-                mend = f"must be -1 (what the head reads) or in 0..{self.layers - 1}"
-                raise InputError("layers", layer, mend)
+                hint = f"must be -1 (what the head reads) or in 0..{self.layers - 1}"
+                raise InputError("layers", layer, hint)
         kept = tuple(layer for layer in layers if layer != -1)
         if self.recompute:
             return RecomputedContext(self, capacity, kept)
@@ -284,8 +284,8 @@ class PretrainedOracle(TextModel):
         except (torch.OutOfMemoryError, WeightIsPackedError):
             raise
         except Exception as error:  # what a model makes of masks and positions that it does not expect
-            mend = f"it takes no passes over ragged rows ({first_line(error)}); {again}"
-            raise InputError("model", self.name, mend) from error
+            hint = f"it takes no passes over ragged rows ({first_line(error)}); {again}"
+            raise InputError("model", self.name, hint) from error
         if not right:
             raise InputError("model", self.name, f"its cached passes differ from fresh ones; {again}")
 

@@ -144,11 +144,11 @@ class PretrainedContext(Context):
 
     def _checked(self, stop: Tensor) -> None:
         if int(stop.min()) < 1:
-            mend = "a pretrained model continues at least one token: begin the prompt with its BOS"
-            raise InputError("prompts", "(empty)", mend)
+            hint = "a pretrained model continues at least one token: begin the prompt with its BOS"
+            raise InputError("prompts", "(empty)", hint)
         if int(stop.max()) > self._capacity:
-            mend = f"length {int(stop.max())} was asked for; open a larger context"
-            raise InputError("capacity", self._capacity, mend)
+            hint = f"length {int(stop.max())} was asked for; open a larger context"
+            raise InputError("capacity", self._capacity, hint)
 
     def _together(self, counts: Tensor) -> list[Tensor]:
         """Indices of rows to evaluate together, longest first: little padding, and no pass too large to hold."""

@@ -19,7 +19,7 @@ class Probe(nn.Module):
 
     def __init__(self, width: int, depth: int = 1, hidden: int = 256, seed: int = 0) -> None:
         width, hidden = whole_number("width", width, 1), whole_number("hidden", hidden, 1)
-        depth = whole_number("depth", depth, 1, mend="use 1 (linear) or more layers")
+        depth = whole_number("depth", depth, 1, hint="use 1 (linear) or more layers")
         super().__init__()
         self.width, self.depth, self.hidden = width, depth, hidden
         widths = [width, *[hidden] * (depth - 1), 2]
@@ -43,8 +43,8 @@ class Probe(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Logits (n, 2) of `states` (n, width); raises `InputError` for hidden states of another width."""
         if states.shape[-1] != self.width:
-            mend = f"hidden states here have width {states.shape[-1]}; use the model it was trained on"
-            raise InputError("probe width", self.width, mend)
+            hint = f"hidden states here have width {states.shape[-1]}; use the model it was trained on"
+            raise InputError("probe width", self.width, hint)
         logits: Tensor = self.layers((states - self.mean) / self.scale)
         return logits
 
@@ -112,8 +112,8 @@ def hidden_states_of_prefixes(
         raise InputError("lengths", len(lengths), f"name prefixes for each of {len(sequences)} sequences")
     for sequence, cuts in zip(sequences, lengths, strict=True):
         if any(shorter >= longer for shorter, longer in pairwise([-1, *cuts, len(sequence) + 1])):
-            mend = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
-            raise InputError("lengths", list(cuts), mend)
+            hint = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
+            raise InputError("lengths", list(cuts), hint)
     layers = _layers(layers)
     whole_number("batch_size", batch_size, 1)
     recorded = tuple(layer for layer in layers if layer != -1)

@@ -41,7 +41,7 @@ class Processed(Autoregressive):
 class _ProcessedContext(DerivedContext):
     """The context `base`; features are its own, and behind them the prefix that they are of.
 
-    The prefix, of up to `capacity` tokens, in place of its law, which is many times as wide.
+    The prefix, of up to `capacity` tokens, in place of its distribution, which is many times as wide.
     """
 
     def __init__(self, base: Context, process: Process, capacity: int) -> None:
@@ -57,9 +57,9 @@ class _ProcessedContext(DerivedContext):
         return torch.cat((features, bits), 1)
 
     def log_probs(self, features: Tensor) -> Tensor:
-        return self.laws(features)[0]
+        return self.distributions(features)[0]
 
-    def laws(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
+    def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
         del cut
         own, bits = self._parts(features)
         scores = self._base.scores(own)
@@ -90,10 +90,10 @@ def _whole(like: Tensor) -> torch.dtype:
 def _checked(answer: Tensor, scores: Tensor) -> Tensor:
     """The `answer` of a process; raises `InputError` unless it has the shape of `scores` and leaves some token."""
     if tuple(answer.shape) != (1, len(scores)):
-        mend = f"return scores of shape {(1, len(scores))}, as they were given"
-        raise InputError("processed scores", tuple(answer.shape), mend)
+        hint = f"return scores of shape {(1, len(scores))}, as they were given"
+        raise InputError("processed scores", tuple(answer.shape), hint)
     greatest = float(answer.amax())  # NaN where any is
     if not greatest > -torch.inf:
-        mend = "a logits processor answers NaN" if greatest != greatest else "processors leave no token"
-        raise InputError("processed scores", greatest, f"{mend}: leave out what contradicts itself")
+        hint = "a logits processor answers NaN" if greatest != greatest else "processors leave no token"
+        raise InputError("processed scores", greatest, f"{hint}: leave out what contradicts itself")
     return answer

@@ -58,8 +58,8 @@ def load_model(
     tensors, metadata = read_tensors(path, kinds, "write it again with save_model")
     registration = registered(metadata.get("network", "transformer"))
     if not issubclass(registration.network, network):
-        mend = f"it holds the network {registration.name!r}, not a {network.__name__}: give another file"
-        raise InputError("path", str(path), mend)
+        hint = f"it holds the network {registration.name!r}, not a {network.__name__}: give another file"
+        raise InputError("path", str(path), hint)
     try:
         model = registration.network(registration.config(**_tuples(metadata["config"])))
     except (KeyError, TypeError) as error:

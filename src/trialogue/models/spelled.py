@@ -1,4 +1,4 @@
-"""The tokenization of an oracle whose tokens are spelled out: a table, or a structured law."""
+"""The tokenization of an oracle whose tokens are spelled out: a table, or a structured distribution."""
 
 from collections.abc import Sequence
 from typing import Any

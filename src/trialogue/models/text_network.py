@@ -37,8 +37,8 @@ def save_text_network(model: nn.Module, tokenizer: Tokenizer, folder: str | Path
     if not holds_network(where):
         taken = [path.name for path in where.iterdir()]
         if taken:
-            mend = f"it holds {taken[0]!r}, which is none of a saved network: give another folder"
-            raise InputError("out", str(folder), mend)
+            hint = f"it holds {taken[0]!r}, which is none of a saved network: give another folder"
+            raise InputError("out", str(folder), hint)
     named = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end)
     atomic_write(where / TOKENIZER, named.backend_tokenizer.to_str())
     described = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
@@ -82,13 +82,13 @@ class TextNetwork(Pretrained):
             raise InputError("weights", weights, "the network has its weights in one format: leave it out")
         network: Any = load_model(self._folder / WEIGHTS, device=self._device)
         if not isinstance(network, Autoregressive):
-            mend = f"it holds a {type(network).__name__}, which is no oracle of the next token: give another model"
-            raise InputError("model", str(self._folder), mend)
+            hint = f"it holds a {type(network).__name__}, which is no oracle of the next token: give another model"
+            raise InputError("model", str(self._folder), hint)
         if network.vocab_size != self.tokenization.vocab_size:
-            mend = (
+            hint = (
                 f"its network has {network.vocab_size} tokens and its tokenizer {self.tokenization.vocab_size}: "
                 "give the folder as it was written"
             )
-            raise InputError("model", str(self._folder), mend)
+            raise InputError("model", str(self._folder), hint)
         network.tokenization, network.eos = self.tokenization, self.tokenization.eos
         return cast(TextModel, network)

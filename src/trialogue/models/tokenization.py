@@ -25,8 +25,8 @@ class Tokenization:
 
     def __init__(self, tokenizer: Any, vocab_size: int | None = None) -> None:
         if not getattr(tokenizer, "is_fast", False):
-            mend = "use a model whose tokenizer has a fast version (a tokenizer.json)"
-            raise InputError("tokenizer", type(tokenizer).__name__, mend)
+            hint = "use a model whose tokenizer has a fast version (a tokenizer.json)"
+            raise InputError("tokenizer", type(tokenizer).__name__, hint)
         self.tokenizer = tokenizer
         self.vocab_size: int = len(tokenizer) if vocab_size is None else vocab_size
         self.eos: int | None = tokenizer.eos_token_id
@@ -75,8 +75,8 @@ class Tokenization:
                 return_dict=True,
             )
         except (TemplateError, ValueError, TypeError) as error:
-            mend = f"the model's chat template refuses them: {reason(error)}"
-            raise InputError("messages", [message["role"] for message in conversed], mend) from error
+            hint = f"the model's chat template refuses them: {reason(error)}"
+            raise InputError("messages", [message["role"] for message in conversed], hint) from error
         tokens: list[int] = answer["input_ids"]
         return tokens
 

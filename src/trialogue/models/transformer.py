@@ -53,7 +53,7 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         for field in ("vocab_size", "layers", "heads", "width", "mlp_width", "max_length"):
-            value = whole_number(field, getattr(self, field), 1, mend="must be an integer, at least 1")
+            value = whole_number(field, getattr(self, field), 1, hint="must be an integer, at least 1")
             object.__setattr__(self, field, value)  # a number of numpy is none of JSON
         for field in ("causal", "scaled_attention"):
             truth_value(field, getattr(self, field))
@@ -65,8 +65,8 @@ class TransformerConfig:
         if self.attention_window is not None:
             whole_number("attention_window", self.attention_window, 1)
             if not self.causal:
-                mend = "only a causal model has one: leave it out"
-                raise InputError("attention_window", self.attention_window, mend)
+                hint = "only a causal model has one: leave it out"
+                raise InputError("attention_window", self.attention_window, hint)
 
     @property
     def receptive_field(self) -> int | None:
@@ -228,10 +228,10 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         """The first of the `hidden_states`, and which keys may be attended, None where no mask is needed for that."""
         length = tokens.shape[1]
         if self.max_length is not None and length > self.max_length + 1:
-            mend = (
+            hint = (
                 f"the model has {self.max_length + 1} positions, BOS and EOS included; give shorter sequences"
             )
-            raise InputError("tokens", tuple(tokens.shape), mend)
+            raise InputError("tokens", tuple(tokens.shape), hint)
         positions = torch.arange(length, device=tokens.device)
         mask, window = None, self.config.attention_window
         if lengths is not None and not self.config.causal:
@@ -274,10 +274,12 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         layer is neither -1 (what the head reads) nor in 0..layers (the residual stream after that many blocks).
         """
         if not self.config.causal:
-            raise InputError("causal", False, "a bidirectional model has no next-token law; use a causal one")
+            raise InputError(
+                "causal", False, "a bidirectional model has no next-token distribution; use a causal one"
+            )
         if self.max_length is not None and capacity > self.max_length:
-            mend = f"the model reads at most {self.max_length} tokens (EOS included); shorten prompts or max_length"
-            raise InputError("capacity", capacity, mend)
+            hint = f"the model reads at most {self.max_length} tokens (EOS included); shorten prompts or max_length"
+            raise InputError("capacity", capacity, hint)
         for layer in layers:
             if not -1 <= layer <= self.config.layers:
                 raise InputError("layers", layer, f"must be -1 or in 0..{self.config.layers}")

@@ -1,6 +1,6 @@
 """What a sampler may ask of a model, and what a verifier may look at: the whole contract.
 
-An `Autoregressive` oracle opens a `Context` that evaluates prefixes incrementally. Walks never see it; they see a
+An `Autoregressive` oracle opens a `Context` that evaluates prefixes incrementally. Samplers never see it; they see a
 `Decoding`, a batch of sequences that grow and shrink. A `Verifier` looks at the same batch. A `Masked` oracle or an
 `Energy` answers for whole sequences; a `Chain` moves them.
 

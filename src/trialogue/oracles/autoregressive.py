@@ -1,4 +1,4 @@
-"""Oracles of the next token: what they keep, what walks see of them, and the verifiers that judge prefixes."""
+"""Oracles of the next token: what they keep, what samplers see of them, and the verifiers that judge prefixes."""
 
 import math
 from abc import ABC, abstractmethod
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Tokenizing(Protocol):
-    """What walks and verifiers ask of a tokenization: texts as token ids, and token ids as texts."""
+    """What samplers and verifiers ask of a tokenization: texts as token ids, and token ids as texts."""
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text` as a prompt."""
@@ -53,14 +53,16 @@ class Context(ABC):
         """Log-probabilities (n, vocab) of the next token."""
 
     def scores(self, features: Tensor) -> Tensor:
-        """What the next-token laws are made of (n, vocab), such as a network's logits: by default `log_probs`."""
+        """What the next-token distributions are made of (n, vocab), such as a network's logits: by default
+        `log_probs`.
+        """
         return self.log_probs(features)
 
     def law_of(self, scores: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the next token for `scores` (n, vocab): by default these normalised."""
         return scores.log_softmax(-1)
 
-    def laws(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
+    def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
         """The answers of `log_probs`, and the model's own, which nothing truncates or processes: by default the same.
 
         Unless `cut`, the answers are those before top-k and top-p, but after the temperature.
@@ -72,7 +74,7 @@ class Context(ABC):
     def cut(self, log_laws: Tensor) -> Tensor:
         """What top-k and top-p keep of `log_laws` (n, vocab), renormalised: by default everything.
 
-        The laws need not be normalised; each has a token of positive weight.
+        The distributions need not be normalised; each has a token of positive weight.
         """
         return log_laws.log_softmax(-1)
 
@@ -91,7 +93,7 @@ class Context(ABC):
 
 
 class Autoregressive(ABC):
-    """An oracle that answers with the law of the next token given a prefix.
+    """An oracle that answers with the distribution of the next token given a prefix.
 
     A subclass states its `vocab_size`, what differs from the defaults, and how it opens a context.
     """
@@ -103,7 +105,7 @@ class Autoregressive(ABC):
     max_length: int | None = None
     """The longest sequence, in tokens: one of that length is complete as it stands"""
     cuts: bool = False
-    """Whether its laws leave out tokens that top-k, top-p or the like cut off"""
+    """Whether its distributions leave out tokens that top-k, top-p or the like cut off"""
     prompts_go_on: bool = False
     """Whether a prompt that ends in `eos` is incomplete: of a model that begins or separates its texts with that"""
     empty_prompt: Sequence[int] | None = ()
@@ -124,8 +126,8 @@ class Autoregressive(ABC):
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
         """A sufficient statistic (n, k) int64 of the first `lengths` (n,) of `tokens` (n, capacity).
 
-        Whatever follows has one law after prefixes of one length of which it is equal. None, the default, where only
-        the whole prefix is known to be sufficient.
+        Whatever follows has one distribution after prefixes of one length of which it is equal. None, the default,
+        where only the whole prefix is known to be sufficient.
         """
         del tokens, lengths
         return None
@@ -216,16 +218,17 @@ class Decoding(ABC):
 
     @abstractmethod
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
-        """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked.
+        """Ask for the next-token distribution (n, vocab) of each row, cut to `lengths` (n,): one query per row asked.
 
-        Unless `cut`, it is the law before top-k and top-p, for walks that cut themselves, behind a mask.
+        Unless `cut`, it is the distribution before top-k and top-p, for samplers that cut themselves, behind a mask.
         """
 
     @abstractmethod
     def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
-        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised; the laws need not be normalised.
+        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised; the distributions need not be normalised.
 
-        `rows` (n,) says whose laws they are: in a batch of several requests every row may be cut in a way of its own.
+        `rows` (n,) says whose distributions they are: in a batch of several requests every row may be cut in a way of
+        its own.
         """
 
     @abstractmethod

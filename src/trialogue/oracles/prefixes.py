@@ -25,8 +25,8 @@ def as_oracle(thing: Any, field: str = "oracle") -> Autoregressive:
             return _Opening(thing)
         if hasattr(thing, "next_log_probs"):
             return _Answering(thing)
-    mend = "give an Autoregressive oracle: one with vocab_size, and open or next_log_probs"
-    raise InputError(field, thing.__name__ if isinstance(thing, type) else type(thing).__name__, mend)
+    hint = "give an Autoregressive oracle: one with vocab_size, and open or next_log_probs"
+    raise InputError(field, thing.__name__ if isinstance(thing, type) else type(thing).__name__, hint)
 
 
 def _take_facts(adapter: Any, thing: Any, contract: type, names: Sequence[str]) -> None:

@@ -36,8 +36,8 @@ def as_model(model: object) -> SequenceModel:
         return model
     roles = tuple(role for method, role in _ROLES.items() if hasattr(model, method))
     if not roles or not hasattr(model, "vocab_size"):
-        mend = "give a masked oracle, or an energy (see trialogue.oracles)"
-        raise InputError("model", type(model).__name__, mend)
+        hint = "give a masked oracle, or an energy (see trialogue.oracles)"
+        raise InputError("model", type(model).__name__, hint)
     adapted = _adapter(type(model).__name__, roles)()
     for name in _STATED:
         if hasattr(model, name):

@@ -59,9 +59,9 @@ class SequenceModel(ABC):
 
 
 class Masked(SequenceModel):
-    """An oracle that answers with the law of a token given others on both sides of it.
+    """An oracle that answers with the distribution of a token given others on both sides of it.
 
-    Its conditionals need not belong to any joint law. It states `vocab_size` and `log_probs`.
+    Its conditionals need not belong to any joint distribution. It states `vocab_size` and `log_probs`.
     """
 
     @abstractmethod
@@ -75,8 +75,10 @@ class Masked(SequenceModel):
     def site_log_probs(self, tokens: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, N, vocab) of every site i; by default N questions, each with one mask."""
         every_site = range(tokens.shape[1])
-        laws = [self.site_log_weights(tokens, torch.full_like(tokens[:, 0], site)) for site in every_site]
-        return torch.stack(laws, 1)
+        distributions = [
+            self.site_log_weights(tokens, torch.full_like(tokens[:, 0], site)) for site in every_site
+        ]
+        return torch.stack(distributions, 1)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """Log-probabilities (rows, N, vocab) of every token when all of what `tokens` now are is known but at `masked`.
@@ -84,17 +86,17 @@ class Masked(SequenceModel):
         What refinement asks for: a model that was trained on spoilt sequences reads the token at a site too, and knows
         that it may be wrong. By default the site itself is masked as well, which takes N questions more.
         """
-        laws = self.log_probs(tokens, masked).clone()
+        distributions = self.log_probs(tokens, masked).clone()
         for site in range(tokens.shape[1]):
             alone = masked.clone()
             alone[:, site] = True
-            laws[:, site] = self.log_probs(tokens, alone)[:, site]
-        return laws
+            distributions[:, site] = self.log_probs(tokens, alone)[:, site]
+        return distributions
 
     def site_logits(self, tokens: Tensor) -> Tensor:
         """What `site_log_probs` normalises (rows, N, vocab), as the model gives it; by default it is normalised.
 
-        Models that differ in a constant of each site have one law and different logits: a choice of gauge.
+        Models that differ in a constant of each site have one distribution and different logits: a choice of gauge.
         """
         return self.site_log_probs(tokens)
 
@@ -105,12 +107,14 @@ class Masked(SequenceModel):
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, vocab) of one site of each row; by default one question with its mask."""
         masked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites[:, None], True)
-        laws = answered("log_probs", self.log_probs(tokens, masked), (*tokens.shape, self.vocab_size))
-        return laws[every_row(tokens), sites]
+        distributions = answered(
+            "log_probs", self.log_probs(tokens, masked), (*tokens.shape, self.vocab_size)
+        )
+        return distributions[every_row(tokens), sites]
 
 
 class Energy(SequenceModel):
-    """A law p(x) ∝ exp(-E(x)) over whole sequences; E may be +inf where p is zero.
+    """A distribution p(x) ∝ exp(-E(x)) over whole sequences; E may be +inf where p is zero.
 
     It states `vocab_size` and `energy`; conditionals follow from the energies of all values of a site or block.
     """
@@ -143,7 +147,7 @@ class Joint(SequenceModel):
 
 
 StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
-"""What a walk or a chain keeps per row: a NamedTuple of row-leading tensors.
+"""What a sampler or a chain keeps per row: a NamedTuple of row-leading tensors.
 
 That of a chain has a field `tokens` (rows, N).
 """
@@ -248,7 +252,8 @@ def listed(
         raise InputError(
             "block",
             size,
-            f"the joint law of the block would list {vocab}^{size} states (at most {TABLE_STATES}): use smaller "
+            f"the joint distribution of the block would list {vocab}^{size} states (at most {TABLE_STATES}): use "
+            "smaller "
             "blocks, or, of a masked oracle, draw site after site with `ChainRule`",
         )
     held = torch.zeros_like(sites, dtype=torch.bool) if held is None else held

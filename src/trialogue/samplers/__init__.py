@@ -1,4 +1,4 @@
-"""How sequences are drawn from what was learned: walks, chains, verifiers, truncation, and exact laws."""
+"""How sequences are drawn from what was learned: samplers, chains, verifiers, truncation, and exact distributions."""
 
 import lazy_loader
 

@@ -33,7 +33,7 @@ from .prefix.rejection import OutcomeRejection as OutcomeRejection
 from .prefix.rejection import Rejection as Rejection
 from .prefix.rejection import TokenwiseRejection as TokenwiseRejection
 from .prefix.sample import Sample as Sample
-from .prefix.sampler import Walk as Walk
+from .prefix.sampler import Sampler as Sampler
 from .prefix.samples import Samples as Samples
 from .prefix.samples import Trace as Trace
 from .prefix.sequential_monte_carlo import SequentialMonteCarlo as SequentialMonteCarlo
@@ -42,6 +42,6 @@ from .prefix.value_guided import ValueGuided as ValueGuided
 from .prefix.values import values as values
 from .prefix.weighted_rejection import WeightedRejection as WeightedRejection
 from .registered import CHAINS as CHAINS
-from .registered import WALKS as WALKS
+from .registered import SAMPLERS as SAMPLERS
 from .truncation import Truncated as Truncated
 from .truncation import truncated as truncated

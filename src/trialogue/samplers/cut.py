@@ -1,4 +1,4 @@
-"""Top-k, top-p and min-p of laws over tokens."""
+"""Top-k, top-p and min-p of distributions over tokens."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _FIRST, _FEW = 256, 32
 
 @dataclass(frozen=True)
 class Cut:
-    """Top-k, then top-p, then min-p, of laws over tokens: what they keep, renormalised.
+    """Top-k, then top-p, then min-p, of distributions over tokens: what they keep, renormalised.
 
     Top-p keeps the smallest set of most probable tokens whose probability reaches `top_p`, the token that reaches it
     included; min-p those that are at least `min_p` times as probable as the most probable one. Among equally probable
@@ -30,7 +30,9 @@ class Cut:
         return self.top_k is None and self.top_p == 1 and self.min_p == 0
 
     def __call__(self, log_laws: Tensor) -> Tensor:
-        """What top-k, top-p and min-p keep of `log_laws` (n, vocab), renormalised; the laws need not be normalised."""
+        """What top-k, top-p and min-p keep of `log_laws` (n, vocab), renormalised; the distributions need not be
+        normalised.
+        """
         kept = self._ranked(log_laws) if self.top_k is not None or self.top_p != 1 else log_laws
         if self.min_p:
             least = kept.amax(-1, keepdim=True) + math.log(self.min_p)

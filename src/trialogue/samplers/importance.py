@@ -1,8 +1,8 @@
-"""From weighted samples to the restricted law: effective sample size, accepted mass, resampling.
+"""From weighted samples to the restricted distribution: effective sample size, accepted mass, resampling.
 
-A walk that is properly weighted draws x with a weight w such that E[w f(x)] = sum of p(x) V(x) f(x) for any f. Its
-weighted samples answer for the law p(x) V(x) / sum of p V, in the limit of many samples and in no other. A sample that
-was not accepted has weight zero.
+A sampler that is properly weighted draws x with a weight w such that E[w f(x)] = sum of p(x) V(x) f(x) for any f. Its
+weighted samples answer for the distribution p(x) V(x) / sum of p V, in the limit of many samples and in no other. A
+sample that was not accepted has weight zero.
 """
 
 import math
@@ -42,9 +42,9 @@ def log_accepted_masses(samples: Samples) -> Tensor:
     """Logarithm (prompts,) float64 of each prompt's mean weight, -inf where no sample is accepted.
 
     The mean weight estimates sum over x of p(x) V(x), for a rule the probability that the oracle obeys it, without bias
-    where the walk is properly weighted (`TokenwiseRejection` with a mask, `WeightedRejection`, `SequentialMonteCarlo`)
-    and no sample was cut off by a budget. For `Ancestral` with a 0/1 verifier it is the share that was accepted. Of
-    walks that know no weight (`Rejection`, `Backtracking`, ..) it says nothing.
+    where the sampler is properly weighted (`TokenwiseRejection` with a mask, `WeightedRejection`,
+    `SequentialMonteCarlo`) and no sample was cut off by a budget. For `Ancestral` with a 0/1 verifier it is the share
+    that was accepted. Of samplers that know no weight (`Rejection`, `Backtracking`, ..) it says nothing.
     """
     means = [
         log_weights.logsumexp(0) - math.log(max(len(log_weights), 1))
@@ -59,8 +59,8 @@ def draws(log_weights: Tensor, num: int, seed: int, prompt: int) -> Tensor:
     The draws of each `prompt` are a stream of their own. Raises `InputError` where no sample has weight.
     """
     if not bool((log_weights > -math.inf).any()):
-        mend = f"every sample of prompt {prompt} has weight zero: draw more samples, or raise the budget"
-        raise InputError("log_weight", -math.inf, mend)
+        hint = f"every sample of prompt {prompt} has weight zero: draw more samples, or raise the budget"
+        raise InputError("log_weight", -math.inf, hint)
     weights = log_weights.double().softmax(0).numpy()
     chosen = numpy_generator(seed, "resampled", prompt).choice(len(weights), size=num, p=weights)
     return torch.from_numpy(chosen)
@@ -69,16 +69,16 @@ def draws(log_weights: Tensor, num: int, seed: int, prompt: int) -> Tensor:
 def resampled(samples: Samples, num: int | None = None, seed: int = 0) -> Samples:
     """Draw `num` of each prompt's samples (by default as many as it has) in proportion to their weights.
 
-    The more samples there are the closer is the law of what is drawn to the restricted law. Draws are independent, with
-    replacement, and keyed by prompt. Each weighs its prompt's mean weight, and reports what the sample that it is
-    cost; `total` remains that of the run. A prompt none of whose samples has weight gets `num` of them that are not
-    accepted and have weight zero. Raises `InputError` where that is every prompt.
+    The more samples there are the closer is the distribution of what is drawn to the restricted distribution. Draws are
+    independent, with replacement, and keyed by prompt. Each weighs its prompt's mean weight, and reports what the
+    sample that it is cost; `total` remains that of the run. A prompt none of whose samples has weight gets `num` of
+    them that are not accepted and have weight zero. Raises `InputError` where that is every prompt.
     """
     num = None if num is None else whole_number("num", num, 1)
     masses, chosen = log_accepted_masses(samples), []
     if len(masses) and not bool((masses > -math.inf).any()):
-        mend = "every sample of every prompt has weight zero: draw more samples, or raise the budget"
-        raise InputError("log_weight", -math.inf, mend)
+        hint = "every sample of every prompt has weight zero: draw more samples, or raise the budget"
+        raise InputError("log_weight", -math.inf, hint)
     for prompt, (rows, log_weights) in enumerate(_by_prompt(samples)):
         if not len(rows):
             continue

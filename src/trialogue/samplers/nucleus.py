@@ -131,24 +131,24 @@ def _lead(
     vocab, number = log_laws.shape[1], result.dtype.type
     order, probs = np.empty(vocab, dtype=np.int64), np.empty(vocab, dtype=result.dtype)
     for row in range(len(log_laws)):
-        law = log_laws[row]
-        largest = law[0]
+        distribution = log_laws[row]
+        largest = distribution[0]
         for token in range(vocab):
             # Only NaN is not at most infinite.
-            if not law[token] <= np.inf:
+            if not distribution[token] <= np.inf:
                 return row
-            largest = max(largest, law[token])
+            largest = max(largest, distribution[token])
         if not -np.inf < largest < np.inf:
             return row
         for token in range(vocab):
             place = token
-            while place and law[order[place - 1]] < law[token]:
+            while place and distribution[order[place - 1]] < distribution[token]:
                 order[place] = order[place - 1]
                 place -= 1
             order[place] = token
         total, reached, mass, kept = number(0), number(0), number(0), 0
         for place in range(most):
-            probs[place] = np.exp(law[order[place]] - law[order[0]])
+            probs[place] = np.exp(distribution[order[place]] - distribution[order[0]])
             total += probs[place]
         while kept < most:
             share = probs[kept] / total
@@ -157,7 +157,7 @@ def _lead(
                 break
             mass += probs[kept]
             kept += 1
-        shift = law[order[0]] + np.log(mass)
+        shift = distribution[order[0]] + np.log(mass)
         for place in range(vocab):
-            result[row, order[place]] = law[order[place]] - shift if place < kept else -np.inf
+            result[row, order[place]] = distribution[order[place]] - shift if place < kept else -np.inf
     return -1

@@ -1,7 +1,7 @@
-"""Walks and chains by name: those of the package, and those that installed packages register.
+"""Samplers and chains by name: those of the package, and those that installed packages register.
 
-A package adds one by an entry point of the group `trialogue.walks` or `trialogue.chains`, whose name is that of the
-walk or chain and whose value is its class.
+A package adds one by an entry point of the group `trialogue.samplers` or `trialogue.chains`, whose name is that of the
+sampler or chain and whose value is its class.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ from trialogue.registry import Registry
 
 if TYPE_CHECKING:
     from trialogue.oracles import Chain
-    from trialogue.samplers.prefix.sampler import Walk
+    from trialogue.samplers.prefix.sampler import Sampler
 
-WALKS: "Registry[type[Walk[Any]]]" = Registry(
-    "trialogue.walks",
-    "walk",
+SAMPLERS: "Registry[type[Sampler[Any]]]" = Registry(
+    "trialogue.samplers",
+    "sampler",
     {
         "ancestral": "trialogue.samplers.prefix.ancestral:Ancestral",
         "rejection": "trialogue.samplers.prefix.rejection:Rejection",
@@ -31,7 +31,7 @@ WALKS: "Registry[type[Walk[Any]]]" = Registry(
         "stationary-value-guided": "trialogue.samplers.prefix.value_guided:StationaryValueGuided",
     },
 )
-"""Every walk by its name on the command line."""
+"""Every sampler by its name on the command line."""
 
 CHAINS: "Registry[type[Chain[Any]]]" = Registry(
     "trialogue.chains",

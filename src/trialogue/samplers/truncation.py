@@ -1,4 +1,4 @@
-"""Truncation of an oracle: temperature, top-k, top-p and min-p, for every walk alike."""
+"""Truncation of an oracle: temperature, top-k, top-p and min-p, for every sampler alike."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,14 @@ from trialogue.samplers.cut import Cut
 
 
 class Truncated(Autoregressive):
-    """An oracle whose next-token law is sharpened by `temperature` and cut to its `top_k`, `top_p`, `min_p` tokens.
+    """An oracle whose next-token distribution is sharpened by `temperature` and cut to its `top_k`, `top_p`, `min_p`
+    tokens.
 
     Temperature comes first, then top-k, then top-p: the smallest set of most probable tokens whose probability
     reaches `top_p`, the token that reaches it included; then min-p: the tokens that are at least `min_p` times as
     probable as the most probable one. `temperature=0` is greedy. Among equally probable tokens the lowest index comes
-    first. Walks that mask ask for the tempered law and cut what the mask leaves of it (`Decoding.cut`); at temperature
-    0 the tempered law is the oracle's own.
+    first. Samplers that mask ask for the tempered distribution and cut what the mask leaves of it (`Decoding.cut`); at
+    temperature 0 the tempered distribution is the oracle's own.
 
     `base` is the oracle itself: a truncated oracle that is truncated again is one that is truncated once. Raises
     `InputError` where no one truncation does what both do, such as two nuclei one after the other.
@@ -40,11 +41,11 @@ class Truncated(Autoregressive):
         min_p: float = 0.0,
     ) -> None:
         temperature = non_negative_number("temperature", temperature)
-        mend = "use a probability in (0, 1]; temperature=0 decodes greedily"
-        top_p = probability("top_p", top_p, zero=False, mend=mend)
+        hint = "use a probability in (0, 1]; temperature=0 decodes greedily"
+        top_p = probability("top_p", top_p, zero=False, hint=hint)
         min_p = probability("min_p", min_p)
         if top_k is not None:
-            top_k = whole_number("top_k", top_k, 1, mend="keep at least 1 token, or use None for all")
+            top_k = whole_number("top_k", top_k, 1, hint="keep at least 1 token, or use None for all")
         base = as_oracle(base)
         if isinstance(base, Truncated):
             _require_one(base, temperature, top_p, top_k)
@@ -54,8 +55,8 @@ class Truncated(Autoregressive):
             top_p, min_p = min(base.top_p, top_p), max(base.min_p, min_p)
             base = base.base
         elif base.cuts:
-            mend = "it lies upon a truncated oracle: truncate once, last of all"
-            raise InputError("oracle", type(base).__name__, mend)
+            hint = "it lies upon a truncated oracle: truncate once, last of all"
+            raise InputError("oracle", type(base).__name__, hint)
         self.base = base
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
         pass_on(base, self)
@@ -87,19 +88,21 @@ class Truncated(Autoregressive):
         return (relative / temperature).log_softmax(-1)
 
     def cut(self, log_laws: Tensor) -> Tensor:
-        """What top-k, top-p and min-p keep of `log_laws` (n, vocab), renormalised; the laws need not be normalised."""
+        """What top-k, top-p and min-p keep of `log_laws` (n, vocab), renormalised; the distributions need not be
+        normalised.
+        """
         return self._cut(log_laws)
 
 
 class _TruncatedContext(AlteredContext):
-    """The context `base`, its laws truncated as those of `oracle` are."""
+    """The context `base`, its distributions truncated as those of `oracle` are."""
 
     def __init__(self, base: Context, oracle: Truncated) -> None:
         super().__init__(base, oracle.truncate)
         self._oracle = oracle
 
-    def laws(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
-        answers, own = self._base.laws(features)
+    def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
+        answers, own = self._base.distributions(features)
         require_floating("oracle", answers)
         return self._alter(answers) if cut else self._oracle.temper(answers), own
 
@@ -113,15 +116,16 @@ def _require_one(inner: Truncated, temperature: float, top_p: float, top_k: int 
         return
     if inner.top_p == 1 and inner.min_p == 0:
         return
-    # A share of the mass, or of the greatest probability, is another one once the law is sharpened or cut again.
+    # A share of the mass, or of the greatest probability, is another one once the distribution is sharpened or cut
+    # again.
     for name, given, default in (
         ("temperature", temperature, 1),
         ("top_k", top_k, None),
         ("top_p", top_p, 1),
     ):
         if given != default:
-            mend = "the oracle is cut by top_p or min_p already: truncate once, with all settings together"
-            raise InputError(name, given, mend)
+            hint = "the oracle is cut by top_p or min_p already: truncate once, with all settings together"
+            raise InputError(name, given, hint)
 
 
 def truncated(
@@ -131,5 +135,5 @@ def truncated(
     top_k: int | None = None,
     min_p: float = 0.0,
 ) -> Truncated:
-    """Return `oracle` with its next-token law truncated (see `Truncated`)."""
+    """Return `oracle` with its next-token distribution truncated (see `Truncated`)."""
     return Truncated(oracle, temperature, top_p, top_k, min_p)

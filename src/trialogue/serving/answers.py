@@ -105,10 +105,10 @@ class Answer:
 
     def _said(self, finished: Sequence[Finished]) -> dict[str, Any]:
         asked = self._asked
-        walk: Any = asked.walk
-        options = dataclasses.asdict(walk)
+        sampler: Any = asked.sampler
+        options = dataclasses.asdict(sampler)
         said: dict[str, Any] = {
-            "walk": {"name": asked.walk_name, **options},
+            "sampler": {"name": asked.walk_name, **options},
             "rule": [wish.said for wish in asked.wishes],
             "seed": asked.seed,
             **{cost: sum(getattr(one.sample, cost) for one in finished) for cost in COSTS},
@@ -126,7 +126,7 @@ class Answer:
                 call = self._parse(text)
             except ValueError:
                 call = None
-        weighted = self._asked.walk.weighted and verdict.accepted
+        weighted = self._asked.sampler.weighted and verdict.accepted
         said = {
             "accepted": verdict.accepted,
             "reason": verdict.reason,

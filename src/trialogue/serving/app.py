@@ -191,11 +191,11 @@ class Application:
         try:
             reading = partial(read, kind, body, tokenization, rules, self._serving, worker.context)
             asked = await to_thread.run_sync(reading, limiter=self._reading)
-            made = _made(rules.judging(asked.wishes, asked.walk, asked.stop))
+            made = _made(rules.judging(asked.wishes, asked.sampler, asked.stop))
             judging = await self._unless_gone(request, made)
             parse = None
             if asked.calls is not None:
-                made = _made(rules.judging((asked.calls,), asked.walk, ()))
+                made = _made(rules.judging((asked.calls,), asked.sampler, ()))
                 [call] = (await self._unless_gone(request, made)).built
                 parse = call.verifier.parser
             answer = Answer(asked, judging, self._serving.called, tokenization, parse)

@@ -17,8 +17,8 @@ from trialogue.errors import (
     whole_number,
 )
 from trialogue.models.tokenization import Tokenization
-from trialogue.samplers import WALKS
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers import SAMPLERS
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.serving.errors import Refused
 from trialogue.serving.fields import Fields
 from trialogue.serving.formats import format_asked, tools_asked
@@ -35,14 +35,14 @@ LONGEST_STOP = 256
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: `number` samples of each of `prompts` (token ids), by `walk`, under all of `wishes`.
+    """A request: `number` samples of each of `prompts` (token ids), by `sampler`, under all of `wishes`.
 
     `calls` are tools whose calls are answered as such, where the text is one. Other fields are those of the interface.
     """
 
     kind: Kind
     prompts: tuple[tuple[int, ...], ...]
-    walk: Walk[Any]
+    sampler: Sampler[Any]
     walk_name: str
     wishes: tuple[Wish, ...]
     calls: Wish | None
@@ -73,7 +73,7 @@ class Asked:
     @property
     def in_parts(self) -> bool:
         """Whether the text can be sent while it grows: it is never taken back, and known not to be a call."""
-        return self.stream and not self.walk.goes_back and self.calls is None
+        return self.stream and not self.sampler.goes_back and self.calls is None
 
 
 def read(
@@ -95,7 +95,7 @@ def read(
     wishes = [*format_asked(fields.take("response_format"), bool(told))]
     wishes += fields.checked("rule", lambda _, value: rules.wishes(value), [])
     wishes += [calls] if calls is not None and required else []
-    name, walk = _walk(fields.take("walk"), bool(wishes))
+    name, sampler = _walk(fields.take("sampler"), bool(wishes))
     if kind == "chat":
         messages = fields.take("messages")
         prompts = [_conversation(tokenization, messages, told)]
@@ -108,16 +108,16 @@ def read(
     number = fields.checked("n", partial(whole_number, least=1), 1)
     best_of = fields.take("best_of") if kind == "completion" else None
     if best_of not in (None, number):
-        raise InputError("best_of", best_of, 'leave it out: {"name": "best-of-n"} is a walk')
+        raise InputError("best_of", best_of, 'leave it out: {"name": "best-of-n"} is a sampler')
     if number * len(prompts) > serving.samples:
-        mend = f"a request may ask for {serving.samples} samples, its prompts times its n"
-        raise InputError("n", number, mend)
+        hint = f"a request may ask for {serving.samples} samples, its prompts times its n"
+        raise InputError("n", number, hint)
     stream = fields.flag("stream")
     usage = fields.checked("stream_options", partial(_usage, stream=stream), False)
     asked = Asked(
         kind,
         tuple(map(tuple, prompts)),
-        walk,
+        sampler,
         name,
         tuple(wishes),
         calls,
@@ -147,15 +147,15 @@ def read(
     return asked
 
 
-def _walk(value: object, judged: bool) -> tuple[str, Walk[Any]]:
-    """The walk that is named, with its options; by default a mask where there is a rule."""
+def _walk(value: object, judged: bool) -> tuple[str, Sampler[Any]]:
+    """The sampler that is named, with its options; by default a mask where there is a rule."""
     if value is None:
         value = {"name": "tokenwise-rejection", "method": "mask"} if judged else "ancestral"
     options = {"name": value} if isinstance(value, str) else value
-    if not isinstance(options, dict) or options.get("name") not in WALKS:
-        names = ", ".join(WALKS)
-        raise InputError("walk", value, f'give a name, or {{"name": NAME}} and its options: {names}')
-    name, kind = options["name"], WALKS[options["name"]]
+    if not isinstance(options, dict) or options.get("name") not in SAMPLERS:
+        names = ", ".join(SAMPLERS)
+        raise InputError("sampler", value, f'give a name, or {{"name": NAME}} and its options: {names}')
+    name, kind = options["name"], SAMPLERS[options["name"]]
     known: list[str] = (
         [one.name for one in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
     )
@@ -163,22 +163,24 @@ def _walk(value: object, judged: bool) -> tuple[str, Walk[Any]]:
     for key in chosen:
         if key not in known:
             raise InputError(
-                f"walk.{key}", chosen[key], f"the options of {name} are {', '.join(known) or 'none'}"
+                f"sampler.{key}", chosen[key], f"the options of {name} are {', '.join(known) or 'none'}"
             )
     try:
-        walk = kind(**{key: tuple(one) if isinstance(one, list) else one for key, one in chosen.items()})
-        hash(walk)
+        sampler = kind(**{key: tuple(one) if isinstance(one, list) else one for key, one in chosen.items()})
+        hash(sampler)
     except InputError as error:
-        raise InputError(f"walk.{error.field}", error.value, error.mend) from None
+        raise InputError(f"sampler.{error.field}", error.value, error.hint) from None
     except TypeError:
         raise InputError(
-            "walk", value, "its options are numbers, texts, truth values or lists of these"
+            "sampler", value, "its options are numbers, texts, truth values or lists of these"
         ) from None
-    if not walk.keeps_prompts:
-        raise InputError("walk", value, "it may erase the prompt: an answer cannot say what became of that")
-    if walk.uses != "nothing" and not judged:
-        raise InputError("walk", value, "it needs a verifier: give a rule, a response_format or tools")
-    return name, walk
+    if not sampler.keeps_prompts:
+        raise InputError(
+            "sampler", value, "it may erase the prompt: an answer cannot say what became of that"
+        )
+    if sampler.uses != "nothing" and not judged:
+        raise InputError("sampler", value, "it needs a verifier: give a rule, a response_format or tools")
+    return name, sampler
 
 
 def _conversation(tokenization: Tokenization, messages: Any, tools: list[Any] | None) -> list[int]:
@@ -189,21 +191,21 @@ def _conversation(tokenization: Tokenization, messages: Any, tools: list[Any] | 
         return tokenization.chat(messages, tools=tools)
     except InputError as error:
         field = error.field if error.field.startswith("messages") else "messages"
-        raise InputError(field, error.value, error.mend) from error
+        raise InputError(field, error.value, error.hint) from error
 
 
 def _prompts(value: object, tokenization: Tokenization) -> list[list[int]]:
-    mend = "give a text, a list of texts, token ids, or a list of lists of those"
+    hint = "give a text, a list of texts, token ids, or a list of lists of those"
     if isinstance(value, str):
         return [_encoded(value, tokenization)]
     if not isinstance(value, list) or not value:
-        raise InputError("prompt", value, mend)
+        raise InputError("prompt", value, hint)
     if all(isinstance(one, str) for one in value):
         return [_encoded(one, tokenization) for one in value]
     lists = [value] if all(isinstance(one, int) for one in value) else value
     for one in lists:
         if not isinstance(one, list):
-            raise InputError("prompt", value, mend)
+            raise InputError("prompt", value, hint)
         for token in one:
             whole_number("prompt", token, 0, tokenization.vocab_size - 1)
     return lists
@@ -226,8 +228,8 @@ def _longest(fields: Fields, kind: Kind, prompt: int, field: str, serving: Servi
     for name, value in given.items():
         whole_number(name, value, 1, serving.max_new_tokens)
     if len(set(given.values())) > 1:
-        mend = "max_completion_tokens is given too: leave out one of them"
-        raise InputError("max_tokens", given["max_tokens"], mend)
+        hint = "max_completion_tokens is given too: leave out one of them"
+        raise InputError("max_tokens", given["max_tokens"], hint)
     [(name, value), *_] = given.items()
     if prompt + value > context:
         message = f"{name}={value}: the prompt has {prompt} tokens, and the context holds {context}"
@@ -259,15 +261,15 @@ def _stop(value: object) -> tuple[str, ...]:
 
 def _log_probs(fields: Fields, kind: Kind) -> bool:
     """Whether log-probabilities of the tokens are asked for; those of others are not kept."""
-    mend = "only the tokens that are drawn have log-probabilities: use 0"
+    hint = "only the tokens that are drawn have log-probabilities: use 0"
     value, top = fields.take("logprobs"), fields.take("top_logprobs") if kind == "chat" else None
     if top not in (None, 0):
-        raise InputError("top_logprobs", top, mend)
+        raise InputError("top_logprobs", top, hint)
     if value is None:
         return False
     if kind == "chat":
         return truth_value("logprobs", value)
-    whole_number("logprobs", value, 0, 0, mend)
+    whole_number("logprobs", value, 0, 0, hint)
     return True
 
 
@@ -279,10 +281,10 @@ def _metadata(field: str, value: object) -> dict[str, Any]:
 
 
 def _require_choice(asked: Asked) -> None:
-    """Raise `InputError` where a walk would draw the one token that is left for ever."""
-    if asked.walk.uses != "verdicts" or asked.walk.weighted:
+    """Raise `InputError` where a sampler would draw the one token that is left for ever."""
+    if asked.sampler.uses != "verdicts" or asked.sampler.weighted:
         return
     for name, alone in (("temperature", 0), ("top_k", 1)):
         if asked.truncation[name] == alone:
-            mend = f"the walk {asked.walk_name} would draw the same token again after every rejection"
-            raise InputError(name, alone, f"{mend}: leave more than one token to draw from")
+            hint = f"the sampler {asked.walk_name} would draw the same token again after every rejection"
+            raise InputError(name, alone, f"{hint}: leave more than one token to draw from")

@@ -10,7 +10,7 @@ from trialogue.serving.rules import Wish
 
 def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, Wish | None, bool]:
     """What the template lists, what a call is, and whether there has to be one."""
-    mend = 'use "none", "auto", "required" or {"type": "function", "function": {"name": NAME}}'
+    hint = 'use "none", "auto", "required" or {"type": "function", "function": {"name": NAME}}'
     if tools is None:
         if choice not in (None, "none", "auto"):
             raise InputError("tool_choice", choice, "there are no tools: give some, or leave it out")
@@ -21,34 +21,34 @@ def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, Wish |
         function = choice.get("function")
         name = function.get("name") if isinstance(function, dict) else None
         if choice.get("type") != "function" or not isinstance(name, str):
-            raise InputError("tool_choice", choice, mend)
+            raise InputError("tool_choice", choice, hint)
         chosen = [one for one in tools if one.get("function", one).get("name") == name]
         if not chosen:
             raise InputError("tool_choice", choice, "none of the tools is called so")
         return tools, Wish("tools", "tools", json.dumps(chosen)), True
     choice = "auto" if choice is None else choice
-    if one_of("tool_choice", choice, ("none", "auto", "required"), mend) == "none":
+    if one_of("tool_choice", choice, ("none", "auto", "required"), hint) == "none":
         return None, None, False
     return tools, Wish("tools", "tools", json.dumps(tools)), choice == "required"
 
 
 def format_asked(value: object, tools: bool) -> list[Wish]:
     """What the field `response_format` asks for; beside `tools` it can ask for nothing."""
-    mend = 'use {"type": "json_schema", "json_schema": {"name": NAME, "schema": SCHEMA}}, or the type "json_object"'
+    hint = 'use {"type": "json_schema", "json_schema": {"name": NAME, "schema": SCHEMA}}, or the type "json_object"'
     if value is None:
         return []
     kind = value.get("type") if isinstance(value, dict) else None
     if not isinstance(value, dict) or kind not in ("text", "json_object", "json_schema"):
-        raise InputError("response_format", value, mend)
+        raise InputError("response_format", value, hint)
     if kind == "text":
         return []
     if tools:
-        mend = "it cannot hold beside tools, whose calls are no such JSON: leave out one of them"
-        raise InputError("response_format", value, mend)
+        hint = "it cannot hold beside tools, whose calls are no such JSON: leave out one of them"
+        raise InputError("response_format", value, hint)
     schema: object = {"type": "object"}
     if kind == "json_schema":
         named = value.get("json_schema")
         schema = named.get("schema") if isinstance(named, dict) else None
         if not isinstance(schema, dict | bool):
-            raise InputError("response_format", value, mend)
+            raise InputError("response_format", value, hint)
     return [Wish("response_format", "json-schema", json.dumps(schema))]

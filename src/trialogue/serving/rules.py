@@ -14,7 +14,7 @@ from trialogue.generation.verifier_kinds import KINDS
 from trialogue.generation.verifier_specs import Built, Loaded, Rule, rule_of
 from trialogue.models.opening import TextModel
 from trialogue.oracles import Verifier
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.serving.errors import Refused
 from trialogue.serving.settings import Serving
 from trialogue.verifiers import GrammarVerifier
@@ -60,7 +60,7 @@ class Wish:
 
 @dataclass(frozen=True, eq=False)
 class Judging:
-    """What judges the samples of a request: `verifier` is what a walk is given, of which `built` are the parts."""
+    """What judges the samples of a request: `verifier` is what a sampler is given, of which `built` are the parts."""
 
     verifier: Verifier | None
     built: tuple[Built, ...]
@@ -112,7 +112,7 @@ class Rules:
 
     def _wish(self, value: object) -> Wish:
         names = ", ".join(self._named) or "the server has none"
-        mend = f"give {{KIND: CONTENT}} with a kind of {', '.join(_OF_TEXTS)}, or a name of the server's ({names})"
+        hint = f"give {{KIND: CONTENT}} with a kind of {', '.join(_OF_TEXTS)}, or a name of the server's ({names})"
         if isinstance(value, str) and value in self._named:
             kind, _, content = self._named[value].partition(":")
             return Wish("rule", kind, content, value)
@@ -120,21 +120,21 @@ class Rules:
             kind, content = value.split(":", 1)
             value = {kind: content}
         if not isinstance(value, dict) or len(value) != 1:
-            raise InputError("rule", value, mend)
+            raise InputError("rule", value, hint)
         [(kind, content)] = value.items()
         if kind in KINDS and kind not in _OF_TEXTS:
-            mend = f"{kind} reads a file of the server's: only the server's own rules do ({names})"
-            raise InputError("rule", value, mend)
+            hint = f"{kind} reads a file of the server's: only the server's own rules do ({names})"
+            raise InputError("rule", value, hint)
         if kind not in _OF_TEXTS:
-            raise InputError("rule", value, mend)
+            raise InputError("rule", value, hint)
         if not isinstance(content, str):
             content = json.dumps(content)
         if not content:
             raise InputError("rule", value, "its content is empty")
         return Wish("rule", kind, content)
 
-    def judging(self, wishes: Sequence[Wish], walk: Walk[Any], stop: Sequence[str]) -> Future[Judging]:
-        """What will judge texts up to the strings `stop` by all of `wishes`, for samples of `walk`.
+    def judging(self, wishes: Sequence[Wish], sampler: Sampler[Any], stop: Sequence[str]) -> Future[Judging]:
+        """What will judge texts up to the strings `stop` by all of `wishes`, for samples of `sampler`.
 
         The result raises `InputError` for a wish that cannot be built. Raises `Refused` where too many are being made.
         """
@@ -142,7 +142,7 @@ class Rules:
             nothing = Future[Judging]()
             nothing.set_result(Judging(None, ()))
             return nothing
-        uses = walk.uses == "verdicts", walk.uses in ("nothing", "ranks")
+        uses = sampler.uses == "verdicts", sampler.uses in ("nothing", "ranks")
         key = tuple(wishes), uses, tuple(stop)
         with self._lock:
             # Samples under equal terms share what is known only where these hold the same verifier.
@@ -181,7 +181,7 @@ class Rules:
                 return [one.built(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
             verifier = _OF_TEXTS[wish.kind](wish.content, self._model.tokenization, memory=_MASKS)
         except InputError as error:
-            raise InputError(wish.field, error.value, error.mend) from error
+            raise InputError(wish.field, error.value, error.hint) from error
         verifier = (verifier.up_to(stop) if stop else verifier).prepared()
         return [Built(KINDS[wish.kind], verifier, None, None, ())]
 

@@ -40,7 +40,7 @@ def application(
         rows=min(ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
         context=min(known),
         most=serving.requests,
-        walks=serving.walks,
+        samplers=serving.samplers,
         layers=rules.layers,
         memory=DEFAULT_MEMORY if machine.memory is None else machine.memory,
     )
@@ -106,5 +106,5 @@ def listening(address: Address) -> socket.socket:
     except socket.gaierror as error:
         raise InputError("host", address.host, f"it is no address: {error.strerror}") from None
     except OSError as error:
-        mend = f"cannot listen at {address.host}: {error.strerror or error}: choose another"
-        raise InputError("port", address.port, mend) from None
+        hint = f"cannot listen at {address.host}: {error.strerror or error}: choose another"
+        raise InputError("port", address.port, hint) from None

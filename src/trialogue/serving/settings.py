@@ -24,9 +24,9 @@ class Serving:
     are read of these rules alone: what clients send is never a file's name."""
     context: Annotated[int, arg(metavar="TOKENS")] = 1024
     """Longest sequence, prompt and completion; less where the model knows fewer positions. Keys and values are kept for
-    so many tokens of each of --batch-size rows (16), for every walk that is under way."""
-    walks: Annotated[int, arg(metavar="N")] = 4
-    """Walks (names with their options) that are under way at once; requests for others wait."""
+    so many tokens of each of --batch-size rows (16), for every sampler that is under way."""
+    samplers: Annotated[int, arg(metavar="N")] = 4
+    """Samplers (names with their options) that are under way at once; requests for others wait."""
     max_new_tokens: Annotated[int, arg(metavar="TOKENS")] = 512
     """Longest completion that may be asked for, and that of a chat that does not say."""
     max_steps: Annotated[int, arg(metavar="N")] = 65536
@@ -46,13 +46,13 @@ class Serving:
 
     def __post_init__(self) -> None:
         if self.model is None:
-            mend = "name one: a hub id, a folder, or one of `trialogue models list`"
-            raise InputError("model", None, mend)
+            hint = "name one: a hub id, a folder, or one of `trialogue models list`"
+            raise InputError("model", None, hint)
         whole_number("context", self.context, 2)
-        for field in ("walks", "max_new_tokens", "max_steps", "samples", "requests", "body"):
+        for field in ("samplers", "max_new_tokens", "max_steps", "samples", "requests", "body"):
             whole_number(field, getattr(self, field), 1)
-        mend = "use a positive number of seconds, or 0 for as long as it likes"
-        non_negative_number("verifier_timeout", self.verifier_timeout, mend)
+        hint = "use a positive number of seconds, or 0 for as long as it likes"
+        non_negative_number("verifier_timeout", self.verifier_timeout, hint)
         for rule in self.rule:
             name, _, spec = rule.partition("=")
             if not name or ":" in name or ":" not in spec:
@@ -90,7 +90,7 @@ class Address:
         non_negative_number("grace", self.grace)
         for name in self.allowed_host:
             if not _NAME.fullmatch(name):
-                mend = "write a name without scheme and port, such as example.org, *.example.org or *"
-                raise InputError("allowed_host", name, mend)
+                hint = "write a name without scheme and port, such as example.org, *.example.org or *"
+                raise InputError("allowed_host", name, hint)
         if self.api_key == "":
             raise InputError("api_key", "", "give a key that is not empty, or leave it out")

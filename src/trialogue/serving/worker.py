@@ -12,13 +12,13 @@ from trialogue.generation.verdicts import verdicts
 from trialogue.models.opening import TextModel
 from trialogue.samplers import OpenRun
 from trialogue.samplers.prefix.prompts import decoder
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.serving.errors import Refused
 from trialogue.serving.jobs import Failed, Finished, Job, Part
 
 
 class Worker:
-    """Draws what is asked for with `model`, up to `rows` rows of `context` tokens at once for each of some `walks`.
+    """Draws what is asked for with `model`, up to `rows` rows of `context` tokens at once for each of some `samplers`.
 
     At most `most` requests are under way or wait: `reserve` raises `Refused` for more.
     """
@@ -30,16 +30,16 @@ class Worker:
         rows: int,
         context: int,
         most: int,
-        walks: int,
+        samplers: int,
         layers: tuple[int, ...],
         memory: int,
     ) -> None:
         self.model, self.rows, self.context = model, rows, context
-        self._most, self._walks, self._layers, self._memory = most, walks, layers, memory
+        self._most, self._walks, self._layers, self._memory = most, samplers, layers, memory
         self._commands = SimpleQueue[tuple[str, Job | None]]()
         self._waiting = deque[Job]()
-        self._runs: dict[tuple[Walk[Any], Job | None], OpenRun] = {}
-        """The runs of the walks, those first that were joined the longest ago"""
+        self._runs: dict[tuple[Sampler[Any], Job | None], OpenRun] = {}
+        """The runs of the samplers, those first that were joined the longest ago"""
         self._jobs: dict[OpenRun, list[Job]] = {}
         self._unfinished, self._lock = 0, Lock()
         self._thread = Thread(target=self._work, args=(torch.get_num_threads(),), name="worker", daemon=True)
@@ -74,9 +74,11 @@ class Worker:
 
     def submit(self, job: Job) -> None:
         """Let `job` wait for rows, in a place that is reserved for it; raises `Refused` where nothing works."""
-        if job.asked.walk.rows_per_sample > self.rows:
-            mend = f"its samples take {job.asked.walk.rows_per_sample} rows, and the server has {self.rows}"
-            raise InputError("walk", job.asked.walk_name, mend)
+        if job.asked.sampler.rows_per_sample > self.rows:
+            hint = (
+                f"its samples take {job.asked.sampler.rows_per_sample} rows, and the server has {self.rows}"
+            )
+            raise InputError("sampler", job.asked.walk_name, hint)
         with self._lock:
             if self.closing or not self.alive:
                 raise _stopping()
@@ -113,7 +115,7 @@ class Worker:
             if run.busy:
                 try:
                     self._step(run)
-                except Exception as error:  # whatever a verifier, a walk or a model raises
+                except Exception as error:  # whatever a verifier, a sampler or a model raises
                     self._recover(key, run, error)
 
     def _fail(self, refused: Refused) -> None:
@@ -142,7 +144,7 @@ class Worker:
                 self._end(job)
 
     def _admit(self) -> None:
-        """Let requests join the runs of their walks, as far as there may be as many of these.
+        """Let requests join the runs of their samplers, as far as there may be as many of these.
 
         Where one has to wait for a run to end, nothing more joins the one that was joined the longest ago.
         """
@@ -179,8 +181,8 @@ class Worker:
             except Exception as error:
                 self._end(job, Failed(Refused(500, reason(error), code="internal_error")))
 
-    def _key(self, job: Job) -> tuple[Walk[Any], Job | None]:
-        return job.asked.walk, job if job.alone else None
+    def _key(self, job: Job) -> tuple[Sampler[Any], Job | None]:
+        return job.asked.sampler, job if job.alone else None
 
     def _run_of(self, job: Job) -> OpenRun | None:
         """The run that `job` may join; None where it has to wait for one."""
@@ -193,7 +195,7 @@ class Worker:
                 del self._jobs[self._runs.pop(idle)]
             run = OpenRun(
                 self.model,
-                job.asked.walk,
+                job.asked.sampler,
                 batch_size=self.rows,
                 capacity=self.context,
                 layers=self._layers,
@@ -212,7 +214,7 @@ class Worker:
             said = verdicts(
                 samples,
                 [job.judging.built] * len(samples),
-                walk=asked.walk,
+                sampler=asked.sampler,
                 tokenization=self.model.tokenization,
                 eos=self.model.eos,
                 cut=asked.cuts,
@@ -240,7 +242,7 @@ class Worker:
             job.shown[choice] = text
             job.tell(Part(choice, text))
 
-    def _recover(self, key: tuple[Walk[Any], Job | None], run: OpenRun, error: Exception) -> None:
+    def _recover(self, key: tuple[Sampler[Any], Job | None], run: OpenRun, error: Exception) -> None:
         """Begin anew what was under way in a run that raised: each request by itself, so that one alone fails."""
         jobs = self._jobs.pop(run)
         del self._runs[key]
@@ -267,7 +269,7 @@ class Worker:
             for submission in job.submissions:
                 run.withdraw(submission)
             if job.alone:
-                self._runs.pop((job.asked.walk, job), None)
+                self._runs.pop((job.asked.sampler, job), None)
                 del self._jobs[run]
         if job in self._waiting:
             self._waiting.remove(job)

@@ -1,17 +1,17 @@
 """The contracts of the package as checks: hold what is your own to them, each by one call in pytest.
 
-    from trialogue.testing import check_walk
+    from trialogue.testing import check_sampler
 
     def test_my_walk():
-        check_walk(MyWalk())
+        check_sampler(MyWalk())
 
-What breaks a law raises `AssertionError` that says which, and where. Nothing here needs pytest.
+What breaks a distribution raises `AssertionError` that says which, and where. Nothing here needs pytest.
 """
 
 from trialogue.testing.chains import check_chain
 from trialogue.testing.models import check_energy, check_joint, check_masked
 from trialogue.testing.oracles import check_oracle
-from trialogue.testing.samplers import check_walk
+from trialogue.testing.samplers import check_sampler
 from trialogue.testing.verifiers import check_verifier
 
 __all__ = [
@@ -20,6 +20,6 @@ __all__ = [
     "check_joint",
     "check_masked",
     "check_oracle",
+    "check_sampler",
     "check_verifier",
-    "check_walk",
 ]

@@ -31,13 +31,13 @@ def check_chain(
     invariant: bool = True,
     seed: int = 0,
 ) -> None:
-    """Hold `chain` on `model` to the laws of chains; raises `AssertionError` that names the one it breaks.
+    """Hold `chain` on `model` to the distributions of chains; raises `AssertionError` that names the one it breaks.
 
-    One step is a law for every state, and leaves `target` (V^N,) as it is unless `invariant` is False: p(x) of the
-    states in the order of `itertools.product`, by default the law of the model, where that is an `Energy`. A copy
-    depends on its seed, its start and its number alone; samples, traces and stopping times are those of its path; and
-    what runs is what the exact transitions say. `model` is small enough to list its states, by default an Ising model
-    of four spins, and `sites` is N where it has no number of its own.
+    One step is a distribution for every state, and leaves `target` (V^N,) as it is unless `invariant` is False: p(x) of
+    the states in the order of `itertools.product`, by default the distribution of the model, where that is an `Energy`.
+    A copy depends on its seed, its start and its number alone; samples, traces and stopping times are those of its
+    path; and what runs is what the exact transitions say. `model` is small enough to list its states, by default an
+    Ising model of four spins, and `sites` is N where it has no number of its own.
 
     Raises `InputError` where the chain cannot run on the model, and for a masked oracle without a `target`.
     """
@@ -78,7 +78,7 @@ def sites_in(model: SequenceModel, sites: int | None) -> int:
 
 
 def check_transitions(chain: Chain[Any], model: SequenceModel, *, sites: int | None = None) -> None:
-    """Every state has a law of what comes next."""
+    """Every state has a distribution of what comes next."""
     as_chain(chain)
     matrix = chain_transitions(chain, model, sites=sites)
     states = int(as_model(model).vocab_size) ** sites_in(model, sites)
@@ -95,9 +95,9 @@ def check_transitions(chain: Chain[Any], model: SequenceModel, *, sites: int | N
 def stationarity_error(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, target: Tensor | None = None
 ) -> float:
-    """How far one step moves the `target` (V^N,), in total variation; by default the law of the model."""
-    law = law_of(model, sites) if target is None else target.double()
-    return float((law @ chain_transitions(chain, model, sites=sites) - law).abs().sum() / 2)
+    """How far one step moves the `target` (V^N,), in total variation; by default the distribution of the model."""
+    distribution = law_of(model, sites) if target is None else target.double()
+    return float((distribution @ chain_transitions(chain, model, sites=sites) - distribution).abs().sum() / 2)
 
 
 def check_invariance(
@@ -214,8 +214,8 @@ def frequency_excess(
 ) -> float:
     """By how much three steps of `chain` from one state are further in L1 from those of `reference` than chance.
 
-    By chance the distance exceeds the radius of Weissman et al. (2003) with probability at most `ALPHA`; a law that is
-    further than twice the radius is told apart as surely.
+    By chance the distance exceeds the radius of Weissman et al. (2003) with probability at most `ALPHA`; a distribution
+    that is further than twice the radius is told apart as surely.
     """
     start = starts(model, 1, sites, seed).expand(copies, -1)
     run = run_chain(chain, model, start=start, steps=3, seed=seed, require_ergodic=False)

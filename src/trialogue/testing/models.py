@@ -22,34 +22,37 @@ def check_masked(
     model: Masked,
     *,
     sites: int | None = None,
-    law: Tensor | None = None,
+    distribution: Tensor | None = None,
     tolerance: float = 1e-9,
     seed: int = 0,
 ) -> None:
     """Hold a masked oracle to its contract; raises `AssertionError` that says what it breaks.
 
-    At masked sites it answers with laws, which depend neither on the tokens there nor on the other rows; about single
-    sites all its methods say the same; and where `law` (V^N,) is given, p(x) of all sequences in the order of
-    `itertools.product`, its conditionals are those of that law. `sites` is N where the model has no number of its own.
-    `tolerance` is the largest difference of probabilities, for a network in single precision some 1e-5.
+    At masked sites it answers with distributions, which depend neither on the tokens there nor on the other rows; about
+    single sites all its methods say the same; and where `distribution` (V^N,) is given, p(x) of all sequences in the
+    order of `itertools.product`, its conditionals are those of that distribution. `sites` is N where the model has no
+    number of its own. `tolerance` is the largest difference of probabilities, for a network in single precision some
+    1e-5.
     """
     asked: Masked = _role(model, Masked)
     tokens, masked = _questions(asked, sites, seed)
-    laws = asked.log_probs(tokens, masked)
-    _require_shape(laws, (*tokens.shape, asked.vocab_size), model, "log_probs")
-    there = laws[masked].double()
+    distributions = asked.log_probs(tokens, masked)
+    _require_shape(distributions, (*tokens.shape, asked.vocab_size), model, "log_probs")
+    there = distributions[masked].double()
     worst = float((there.logsumexp(-1).exp() - 1).abs().max())
     _require(worst <= tolerance, model, f"answers with weights that sum to one but for {worst:.3g}")
     others = torch.where(masked, (tokens + 1) % asked.vocab_size, tokens)
     moved = _distance(asked.log_probs(others, masked)[masked], there)
     _require(moved <= tolerance, model, f"looks at masked tokens: other ones move its answers by {moved:.3g}")
     rows = torch.arange(len(tokens), device=tokens.device).flip(0)[: max(1, len(tokens) // 3)]
-    moved = _distance(asked.log_probs(tokens[rows], masked[rows])[masked[rows]], laws[rows][masked[rows]])
+    moved = _distance(
+        asked.log_probs(tokens[rows], masked[rows])[masked[rows]], distributions[rows][masked[rows]]
+    )
     _require(moved <= tolerance, model, f"answers by the batch: other rows move its answers by {moved:.3g}")
     _check_sites(asked, tokens, tolerance)
-    if law is not None:
-        moved = _distance(there, conditionals_of(law, asked.vocab_size, tokens, masked)[masked])
-        _require(moved <= tolerance, model, f"is {moved:.3g} from the conditionals of the law")
+    if distribution is not None:
+        moved = _distance(there, conditionals_of(distribution, asked.vocab_size, tokens, masked)[masked])
+        _require(moved <= tolerance, model, f"is {moved:.3g} from the conditionals of the distribution")
 
 
 def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
@@ -58,18 +61,22 @@ def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
     for site in range(tokens.shape[1]):
         alone = torch.zeros_like(tokens, dtype=torch.bool)
         alone[:, site] = True
-        law = model.log_probs(tokens, alone)[:, site]
+        distribution = model.log_probs(tokens, alone)[:, site]
         weights = model.site_log_weights(tokens, torch.full_like(tokens[:, 0], site))
         _require_shape(weights, (len(tokens), model.vocab_size), model, "site_log_weights")
         for method, answer in (("site_log_probs", every_site[:, site]), ("site_log_weights", weights)):
-            moved = _distance(answer.double().log_softmax(-1), law)
-            told = f"says by {method} another law of site {site} than by log_probs, {moved:.3g} apart"
+            moved = _distance(answer.double().log_softmax(-1), distribution)
+            told = (
+                f"says by {method} another distribution of site {site} than by log_probs, {moved:.3g} apart"
+            )
             _require(moved <= tolerance, model, told)
     logits, own = model.site_logits(tokens), model.token_logits(tokens)
     _require_shape(own, tuple(tokens.shape), model, "token_logits")
     moved = _distance(logits.double().log_softmax(-1), every_site)
     _require(
-        moved <= tolerance, model, f"has site_logits of other laws than site_log_probs, {moved:.3g} apart"
+        moved <= tolerance,
+        model,
+        f"has site_logits of other distributions than site_log_probs, {moved:.3g} apart",
     )
     apart = (own - logits.gather(2, tokens[:, :, None])[:, :, 0]).abs()
     moved = float(apart.nan_to_num(0.0).max())
@@ -88,7 +95,9 @@ def check_energy(model: Energy, *, sites: int | None = None, tolerance: float = 
     _require_shape(energies, (len(tokens),), model, "energy")
     _require(not bool(energies.isnan().any()), model, "has an energy that is no number")
     _require(
-        bool((energies > -torch.inf).all()), model, "has an energy of -inf, which no law is proportional to"
+        bool((energies > -torch.inf).all()),
+        model,
+        "has an energy of -inf, which no distribution is proportional to",
     )
     possible = tokens[energies < torch.inf]
     _require(len(possible) > 0, model, "gives no sequence a finite energy")
@@ -97,9 +106,9 @@ def check_energy(model: Energy, *, sites: int | None = None, tolerance: float = 
     _require(same, model, "gives a row another energy where other rows are asked about")
     for site in range(tokens.shape[1]):
         there = torch.full_like(possible[:, 0], site)
-        law = listed_law(asked, possible, there[:, None]).double().log_softmax(-1)
-        moved = _distance(asked.site_log_weights(possible, there).double().log_softmax(-1), law)
-        told = f"says another law of site {site} than its energies, {moved:.3g} apart"
+        distribution = listed_law(asked, possible, there[:, None]).double().log_softmax(-1)
+        moved = _distance(asked.site_log_weights(possible, there).double().log_softmax(-1), distribution)
+        told = f"says another distribution of site {site} than its energies, {moved:.3g} apart"
         _require(moved <= tolerance, model, told)
 
 
@@ -107,8 +116,8 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
     """Hold draws of blocks to their contract; raises `AssertionError` that says what they break.
 
     Every branch of them is visited, for a few states and blocks. Sites outside of a block stay as they are, and what is
-    drawn has the law that the model states, where it states one: by energies, by `block_log_weights`, or, of blocks of
-    one site, as a masked oracle. `sites` is N where the model has no number of its own.
+    drawn has the distribution that the model states, where it states one: by energies, by `block_log_weights`, or, of
+    blocks of one site, as a masked oracle. `sites` is N where the model has no number of its own.
     """
     asked: Joint = _role(model, Joint)
     every_state, _ = _questions(asked, sites, seed)
@@ -121,45 +130,50 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
         block_sites = order[:, :size].sort(1).values.to(tokens.device)
         block = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, block_sites, True)
         drawn = _drawn(asked, tokens, block)
-        for row, law in enumerate(drawn):
+        for row, distribution in enumerate(drawn):
             kept = (~block[row]).nonzero()[:, 0].tolist()
             before = tokens[row].tolist()
-            changed = [x for x in law if any(x[site] != before[site] for site in kept)]
+            changed = [x for x in distribution if any(x[site] != before[site] for site in kept)]
             _require(not changed, model, f"changes sites outside of a block: {changed[:1]}")
         if not _states_law(asked, tokens, block):
             continue
         expected = listed_law(asked, tokens, block_sites).double().softmax(1).cpu()
-        for row, law in enumerate(drawn):
+        for row, distribution in enumerate(drawn):
             values = whole_sequences(asked.vocab_size, size)
-            probabilities = [law.get(_with(tokens[row], block_sites[row], value), 0.0) for value in values]
+            probabilities = [
+                distribution.get(_with(tokens[row], block_sites[row], value), 0.0) for value in values
+            ]
             branches = torch.tensor(probabilities, dtype=torch.float64)
             moved = float((branches - expected[row]).abs().max())
-            told = f"draws the block {block_sites[row].tolist()} from another law than it states, {moved:.3g} apart"
+            told = (
+                f"draws the block {block_sites[row].tolist()} from another distribution than it states, "
+                f"{moved:.3g} apart"
+            )
             _require(moved <= tolerance, model, told)
 
 
-def conditionals_of(law: Tensor, vocab: int, tokens: Tensor, masked: Tensor) -> Tensor:
-    """log p(x_i | x outside the mask) (rows, N, V) of the joint `law` (V^N,), state by state."""
+def conditionals_of(distribution: Tensor, vocab: int, tokens: Tensor, masked: Tensor) -> Tensor:
+    """log p(x_i | x outside the mask) (rows, N, V) of the joint `distribution` (V^N,), state by state."""
     states = whole_sequences(vocab, tokens.shape[1])
     agree = ((tokens.cpu()[:, None] == states) | masked.cpu()[:, None]).all(2)
     here = torch.nn.functional.one_hot(states, vocab).double()
-    marginals = torch.einsum("rs,siv->riv", agree * law.double().cpu(), here)
+    marginals = torch.einsum("rs,siv->riv", agree * distribution.double().cpu(), here)
     return (marginals / marginals.sum(2, keepdim=True)).log()
 
 
 def _drawn(model: Joint, tokens: Tensor, block: Tensor) -> list[dict[tuple[int, ...], float]]:
-    """The law of a draw of each row's block, by all its branches."""
-    laws: list[dict[tuple[int, ...], float]] = [{} for _ in tokens]
+    """The distribution of a draw of each row's block, by all its branches."""
+    distributions: list[dict[tuple[int, ...], float]] = [{} for _ in tokens]
     enumeration = Enumeration(len(tokens), 1)
     for weights, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
-        for law, weight, states in zip(laws, weights.tolist(), drawn.tolist(), strict=True):
+        for distribution, weight, states in zip(distributions, weights.tolist(), drawn.tolist(), strict=True):
             if weight:
-                law[tuple(states)] = law.get(tuple(states), 0.0) + weight
-    return laws
+                distribution[tuple(states)] = distribution.get(tuple(states), 0.0) + weight
+    return distributions
 
 
 def _states_law(model: SequenceModel, tokens: Tensor, block: Tensor) -> bool:
-    """Whether the model says the law of what it draws."""
+    """Whether the model says the distribution of what it draws."""
     if isinstance(model, Energy) or (isinstance(model, Masked) and int(block[0].sum()) == 1):
         return True
     return model.block_log_weights(tokens, block) is not None

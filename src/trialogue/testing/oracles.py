@@ -50,7 +50,7 @@ def check_oracle(
 def _check_sufficient(
     oracle: object, asked: Autoregressive, capacity: int, first: int, seed: int, tolerance: float
 ) -> None:
-    """After prefixes of which the sufficient statistic is equal, the same tokens lead to the same laws."""
+    """After prefixes of which the sufficient statistic is equal, the same tokens lead to the same distributions."""
     draw = generator(seed, "prefixes that are alike")
     tokens = torch.randint(asked.vocab_size, (_ALIKE, capacity), generator=draw)
     for length in range(first, capacity):

@@ -18,13 +18,15 @@ def require(holds: bool, subject: object, message: str) -> None:
 
 def require_equal_laws(
     subject: object,
-    law: Mapping[Any, float],
+    distribution: Mapping[Any, float],
     expected: Mapping[Any, float],
     what: str,
     tolerance: float = 1e-12,
 ) -> None:
-    """Fail where two laws differ by more than `tolerance` in any outcome; one that is missing has probability zero."""
-    for outcome in {**expected, **law}:
-        given, due = law.get(outcome, 0.0), expected.get(outcome, 0.0)
+    """Fail where two distributions differ by more than `tolerance` in any outcome; one that is missing has probability
+    zero.
+    """
+    for outcome in {**expected, **distribution}:
+        given, due = distribution.get(outcome, 0.0), expected.get(outcome, 0.0)
         if not math.isclose(given, due, rel_tol=1e-9, abs_tol=tolerance):
             fail(subject, f"{what}: {outcome} has {given:.6g} in place of {due:.6g}")

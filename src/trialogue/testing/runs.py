@@ -1,4 +1,4 @@
-"""The contract of walks as the engine runs them: what every run of every walk must satisfy."""
+"""The contract of samplers as the engine runs them: what every run of every sampler must satisfy."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from trialogue.randomness import generator
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.engine import generate
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.samplers.prefix.samples import Samples
 from trialogue.testing.distributions import ruled
 from trialogue.testing.frequencies import l1_distance, weissman_radius
@@ -22,133 +22,143 @@ LONG = RandomTree(61, horizon=6, eos=1)
 RAGGED: Sequence[Prefix] = [(), (0,), (0, 0), (0, 0, 0), (), (0, 0), (0, 0, 0, 0)]
 SAMPLES = 20_000
 RADIUS = weissman_radius(cells=9, samples=SAMPLES)
-"""A law further than twice this in L1, 0.052 in total variation, is rejected but for one seed in 10^9."""
+"""A distribution further than twice this in L1, 0.052 in total variation, is rejected but for one seed in 10^9."""
 _EVENTS = {"max_queries", "max_steps", "failed", ""}
 _COMPARED = ("lengths", "prompt_lengths", "accepted", "log_weight", "queries")
 _COUNTED = ("queries", "distinct_queries", "verifier_calls")
 
 
-def _require_same(walk: Walk[Any], first: Samples, second: Samples, order: Tensor | None, what: str) -> None:
+def _require_same(
+    sampler: Sampler[Any], first: Samples, second: Samples, order: Tensor | None, what: str
+) -> None:
     """Samples of two runs are equal bit by bit; `order` says where the second has those of the first."""
     order = torch.arange(len(first.lengths)) if order is None else order
     for name in _COMPARED:
-        require(torch.equal(vars(first)[name], vars(second)[name][order]), walk, f"{what} changes {name}")
+        require(torch.equal(vars(first)[name], vars(second)[name][order]), sampler, f"{what} changes {name}")
     sequences, stopped = second.sequences(), second.stopped
     same = first.sequences() == [sequences[place] for place in order.tolist()]
-    require(same, walk, f"{what} changes the samples")
-    require(first.stopped == [stopped[place] for place in order.tolist()], walk, f"{what} changes stopped")
+    require(same, sampler, f"{what} changes the samples")
+    require(first.stopped == [stopped[place] for place in order.tolist()], sampler, f"{what} changes stopped")
 
 
-def check_the_batch_does_not_matter(walk: Walk[Any]) -> None:
+def check_the_batch_does_not_matter(sampler: Sampler[Any]) -> None:
     """Samples and counts are the same however many rows move at once."""
     settings: dict[str, Any] = {"verifier": ruled(LONG), "num_samples": 10, "seed": 3, "max_steps": 300}
-    whole = generate(LONG.table(), RAGGED, walk=walk, **settings)
+    whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
     for batch_size in (1, 3, 64):
-        part = generate(LONG.table(), RAGGED, walk=walk, batch_size=batch_size, **settings)
-        _require_same(walk, whole, part, None, f"a batch of {batch_size}")
+        part = generate(LONG.table(), RAGGED, sampler=sampler, batch_size=batch_size, **settings)
+        _require_same(sampler, whole, part, None, f"a batch of {batch_size}")
         # Which row asks first about a prefix that rows share depends on the batch; how many there are does not.
         for name in ("distinct_queries", "verifier_calls"):
             same = int(vars(whole)[name].sum()) == int(vars(part)[name].sum())
-            require(same, walk, f"a batch of {batch_size} changes {name}")
+            require(same, sampler, f"a batch of {batch_size} changes {name}")
 
 
-def check_samples_follow_their_ids(walk: Walk[Any]) -> None:
+def check_samples_follow_their_ids(sampler: Sampler[Any]) -> None:
     """A sample depends on its id, and not on its place among the others."""
     prompts = [prompt for prompt in RAGGED for _ in range(5)]
     order = torch.randperm(len(prompts), generator=generator(4, "order of the samples"))
     settings: dict[str, Any] = {"verifier": ruled(LONG), "batch_size": 8, "seed": 4, "max_steps": 300}
-    straight = generate(LONG.table(), prompts, walk=walk, **settings)
+    straight = generate(LONG.table(), prompts, sampler=sampler, **settings)
     shuffled = [prompts[place] for place in order.tolist()]
-    permuted = generate(LONG.table(), shuffled, walk=walk, sample_ids=order.tolist(), **settings)
-    _require_same(walk, straight, permuted, torch.argsort(order), "another order")
+    permuted = generate(LONG.table(), shuffled, sampler=sampler, sample_ids=order.tolist(), **settings)
+    _require_same(sampler, straight, permuted, torch.argsort(order), "another order")
 
 
-def check_samples_alone(walk: Walk[Any]) -> None:
+def check_samples_alone(sampler: Sampler[Any]) -> None:
     """A sample drawn alone is the same one; if it shares nothing with others, it costs what it cost beside them."""
     settings: dict[str, Any] = {"verifier": ruled(LONG), "seed": 5, "max_steps": 300}
-    whole = generate(LONG.table(), RAGGED, walk=walk, **settings)
+    whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
     for place, prompt in enumerate(RAGGED):
-        alone = generate(LONG.table(), [prompt], walk=walk, sample_ids=[place], **settings)
+        alone = generate(LONG.table(), [prompt], sampler=sampler, sample_ids=[place], **settings)
         same = alone.sequences() == [whole.sequences()[place]]
-        require(same, walk, f"sample {place} is another one when it is drawn alone")
+        require(same, sampler, f"sample {place} is another one when it is drawn alone")
         for name in ("queries", "log_weight"):
             same = float(vars(alone)[name][0]) == float(vars(whole)[name][place])
-            require(same, walk, f"{name} of sample {place} differs when it is drawn alone")
+            require(same, sampler, f"{name} of sample {place} differs when it is drawn alone")
     prompts = [(), (0,), (0, 0), (0, 0, 0)]
-    whole = generate(LONG.table(), prompts, walk=walk, verifier=LONG.value, seed=6)
+    whole = generate(LONG.table(), prompts, sampler=sampler, verifier=LONG.value, seed=6)
     for place, prompt in enumerate(prompts):
-        alone = generate(LONG.table(), [prompt], walk=walk, verifier=LONG.value, seed=6, sample_ids=[place])
+        alone = generate(
+            LONG.table(), [prompt], sampler=sampler, verifier=LONG.value, seed=6, sample_ids=[place]
+        )
         for name in _COUNTED:
             same = int(vars(alone)[name][0]) == int(vars(whole)[name][place])
-            require(same, walk, f"{name} of the sample of prompt {prompt} differs when it is drawn alone")
+            require(same, sampler, f"{name} of the sample of prompt {prompt} differs when it is drawn alone")
 
 
-def check_samples_are_complete(walk: Walk[Any]) -> None:
+def check_samples_are_complete(sampler: Sampler[Any]) -> None:
     """Samples begin with their prompts, end where the oracle says so and no earlier, and are told their probability."""
-    run = generate(LONG.table(), RAGGED, walk=walk, verifier=LONG.value, num_samples=5)
+    run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=LONG.value, num_samples=5)
     prompts = [prompt for prompt in RAGGED for _ in range(5)]
-    laws = {prompt: LONG.law(prompt) for prompt in prompts}
-    require(run.prompt_lengths.tolist() == [len(prompt) for prompt in prompts], walk, "prompt_lengths differ")
+    distributions = {prompt: LONG.distribution(prompt) for prompt in prompts}
+    require(
+        run.prompt_lengths.tolist() == [len(prompt) for prompt in prompts], sampler, "prompt_lengths differ"
+    )
     for prompt, x, log_prob in zip(prompts, run.sequences(), run.log_prob.tolist(), strict=True):
-        begins = x[: len(prompt)] == prompt or not walk.keeps_prompts
-        require(begins, walk, f"{x} does not begin with its prompt {prompt}")
-        require(LONG.complete(x), walk, f"{x} is not complete")
+        begins = x[: len(prompt)] == prompt or not sampler.keeps_prompts
+        require(begins, sampler, f"{x} does not begin with its prompt {prompt}")
+        require(LONG.complete(x), sampler, f"{x} is not complete")
         early = any(LONG.complete(x[:length]) for length in range(len(x)))
-        require(not early, walk, f"{x} goes on behind the end of the sequence")
-        due = math.log(laws[prompt][x])
-        require(abs(log_prob - due) <= 1e-12, walk, f"log_prob of {x} is {log_prob:.6g}, not {due:.6g}")
-    require(set(run.stopped) == {""}, walk, f"samples were stopped: {set(run.stopped)}")
-    require(bool(run.accepted.all()), walk, "complete samples of positive value were not accepted")
+        require(not early, sampler, f"{x} goes on behind the end of the sequence")
+        due = math.log(distributions[prompt][x])
+        require(abs(log_prob - due) <= 1e-12, sampler, f"log_prob of {x} is {log_prob:.6g}, not {due:.6g}")
+    require(set(run.stopped) == {""}, sampler, f"samples were stopped: {set(run.stopped)}")
+    require(bool(run.accepted.all()), sampler, "complete samples of positive value were not accepted")
 
 
-def check_frequencies(walk: Walk[Any], reference: Walk[Any] | None = None) -> None:
-    """Frequencies of samples agree with the exact law of the walk, or of `reference`."""
+def check_frequencies(sampler: Sampler[Any], reference: Sampler[Any] | None = None) -> None:
+    """Frequencies of samples agree with the exact distribution of the sampler, or of `reference`."""
     tree = VIABLE[0]
-    law = exact_law(walk if reference is None else reference, tree.table(), ruled(tree)).probabilities
-    run = generate(tree.table(), walk=walk, verifier=ruled(tree), num_samples=SAMPLES, batch_size=4096)
-    distance = l1_distance((x if tree.complete(x) else () for x in run.sequences()), law)
-    told = f"frequencies of {SAMPLES} samples are {distance:.4f} from the exact law, more than {RADIUS:.4f}"
-    require(distance < RADIUS, walk, told)
+    distribution = exact_distribution(
+        sampler if reference is None else reference, tree.table(), ruled(tree)
+    ).probabilities
+    run = generate(tree.table(), sampler=sampler, verifier=ruled(tree), num_samples=SAMPLES, batch_size=4096)
+    distance = l1_distance((x if tree.complete(x) else () for x in run.sequences()), distribution)
+    told = f"frequencies of {SAMPLES} samples are {distance:.4f} from the exact distribution, more than {RADIUS:.4f}"
+    require(distance < RADIUS, sampler, told)
 
 
-def check_its_trace(walk: Walk[Any]) -> None:
-    """The moves that were recorded lead to the samples, and take no token back unless the walk says that it may."""
+def check_its_trace(sampler: Sampler[Any]) -> None:
+    """The moves that were recorded lead to the samples, and take no token back unless the sampler says that it may."""
     settings: dict[str, Any] = {"num_samples": 4, "batch_size": 6, "max_steps": 300, "trace": True}
-    run = generate(LONG.table(), RAGGED, walk=walk, verifier=ruled(LONG), **settings)
+    run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=ruled(LONG), **settings)
     prompts = [prompt for prompt in RAGGED for _ in range(4)]
     assert run.trace is not None
-    same = replayed(run.trace, prompts, walk.rows_per_sample) == run.sequences()
-    require(same, walk, "its trace does not lead to its samples")
-    if not walk.goes_back:
+    same = replayed(run.trace, prompts, sampler.rows_per_sample) == run.sequences()
+    require(same, sampler, "its trace does not lead to its samples")
+    if not sampler.goes_back:
         kept = bool((run.trace.kept == run.trace.length).all() & (run.trace.source == run.trace.member).all())
         require(
-            kept, walk, "goes_back=False, but in its trace a row loses tokens or continues from another row"
+            kept,
+            sampler,
+            "goes_back=False, but in its trace a row loses tokens or continues from another row",
         )
 
 
-def check_budgets(walk: Walk[Any]) -> None:
+def check_budgets(sampler: Sampler[Any]) -> None:
     """No run outlives its budget, that by default included, and what was stopped says so."""
 
     def never(prefix: Prefix) -> bool:
         del prefix
         return False
 
-    rows = walk.rows_per_sample
+    rows = sampler.rows_per_sample
     for budget, most in (("max_queries", 6 + rows), ("max_steps", 7 * rows)):
         settings: dict[str, Any] = {"num_samples": 8, "batch_size": 4, budget: 7}
-        run = generate(LONG.table(), walk=walk, verifier=never, **settings)
+        run = generate(LONG.table(), sampler=sampler, verifier=never, **settings)
         asked = int(run.queries.max())
-        require(asked <= most, walk, f"a sample took {asked} queries under {budget}=7")
-        require(set(run.stopped) <= _EVENTS, walk, f"stopped says {set(run.stopped) - _EVENTS}")
-        require(not bool(run.accepted.any()), walk, "a sample that the verifier rejects was accepted")
+        require(asked <= most, sampler, f"a sample took {asked} queries under {budget}=7")
+        require(set(run.stopped) <= _EVENTS, sampler, f"stopped says {set(run.stopped) - _EVENTS}")
+        require(not bool(run.accepted.any()), sampler, "a sample that the verifier rejects was accepted")
         for stopped, x in zip(run.stopped, run.sequences(), strict=True):
-            require(bool(stopped) or LONG.complete(x), walk, f"{x} was not stopped, and is not complete")
-    run = generate(TREES[0].table(), walk=walk, verifier=never, max_new_tokens=1)
-    require(not bool(run.accepted.any()), walk, "a sample that the verifier rejects was accepted")
-    require(int(run.queries[0]) <= 1000 * rows, walk, "it outlives the default budget of steps")
+            require(bool(stopped) or LONG.complete(x), sampler, f"{x} was not stopped, and is not complete")
+    run = generate(TREES[0].table(), sampler=sampler, verifier=never, max_new_tokens=1)
+    require(not bool(run.accepted.any()), sampler, "a sample that the verifier rejects was accepted")
+    require(int(run.queries[0]) <= 1000 * rows, sampler, "it outlives the default budget of steps")
 
 
-def check_prefixes_are_judged_once(walk: Walk[Any]) -> None:
+def check_prefixes_are_judged_once(sampler: Sampler[Any]) -> None:
     """The verifier is asked once about each prefix, and every question is counted."""
     judged = []
 
@@ -156,8 +166,8 @@ def check_prefixes_are_judged_once(walk: Walk[Any]) -> None:
         judged.append(prefix)
         return LONG.value(prefix)
 
-    run = generate(LONG.table(), walk=walk, verifier=verifier, num_samples=20, batch_size=8)
+    run = generate(LONG.table(), sampler=sampler, verifier=verifier, num_samples=20, batch_size=8)
     again = len(judged) - len(set(judged))
-    require(not again, walk, f"the verifier was asked again about {again} prefixes")
+    require(not again, sampler, f"the verifier was asked again about {again} prefixes")
     calls = int(run.verifier_calls.sum())
-    require(calls == len(judged), walk, f"{calls} verifier calls were counted, {len(judged)} were made")
+    require(calls == len(judged), sampler, f"{calls} verifier calls were counted, {len(judged)} were made")

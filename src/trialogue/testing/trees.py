@@ -1,4 +1,6 @@
-"""Random asymmetric laws on small trees of prefixes, in plain Python, and the same laws as oracles."""
+"""Random asymmetric distributions on small trees of prefixes, in plain Python, and the same distributions as
+oracles.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,15 +10,16 @@ from trialogue.data.table import Table
 from trialogue.randomness import numpy_generator
 
 Prefix = tuple[int, ...]
-Law = dict[Prefix, float]
+ExactDistribution = dict[Prefix, float]
 
 
 @dataclass(frozen=True)
 class RandomTree:
     """Sequences over `vocab` tokens that end at `eos` (if given) or after `horizon` tokens.
 
-    Every prefix has its own next-token law, drawn under `seed`; with `sparse` some tokens have probability zero, with
-    `tied` all have the same. A tree states its laws, values and rules in plain Python, to hold samplers against.
+    Every prefix has its own next-token distribution, drawn under `seed`; with `sparse` some tokens have probability
+    zero, with `tied` all have the same. A tree states its distributions, values and rules in plain Python, to hold
+    samplers against.
     """
 
     seed: int
@@ -58,14 +61,14 @@ class RandomTree:
             for child, _ in self.children(prefix):
                 yield from self.nodes(child)
 
-    def law(self, prefix: Prefix = (), mass: float = 1.0) -> Law:
+    def distribution(self, prefix: Prefix = (), mass: float = 1.0) -> ExactDistribution:
         """Product of conditionals of every complete sequence below `prefix`."""
         if self.complete(prefix):
             return {prefix: mass}
-        law: Law = {}
+        distribution: ExactDistribution = {}
         for child, probability in self.children(prefix):
-            law |= self.law(child, mass * probability)
-        return law
+            distribution |= self.distribution(child, mass * probability)
+        return distribution
 
     def table(self) -> Table:
         """The tree as an oracle."""
@@ -89,7 +92,7 @@ class RandomTree:
 
 def viable(tree: RandomTree) -> RandomTree:
     """`tree`, or the next one by seed whose rule allows something and forbids something."""
-    while not 0 < sum(map(tree.allows, tree.law())) < len(tree.law()):
+    while not 0 < sum(map(tree.allows, tree.distribution())) < len(tree.distribution()):
         tree = replace(tree, seed=tree.seed + 1000)
     return tree
 

@@ -6,12 +6,12 @@ asks for no end. To train on masks, give it batches and a loss of their own:
     batches = masked_batches(sequences, model, UniformMasks(2), batch_size=32, replacement=BERT)
     train(model, batches, TrainingConfig(steps=500, batch_size=32), loss=masked_token_loss)
 
-A `MaskLaw` says what is to be predicted: each token with some probability (`IndependentMasks`), any k together
+A `MaskDistribution` says what is to be predicted: each token with some probability (`IndependentMasks`), any k together
 (`UniformMasks`), some, but each in a copy of its own (`IndividualMasks`), or one after another (`CyclicMasks`). A
 `Replacement` says what the model reads there: the mask (`MASK`, which makes the answers the conditionals of the data),
 or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
 
-Where a law can be listed, `MaskedPopulation` and `population_loss` train on all of it, without sampling error.
+Where a distribution can be listed, `MaskedPopulation` and `population_loss` train on all of it, without sampling error.
 
 The optimizer is the one that `TrainingConfig` names (AdamW, Muon, SGD, Adafactor), or one of your own. An `Observer` is
 told of updates while a training runs: `Scheduled` tells a function, `Displacement` measures how far each layer has
@@ -54,8 +54,8 @@ from trialogue.training.masking import (
     CyclicMasks,
     IndependentMasks,
     IndividualMasks,
+    MaskDistribution,
     MaskedBatches,
-    MaskLaw,
     Replacement,
     UniformMasks,
     masked_batches,
@@ -84,7 +84,7 @@ __all__ = [
     "Displacement",
     "IndependentMasks",
     "IndividualMasks",
-    "MaskLaw",
+    "MaskDistribution",
     "MaskedBatches",
     "Observer",
     "OptimizerFactory",

@@ -1,4 +1,5 @@
-"""Conditional laws of blocks of an Ising model given the rest, over samples: loss, gradient, curvature, scores.
+"""Conditional distributions of blocks of an Ising model given the rest, over samples: loss, gradient, curvature,
+scores.
 
 A context is a mask K with the spins outside it. Samples that share mask and spins are counted once, and contexts that
 share them too, so that a small model costs what its distinct contexts cost, and a large one what its samples do.
@@ -20,7 +21,7 @@ from trialogue.training.block_moments import Floats, Indices, hadamard_transform
 
 Bools = NDArray[np.bool_]
 MaskProbability = Callable[[Tensor, Tensor], Tensor]
-"""`law(tokens (rows, N), masks (rows, N) bool) -> (rows,)`: the probability of each mask at its state."""
+"""`distribution(tokens (rows, N), masks (rows, N) bool) -> (rows,)`: the probability of each mask at its state."""
 
 _COMPLETIONS = 2**26
 _COMPLETIONS_AT_ONCE = 2**20
@@ -32,9 +33,7 @@ class _Contexts(NamedTuple):
     sites: Indices  # (c, k), ascending
     outside: Floats  # (c, N) spins, zero within the mask
     share: Floats  # (c,) of the samples
-    log_base: (
-        Floats  # (c, 2^k): what the mask law adds to the energy of a completion; (c, 1) zeros without one
-    )
+    log_base: Floats  # (c, 2^k): what the mask distribution adds to the energy of a completion, (c, 1) zeros if none
     context: Indices  # (p,) of each pair
     inside: Floats  # (p, k) spins of each pair within its mask
     pair_share: Floats  # (p,) of the samples
@@ -45,7 +44,7 @@ class BlockConditionals:
 
     `up` (n, N) says which spins are +1, `masks` (n, N) which sites are masked. Where masks depend on the state,
     `mask_law` weighs the completions (equation 4.1 of the thesis). Raises `InputError` where there are too many
-    completions to enumerate, or where the mask law gives a sample's mask probability zero.
+    completions to enumerate, or where the mask distribution gives a sample's mask probability zero.
     """
 
     def __init__(self, up: Bools, masks: Bools, mask_law: MaskProbability | None = None) -> None:
@@ -88,7 +87,9 @@ class BlockConditionals:
             self._observed_base += float((observed * np.where(observed > 0, group.log_base, 0.0)).sum())
         if not np.isfinite(self._observed_base):
             raise InputError(
-                "law", 0.0, "it gives the mask of a sample probability zero: use the law that drew it"
+                "distribution",
+                0.0,
+                "it gives the mask of a sample probability zero: use the distribution that drew it",
             )
         self._point, self._laws = np.full(self.parameters, np.nan), list[Floats]()
 
@@ -97,19 +98,19 @@ class BlockConditionals:
         value = -float(self._observed @ parameters) - self._observed_base
         gradient = -self._observed
         log_partition = self._solve(parameters)
-        for group, law, log_z in zip(self._groups, self._laws, log_partition, strict=True):
+        for group, distribution, log_z in zip(self._groups, self._laws, log_partition, strict=True):
             value += float(group.share @ log_z)
-            gradient = gradient + self._total(group, group.share[:, None] * law)
+            gradient = gradient + self._total(group, group.share[:, None] * distribution)
         return value, gradient
 
     def hessian_product(self, parameters: Floats, direction: Floats) -> Floats:
         """The Hessian at `parameters` times `direction` (d,)."""
         self._solve(parameters)
         product = np.zeros(self.parameters)
-        for group, law in zip(self._groups, self._laws, strict=True):
+        for group, distribution in zip(self._groups, self._laws, strict=True):
             change = self._energies(group, direction)
-            change -= (law * change).sum(1, keepdims=True)
-            product += self._total(group, group.share[:, None] * law * change)
+            change -= (distribution * change).sum(1, keepdims=True)
+            product += self._total(group, group.share[:, None] * distribution * change)
         return product
 
     def curvature(self, parameters: Floats) -> tuple[Floats, Floats]:
@@ -117,10 +118,10 @@ class BlockConditionals:
         self._solve(parameters)
         hessian = np.zeros((self.parameters, self.parameters))
         scores = np.zeros_like(hessian)
-        for group, law in zip(self._groups, self._laws, strict=True):
+        for group, distribution in zip(self._groups, self._laws, strict=True):
             single, pair, first, second = small_subsets(group.sites.shape[1])
             subsets = np.concatenate((single, pair))
-            moments = hadamard_transform(law)
+            moments = hadamard_transform(distribution)
             mean = moments[:, subsets]
             covariance = moments[:, subsets[:, None] ^ subsets] - mean[:, :, None] * mean[:, None]
             inside = group.inside
@@ -140,7 +141,7 @@ class BlockConditionals:
         return hessian, scores
 
     def _solve(self, parameters: Floats) -> list[Floats]:
-        """Logarithms of the partition functions, per group; keeps the conditional laws at `parameters`."""
+        """Logarithms of the partition functions, per group; keeps the conditional distributions at `parameters`."""
         if not np.array_equal(parameters, self._point):
             self._point = parameters.copy()
             energies = [self._energies(group, parameters) + group.log_base for group in self._groups]
@@ -212,9 +213,11 @@ def _contexts(
         minus = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
         tokens = np.repeat(up[places].astype(np.int64), 1 << size, 0)
         np.put_along_axis(tokens, np.repeat(sites, 1 << size, 0), np.tile(1 - minus, (len(places), 1)), 1)
-        law = mask_law(torch.from_numpy(tokens), torch.from_numpy(np.repeat(masks[places], 1 << size, 0)))
+        distribution = mask_law(
+            torch.from_numpy(tokens), torch.from_numpy(np.repeat(masks[places], 1 << size, 0))
+        )
         with np.errstate(divide="ignore"):
-            log_base = np.log(law.double().numpy()).reshape(len(places), -1)
+            log_base = np.log(distribution.double().numpy()).reshape(len(places), -1)
     share = np.bincount(context, pair_share).astype(np.float64)
     return _Contexts(sites, np.where(masks, 0.0, spins)[places], share, log_base, context, inside, pair_share)
 
@@ -260,5 +263,5 @@ def _refuse_many(sizes: Indices) -> None:
     # As Python integers: 2^k of a large block does not fit into one of numpy.
     completions = sum(int(count) << size for size, count in enumerate(np.bincount(sizes)))
     if completions > _COMPLETIONS:
-        mend = f"the samples' blocks have {completions:.1e} completions, the most is {_COMPLETIONS:.1e}"
-        raise InputError("block_size", largest, f"{mend}: use smaller blocks")
+        hint = f"the samples' blocks have {completions:.1e} completions, the most is {_COMPLETIONS:.1e}"
+        raise InputError("block_size", largest, f"{hint}: use smaller blocks")

@@ -1,4 +1,4 @@
-"""Laws of a block of k spins and their moments, by one transform.
+"""Distributions of a block of k spins and their moments, by one transform.
 
 The 2^k completions of a context are indexed by bits, set where the spin is -1, so that the products of spins of a
 subset are a row of the Hadamard matrix: energies are the transform of the parameters, and moments of any order that of

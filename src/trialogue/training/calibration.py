@@ -61,8 +61,8 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: Method = "platt") 
     fitted = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
     slope, offset = float(fitted.x[0]), float(fitted.x[1]) if method == "platt" else 0.0
     if not slope > 0:
-        mend = "the verifier is no better than chance on held-out texts: give more texts, or other layers"
-        raise InputError("calibration slope", round(slope, 4), mend)
+        hint = "the verifier is no better than chance on held-out texts: give more texts, or other layers"
+        raise InputError("calibration slope", round(slope, 4), hint)
     return Calibration(slope, offset)
 
 
@@ -88,12 +88,12 @@ def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections:
 
 def check_false_rejections(false_rejections: float, correct: int) -> None:
     """Raise `InputError` unless `correct` correct examples can vouch for the rate `false_rejections`."""
-    mend = "use a share strictly between 0 and 1"
-    probability("false_rejections", false_rejections, zero=False, one=False, mend=mend)
+    hint = "use a share strictly between 0 and 1"
+    probability("false_rejections", false_rejections, zero=False, one=False, hint=hint)
     least = least_false_rejections(correct)
     if false_rejections < least - 1e-12:
-        mend = f"{correct} correct examples calibrate it: use at least {least:.4f}, or give more texts"
-        raise InputError("false_rejections", false_rejections, mend)
+        hint = f"{correct} correct examples calibrate it: use at least {least:.4f}, or give more texts"
+        raise InputError("false_rejections", false_rejections, hint)
 
 
 def youden_threshold(probabilities: Floats, labels: Labels) -> float:
@@ -175,13 +175,13 @@ def verifier_numbers(
 
 def _examples(field: str, values: Floats, labels: Labels) -> tuple[Floats, Labels]:
     """Numbers (n,) of examples and their labels (n,), 0 or 1."""
-    mend = "give one finite number for each example"
+    hint = "give one finite number for each example"
     numbers, marks = (
-        real_tensor(field, values, mend),
+        real_tensor(field, values, hint),
         whole_tensor("labels", labels, "give 0 or 1 for each example"),
     )
     if numbers.shape != (marks.numel(),) or not bool(numbers.isfinite().all()):
-        raise InputError(field, tuple(numbers.shape), mend)
+        raise InputError(field, tuple(numbers.shape), hint)
     if marks.ndim != 1 or bool(((marks != 0) & (marks != 1)).any()):
         raise InputError("labels", tuple(marks.shape), "give 0 or 1 for each example")
     return numbers.numpy(), marks.numpy()

@@ -44,8 +44,8 @@ class Checkpoints(Observer):
     def load(self, step: int, network: type[NetworkT], *, device: torch.device | str = "cpu") -> NetworkT:
         """The network after `step` updates, in eval mode; raises `InputError` where it is not there, or damaged."""
         if not self._path(step).exists():
-            mend = f"{self.folder} has those of steps {', '.join(map(str, self.steps())) or 'none'}"
-            raise InputError("step", step, f"there is no checkpoint of it: {mend}")
+            hint = f"{self.folder} has those of steps {', '.join(map(str, self.steps())) or 'none'}"
+            raise InputError("step", step, f"there is no checkpoint of it: {hint}")
         return load_model(self._path(step), network, device=device)
 
     def _path(self, step: int) -> Path:

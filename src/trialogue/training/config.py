@@ -63,7 +63,7 @@ class TrainingConfig:
             positive_number(field, getattr(self, field))
         non_negative_number("weight_decay", self.weight_decay)
         for field in ("beta_1", "beta_2", "momentum", "ema_decay", "ema_floor"):
-            probability(field, getattr(self, field), one=False, mend="must be in [0, 1)")
+            probability(field, getattr(self, field), one=False, hint="must be in [0, 1)")
         if self.gradient_clip is not None:
             positive_number("gradient_clip", self.gradient_clip)
         one_of("schedule", self.schedule, get_args(Schedule))

@@ -113,8 +113,8 @@ def token_scores(
         _require_known(tokens, model.vocab_size)
         first = model.config.context if isinstance(model, AttentionOnly) else 1
         return next_token_scores(_answers(model, first), model.vocab_size, tokens, asked, first)
-    mend = "give a masked or an autoregressive model: it has neither kind of conditionals"
-    raise InputError("model", type(model).__name__, mend)
+    hint = "give a masked or an autoregressive model: it has neither kind of conditionals"
+    raise InputError("model", type(model).__name__, hint)
 
 
 def next_token_scores(
@@ -205,8 +205,8 @@ def _of_masked(model: Masked, tokens: Tensor, asked: Tensor | None) -> TokenScor
             rows, sites = asked.nonzero().unbind(1)
             for part in torch.arange(len(rows)).split(max(1, _ENTRIES_AT_ONCE // model.vocab_size)):
                 row, site = rows[part], sites[part]
-                laws = model.site_log_weights(tokens[row], site.to(tokens.device))
-                losses[row, site], right[row, site] = _judged(laws, tokens[row, site])
+                distributions = model.site_log_weights(tokens[row], site.to(tokens.device))
+                losses[row, site], right[row, site] = _judged(distributions, tokens[row, site])
     return TokenScores(losses, right, asked)
 
 
@@ -250,7 +250,7 @@ def _next_logits(model: Transformer) -> Callable[[Tensor], Tensor]:
 
 
 def _answers(model: Autoregressive, first: int = 1) -> Callable[[Tensor], Tensor]:
-    def laws(tokens: Tensor) -> Tensor:
+    def distributions(tokens: Tensor) -> Tensor:
         tokens, rows = tokens.cpu(), len(tokens)
         context, every = model.open(rows, tokens.shape[1]), torch.arange(rows)
         found, start = [], torch.full((rows,), context.first)
@@ -260,7 +260,7 @@ def _answers(model: Autoregressive, first: int = 1) -> Callable[[Tensor], Tensor
             start = stop + 1
         return torch.stack(found, 1)
 
-    return laws
+    return distributions
 
 
 def _matrix(tokens: Tensor) -> Tensor:

@@ -42,8 +42,8 @@ def describe(field: str, value: Any) -> Any:
             "arguments": describe(field, value.args),
             "keywords": describe(field, value.keywords),
         }
-    mend = "it cannot be told from another one: use a function of a module, a partial of one, or a dataclass"
-    raise InputError(field, value, mend)
+    hint = "it cannot be told from another one: use a function of a module, a partial of one, or a dataclass"
+    raise InputError(field, value, hint)
 
 
 def told_fields(value: Any) -> dict[str, Any]:

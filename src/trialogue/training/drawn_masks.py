@@ -1,4 +1,4 @@
-"""One mask for every sample, drawn from a law of blocks."""
+"""One mask for every sample, drawn from a distribution of blocks."""
 
 from typing import NamedTuple
 
@@ -37,26 +37,26 @@ def draw_masks(
     block_size: int | None,
     blocks: Blocks | None,
     weights: Weights | None,
-    law: StateLaw | None,
+    distribution: StateLaw | None,
     seed: int,
     *names: object,
 ) -> DrawnMasks:
     """Draw a mask for each of `tokens` (n, N): Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis.
 
     Either `block_size` sites, uniformly, or one of `blocks`: uniformly, in proportion to `weights` (blocks,), or by a
-    `law` that depends on the state. `seed` and `names` name the draws, as in `generator`.
+    `distribution` that depends on the state. `seed` and `names` name the draws, as in `generator`.
 
     Raises `InputError` where the description is not exactly one of these, or never covers a site.
     """
     n, sites = tokens.shape
-    require_one_law(block_size, blocks, weights, law)
+    require_one_law(block_size, blocks, weights, distribution)
     if blocks is None:
         size = checked_block_size(block_size, sites)
         return DrawnMasks(uniform_masks(n, sites, size, seed, *names))
     listed = block_masks(blocks, sites)
     random = generator(seed, *names)
-    if law is not None:
-        given = adaptive_law(law, tokens, len(listed))
+    if distribution is not None:
+        given = adaptive_law(distribution, tokens, len(listed))
         block = torch.multinomial(given, 1, generator=random)[:, 0]
     else:
         given = weighted_law(weights, len(listed))[None]

@@ -76,8 +76,8 @@ def train(
     processes()
     accelerator = Accelerator()
     if config.batch_size % accelerator.num_processes:
-        mend = f"must be a multiple of the {accelerator.num_processes} processes"
-        raise InputError("batch_size", config.batch_size, mend)
+        hint = f"must be a multiple of the {accelerator.num_processes} processes"
+        raise InputError("batch_size", config.batch_size, hint)
     device, main = accelerator.device, accelerator.is_main_process
     several = accelerator.num_processes > 1
     objective = accelerator.prepare(_Objective(model, loss)).train()

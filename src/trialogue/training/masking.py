@@ -1,7 +1,7 @@
 """Masked-language-model training: which tokens are masked, by what they are replaced, and the loss.
 
-A law of masks says which tokens of a sequence are to be predicted at one step of training; a replacement says what the
-model reads there instead.
+A distribution of masks says which tokens of a sequence are to be predicted at one step of training; a replacement says
+what the model reads there instead.
 """
 
 from abc import ABC, abstractmethod
@@ -26,11 +26,13 @@ def uniform_masks(rows: int, sites: int, count: int, seed: int, *names: object) 
     return torch.zeros(rows, sites, dtype=torch.bool).scatter_(1, masked, True)
 
 
-class MaskLaw(ABC):
+class MaskDistribution(ABC):
     """Which tokens of a sequence are masked, in how many copies of it."""
 
     def copies(self, sites: int) -> int:
-        """How many copies of a sequence of `sites` tokens one step masks, each by itself: one, unless a law differs."""
+        """How many copies of a sequence of `sites` tokens one step masks, each by itself: one, unless a distribution
+        differs.
+        """
         del sites
         return 1
 
@@ -40,8 +42,8 @@ class MaskLaw(ABC):
 
 
 @dataclass(frozen=True)
-class IndependentMasks(MaskLaw):
-    """Every token is masked with probability `rate`, independently: the usual law of BERT."""
+class IndependentMasks(MaskDistribution):
+    """Every token is masked with probability `rate`, independently: the usual distribution of BERT."""
 
     rate: float = 0.15
 
@@ -54,7 +56,7 @@ class IndependentMasks(MaskLaw):
 
 
 @dataclass(frozen=True)
-class UniformMasks(MaskLaw):
+class UniformMasks(MaskDistribution):
     """`count` tokens are masked together, every such set equally likely: with a count k, k-pseudolikelihood."""
 
     count: int
@@ -70,7 +72,7 @@ class UniformMasks(MaskLaw):
 
 
 @dataclass(frozen=True)
-class IndividualMasks(MaskLaw):
+class IndividualMasks(MaskDistribution):
     """A share `rate` of a sequence's tokens is masked, but never two at once: each in a copy of its own."""
 
     rate: float = 0.15
@@ -89,7 +91,7 @@ class IndividualMasks(MaskLaw):
 
 
 @dataclass(frozen=True)
-class CyclicMasks(MaskLaw):
+class CyclicMasks(MaskDistribution):
     """Step t masks site t of every sequence, counted around the sequence."""
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
@@ -103,7 +105,7 @@ class Replacement:
     """What stands where a token is to be predicted: mask, another token drawn uniformly, or (the rest) the token.
 
     `Replacement(0.8, 0.1)` is that of BERT (Devlin et al. 2019). Only with mask tokens alone do a model's answers
-    become the conditionals of the data, whatever the law of masks.
+    become the conditionals of the data, whatever the distribution of masks.
     """
 
     mask: float = 1.0
@@ -138,7 +140,7 @@ class MaskedBatches:
     """What `masked_batches` makes: of a step, what the model reads, what it should answer, and where."""
 
     sequences: Tensor
-    law: MaskLaw
+    distribution: MaskDistribution
     batch_size: int
     replacement: Replacement
     seed: int
@@ -148,11 +150,11 @@ class MaskedBatches:
     def __call__(self, step: int) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs and tokens (batch_size, N) int64, and which tokens are to be predicted (batch_size, N) bool."""
         sites = self.sequences.shape[1]
-        copies = self.law.copies(sites)
+        copies = self.distribution.copies(sites)
         random = generator(self.seed, "sequences", step)
         drawn = torch.randint(0, len(self.sequences), (self.batch_size // copies,), generator=random)
         tokens = self.sequences[drawn].repeat_interleave(copies, 0)
-        targets = self.law.masks(len(drawn), sites, step, self.seed)
+        targets = self.distribution.masks(len(drawn), sites, step, self.seed)
         inputs = self.replacement.replaced(tokens, targets, self.mask, self.vocab_size, self.seed, step)
         return inputs, tokens, targets
 
@@ -160,7 +162,7 @@ class MaskedBatches:
 def masked_batches(
     sequences: Tensor,
     model: MaskReader,
-    law: MaskLaw,
+    distribution: MaskDistribution,
     *,
     batch_size: int,
     replacement: Replacement = MASK,
@@ -168,15 +170,14 @@ def masked_batches(
 ) -> MaskedBatches:
     """Batches for `train` with `masked_token_loss`: sequences drawn with replacement, each with a mask of its own.
 
-    `sequences` (n, N) int64 are data tokens; `law` draws the masks and `replacement` says what the model reads under
-    them. A batch is what the model reads, what it should answer, both (batch_size, N), and where (bool). It is a
-    function of the step and the `seed`, so that a resumed run sees the same ones. Raises `InputError`
-    for a causal model, for tokens that are not the data's, and for a batch size that the copies of a sequence do not
-    divide.
+    `sequences` (n, N) int64 are data tokens; `distribution` draws the masks and `replacement` says what the model reads
+    under them. A batch is what the model reads, what it should answer, both (batch_size, N), and where (bool). It is a
+    function of the step and the `seed`, so that a resumed run sees the same ones. Raises `InputError` for a causal
+    model, for tokens that are not the data's, and for a batch size that the copies of a sequence do not divide.
     """
     if not isinstance(model, MaskReader):
-        mend = "give a network that reads masks, such as a Transformer or FactoredAttention"
-        raise InputError("model", type(model).__name__, mend)
+        hint = "give a network that reads masks, such as a Transformer or FactoredAttention"
+        raise InputError("model", type(model).__name__, hint)
     if model.mask is None:
         raise InputError("causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)")
     whole_number("seed", seed, 0)
@@ -188,11 +189,13 @@ def masked_batches(
         wrong = int(sequences[(sequences < 0) | (sequences >= vocab_size)][0])
         raise InputError("sequences", wrong, f"the model has tokens 0 to {vocab_size - 1}")
     sites = sequences.shape[1]
-    copies = law.copies(sites)
+    copies = distribution.copies(sites)
     if whole_number("batch_size", batch_size, 1) % copies:
-        mend = f"{type(law).__name__} makes {copies} copies of a sequence: use a multiple of {copies}"
-        raise InputError("batch_size", batch_size, mend)
-    return MaskedBatches(sequences, law, batch_size, replacement, seed, vocab_size, mask)
+        hint = (
+            f"{type(distribution).__name__} makes {copies} copies of a sequence: use a multiple of {copies}"
+        )
+        raise InputError("batch_size", batch_size, hint)
+    return MaskedBatches(sequences, distribution, batch_size, replacement, seed, vocab_size, mask)
 
 
 def masked_token_loss(model: MaskReader, inputs: Tensor, tokens: Tensor, targets: Tensor) -> Tensor:
@@ -207,4 +210,4 @@ def masked_token_loss(model: MaskReader, inputs: Tensor, tokens: Tensor, targets
 
 
 def _rate(field: str, rate: float) -> None:
-    probability(field, rate, zero=False, mend="must be in (0, 1]")
+    probability(field, rate, zero=False, hint="must be in (0, 1]")

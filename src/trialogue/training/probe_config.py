@@ -70,7 +70,7 @@ class ProbeTrainingConfig:
                 whole_number("layers", layer, -1)
         for name in ("validation", "test"):
             share = getattr(self, name)
-            probability(name, share, zero=False, one=False, mend="hold out a share strictly between 0 and 1")
+            probability(name, share, zero=False, one=False, hint="hold out a share strictly between 0 and 1")
         one_of("split_by", self.split_by, ("text", "prompt"), "use text or prompt")
         one_of("calibration", self.calibration, get_args(Calibration))
         truth_value("chat", self.chat)
@@ -80,10 +80,10 @@ class ProbeTrainingConfig:
         if isinstance(self.threshold, str):
             one_of("threshold", self.threshold, ("youden",), "use a probability from 0 to 1, or youden")
         elif self.threshold is not None:
-            probability("threshold", self.threshold, mend="use a probability from 0 to 1, or youden")
+            probability("threshold", self.threshold, hint="use a probability from 0 to 1, or youden")
         else:
-            mend = "use a share strictly between 0 and 1"
-            probability("false_rejections", self.false_rejections, zero=False, one=False, mend=mend)
+            hint = "use a share strictly between 0 and 1"
+            probability("false_rejections", self.false_rejections, zero=False, one=False, hint=hint)
         self.probe()
 
     def probe(self) -> "ProbeConfig":

@@ -93,8 +93,8 @@ def _labelled_text(source: str, line: bytes) -> LabelledText:
     if error_at is None:
         return LabelledText(source, prompt, completion)
     if isinstance(error_at, bool) or not isinstance(error_at, int) or not 0 <= error_at <= len(completion):
-        mend = f"use null, or a character's offset in the completion, from 0 to {len(completion)}"
-        raise InputError(f"{source}: error", error_at, mend)
+        hint = f"use null, or a character's offset in the completion, from 0 to {len(completion)}"
+        raise InputError(f"{source}: error", error_at, hint)
     return LabelledText(source, prompt, completion, error=error_at)
 
 
@@ -171,8 +171,8 @@ def prefix_examples(
                 label_at[begin + wrong + 1] = 0
         longest = max(label_at)
         if max_length is not None and longest > max_length:
-            mend = f"the model reads at most {max_length} tokens: shorten the text or leave it out"
-            raise InputError(f"{text.source}: tokens", longest, mend)
+            hint = f"the model reads at most {max_length} tokens: shorten the text or leave it out"
+            raise InputError(f"{text.source}: tokens", longest, hint)
         sequences.append(tokens[:longest])
         lengths.append(sorted(label_at))
         labels.extend(label_at[length] for length in sorted(label_at))
@@ -192,8 +192,8 @@ def _first_wrong(text: LabelledText, ends: Sequence[int]) -> int:
     offset = len(text.completion[: text.error].encode())
     wrong = int(np.searchsorted(ends, offset, side="right"))
     if wrong == len(ends):
-        mend = "the error lies behind the last token: use eos, so that the end itself may be wrong"
-        raise InputError(f"{text.source}: error", text.error, mend)
+        hint = "the error lies behind the last token: use eos, so that the end itself may be wrong"
+        raise InputError(f"{text.source}: error", text.error, hint)
     return wrong
 
 
@@ -222,8 +222,8 @@ def _tokens_and_ends(
             prompt, completion = whole[:cut], whole[cut:]
         surplus = len(tokenization.bytes(completion)) - len(wanted)
         if text.label is None and tokenization.bytes(completion)[max(surplus, 0) :] != wanted:
-            mend = "the tokenizer does not give this text back, so that its error has no place; leave it out"
-            raise InputError(text.source, text.completion[:60], mend)
+            hint = "the tokenizer does not give this text back, so that its error has no place; leave it out"
+            raise InputError(text.source, text.completion[:60], hint)
     ends = np.cumsum([len(tokenization.bytes([token])) for token in completion]) - surplus
     return prompt + completion, [int(end) for end in ends]
 
@@ -278,8 +278,8 @@ def split_examples(
         for label, meaning in ((0, "erroneous"), (1, "correct")):
             if not bool((examples.labels[rows] == label).any()):
                 count = int((examples.labels == label).sum())
-                mend = f"give more {meaning} ones: none of {count} is left for {name}"
-                raise InputError(f"{meaning} examples", count, mend)
+                hint = f"give more {meaning} ones: none of {count} is left for {name}"
+                raise InputError(f"{meaning} examples", count, hint)
     return split
 
 

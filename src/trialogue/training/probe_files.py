@@ -139,7 +139,7 @@ def card(file: ProbeFile, name: str) -> str:
         f"Its value is P(correct); it rejects a prefix where that lies below {file.threshold:.4g}.",
         "",
         "```sh",
-        f"trialogue generate --model {file.model} --walk backtracking --verifier probe:{name} --prompt ...",
+        f"trialogue generate --model {file.model} --sampler backtracking --verifier probe:{name} --prompt ...",
         "```",
         "",
         "```python",

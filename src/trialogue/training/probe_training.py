@@ -177,9 +177,9 @@ def _states(
         if not out_of_memory(error):
             raise
         longest = max(map(len, examples.sequences))
-        mend = f"out of memory with texts of up to {longest} tokens and {len(layers)} layers: "
-        mend += f"use {max(1, batch_size // 2)} texts at once, or fewer layers"
-        raise InputError("batch_size", batch_size, mend) from error
+        hint = f"out of memory with texts of up to {longest} tokens and {len(layers)} layers: "
+        hint += f"use {max(1, batch_size // 2)} texts at once, or fewer layers"
+        raise InputError("batch_size", batch_size, hint) from error
 
 
 def _log_odds(probe: Probe, states: Tensor) -> Floats:

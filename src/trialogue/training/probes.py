@@ -33,8 +33,8 @@ class ProbeConfig:
         whole_number("seed", self.seed, 0)
         positive_number("learning_rate", self.learning_rate)
         non_negative_number("weight_decay", self.weight_decay)
-        mend = "hold out a share between 0 and 1"
-        probability("validation", self.validation, zero=False, one=False, mend=mend)
+        hint = "hold out a share between 0 and 1"
+        probability("validation", self.validation, zero=False, one=False, hint=hint)
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ def train_probe(states: Tensor, labels: Tensor, config: ProbeConfig | None = Non
     Raises `InputError` where one of the two labels is missing from what is left to train on.
     """
     config = ProbeConfig() if config is None else config
-    mend = "give hidden states (n, width), and one label for each"
-    shape = real_tensor("states", states, mend).shape
+    hint = "give hidden states (n, width), and one label for each"
+    shape = real_tensor("states", states, hint).shape
     labels = real_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
     if not bool(((labels == 0) | (labels == 1)).all()):
         raise InputError("labels", labels.tolist(), "give 1 for correct and 0 for erroneous, (n,)")
     labels = labels.long()
     if len(shape) != 2 or labels.shape != shape[:1]:
-        raise InputError("states", tuple(shape), mend)
+        raise InputError("states", tuple(shape), hint)
     permutation = _permutations(config)
     order = permutation(len(states))
     held_out = max(1, round(len(states) * config.validation))

@@ -59,6 +59,6 @@ def _writer(folder: str | PathLike[str]) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        mend = "TensorBoard is not installed: pip install 'trialogue[tensorboard]'"
-        raise InputError("tensorboard_dir", str(folder), mend) from error
+        hint = "TensorBoard is not installed: pip install 'trialogue[tensorboard]'"
+        raise InputError("tensorboard_dir", str(folder), hint) from error
     return SummaryWriter(str(folder))

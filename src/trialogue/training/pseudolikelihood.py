@@ -54,7 +54,7 @@ def fit_pseudolikelihood(
     *,
     blocks: Blocks | None = None,
     weights: Weights | None = None,
-    law: StateLaw | None = None,
+    distribution: StateLaw | None = None,
     masks: Tensor | None = None,
     seed: int = 0,
     tolerance: float = 1e-8,
@@ -63,8 +63,9 @@ def fit_pseudolikelihood(
     """Fit an Ising model to `samples` (n, N) of tokens 0 (spin -1) and 1 (spin +1), one mask per sample.
 
     The masks are one of: `block_size` sites drawn uniformly; one of `blocks`, (blocks, N) bool or lists of sites, drawn
-    uniformly, in proportion to `weights`, or from `law`, a known function from tokens (rows, N) to probabilities
-    (rows, blocks), which then enters the conditionals (equation 4.1); or `masks` (n, N) bool, given. `seed` draws them.
+    uniformly, in proportion to `weights`, or from `distribution`, a known function from tokens (rows, N) to
+    probabilities (rows, blocks), which then enters the conditionals (equation 4.1); or `masks` (n, N) bool, given.
+    `seed` draws them.
 
     The gradient's norm falls to `tolerance` or below. `ridge` adds ridge / 2 times the
     squared norm of the parameters.
@@ -72,16 +73,16 @@ def fit_pseudolikelihood(
     completions to list, and where there is no finite estimate: separable samples, whose loss falls for ever along a
     direction, and samples that leave a parameter undetermined; and for a tolerance below rounding.
     """
-    mend = f"give a matrix (n, N) of at least one sample of 1 to {_SITES} spins"
-    real_tensor("samples", samples, mend)
+    hint = f"give a matrix (n, N) of at least one sample of 1 to {_SITES} spins"
+    real_tensor("samples", samples, hint)
     tokens = torch.as_tensor(samples)
     if tokens.ndim != 2 or not tokens.numel() or tokens.shape[1] > _SITES:
-        raise InputError("samples", tuple(tokens.shape), mend)
+        raise InputError("samples", tuple(tokens.shape), hint)
     if not bool(((tokens == 0) | (tokens == 1)).all()):
         raise InputError("samples", tokens.unique().tolist()[:4], "spins are tokens 0 and 1")
     tolerance = positive_number("tolerance", tolerance, "use a positive number, such as 1e-8")
     ridge = non_negative_number("ridge", ridge, "use zero or a positive number")
-    conditionals = _masked(tokens.long(), block_size, blocks, weights, law, masks, seed)
+    conditionals = _masked(tokens.long(), block_size, blocks, weights, distribution, masks, seed)
     return _minimised(conditionals, tokens.shape, tolerance, ridge)
 
 
@@ -90,12 +91,12 @@ def _masked(
     block_size: int | None,
     blocks: Blocks | None,
     weights: Weights | None,
-    law: StateLaw | None,
+    distribution: StateLaw | None,
     masks: Tensor | None,
     seed: int,
 ) -> BlockConditionals:
     """The loss of `tokens` (n, N) under masks that are given or drawn."""
-    require_one_law(block_size, blocks, weights, law, masks=masks)
+    require_one_law(block_size, blocks, weights, distribution, masks=masks)
     if masks is not None:
         masks = torch.as_tensor(masks)
         if masks.shape != tokens.shape or masks.dtype != torch.bool:
@@ -106,14 +107,14 @@ def _masked(
             raise InputError("masks", 0, "every sample needs at least one masked site")
         require_covered("masks", masks)
         return BlockConditionals(tokens.bool().numpy(), masks.numpy())
-    drawn = draw_masks(tokens, block_size, blocks, weights, law, seed, "pseudolikelihood", "masks")
+    drawn = draw_masks(tokens, block_size, blocks, weights, distribution, seed, "pseudolikelihood", "masks")
     listed = drawn.blocks
-    if law is None or listed is None:
+    if distribution is None or listed is None:
         return BlockConditionals(tokens.bool().numpy(), drawn.masks.numpy())
 
     def probability(states: Tensor, state_masks: Tensor) -> Tensor:
         same = (state_masks[:, None] == listed).all(2)
-        return (adaptive_law(law, states, len(listed)) * same).sum(1)
+        return (adaptive_law(distribution, states, len(listed)) * same).sum(1)
 
     return BlockConditionals(tokens.bool().numpy(), drawn.masks.numpy(), probability)
 
@@ -172,8 +173,8 @@ def _has_minimum(conditionals: BlockConditionals, decrement: float, curvature: f
 
 
 def _no_estimate(shape: tuple[int, ...]) -> InputError:
-    mend = (
+    hint = (
         "there is no finite estimate: the samples are separable under their masks, or leave a parameter undetermined; "
         "give more samples, larger blocks, or a positive ridge"
     )
-    return InputError("samples", tuple(shape), mend)
+    return InputError("samples", tuple(shape), hint)

@@ -1,6 +1,6 @@
 """Networks that are trained once: a recipe says all that decides the weights, a folder keeps what came of it.
 
-    recipe = Recipe(Transformer, TransformerConfig(vocab_size=4), partial(strings, law), TrainingConfig(...))
+    recipe = Recipe(Transformer, TransformerConfig(vocab_size=4), partial(strings, distribution), TrainingConfig(...))
     network = trained(recipe, artifacts).network
 
 A second call reads the network from the folder, and one that follows a training that was killed goes on with it.
@@ -64,8 +64,8 @@ class Recipe(Generic[NetworkT]):
     def __post_init__(self) -> None:
         wanted = registration_of(self.network).config
         if not isinstance(self.config, wanted):
-            mend = f"a {self.network.__name__} is made of a {wanted.__name__}"
-            raise InputError("config", self.config, mend)
+            hint = f"a {self.network.__name__} is made of a {wanted.__name__}"
+            raise InputError("config", self.config, hint)
         _ = self.hash
 
     @property
@@ -154,9 +154,9 @@ def trained(
         together.wait_for_everyone()
     if together.is_main_process:
         (folder / "training.safetensors").unlink(missing_ok=True)
-    mend = f"delete the folder {folder}, so that it is trained again"
+    hint = f"delete the folder {folder}, so that it is trained again"
     return Trained(
         load_model(path, recipe.network, device=device),
-        read_tensors(losses, _KIND, mend)[0]["losses"],
+        read_tensors(losses, _KIND, hint)[0]["losses"],
         checkpoints,
     )

@@ -42,8 +42,8 @@ def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path:
                 slots.setdefault(slot, {})[key] = value
             else:
                 name = type(state.optimizer).__name__
-                mend = f"its {key!r} is a {type(value).__name__}: only tensors and numbers can be saved"
-                raise InputError("optimizer", name, mend)
+                hint = f"its {key!r} is a {type(value).__name__}: only tensors and numbers can be saved"
+                raise InputError("optimizer", name, hint)
     groups = [
         {key: value for key, value in group.items() if isinstance(value, _PLAIN)}
         for group in state.optimizer.param_groups
@@ -56,12 +56,12 @@ def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | P
 
     Raises `InputError` where the file is damaged or belongs to another run.
     """
-    mend = "delete it to start again, or give another checkpoint_dir"
-    tensors, metadata = read_tensors(path, _KIND, mend)
+    hint = "delete it to start again, or give another checkpoint_dir"
+    tensors, metadata = read_tensors(path, _KIND, hint)
     saved, wanted = metadata["run"], json.loads(json.dumps(run))
     for field in wanted | saved:
         if saved.get(field) != wanted.get(field):
-            text = f"it has {field}={saved.get(field)!r}, this run has {wanted.get(field)!r}: {mend}"
+            text = f"it has {field}={saved.get(field)!r}, this run has {wanted.get(field)!r}: {hint}"
             raise InputError("checkpoint", str(path), text)
     try:
         with torch.no_grad():
@@ -72,7 +72,7 @@ def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | P
             step = int(metadata["step"])
             state.losses[:step] = tensors["losses"]
     except (KeyError, RuntimeError) as error:
-        raise InputError("checkpoint", str(path), f"it lacks a part of the state: {mend}") from error
+        raise InputError("checkpoint", str(path), f"it lacks a part of the state: {hint}") from error
     slots: dict[int, dict[str, Any]] = {int(slot): values for slot, values in metadata["slots"].items()}
     for name, tensor in tensors.items():
         if name.startswith("optimizer/"):

@@ -44,19 +44,19 @@ def value(function: Callable[..., Any], argument: object, answer: Any, most: flo
     """
     found = number(answer)
     if not 0 <= found < math.inf:
-        mend = f"it returned {reprlib.repr(answer)}: return one finite non-negative number or truth value"
-        raise fault(function, argument, mend)
+        hint = f"it returned {reprlib.repr(answer)}: return one finite non-negative number or truth value"
+        raise fault(function, argument, hint)
     if found > most:
         raise fault(function, argument, f"it returned {found:g}: at most {most:g} was promised")
     return found
 
 
-def fault(function: Callable[..., Any], argument: object, mend: str) -> InputError:
+def fault(function: Callable[..., Any], argument: object, hint: str) -> InputError:
     """The error of a `function` that was given `argument`."""
     name = getattr(function, "__name__", type(function).__name__)
-    return InputError(f"verifier {name}", _Shown(reprlib.repr(argument)), mend)
+    return InputError(f"verifier {name}", _Shown(reprlib.repr(argument)), hint)
 
 
 def overdue(function: Callable[..., Any], argument: object, timeout: float) -> InputError:
     """The error of a `function` that took longer than `timeout` seconds about `argument`."""
-    return fault(function, argument, f"it did not return within {timeout:g} s: mend it, or raise the timeout")
+    return fault(function, argument, f"it did not return within {timeout:g} s: hint it, or raise the timeout")

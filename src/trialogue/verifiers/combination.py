@@ -16,9 +16,9 @@ from trialogue.verifiers.function import Scope, VerifierLike, as_verifier
 class Product(Verifier):
     """The product of the values of `verifiers`, each a verifier or a function of a prefix.
 
-    A part is asked only about what the parts before it give a positive value, so put the cheap ones first. Walks that
-    need the values of all children look at `parts`: those that answer for all children at once narrow down what the
-    others are asked about. The first part that knows what texts stand for is what `parser` is of.
+    A part is asked only about what the parts before it give a positive value, so put the cheap ones first. Samplers
+    that need the values of all children look at `parts`: those that answer for all children at once narrow down what
+    the others are asked about. The first part that knows what texts stand for is what `parser` is of.
     """
 
     def __init__(self, *verifiers: VerifierLike) -> None:

@@ -128,9 +128,9 @@ class _Worker:
         except BaseException:
             self.end()
             raise
-        if "mend" in told:
+        if "hint" in told:
             self.end()
-            raise InputError(told["field"], told["value"], told["mend"])
+            raise InputError(told["field"], told["value"], told["hint"])
         self.most: float | None = told["most"]
 
     def ask(self, arguments: Sequence[Any], timeout: float | None) -> None:

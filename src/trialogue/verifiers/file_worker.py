@@ -35,7 +35,7 @@ def serve(connection: Connection, path: str, shown: str, name: str) -> None:
     try:
         function = function_of(Path(path), shown, name)
     except InputError as error:
-        say(field=error.field, value=str(error.value), mend=error.mend)
+        say(field=error.field, value=str(error.value), hint=error.hint)
         return
     most = stated_most(inspect.unwrap(function))
     say(most=most if math.isfinite(most) else None)

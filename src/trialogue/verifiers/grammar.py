@@ -32,8 +32,8 @@ class GrammarVerifier(LanguageVerifier):
         require_text("regex", pattern)
         # llguidance drops a backslash with nothing behind it.
         if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
-            mend = "the backslash at its end escapes nothing: leave it out, or double it to mean a backslash"
-            raise InputError("regex", shortened(pattern), mend)
+            hint = "the backslash at its end escapes nothing: leave it out, or double it to mean a backslash"
+            raise InputError("regex", shortened(pattern), hint)
         grammar = f"start: /{regex_to_lark(pattern, '')}/"
         return cls(Language(grammar, shortened(pattern)), tokenization, memory, "regex")
 

@@ -2,7 +2,8 @@
 
 llguidance parses bytes, so a prefix is judged by the bytes its tokens stand for, also inside a character. Where the
 next bytes are forced, llguidance by default lets only their canonical tokens through. A verifier must not narrow the
-law beyond the language, so every grammar here is compiled with `no_forcing`: a token is allowed whenever its bytes are.
+distribution beyond the language, so every grammar here is compiled with `no_forcing`: a token is allowed whenever its
+bytes are.
 """
 
 import re

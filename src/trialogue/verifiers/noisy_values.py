@@ -1,4 +1,4 @@
-"""Value functions with errors of a size that is known: what walks make of them can be held against it."""
+"""Value functions with errors of a size that is known: what samplers make of them can be held against it."""
 
 import math
 from typing import Literal, get_args
@@ -20,9 +20,9 @@ class NoisyValues(Verifier):
 
     "uniform": f is 1 + `error` or its inverse, each for half of the prefixes, so that V/V* is between 1/(1 + error) and
     1 + error everywhere. "average": f is `spread` or its inverse for a few prefixes, and 1 for the others, so many that
-    at every length the means of V/V* and of V*/V are 1 + error, by any law of prefixes that has not seen them: errors
-    that are small on average and great here and there. "last token": 1 + error after token 0 and its inverse after any
-    other, errors that agree along a sequence, and favour the same sequences at every length.
+    at every length the means of V/V* and of V*/V are 1 + error, by any distribution of prefixes that has not seen them:
+    errors that are small on average and great here and there. "last token": 1 + error after token 0 and its inverse
+    after any other, errors that agree along a sequence, and favour the same sequences at every length.
 
     Which prefixes have which factor depends on `seed` and the prefix alone. Raises `InputError` for an `error` that is
     negative, or greater than a `spread` can make it: (spread + 1/spread)/2 - 1.

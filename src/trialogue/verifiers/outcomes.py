@@ -1,4 +1,4 @@
-"""Value functions inside, an outcome at the end: what value-guided walks are told where an outcome can be seen."""
+"""Value functions inside, an outcome at the end: what value-guided samplers are told where an outcome can be seen."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -15,11 +15,12 @@ from trialogue.verifiers.function import VerifierLike, as_verifier
 class OutcomeReward(Verifier):
     """The value of a prefix by `values`, of a complete sequence by `outcome`: V(x, y_1:H) := tau(x, y_1:H).
 
-    Each is a verifier or a function of a prefix. With positive values inside, the stationary law of a value-guided walk
-    has on its leaves exactly the law of `outcome`, however wrong the values are.
+    Each is a verifier or a function of a prefix. With positive values inside, the stationary distribution of a
+    value-guided sampler has on its leaves exactly the distribution of `outcome`, however wrong the values are.
 
     With `viability` the outcome judges prefixes as well: one that it gives 0 has no completion with an outcome above 0.
-    A positive value there would send walks where nothing is to be found: it raises `InputError` that names the prefix.
+    A positive value there would send samplers where nothing is to be found: it raises `InputError` that names the
+    prefix.
     """
 
     def __init__(self, values: VerifierLike, outcome: VerifierLike, *, viability: bool = False) -> None:
@@ -52,6 +53,6 @@ class OutcomeReward(Verifier):
             for place in hopeful[lost].tolist():
                 row = int(rows[place])
                 prefix = tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist())
-                mend = f"it is certain that every completion of {prefix} has the outcome 0: give 0 there"
-                raise InputError("values", float(answers[place]), mend)
+                hint = f"it is certain that every completion of {prefix} has the outcome 0: give 0 there"
+                raise InputError("values", float(answers[place]), hint)
         return answers

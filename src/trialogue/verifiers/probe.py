@@ -11,7 +11,7 @@ class ProbeVerifier(Verifier):
     """P(correct) by `probe` on the hidden state after `layer` blocks; -1 is what the output head reads.
 
     The hidden state comes from the evaluation that also answers for the next token, so judging a prefix costs no
-    further pass. Put a `Threshold` around it for walks that reject.
+    further pass. Put a `Threshold` around it for samplers that reject.
     """
 
     most = 1.0

@@ -32,8 +32,8 @@ class TableValues(Verifier):
         try:
             return self.table[tuple(prefix)]
         except KeyError:
-            mend = f"none of the {len(self.table)} values is of this prefix: give one for each that can occur"
-            raise InputError("prefix", tuple(prefix), mend) from None
+            hint = f"none of the {len(self.table)} values is of this prefix: give one for each that can occur"
+            raise InputError("prefix", tuple(prefix), hint) from None
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
@@ -44,10 +44,10 @@ class TableValues(Verifier):
 
 def _checked(table: Mapping[Prefix, float]) -> Iterator[tuple[Prefix, float]]:
     for prefix, value in table.items():
-        mend = "name a prefix by a tuple of token ids"
+        hint = "name a prefix by a tuple of token ids"
         if not isinstance(prefix, tuple):
-            raise InputError("table", prefix, mend)
+            raise InputError("table", prefix, hint)
         yield (
-            tuple(whole_number("table", token, 0, mend=mend) for token in prefix),
+            tuple(whole_number("table", token, 0, hint=hint) for token in prefix),
             non_negative_number(f"the value of {prefix}", value),
         )

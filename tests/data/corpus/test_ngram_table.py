@@ -16,11 +16,13 @@ ORDERS = [ngram_laws(TEXT, length, 5) for length in range(3)]
 
 
 def test_a_table_with_room_for_all_has_the_laws_of_the_text():
-    table, laws = NgramTable(ORDERS, smoothing=0.1), ORDERS[2]
-    assert torch.equal(table.answers(laws.contexts), laws.log_probs(0.1))
-    assert table.contexts == (1, 3, laws.different)
+    table, distributions = NgramTable(ORDERS, smoothing=0.1), ORDERS[2]
+    assert torch.equal(table.answers(distributions.contexts), distributions.log_probs(0.1))
+    assert table.contexts == (1, 3, distributions.different)
     counts = [int((each.counts > 0).sum()) for each in ORDERS]
-    assert table.size == sum(counts) * 6 + 4 * (1 + 3 + laws.different) + 2 * (3 + 2 * laws.different)
+    assert table.size == sum(counts) * 6 + 4 * (1 + 3 + distributions.different) + 2 * (
+        3 + 2 * distributions.different
+    )
 
 
 def test_what_is_not_held_has_the_law_of_the_longest_end_that_is():
@@ -30,7 +32,10 @@ def test_what_is_not_held_has_the_law_of_the_longest_end_that_is():
     assert few.contexts[0] == 1 <= few.contexts[1]
     contexts = whole_sequences(5, 2)
     alone, pairs, _ = ORDERS
-    single = {int(row[0]): law for row, law in zip(pairs.contexts, pairs.log_probs(0.1), strict=True)}
+    single = {
+        int(row[0]): distribution
+        for row, distribution in zip(pairs.contexts, pairs.log_probs(0.1), strict=True)
+    }
     held = list(single)[: few.contexts[1]]
     missing = contexts[contexts[:, 0] > 2]
     for context, answer in zip(missing.tolist(), few.answers(missing), strict=True):
@@ -40,11 +45,11 @@ def test_what_is_not_held_has_the_law_of_the_longest_end_that_is():
 
 def test_the_most_frequent_contexts_of_any_length_are_held():
     few = NgramTable(ORDERS, most_bytes=NgramTable(ORDERS).size * 2 // 3)
-    laws = ORDERS[2]
-    same = (few.answers(laws.contexts) == laws.log_probs()).all(1)
+    distributions = ORDERS[2]
+    same = (few.answers(distributions.contexts) == distributions.log_probs()).all(1)
     assert int(same.sum()) == few.contexts[2]
     assert same[: few.contexts[2]].all()
-    assert 0 < few.contexts[2] < laws.different
+    assert 0 < few.contexts[2] < distributions.different
 
 
 def test_a_table_without_room_knows_nothing():
@@ -57,7 +62,7 @@ def test_a_table_without_room_knows_nothing():
 def test_what_cannot_be_asked_is_one_line():
     with pytest.raises(InputError, match=r"contexts=\(1, 3\): give token ids \(n, 2\)"):
         NgramTable(ORDERS).answers(torch.zeros(1, 3, dtype=torch.int64))
-    with pytest.raises(InputError, match=r"orders=\[0, 2\]: give the laws after contexts of 0, 1"):
+    with pytest.raises(InputError, match=r"orders=\[0, 2\]: give the distributions after contexts of 0, 1"):
         NgramTable(ORDERS[::2])
     with pytest.raises(InputError, match=r"vocab_size=70000"):
         NgramTable([ngram_laws(TEXT[:1, :5], length, 70_000) for length in range(2)])

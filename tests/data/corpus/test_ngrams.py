@@ -19,8 +19,8 @@ def test_counts_are_those_of_the_text(context):
     assert found.occurrences == 500 - context
     assert found.different == len(found.contexts) == len(before)
     assert found.share == 1
-    for row, law in zip(found.contexts.tolist(), found.counts.tolist(), strict=True):
-        assert law == [counted[*row, token] for token in range(5)]
+    for row, distribution in zip(found.contexts.tolist(), found.counts.tolist(), strict=True):
+        assert distribution == [counted[*row, token] for token in range(5)]
     times = [before[tuple(row)] for row in found.contexts.tolist()]
     assert times == sorted(times, reverse=True)
     assert found.prior.tolist() == pytest.approx([each / (500 - context) for each in times])
@@ -43,9 +43,9 @@ def test_no_context_crosses_rows():
     found = ngram_laws(rows, 2, 4)
     apart = [ngram_laws(row, 2, 4) for row in rows]
     assert found.occurrences == sum(each.occurrences for each in apart) == 7 * 18
-    for context, law in zip(found.contexts, found.counts, strict=True):
+    for context, distribution in zip(found.contexts, found.counts, strict=True):
         parts = [each.counts[(each.contexts == context).all(1)].sum(0) for each in apart]
-        assert torch.equal(sum(parts), law)
+        assert torch.equal(sum(parts), distribution)
     assert ngram_laws(rows.flatten(), 2, 4).occurrences == 7 * 20 - 2
 
 

@@ -32,7 +32,7 @@ def words(length: int, types: int, max_depth: int) -> frozenset[String]:
 
 @functools.cache
 def prefixes(length: int, types: int, max_depth: int | None, complete: bool) -> frozenset[String]:
-    """All viable prefixes of up to `length` tokens; those of `length` tokens are the strings of the law."""
+    """All viable prefixes of up to `length` tokens; those of `length` tokens are the strings of the distribution."""
     bound = max_depth or length
     whole = words(length if complete else 2 * length, types, bound)
     return frozenset(word[:n] for word in whole for n in range(length + 1))
@@ -55,15 +55,15 @@ LAWS = [
 
 
 def depth_process(dyck: Dyck) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Law of the depth before each token, the probability to open there, and the number of continuations."""
+    """Distribution of the depth before each token, the probability to open there, and the number of continuations."""
     n = dyck.length
     chance, opens, branches = (np.zeros((n + 1, n + 2)) for _ in range(3))
     chance[0, 0] = 1
     for i in range(n):
         for d in range(i % 2, min(i, n - i) + 1, 2):
             prefix = torch.tensor([[0, 1] * ((i - d) // 2) + [0] * d + [0] * (n - i)])
-            law = dyck.next_log_probs(prefix, torch.tensor([i]))[0].exp().numpy()
-            opens[i, d] = law[0::2].sum()
+            distribution = dyck.next_log_probs(prefix, torch.tensor([i]))[0].exp().numpy()
+            opens[i, d] = distribution[0::2].sum()
             chance[i + 1, d + 1] += chance[i, d] * opens[i, d]
             if d:
                 chance[i + 1, d - 1] += chance[i, d] * (1 - opens[i, d])

@@ -1,4 +1,4 @@
-"""Dyck laws, held against enumeration of the grammar, the printed formulas, and mutants to be rejected."""
+"""Dyck distributions, held against enumeration of the grammar, the printed formulas, and mutants to be rejected."""
 
 import math
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def check_parser(dyck: Dyck) -> None:
 
 
 def check_law(dyck: Dyck) -> None:
-    """The law sums to 1 at every length, and next-token laws are normalised and multiply up to it."""
+    """The distribution sums to 1 at every length, and next-token distributions are normalised and multiply up to it."""
     types = dyck.vocab_size // 2
     viable = prefixes(dyck.length, types, dyck.max_depth, dyck.complete)
     every, tokens, lengths = strings(types, dyck.length if types < 3 else 6)
@@ -106,16 +106,20 @@ def check_law(dyck: Dyck) -> None:
     assert_same(torch.isfinite(log_prob).tolist(), [s in viable for s in every])
     totals = torch.zeros(dyck.length + 1, dtype=torch.float64).index_add_(0, lengths, log_prob.exp())
     torch.testing.assert_close(totals, torch.ones_like(totals), rtol=0, atol=1e-12)
-    law = dyck.next_log_probs(tokens, lengths)
-    torch.testing.assert_close(law.exp().sum(1), torch.ones(len(law)).double(), rtol=0, atol=1e-12)
+    distribution = dyck.next_log_probs(tokens, lengths)
+    torch.testing.assert_close(
+        distribution.exp().sum(1), torch.ones(len(distribution)).double(), rtol=0, atol=1e-12
+    )
     index = {s: i for i, s in enumerate(every)}
     grown = torch.tensor([index[s] for s in every if s])
     parent = torch.tensor([index[s[:-1]] for s in every if s])
     last = torch.tensor([s[-1] for s in every if s])
-    chain = log_prob[parent] + law[parent, last]
+    chain = log_prob[parent] + distribution[parent, last]
     torch.testing.assert_close(chain, log_prob[grown], rtol=0, atol=1e-12)
     stopped = torch.tensor([s not in viable or len(s) == dyck.length for s in every])
-    assert torch.equal(law[stopped], torch.full_like(law[stopped], -math.log(dyck.vocab_size)))
+    assert torch.equal(
+        distribution[stopped], torch.full_like(distribution[stopped], -math.log(dyck.vocab_size))
+    )
 
 
 @pytest.mark.parametrize("dyck", LAWS, ids=repr)
@@ -160,9 +164,9 @@ def test_balanced_law_is_the_corrected_formula(length: int, count: int, p: float
 def test_printed_exponent_is_another_law(length: int, total: float, distance: float) -> None:
     every = sorted(words(length, 2, length))
     printed = np.array([balanced_formula(s, length, 0.2, 0.5, literal=True) for s in every])
-    law = Dyck(length).log_prob(torch.tensor(every)).exp().numpy()
+    distribution = Dyck(length).log_prob(torch.tensor(every)).exp().numpy()
     assert printed.sum() == pytest.approx(total, abs=1e-12)
-    assert abs(printed / printed.sum() - law).sum() / 2 == pytest.approx(distance, abs=1e-9)
+    assert abs(printed / printed.sum() - distribution).sum() / 2 == pytest.approx(distance, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -290,8 +294,8 @@ def test_contracts() -> None:
     rows, zero = torch.arange(50), torch.zeros(50, dtype=torch.int64)
     total = torch.zeros(50, dtype=torch.float64)
     for i in range(32):
-        law = context.log_probs(context.features(x, zero, zero + i, rows))
-        total += law.gather(1, x[:, i : i + 1])[:, 0]
+        distribution = context.log_probs(context.features(x, zero, zero + i, rows))
+        total += distribution.gather(1, x[:, i : i + 1])[:, 0]
     torch.testing.assert_close(total, dyck.log_prob(x), rtol=0, atol=1e-12)
     assert dyck.log_prob(x.to(torch.int32)).equal(dyck.log_prob(x))
     assert dyck.log_prob(x.T.contiguous().T).equal(dyck.log_prob(x))

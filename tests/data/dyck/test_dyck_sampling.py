@@ -1,4 +1,4 @@
-"""The sampler of Dyck strings: number for number, and in law, with mutants that must be rejected."""
+"""The sampler of Dyck strings: number for number, and in distribution, with mutants that must be rejected."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ def swap_types(dyck: Dyck) -> None:
 
 
 def plain_strings(dyck: Dyck, n: int, seed: int, shortest: int, longest: int) -> list[list[int]]:
-    """The sampler in Python integers: SplitMix64 as published, and the law token by token."""
+    """The sampler in Python integers: SplitMix64 as published, and the distribution token by token."""
     modulus = 1 << 64
 
     def mix(z: int) -> int:
@@ -88,26 +88,26 @@ def test_a_string_depends_on_its_seed_and_number_alone() -> None:
     assert dyck.sample(0).shape == (0, 8)
 
 
-def check_frequencies(cells: np.ndarray, law: np.ndarray, radius: float) -> None:
-    """L1 distance of the frequencies of `cells` from `law`, by Weissman et al. (2003), at alpha = 1e-9.
+def check_frequencies(cells: np.ndarray, distribution: np.ndarray, radius: float) -> None:
+    """L1 distance of the frequencies of `cells` from `distribution`, by Weissman et al. (2003), at alpha = 1e-9.
 
-    A sampler whose L1 distance from the law is at least 2 * `radius` is missed with probability 1e-9 at most.
+    A sampler whose L1 distance from the distribution is at least 2 * `radius` is missed with probability 1e-9 at most.
     """
-    assert math.sqrt(2 * (len(law) * math.log(2) + math.log(1e9)) / len(cells)) <= radius
-    frequencies = np.bincount(cells, minlength=len(law)) / len(cells)
-    assert len(frequencies) == len(law)
-    assert abs(frequencies - law).sum() <= radius
+    assert math.sqrt(2 * (len(distribution) * math.log(2) + math.log(1e9)) / len(cells)) <= radius
+    frequencies = np.bincount(cells, minlength=len(distribution)) / len(cells)
+    assert len(frequencies) == len(distribution)
+    assert abs(frequencies - distribution).sum() <= radius
 
 
 def codes(tokens: Tensor, vocab: int) -> np.ndarray:
     return tokens.numpy() @ vocab ** np.arange(tokens.shape[1])
 
 
-def check_sampler(sampler: Dyck, law: Dyck) -> None:
-    every = torch.tensor(sorted(words(law.length, 2, law.max_depth or law.length)))
+def check_sampler(sampler: Dyck, distribution: Dyck) -> None:
+    every = torch.tensor(sorted(words(distribution.length, 2, distribution.max_depth or distribution.length)))
     order = np.sort(codes(every, 4))
     expected = np.empty(len(every))
-    expected[np.searchsorted(order, codes(every, 4))] = law.log_prob(every).exp().numpy()
+    expected[np.searchsorted(order, codes(every, 4))] = distribution.log_prob(every).exp().numpy()
     drawn = codes(sampler.sample(1_000_000, seed=11), 4)
     place = np.searchsorted(order, drawn)
     stray = order[np.minimum(place, len(order) - 1)] != drawn
@@ -140,14 +140,14 @@ def test_strings_are_independent() -> None:
     dyck = Dyck(4)
     every = torch.tensor(sorted(words(4, 2, 4)))
     order = np.argsort(codes(every, 4))
-    law = dyck.log_prob(every).exp().numpy()[order]
+    distribution = dyck.log_prob(every).exp().numpy()[order]
     x = np.searchsorted(codes(every, 4)[order], codes(dyck.sample(200_001, seed=0), 4))
     y = np.searchsorted(codes(every, 4)[order], codes(dyck.sample(200_001, seed=1), 4))
     z = np.searchsorted(codes(every, 4)[order], codes(dyck.sample_prompts(200_001, (4, 4), seed=0)[0], 4))
     for a, b in ((x[:-1], x[1:]), (x, y), (x, z)):
-        check_frequencies(8 * a + b, np.outer(law, law).ravel(), radius=0.03)
+        check_frequencies(8 * a + b, np.outer(distribution, distribution).ravel(), radius=0.03)
     with pytest.raises(AssertionError):
-        check_frequencies(8 * x + x, np.outer(law, law).ravel(), radius=0.03)
+        check_frequencies(8 * x + x, np.outer(distribution, distribution).ravel(), radius=0.03)
 
 
 def test_prompts_have_the_prefix_law() -> None:
@@ -159,5 +159,5 @@ def test_prompts_have_the_prefix_law() -> None:
     seen = torch.arange(4) < lengths[:, None]
     keys = {sum((t + 1) * 5**i for i, t in enumerate(s)): cell for cell, s in enumerate(every)}
     cells = np.array([keys[key] for key in (((tokens + 1) * seen) @ shift).tolist()])
-    law = dyck.prefix_log_prob(*padded(every)).exp().numpy() / 3
-    check_frequencies(cells, law, radius=0.03)
+    distribution = dyck.prefix_log_prob(*padded(every)).exp().numpy() / 3
+    check_frequencies(cells, distribution, radius=0.03)

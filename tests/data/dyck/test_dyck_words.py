@@ -25,17 +25,17 @@ LAWS = (
 
 
 @functools.cache
-def enumerated(law: DyckWords) -> dict[String, float]:
+def enumerated(distribution: DyckWords) -> dict[String, float]:
     """Every word and its probability, by the grammar and the definition of the process, conditioned on its length."""
-    dyck = law.brackets
+    dyck = distribution.brackets
     assert dyck.max_depth is not None
     weights: dict[String, float] = {}
-    for size in range(2, law.longest + 1, 2):
+    for size in range(2, distribution.longest + 1, 2):
         for word in words(size, len(dyck.type_probs), dyck.max_depth):
-            depth, weight = 0, law.end_prob
+            depth, weight = 0, distribution.end_prob
             for i, token in enumerate(word):
                 if depth == 0:
-                    weight *= 1 - law.end_prob if i else 1.0
+                    weight *= 1 - distribution.end_prob if i else 1.0
                 elif depth < dyck.max_depth:
                     weight *= 1 - dyck.open_prob if token & 1 else dyck.open_prob
                 weight *= 1.0 if token & 1 else dyck.type_probs[token >> 1]
@@ -45,25 +45,25 @@ def enumerated(law: DyckWords) -> dict[String, float]:
     return {word: weight / total for word, weight in weights.items()}
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_the_chain_of_next_token_laws_is_the_law_of_words(law: DyckWords) -> None:
-    exact = enumerated(law)
-    ends = [(*word, law.eos) for word in exact]
+@pytest.mark.parametrize("distribution", LAWS, ids=repr)
+def test_the_chain_of_next_token_laws_is_the_law_of_words(distribution: DyckWords) -> None:
+    exact = enumerated(distribution)
+    ends = [(*word, distribution.eos) for word in exact]
     found = torch.zeros(len(ends), dtype=torch.float64)
     tokens, lengths = padded(ends)
     for i in range(tokens.shape[1]):
         rows = (lengths > i).nonzero()[:, 0]
-        answers = law.next_log_probs(tokens[rows], torch.full((len(rows),), i))
+        answers = distribution.next_log_probs(tokens[rows], torch.full((len(rows),), i))
         found[rows] += answers.gather(1, tokens[rows, i : i + 1])[:, 0]
     np.testing.assert_allclose(found.exp().numpy(), list(exact.values()), rtol=1e-12)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_words_are_drawn_by_their_law(law: DyckWords) -> None:
-    tokens, lengths = law.sample(20_000, seed=3)
-    assert law.is_member(tokens, lengths).all()
+@pytest.mark.parametrize("distribution", LAWS, ids=repr)
+def test_words_are_drawn_by_their_law(distribution: DyckWords) -> None:
+    tokens, lengths = distribution.sample(20_000, seed=3)
+    assert distribution.is_member(tokens, lengths).all()
     counts = Counter(tuple(row[:n]) for row, n in zip(tokens.tolist(), lengths.tolist(), strict=True))
-    exact = enumerated(law)
+    exact = enumerated(distribution)
     assert set(counts) <= set(exact)
 
     def chi_square(probabilities: dict[String, float]) -> float:
@@ -72,10 +72,14 @@ def test_words_are_drawn_by_their_law(law: DyckWords) -> None:
 
     assert chi_square(exact) < 1.5
     twin = DyckWords(
-        law.longest, law.brackets.type_probs, law.brackets.open_prob, law.brackets.max_depth or 1, 0.4
+        distribution.longest,
+        distribution.brackets.type_probs,
+        distribution.brackets.open_prob,
+        distribution.brackets.max_depth or 1,
+        0.4,
     )
     assert chi_square(enumerated(twin)) > 1.5
-    again, _ = law.sample(100, seed=3)
+    again, _ = distribution.sample(100, seed=3)
     assert torch.equal(again, tokens[:100])
 
 
@@ -84,9 +88,9 @@ def test_words_keep_the_contract_of_oracles() -> None:
 
 
 def test_what_is_no_prefix_of_a_word_says_nothing() -> None:
-    law = DyckWords(4, max_depth=2)
+    distribution = DyckWords(4, max_depth=2)
     tokens, lengths = padded([(1,), (0, 0, 0), (0, 3), (0, 0, 2), (4,)])
-    assert law.next_log_probs(tokens, lengths).exp().eq(1 / 5).all()
+    assert distribution.next_log_probs(tokens, lengths).exp().eq(1 / 5).all()
 
 
 def test_states_of_brackets() -> None:
@@ -96,27 +100,33 @@ def test_states_of_brackets() -> None:
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [Dyck(7, (0.3, 0.7), 0.4, 2, complete=False), Dyck(8, (0.5, 0.5), 0.6), Dyck(8, (0.5, 0.5), 0.3, 2)],
     ids=repr,
 )
-def test_irreducible_losses_are_those_of_enumerated_strings(law: Dyck) -> None:
-    strings = torch.cartesian_prod(*[torch.arange(law.vocab_size)] * law.length)
-    strings = strings[law.is_member(strings)]
-    chance = law.log_prob(strings).exp()
+def test_irreducible_losses_are_those_of_enumerated_strings(distribution: Dyck) -> None:
+    strings = torch.cartesian_prod(*[torch.arange(distribution.vocab_size)] * distribution.length)
+    strings = strings[distribution.is_member(strings)]
+    chance = distribution.log_prob(strings).exp()
 
     def expected(of: Dyck) -> tuple[float, float]:
         entropy, squared = 0.0, 0.0
-        for i in range(law.length):
+        for i in range(distribution.length):
             answers: Tensor = of.next_log_probs(strings, torch.full((len(strings),), i))
-            taken = torch.nn.functional.one_hot(strings[:, i], law.vocab_size)
+            taken = torch.nn.functional.one_hot(strings[:, i], distribution.vocab_size)
             entropy -= float(chance @ answers.gather(1, strings[:, i : i + 1])[:, 0])
             squared += float(chance @ (answers.exp() - taken).square().sum(1))
-        return entropy / law.length, squared / law.length
+        return entropy / distribution.length, squared / distribution.length
 
-    assert irreducible_losses(law) == pytest.approx(expected(law), abs=1e-12)
-    another = Dyck(law.length, law.type_probs, law.open_prob + 0.1, law.max_depth, law.complete)
-    assert irreducible_losses(law) != pytest.approx(expected(another), abs=1e-3)
+    assert irreducible_losses(distribution) == pytest.approx(expected(distribution), abs=1e-12)
+    another = Dyck(
+        distribution.length,
+        distribution.type_probs,
+        distribution.open_prob + 0.1,
+        distribution.max_depth,
+        distribution.complete,
+    )
+    assert irreducible_losses(distribution) != pytest.approx(expected(another), abs=1e-3)
 
 
 def test_losses_at_thousands_of_positions() -> None:

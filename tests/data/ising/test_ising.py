@@ -1,4 +1,6 @@
-"""Ising models: energies and laws against sums over states, structure against tables, and what is named as wrong."""
+"""Ising models: energies and distributions against sums over states, structure against tables, and what is named
+as wrong.
+"""
 
 import math
 import time
@@ -36,7 +38,7 @@ def model(request) -> Ising:
 
 
 def by_hand(model: Ising) -> torch.Tensor:
-    """The law (2^N,) from its definition, pair by pair, spin by spin."""
+    """The distribution (2^N,) from its definition, pair by pair, spin by spin."""
     coupling, field = model.coupling.tolist(), model.field.tolist()
     weights = []
     for x in product((-1, 1), repeat=model.sites):
@@ -50,10 +52,10 @@ def close(first, second, tolerance=1e-13):
 
 
 def given_outside(model: Ising, row: int, block: torch.Tensor):
-    """The states that agree with state `row` outside of `block`, and their law."""
-    states, law = model.states(), by_hand(model)
+    """The states that agree with state `row` outside of `block`, and their distribution."""
+    states, distribution = model.states(), by_hand(model)
     same = (states[:, ~block] == states[row, ~block]).all(1)
-    return states[same], law[same] / law[same].sum()
+    return states[same], distribution[same] / distribution[same].sum()
 
 
 def test_it_answers_every_protocol(model):
@@ -63,11 +65,11 @@ def test_it_answers_every_protocol(model):
 
 
 def test_states_probabilities_and_log_partition(model):
-    law = by_hand(model)
+    distribution = by_hand(model)
     assert model.states().tolist() == [list(x) for x in product((0, 1), repeat=model.sites)]
-    close(model.probabilities(), law / law.sum())
-    assert model.log_partition() == pytest.approx(math.log(law.sum()), abs=1e-13)
-    close(-model.energy(model.states()), law.log())
+    close(model.probabilities(), distribution / distribution.sum())
+    assert model.log_partition() == pytest.approx(math.log(distribution.sum()), abs=1e-13)
+    close(-model.energy(model.states()), distribution.log())
 
 
 def test_parameters_multiply_features(model):
@@ -117,10 +119,13 @@ def test_block_conditionals_are_ratios_of_the_law(name, sites):
         model.log_probs(states, block.expand(len(states), -1)),
     )
     for row in range(0, len(states), 7):
-        inside, law = given_outside(model, row, block)
-        close(joint[row].exp(), law)
+        inside, distribution = given_outside(model, row, block)
+        close(joint[row].exp(), distribution)
         for site in sites:
-            close(single[row, site].exp(), torch.stack([law[inside[:, site] == v].sum() for v in (0, 1)]))
+            close(
+                single[row, site].exp(),
+                torch.stack([distribution[inside[:, site] == v].sum() for v in (0, 1)]),
+            )
 
 
 def test_conditionals_that_underflow_keep_their_logarithms():
@@ -149,11 +154,11 @@ def test_masks_and_blocks_of_different_sizes_share_a_batch():
 
 
 def drawn_law(model: Ising, tokens, block) -> dict[tuple[int, ...], float]:
-    """The exact law of `draw_block`, from all of its branches."""
-    enumeration, law = Enumeration(1, 1), Counter()
+    """The exact distribution of `draw_block`, from all of its branches."""
+    enumeration, distribution = Enumeration(1, 1), Counter()
     for weight, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
-        law[tuple(drawn[0].tolist())] += float(weight)
-    return {x: p for x, p in law.items() if p > 0}
+        distribution[tuple(drawn[0].tolist())] += float(weight)
+    return {x: p for x, p in distribution.items() if p > 0}
 
 
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
@@ -164,10 +169,10 @@ def test_blocks_are_drawn_from_their_joint_law(monkeypatch, name, table):
     for row in (0, 3, 2**model.sites - 2):
         for bits in (1, 3, 5, 2**model.sites - 1):
             block = (bits >> torch.arange(model.sites) & 1).bool()
-            inside, law = given_outside(model, row, block)
+            inside, distribution = given_outside(model, row, block)
             drawn = drawn_law(model, model.states()[row : row + 1], block[None])
             assert drawn.keys() == set(map(tuple, inside.tolist()))
-            for x, p in zip(inside.tolist(), law.tolist(), strict=True):
+            for x, p in zip(inside.tolist(), distribution.tolist(), strict=True):
                 assert drawn[tuple(x)] == pytest.approx(p, rel=1e-12)
 
 
@@ -181,11 +186,13 @@ SAMPLES = 40_000
 
 
 def excess(model: Ising, reference: Ising) -> float:
-    """By how much frequencies of exact samples of `model` are further from the law of `reference` than chance."""
+    """By how much frequencies of exact samples of `model` are further from the distribution of `reference` than
+    chance.
+    """
     states = [tuple(state) for state in reference.states().tolist()]
-    law = dict(zip(states, (by_hand(reference) / by_hand(reference).sum()).tolist(), strict=True))
+    distribution = dict(zip(states, (by_hand(reference) / by_hand(reference).sum()).tolist(), strict=True))
     samples = map(tuple, model.sample(SAMPLES, 7).tolist())
-    return l1_distance(samples, law) - weissman_radius(len(states), SAMPLES)
+    return l1_distance(samples, distribution) - weissman_radius(len(states), SAMPLES)
 
 
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])

@@ -53,9 +53,9 @@ def test_sweeps_keep_the_exact_law_and_both_kernels_run():
     """Mean energy over 4096 chains on the 3 x 4 torus, 5 standard errors: 6e-7 for a right kernel."""
     model = ising_grid(3, 4, 0.3)
     energy = model.energy(model.states())
-    law = model.probabilities()
-    mean = float(law @ energy)
-    error = math.sqrt(float(law @ (energy - mean) ** 2) / 4096)
+    distribution = model.probabilities()
+    mean = float(distribution @ energy)
+    error = math.sqrt(float(distribution @ (energy - mean) ** 2) / 4096)
     for method in ("heat-bath", "multispin"):
         tokens = run_sweeps(model, sweeps=60, chains=4096, seed=3, method=method)
         assert abs(float(model.energy(tokens).mean()) - mean) < 5 * error, method

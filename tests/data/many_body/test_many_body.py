@@ -1,4 +1,6 @@
-"""Many-body laws: energies, conditionals and variances by definition, and chains that draw what Gibbs draws."""
+"""Many-body distributions: energies, conditionals and variances by definition, and chains that draw what Gibbs
+draws.
+"""
 
 import math
 from itertools import permutations, product
@@ -29,51 +31,61 @@ SMALL = {
 
 
 @pytest.fixture(params=SMALL)
-def law(request) -> ManyBody:
+def distribution(request) -> ManyBody:
     return SMALL[request.param]
 
 
-def kernels_of(law):
-    arguments = (law.positions.numpy(), law.vectors.numpy(), law.order)
-    factor = -law.strength * math.factorial(law.order)
+def kernels_of(distribution):
+    arguments = (distribution.positions.numpy(), distribution.vectors.numpy(), distribution.order)
+    factor = -distribution.strength * math.factorial(distribution.order)
     return [kind(*arguments, factor) for kind in (PairSums, SubsetBins)]
 
 
-def energies_by_hand(law):
+def energies_by_hand(distribution):
     """From the tensors, index by index."""
-    positions, vectors, states = law.positions.numpy(), law.vectors.numpy(), law.states().numpy()
-    axes = "abcd"[: law.order]
+    positions, vectors, states = (
+        distribution.positions.numpy(),
+        distribution.vectors.numpy(),
+        distribution.states().numpy(),
+    )
+    axes = "abcd"[: distribution.order]
     equation = ",".join(f"p{axis}" for axis in axes) + "->" + axes
-    couplings, tokens = (np.einsum(equation, *[each] * law.order) for each in (positions, vectors))
+    couplings, tokens = (np.einsum(equation, *[each] * distribution.order) for each in (positions, vectors))
     energy = np.zeros(len(states))
-    for sites in permutations(range(law.sites), law.order):
+    for sites in permutations(range(distribution.sites), distribution.order):
         energy += couplings[sites] * tokens[tuple(states[:, site] for site in sites)]
-    return torch.from_numpy(law.strength * energy)
+    return torch.from_numpy(distribution.strength * energy)
 
 
-def shares_by_hand(law):
+def shares_by_hand(distribution):
     """Analysis of variance of the energies of all sequences."""
-    energy = energies_by_hand(law).view([law.vocab_size] * law.sites)
-    shares = torch.zeros(law.order + 1, dtype=torch.float64)
-    for inside in product((False, True), repeat=law.sites):
+    energy = energies_by_hand(distribution).view([distribution.vocab_size] * distribution.sites)
+    shares = torch.zeros(distribution.order + 1, dtype=torch.float64)
+    for inside in product((False, True), repeat=distribution.sites):
         term = energy
         for site, kept in enumerate(inside):
             mean = term.mean(site, keepdim=True)
             term = term - mean if kept else mean.expand_as(term)
-        if 0 < sum(inside) <= law.order:
+        if 0 < sum(inside) <= distribution.order:
             shares[sum(inside)] += term.square().mean()
     return shares / energy.var(correction=0)
 
 
-def test_energies_are_those_of_the_tensors(law):
-    torch.testing.assert_close(law.energy(law.states()), energies_by_hand(law), rtol=1e-12, atol=1e-12)
-    assert float(law.energy(law.states()).std(correction=0)) == pytest.approx(2.0, abs=1e-12)
-    assert law.deviation == pytest.approx(2.0, abs=1e-12)
+def test_energies_are_those_of_the_tensors(distribution):
+    torch.testing.assert_close(
+        distribution.energy(distribution.states()), energies_by_hand(distribution), rtol=1e-12, atol=1e-12
+    )
+    assert float(distribution.energy(distribution.states()).std(correction=0)) == pytest.approx(
+        2.0, abs=1e-12
+    )
+    assert distribution.deviation == pytest.approx(2.0, abs=1e-12)
 
 
-def test_shares_of_the_variance_are_those_of_all_sequences(law):
-    torch.testing.assert_close(law.variance_by_order(), shares_by_hand(law), rtol=1e-10, atol=1e-12)
-    assert float(law.variance_by_order().sum()) == pytest.approx(1, abs=1e-12)
+def test_shares_of_the_variance_are_those_of_all_sequences(distribution):
+    torch.testing.assert_close(
+        distribution.variance_by_order(), shares_by_hand(distribution), rtol=1e-10, atol=1e-12
+    )
+    assert float(distribution.variance_by_order().sum()) == pytest.approx(1, abs=1e-12)
 
 
 def test_centred_entries_are_mostly_of_four_bodies_and_signs_of_one_and_two():
@@ -87,29 +99,32 @@ def test_centred_entries_are_mostly_of_four_bodies_and_signs_of_one_and_two():
     assert shares["signs"][1:3].sum() > 0.9
 
 
-def test_conditionals_are_those_of_the_energies(law):
-    states = law.states()
-    table = -energies_by_hand(law).view([law.vocab_size] * law.sites)
+def test_conditionals_are_those_of_the_energies(distribution):
+    states = distribution.states()
+    table = -energies_by_hand(distribution).view([distribution.vocab_size] * distribution.sites)
     expected = torch.stack(
         [
             table.log_softmax(site).movedim(site, -1)[
-                tuple(states[:, other] for other in range(law.sites) if other != site)
+                tuple(states[:, other] for other in range(distribution.sites) if other != site)
             ]
-            for site in range(law.sites)
+            for site in range(distribution.sites)
         ],
         1,
     )
-    torch.testing.assert_close(law.site_log_probs(states), expected, rtol=1e-11, atol=1e-11)
-    site = torch.arange(len(states)) % law.sites
-    one = law.site_log_weights(states, site)
+    torch.testing.assert_close(distribution.site_log_probs(states), expected, rtol=1e-11, atol=1e-11)
+    site = torch.arange(len(states)) % distribution.sites
+    one = distribution.site_log_weights(states, site)
     torch.testing.assert_close(one, expected[torch.arange(len(states)), site], rtol=1e-11, atol=1e-11)
 
 
-def test_masked_sites_are_summed_over(law):
-    states, table = law.states(), (-energies_by_hand(law)).softmax(0).view([law.vocab_size] * law.sites)
-    masked = torch.zeros(2, law.sites, dtype=torch.bool)
+def test_masked_sites_are_summed_over(distribution):
+    states, table = (
+        distribution.states(),
+        (-energies_by_hand(distribution)).softmax(0).view([distribution.vocab_size] * distribution.sites),
+    )
+    masked = torch.zeros(2, distribution.sites, dtype=torch.bool)
     masked[0, :2] = masked[1, 1:4] = True
-    answers = law.log_probs(states[5:7], masked)
+    answers = distribution.log_probs(states[5:7], masked)
     for row, block in enumerate(masked.tolist()):
         seen = tuple(slice(None) if hidden else int(states[5 + row, i]) for i, hidden in enumerate(block))
         joint = table[seen] / table[seen].sum()
@@ -119,25 +134,25 @@ def test_masked_sites_are_summed_over(law):
             torch.testing.assert_close(answers[row, site], expected, rtol=1e-11, atol=1e-11)
 
 
-def test_both_kernels_give_the_same_fields(law):
-    tokens = law.states()[::3].contiguous().numpy()
-    sites = np.tile(np.arange(law.sites), (len(tokens), 1))
-    first, second = (kernel.fields(tokens, sites) for kernel in kernels_of(law))
+def test_both_kernels_give_the_same_fields(distribution):
+    tokens = distribution.states()[::3].contiguous().numpy()
+    sites = np.tile(np.arange(distribution.sites), (len(tokens), 1))
+    first, second = (kernel.fields(tokens, sites) for kernel in kernels_of(distribution))
     np.testing.assert_allclose(first, second, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("name", SMALL)
 def test_sweeps_draw_what_gibbs_draws(name, kind, monkeypatch):
-    law = SMALL[name]
-    monkeypatch.setitem(vars(law), "kernel", kernels_of(law)[kind])
-    start = law.states()[:64]
-    fast = run_sweeps(law, sweeps=5, start=start, seed=4)
-    kernel, tokens = kernels_of(law)[1 - kind], start.clone()
+    distribution = SMALL[name]
+    monkeypatch.setitem(vars(distribution), "kernel", kernels_of(distribution)[kind])
+    start = distribution.states()[:64]
+    fast = run_sweeps(distribution, sweeps=5, start=start, seed=4)
+    kernel, tokens = kernels_of(distribution)[1 - kind], start.clone()
     streams = Streams(seed_of(4, "many-body"), torch.arange(64))
     for _ in range(5):
-        for site in range(law.sites):
-            weights = law.site_log_weights(tokens, torch.full((64,), site))
+        for site in range(distribution.sites):
+            weights = distribution.site_log_weights(tokens, torch.full((64,), site))
             tokens[:, site] = streams.choose(weights, torch.arange(64))
     assert torch.equal(fast, tokens)
     again = start.clone()
@@ -147,13 +162,13 @@ def test_sweeps_draw_what_gibbs_draws(name, kind, monkeypatch):
 
 
 def test_a_chain_depends_neither_on_the_others_nor_on_threads():
-    law = ManyBody.random(20, 10, seed=1)
-    many = run_sweeps(law, sweeps=3, chains=300, seed=1)
-    assert torch.equal(run_sweeps(law, sweeps=3, chains=7, seed=1), many[:7])
+    distribution = ManyBody.random(20, 10, seed=1)
+    many = run_sweeps(distribution, sweeps=3, chains=300, seed=1)
+    assert torch.equal(run_sweeps(distribution, sweeps=3, chains=7, seed=1), many[:7])
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        assert torch.equal(run_sweeps(law, sweeps=3, chains=300, seed=1), many)
+        assert torch.equal(run_sweeps(distribution, sweeps=3, chains=300, seed=1), many)
     finally:
         torch.set_num_threads(threads)
 
@@ -164,9 +179,9 @@ def test_the_kernel_is_chosen_by_cost():
 
 
 def test_gibbs_leaves_the_law_invariant():
-    law = SMALL["two"]
-    moved = law.probabilities() @ chain_transitions(Gibbs(), law)
-    torch.testing.assert_close(moved, law.probabilities(), rtol=0, atol=1e-13)
+    distribution = SMALL["two"]
+    moved = distribution.probabilities() @ chain_transitions(Gibbs(), distribution)
+    torch.testing.assert_close(moved, distribution.probabilities(), rtol=0, atol=1e-13)
 
 
 MUTANTS = {
@@ -186,30 +201,32 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_kernels_are_rejected(name):
     module, right, wrong = MUTANTS[name]
-    law = SMALL["four"]
+    distribution = SMALL["four"]
     mutant = altered(module, (right, wrong))
     kind = mutant["PairSums" if module is pair_sums else "SubsetBins"]
-    kernel = kind(law.positions.numpy(), law.vectors.numpy(), 4, -24 * law.strength)
-    tokens = law.states()[::3].contiguous().numpy()
+    kernel = kind(
+        distribution.positions.numpy(), distribution.vectors.numpy(), 4, -24 * distribution.strength
+    )
+    tokens = distribution.states()[::3].contiguous().numpy()
     fields = kernel.fields(tokens, np.tile(np.arange(5), (len(tokens), 1)))
-    laws = torch.from_numpy(fields).log_softmax(-1)
-    assert float((laws - law.site_log_probs(torch.from_numpy(tokens))).abs().max()) > 1e-3
+    distributions = torch.from_numpy(fields).log_softmax(-1)
+    assert float((distributions - distribution.site_log_probs(torch.from_numpy(tokens))).abs().max()) > 1e-3
 
 
 def test_a_wrong_variance_is_rejected():
-    law = SMALL["four"]
+    distribution = SMALL["four"]
     change = ("sums[:, 1:, 1:] += entry * others * before[:, :-1, :-1]", "pass")
     shares = altered(variance, change, compiled=False)["energy_variances"](
-        law.positions.numpy(), law.vectors.numpy(), 4
+        distribution.positions.numpy(), distribution.vectors.numpy(), 4
     )
-    expected = shares_by_hand(law).numpy()
+    expected = shares_by_hand(distribution).numpy()
     assert np.abs(shares / shares.sum() - expected).max() > 1e-3
 
 
 def test_the_printed_law_warns_that_it_freezes():
     with pytest.warns(UserWarning, match="freeze"):
-        law = ManyBody.random(20, 10, rank=200, scale=None, entries="binary")
-    assert law.strength == 1
+        distribution = ManyBody.random(20, 10, rank=200, scale=None, entries="binary")
+    assert distribution.strength == 1
 
 
 @pytest.mark.parametrize(

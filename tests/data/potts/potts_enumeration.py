@@ -22,8 +22,8 @@ def energy(chain: PottsChain, x: list[int]) -> float:
     return sum(float(chain.energies[tuple(x[i : i + chain.window])]) for i in windows)
 
 
-def law(chain: PottsChain, length: int, temperature: float) -> tuple[torch.Tensor, float]:
-    """The law (V^L,) of all sequences, and log Z."""
+def distribution(chain: PottsChain, length: int, temperature: float) -> tuple[torch.Tensor, float]:
+    """The distribution (V^L,) of all sequences, and log Z."""
     energies = [energy(chain, x) for x in product(range(chain.vocab_size), repeat=length)]
     least = min(energies)
     weights = [math.exp((least - one) / temperature) for one in energies]

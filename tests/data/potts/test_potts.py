@@ -35,31 +35,31 @@ def close(first, second, tolerance=1e-12):
 
 
 def check_thermodynamics(chain: PottsChain, length: int, temperature: float):
-    law, log_z = by_hand.law(chain, length, temperature)
+    distribution, log_z = by_hand.distribution(chain, length, temperature)
     x = by_hand.sequences(chain.vocab_size, length)
     energies = torch.tensor([by_hand.energy(chain, one) for one in x.tolist()], dtype=torch.float64)
     close(chain.energy(x), energies)
     close(chain.log_partition(length, temperature), log_z)
     close(chain.free_energy(length, temperature), -temperature * log_z)
-    close(chain.mean_energy(length, temperature), law @ energies)
-    close(chain.entropy(length, temperature), torch.special.entr(law).sum())
+    close(chain.mean_energy(length, temperature), distribution @ energies)
+    close(chain.entropy(length, temperature), torch.special.entr(distribution).sum())
     sites = torch.nn.functional.one_hot(x, chain.vocab_size).double()
-    close(chain.marginals(length, temperature), torch.einsum("s,slv->lv", law, sites))
+    close(chain.marginals(length, temperature), torch.einsum("s,slv->lv", distribution, sites))
     windows = chain.window_marginals(length, temperature)
     for begin, table in enumerate(windows):
         expected = torch.zeros_like(table)
         index = tuple(x[:, begin : begin + chain.window].T)
-        close(table, expected.index_put(index, law, accumulate=True))
+        close(table, expected.index_put(index, distribution, accumulate=True))
 
 
 def check_walls(chain: PottsChain, length: int, temperature: float):
-    law, _ = by_hand.law(chain, length, temperature)
+    distribution, _ = by_hand.distribution(chain, length, temperature)
     x, walls = by_hand.sequences(chain.vocab_size, length), by_hand.walls(chain, length)
     assert torch.equal(chain.domain_walls(x), walls)
-    close(chain.wall_probabilities(length, temperature), law @ walls.double())
-    close(chain.expected_domain_walls(length, temperature), (law @ walls.double()).sum())
+    close(chain.wall_probabilities(length, temperature), distribution @ walls.double())
+    close(chain.expected_domain_walls(length, temperature), (distribution @ walls.double()).sum())
     first = torch.cat((walls, torch.ones(len(x), 1, dtype=torch.bool)), 1).double().argmax(1)
-    runs = torch.zeros(walls.shape[1] + 1, dtype=torch.float64).index_add(0, first, law)
+    runs = torch.zeros(walls.shape[1] + 1, dtype=torch.float64).index_add(0, first, distribution)
     close(chain.run_length_law(length, temperature), runs)
     close(chain.no_wall_probability(length, temperature), runs[-1])
 
@@ -166,8 +166,8 @@ def test_correlation_length_bounds_the_decay_of_correlations(vocab, window, temp
     chain = PottsChain(by_hand.random_table(6, vocab, window))
     xi = chain.correlation_length(temperature)
     states = vocab ** (window - 1)
-    law = chain.window_marginals(1001, temperature)[500].reshape(states, vocab)
-    forward = law / law.sum(1, keepdim=True)
+    distribution = chain.window_marginals(1001, temperature)[500].reshape(states, vocab)
+    forward = distribution / distribution.sum(1, keepdim=True)
     matrix = torch.zeros(states, states, dtype=torch.float64)
     target = (torch.arange(states)[:, None] * vocab + torch.arange(vocab)) % states
     matrix.scatter_(1, target, forward)
@@ -227,9 +227,9 @@ def test_rare_walls_do_not_underflow(temperature):
     # Splices 0..01..1 alone: two windows of one wrong token each.
     assert math.log(probability) == pytest.approx(-1.0 / temperature, rel=1e-3)
     assert chain.no_wall_probability(9, temperature) == pytest.approx(1)
-    law = chain.run_length_law(9, temperature)
-    assert float(law[:-1].max()) < 1e-40
-    assert float(law[3]) > 0
+    distribution = chain.run_length_law(9, temperature)
+    assert float(distribution[:-1].max()) < 1e-40
+    assert float(distribution[3]) > 0
 
 
 def test_couplings_are_a_band():

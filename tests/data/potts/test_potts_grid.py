@@ -1,4 +1,6 @@
-"""Potts models on a torus: conditionals of two values are those of Ising, and samples of three have the exact law."""
+"""Potts models on a torus: conditionals of two values are those of Ising, and samples of three have the exact
+distribution.
+"""
 
 import math
 
@@ -32,12 +34,12 @@ def equal_pairs(coupling: float, sampled: float | None = None) -> tuple[float, f
     """The mean number of equal neighbours on a torus of 3 x 3 sites of three values: sampled, and exact."""
     states = whole_sequences(3, 9).view(-1, 3, 3)
     equal = sum((states == states.roll(1, axis)).sum((1, 2)) for axis in (1, 2)).double()
-    law = (coupling * equal).softmax(0)
+    distribution = (coupling * equal).softmax(0)
     drawn = run_sweeps(potts_grid(3, 3, 3, sampled or coupling), sweeps=60, chains=20_000, seed=1).view(
         -1, 3, 3
     )
     own = sum((drawn == drawn.roll(1, axis)).sum((1, 2)) for axis in (1, 2)).double()
-    return float(own.mean()), float(law @ equal)
+    return float(own.mean()), float(distribution @ equal)
 
 
 def test_sweeps_have_the_exact_law() -> None:

@@ -1,4 +1,4 @@
-"""The law of a Potts chain of one length: its conditionals, whatever is masked, and joint draws of blocks."""
+"""The distribution of a Potts chain of one length: its conditionals, whatever is masked, and joint draws of blocks."""
 
 import pytest
 import torch
@@ -27,18 +27,18 @@ TEMPERATURE = 0.6
 @pytest.fixture(params=CHAINS)
 def case(request):
     chain, length = CHAINS[request.param]
-    law, _ = by_hand.law(chain, length, TEMPERATURE)
-    return chain.at(length, TEMPERATURE), by_hand.sequences(chain.vocab_size, length), law
+    distribution, _ = by_hand.distribution(chain, length, TEMPERATURE)
+    return chain.at(length, TEMPERATURE), by_hand.sequences(chain.vocab_size, length), distribution
 
 
 def close(first, second, tolerance=1e-12):
     torch.testing.assert_close(first, second, rtol=tolerance, atol=tolerance)
 
 
-def conditional(x, law, row, masked):
-    """The law (V^L,) given the sites of `x[row]` that are not masked."""
+def conditional(x, distribution, row, masked):
+    """The distribution (V^L,) given the sites of `x[row]` that are not masked."""
     same = (x[:, ~masked] == x[row, ~masked]).all(1)
-    return law * same / (law * same).sum()
+    return distribution * same / (distribution * same).sum()
 
 
 def some_masks(x):
@@ -48,13 +48,13 @@ def some_masks(x):
 
 
 def test_it_answers_every_protocol(case):
-    model, x, law = case
+    model, x, distribution = case
     assert isinstance(model, Masked)
     assert isinstance(model, Energy)
     assert isinstance(model, Joint)
     assert torch.equal(model.states(), x)
-    close(model.probabilities(), law)
-    close((-model.energy(x) - model.log_partition()).exp(), law)
+    close(model.probabilities(), distribution)
+    close((-model.energy(x) - model.log_partition()).exp(), distribution)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_tokens_of_no_state_are_refused(tokens, said):
 
 
 def test_conditionals_of_masked_sites(case):
-    model, x, law = case
+    model, x, distribution = case
     masks = some_masks(x)
     rows = range(0, len(x), max(1, len(x) // 40))
     answer = model.log_probs(x, masks).exp()
     assert torch.isfinite(answer).all()
     for row in rows:
-        given = conditional(x, law, row, masks[row])
+        given = conditional(x, distribution, row, masks[row])
         for site in range(x.shape[1]):
             values = torch.zeros(model.vocab_size, dtype=torch.float64).index_add(0, x[:, site], given)
             close(answer[row, site], values)
@@ -98,22 +98,24 @@ def test_conditionals_of_single_sites(case):
 
 
 def drawn_law(model, tokens, block):
-    """The law of a joint draw, from every branch of its choices: (rows, V^N)."""
+    """The distribution of a joint draw, from every branch of its choices: (rows, V^N)."""
     places = model.vocab_size ** torch.arange(tokens.shape[1] - 1, -1, -1)
-    law = torch.zeros(len(tokens), model.vocab_size ** tokens.shape[1], dtype=torch.float64)
+    distribution = torch.zeros(len(tokens), model.vocab_size ** tokens.shape[1], dtype=torch.float64)
     enumeration = Enumeration(len(tokens), 1)
     for weights, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
-        law.index_put_((torch.arange(len(tokens)), (drawn * places).sum(1)), weights, accumulate=True)
-    return law
+        distribution.index_put_(
+            (torch.arange(len(tokens)), (drawn * places).sum(1)), weights, accumulate=True
+        )
+    return distribution
 
 
 def test_blocks_are_drawn_jointly(case):
-    model, x, law = case
+    model, x, distribution = case
     rows = torch.arange(0, len(x), max(1, len(x) // 12))
     masks = some_masks(x)[rows]
     drawn = drawn_law(model, x[rows], masks)
     for row, one in zip(rows.tolist(), drawn, strict=True):
-        close(one, conditional(x, law, row, masks[rows.tolist().index(row)]))
+        close(one, conditional(x, distribution, row, masks[rows.tolist().index(row)]))
 
 
 def test_a_draw_depends_on_its_own_block_alone(case):
@@ -145,27 +147,27 @@ def test_long_sequences_cost_what_their_block_needs():
 @pytest.mark.parametrize("chain", [Gibbs(), Gibbs("sweep"), BlockGibbs(2)], ids=["random", "sweep", "blocks"])
 def test_chains_leave_the_law_invariant(chain):
     model = PottsChain(by_hand.random_table(7, 2, 3)).at(5, TEMPERATURE)
-    law = model.probabilities()
+    distribution = model.probabilities()
     matrix = transition_matrix(chain, model)
-    close(law @ matrix, law)
-    assert float((law @ matrix.roll(1, 1) - law).abs().max()) > 1e-3
+    close(distribution @ matrix, distribution)
+    assert float((distribution @ matrix.roll(1, 1) - distribution).abs().max()) > 1e-3
 
 
 def test_run_chain_reaches_the_law():
     model = PottsChain(by_hand.random_table(8, 3, 2)).at(4, TEMPERATURE)
     start = torch.zeros(8_000, 4, dtype=torch.int64)
     tokens = run_chain(Gibbs("sweep"), model, start=start, steps=10, seed=1).tokens
-    law = dict(zip(map(tuple, model.states().tolist()), model.probabilities().tolist(), strict=True))
-    assert l1_distance(map(tuple, tokens.tolist()), law) < weissman_radius(81, 8_000)
+    distribution = dict(zip(map(tuple, model.states().tolist()), model.probabilities().tolist(), strict=True))
+    assert l1_distance(map(tuple, tokens.tolist()), distribution) < weissman_radius(81, 8_000)
 
 
 def test_the_compiled_heat_bath_reaches_the_law():
-    """Tables of its conditionals, and sweeps in bulk; frequencies of a wrong law would be twice as far off."""
+    """Tables of its conditionals, and sweeps in bulk; frequencies of a wrong distribution would be twice as far off."""
     model = PottsChain(by_hand.random_table(9, 3, 3)).at(4, TEMPERATURE)
     simulation = HeatBath(model, 40_000, 1)
     simulation.advance(20)
-    law = dict(zip(map(tuple, model.states().tolist()), model.probabilities().tolist(), strict=True))
+    distribution = dict(zip(map(tuple, model.states().tolist()), model.probabilities().tolist(), strict=True))
     radius = weissman_radius(81, 40_000)
-    assert l1_distance(map(tuple, simulation.tokens.tolist()), law) < radius
+    assert l1_distance(map(tuple, simulation.tokens.tolist()), distribution) < radius
     hotter = PottsChain(by_hand.random_table(9, 3, 3)).at(4, 3 * TEMPERATURE).probabilities()
     assert float((hotter - model.probabilities()).abs().sum()) > 2 * radius

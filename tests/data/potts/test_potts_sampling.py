@@ -1,4 +1,6 @@
-"""Exact samples of Potts chains: every table entry, the compiled draw token by token, and the law of what comes out."""
+"""Exact samples of Potts chains: every table entry, the compiled draw token by token, and the distribution of what
+comes out.
+"""
 
 import math
 
@@ -24,52 +26,52 @@ CHAINS = {
 
 
 def law_of_entries(entries: np.ndarray, vocab: int) -> torch.Tensor:
-    """Laws (contexts, V) that packed alias tables (contexts * V,) draw from."""
+    """Distributions (contexts, V) that packed alias tables (contexts * V,) draw from."""
     coin, bits = word_bits(vocab)
     entries = entries.reshape(-1, vocab)
     threshold, other = entries >> np.uint64(bits), (entries & np.uint64((1 << bits) - 1)).astype(np.int64)
     keep = np.ldexp(threshold.astype(np.float64), -coin)
-    law = keep.copy()
-    np.add.at(law, (np.arange(len(law))[:, None], other), 1 - keep)
-    return torch.from_numpy(law / vocab)
+    distribution = keep.copy()
+    np.add.at(distribution, (np.arange(len(distribution))[:, None], other), 1 - keep)
+    return torch.from_numpy(distribution / vocab)
 
 
 def site_laws(chain: PottsChain, length: int, temperature: float) -> list[torch.Tensor]:
     """p(x_t | the up to W - 1 tokens before) of every site, as the tables have them."""
-    messages, vocab, laws = chain.messages(temperature), chain.vocab_size, []
+    messages, vocab, distributions = chain.messages(temperature), chain.vocab_size, []
     for tables in alias_tables(messages, length - chain.window + 1):
         for offset in tables.offsets.tolist():
-            contexts = vocab ** min(len(laws), chain.window - 1)
-            laws.append(law_of_entries(tables.entries[offset : offset + contexts * vocab], vocab))
-    return laws
+            contexts = vocab ** min(len(distributions), chain.window - 1)
+            distributions.append(law_of_entries(tables.entries[offset : offset + contexts * vocab], vocab))
+    return distributions
 
 
 def law_of_tables(chain: PottsChain, length: int, temperature: float) -> torch.Tensor:
     """p(x) (V^L,) as the tables multiply up."""
     x = by_hand.sequences(chain.vocab_size, length)
-    law = torch.ones(len(x), dtype=torch.float64)
+    distribution = torch.ones(len(x), dtype=torch.float64)
     for site, conditional in enumerate(site_laws(chain, length, temperature)):
         context = torch.zeros(len(x), dtype=torch.int64)
         for before in range(max(0, site - chain.window + 1), site):
             context = context * chain.vocab_size + x[:, before]
-        law *= conditional[context, x[:, site]]
-    return law
+        distribution *= conditional[context, x[:, site]]
+    return distribution
 
 
 @pytest.mark.parametrize("temperature", [0.01, 0.7, 20.0])
 @pytest.mark.parametrize("name", CHAINS)
 def test_tables_multiply_up_to_the_law(name, temperature):
     chain, length = CHAINS[name], 6
-    law, _ = by_hand.law(chain, length, temperature)
-    torch.testing.assert_close(law_of_tables(chain, length, temperature), law, rtol=0, atol=1e-14)
+    distribution, _ = by_hand.distribution(chain, length, temperature)
+    torch.testing.assert_close(law_of_tables(chain, length, temperature), distribution, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("mutant", [mutants.UntiltedMessages, mutants.LateMessages])
 def test_tables_reject_messages(monkeypatch, mutant):
     monkeypatch.setattr("trialogue.data.potts.chain.Messages", mutant)
     chain = PottsChain(by_hand.random_table(2, 2, 3))
-    law, _ = by_hand.law(chain, 6, 0.7)
-    assert float((law_of_tables(chain, 6, 0.7) - law).abs().max()) > 1e-3
+    distribution, _ = by_hand.distribution(chain, 6, 0.7)
+    assert float((law_of_tables(chain, 6, 0.7) - distribution).abs().max()) > 1e-3
 
 
 def by_numbers(chain: PottsChain, n: int, length: int, temperature: float, seed: int) -> torch.Tensor:
@@ -156,18 +158,18 @@ def test_threads_do_not_matter():
 @pytest.mark.parametrize("name", ["neighbours", "three"])
 def test_frequencies(name):
     chain, n, length = CHAINS[name], 100_000, 4
-    law, _ = by_hand.law(chain, length, 0.7)
+    distribution, _ = by_hand.distribution(chain, length, 0.7)
     x = map(tuple, by_hand.sequences(chain.vocab_size, length).tolist())
     drawn = chain.sample(n, length, 0.7, seed=1)
-    radius = weissman_radius(len(law), n)
-    expected = dict(zip(x, law.tolist(), strict=True))
+    radius = weissman_radius(len(distribution), n)
+    expected = dict(zip(x, distribution.tolist(), strict=True))
     assert l1_distance(map(tuple, drawn.tolist()), expected) < radius
     assert l1_distance(map(tuple, drawn.flip(1).tolist()), expected) > radius
 
 
 @pytest.mark.parametrize("temperature", [0.01, 0.5, 1.0])
 def test_mean_energy_of_long_sequences(temperature):
-    """Within six standard errors of the exact mean; a colder law by a tenth is farther off."""
+    """Within six standard errors of the exact mean; a colder distribution by a tenth is farther off."""
     chain, length = PottsChain(by_hand.random_table(8, 10, 3)), 1000
     energies = chain.energy(chain.sample(2000, length, temperature, seed=1))
     exact, error = chain.mean_energy(length, temperature), float(energies.std()) / math.sqrt(2000)
@@ -186,12 +188,12 @@ def test_walls_of_samples():
 
 @pytest.mark.parametrize("vocab", [2, 3, 10, 257])
 def test_entries_meet_any_law(vocab):
-    rng = numpy_generator(vocab, "law")
-    law = rng.dirichlet(np.full(vocab, 0.1), size=50)
-    law[0] = np.eye(vocab)[1]
-    law[1] = 1 / vocab
+    rng = numpy_generator(vocab, "distribution")
+    distribution = rng.dirichlet(np.full(vocab, 0.1), size=50)
+    distribution[0] = np.eye(vocab)[1]
+    distribution[1] = 1 / vocab
     coin, bits = word_bits(vocab)
-    entries = alias.alias_table(law, coin, bits)
+    entries = alias.alias_table(distribution, coin, bits)
     met = law_of_entries(entries.ravel(), vocab)
-    torch.testing.assert_close(met, torch.from_numpy(law), rtol=0, atol=2e-15)
+    torch.testing.assert_close(met, torch.from_numpy(distribution), rtol=0, atol=2e-15)
     assert not met[0, 0]

@@ -1,4 +1,4 @@
-"""Topic models: laws by all sets of topics, conditionals, posteriors under masking, and draws."""
+"""Topic models: distributions by all sets of topics, conditionals, posteriors under masking, and draws."""
 
 import hashlib
 import math
@@ -28,18 +28,18 @@ def word_laws(t: TopicModel) -> Tensor:
     """P_w of every set of topics, in the order of `combinations`: Assumption 2.1.1."""
     tau = t.topics_per_document
     assert tau is not None
-    laws = torch.zeros(math.comb(t.topics, tau), t.vocab_size, dtype=torch.float64)
+    distributions = torch.zeros(math.comb(t.topics, tau), t.vocab_size, dtype=torch.float64)
     for row, chosen in enumerate(combinations(range(t.topics), tau)):
         for topic in chosen:
-            laws[row, topic * t.words_per_topic : (topic + 1) * t.words_per_topic] = 1 / (
+            distributions[row, topic * t.words_per_topic : (topic + 1) * t.words_per_topic] = 1 / (
                 tau * t.words_per_topic
             )
-    return laws
+    return distributions
 
 
 def law_by_sets(t: TopicModel, length: int) -> Tensor:
     documents = whole_sequences(t.vocab_size, length)
-    return torch.stack([law[documents].prod(1) for law in word_laws(t)]).mean(0)
+    return torch.stack([distribution[documents].prod(1) for distribution in word_laws(t)]).mean(0)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -65,7 +65,7 @@ def test_dirichlet_documents_follow_an_urn() -> None:
 
 @pytest.mark.parametrize("t", [TopicModel(3, 2, 3), TopicModel(2, 2, concentration=0.3), TopicModel(4, 1, 3)])
 def test_it_holds_the_contracts(t: TopicModel) -> None:
-    check_masked(t, sites=3, law=t.log_prob(whole_sequences(t.vocab_size, 3)).exp())
+    check_masked(t, sites=3, distribution=t.log_prob(whole_sequences(t.vocab_size, 3)).exp())
     check_energy(t, sites=3)
     check_energy(TopicModel(3, 2, 1), sites=3)
     check_masked(TopicModel(3, 2, 1), sites=3)
@@ -73,18 +73,18 @@ def test_it_holds_the_contracts(t: TopicModel) -> None:
 
 def test_gibbs_samples_keep_the_law() -> None:
     t = TopicModel(2, 2, concentration=0.7)
-    law = t.log_prob(whole_sequences(4, 3)).exp()
+    distribution = t.log_prob(whole_sequences(4, 3)).exp()
     moves = chain_transitions(Gibbs(), t, sites=3)
-    torch.testing.assert_close(law @ moves, law, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(distribution @ moves, distribution, rtol=1e-10, atol=1e-12)
 
 
 def posterior_by_sets(t: TopicModel, inputs: Tensor) -> Tensor:
-    tau, laws = t.topics_per_document, word_laws(t)
+    tau, distributions = t.topics_per_document, word_laws(t)
     assert tau is not None
-    read = BERT.read(laws)[:, (inputs + 1) % (t.vocab_size + 1)].prod(-1)
+    read = BERT.read(distributions)[:, (inputs + 1) % (t.vocab_size + 1)].prod(-1)
     shares = torch.zeros(len(inputs), t.topics, dtype=torch.float64)
-    for law, chosen in zip(read, combinations(range(t.topics), tau), strict=True):
-        shares[:, list(chosen)] += law[:, None] / tau
+    for distribution, chosen in zip(read, combinations(range(t.topics), tau), strict=True):
+        shares[:, list(chosen)] += distribution[:, None] / tau
     return shares / read.sum(0)[:, None]
 
 
@@ -122,10 +122,10 @@ def test_words_that_are_no_noise_say_their_topics() -> None:
 def test_rates_of_what_is_read_are_those_of_proposition_2_1_1(p: tuple[float, float, float]) -> None:
     t, masks = TopicModel(5, 3, 2), BertMasking(p_mask=p[0], p_correct=p[1], p_random=p[2])
     p_0, p_1, p_2 = t.rates(masks)
-    law = masks.read(word_laws(t)[0])
+    distribution = masks.read(word_laws(t)[0])
     expected = torch.tensor([p_0] + [p_1] * 6 + [p_2] * 9, dtype=torch.float64)
-    torch.testing.assert_close(law, expected, rtol=1e-12, atol=1e-15)
-    assert float(law.sum()) == pytest.approx(1, abs=1e-14)
+    torch.testing.assert_close(distribution, expected, rtol=1e-12, atol=1e-15)
+    assert float(distribution.sum()) == pytest.approx(1, abs=1e-14)
     by_hand = (1 - p[0]) / 6 + p[0] * (p[1] / 6 + p[2] / 15)
     assert p_1 == pytest.approx(by_hand, rel=1e-12)
     wrong = altered(model, ("(1 - masking.p_correct) * masking.p_mask)", "masking.p_mask)"), compiled=False)
@@ -158,12 +158,12 @@ def test_a_document_depends_on_the_seed_and_its_number_alone(t: TopicModel) -> N
     assert not torch.equal(many.tokens[:20], many.tokens[20:40])
     assert t.draw(0, (3, 9)).tokens.shape == (0, 9)
     words = t.draw(20_000, 2, seed=3).tokens
-    law = t.log_prob(words).exp()
+    distribution = t.log_prob(words).exp()
     pairs, place = torch.cartesian_prod(*[torch.arange(12)] * 2), words @ torch.tensor([12, 1])
     found = torch.bincount(place, minlength=144) / len(words)
     chance = t.log_prob(pairs).exp()
     assert float(((found - chance).abs() / (chance / len(words)).sqrt().clamp_min(1e-9)).max()) < 6
-    assert bool((law > 0).all())
+    assert bool((distribution > 0).all())
 
 
 def test_a_batch_draws_the_documents_of_committed_results() -> None:

@@ -24,9 +24,9 @@ LAW = ManyBody.random(4, 3, order=3, rank=8, seed=2)
     ("sampler", "exact"), [("gibbs", True), ("metropolis-by-order", True), ("metropolis", False)]
 )
 def test_of_a_law_of_k_bodies_only_the_published_chain_samples_another(sampler, exact):
-    law = LAW.probabilities()
-    moved = law @ chain_transitions(chain_of(sampler, LAW.order), LAW)
-    assert (float((moved - law).abs().sum()) < 1e-12) is exact
+    distribution = LAW.probabilities()
+    moved = distribution @ chain_transitions(chain_of(sampler, LAW.order), LAW)
+    assert (float((moved - distribution).abs().sum()) < 1e-12) is exact
 
 
 def test_the_published_chain_samples_the_law_sharpened():

@@ -126,10 +126,10 @@ def test_more_sweeps_and_other_depths_are_added(text: Path, tmp_path: Path) -> N
 
 
 def test_the_loss_of_a_network_comes_near_that_of_the_law(tmp_path: Path) -> None:
-    law = ManyBody.random(sites=4, vocab_size=3, order=2, rank=1, scale=1.5, seed=1)
-    states, p = law.states(), law.probabilities()
+    distribution = ManyBody.random(sites=4, vocab_size=3, order=2, rank=1, scale=1.5, seed=1)
+    states, p = distribution.states(), distribution.probabilities()
     tokens = states[torch.multinomial(p, 4000, replacement=True, generator=generator(0, "rows"))]
-    own = law.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0]
+    own = distribution.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0]
     best = float(-(p @ own).mean())
     settings = NetworkSettings(layers=(1,), rank=3, steps=300, batch_size=256)
     network = factored_network(settings, 1, tokens, 3, tmp_path)

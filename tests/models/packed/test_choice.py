@@ -38,8 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def laws(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
-    """The law (vocab,) after a prefix, asked for in so many rows at once."""
+def distributions(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
+    """The distribution (vocab,) after a prefix, asked for in so many rows at once."""
     tokens = torch.tensor([[5, 9, 30, 4]]).expand(rows, 4)
     context = oracle.open(rows, 4)
     with torch.inference_mode():
@@ -60,10 +60,10 @@ def laws(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
     ],
 )
 def test_a_format_keeps_the_law_as_far_as_it_goes(folder: Path, weights: str, said: str, most: float) -> None:
-    stored = laws(load_pretrained(folder, device="cpu", packed=False))
+    stored = distributions(load_pretrained(folder, device="cpu", packed=False))
     oracle = load_pretrained(folder, device="cpu", weights=weights)
     assert oracle.weights == said
-    assert float((laws(oracle) - stored).abs().sum() / 2) < most
+    assert float((distributions(oracle) - stored).abs().sum() / 2) < most
     assert oracle.dtype == torch.float32
 
 
@@ -82,7 +82,7 @@ def of_both(few: str) -> PretrainedOracle:
 def test_two_copies_hold_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = of_both("int4")
     assert "int4 and bfloat16" in oracle.weights
-    assert float((laws(oracle, 1) - laws(oracle, 8)).abs().sum()) < 0.06
+    assert float((distributions(oracle, 1) - distributions(oracle, 8)).abs().sum()) < 0.06
     monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(rounded=Tensor.float))
     with pytest.raises(InputError, match="cached passes differ"):
         of_both("int4")

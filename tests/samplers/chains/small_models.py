@@ -1,4 +1,6 @@
-"""Small laws over whole sequences, written down, and what chains may know of them: an energy, or conditionals."""
+"""Small distributions over whole sequences, written down, and what chains may know of them: an energy, or
+conditionals.
+"""
 
 import torch
 
@@ -8,25 +10,25 @@ from trialogue.randomness import generator
 
 
 class Energies:
-    """An energy and nothing else: minus the logarithm of a joint law (vocab, ..., vocab)."""
+    """An energy and nothing else: minus the logarithm of a joint distribution (vocab, ..., vocab)."""
 
-    def __init__(self, law):
-        self.law = law / law.sum()
-        self.vocab_size, self.sites = law.shape[0], law.ndim
+    def __init__(self, distribution):
+        self.distribution = distribution / distribution.sum()
+        self.vocab_size, self.sites = distribution.shape[0], distribution.ndim
 
     def energy(self, tokens):
-        return -self.law[tuple(tokens.T)].log()
+        return -self.distribution[tuple(tokens.T)].log()
 
     def probabilities(self):
-        return self.law.flatten()
+        return self.distribution.flatten()
 
 
 class Conditionals:
-    """A masked oracle and nothing else: the conditionals of a joint law (vocab, ..., vocab)."""
+    """A masked oracle and nothing else: the conditionals of a joint distribution (vocab, ..., vocab)."""
 
-    def __init__(self, law):
-        self._law = law / law.sum()
-        self.vocab_size, self.sites = law.shape[0], law.ndim
+    def __init__(self, distribution):
+        self._law = distribution / distribution.sum()
+        self.vocab_size, self.sites = distribution.shape[0], distribution.ndim
 
     def probabilities(self):
         return self._law.flatten()
@@ -46,7 +48,9 @@ class Conditionals:
 
 
 class Contradictory(Conditionals):
-    """Conditionals that belong to no joint law: those of one law at even sites, of another at odd ones."""
+    """Conditionals that belong to no joint distribution: those of one distribution at even sites, of another at
+    odd ones.
+    """
 
     def __init__(self, even, odd):
         super().__init__(even)
@@ -58,7 +62,7 @@ class Contradictory(Conditionals):
 
 
 def random_law(seed, vocab, sites):
-    return torch.rand([vocab] * sites, generator=generator(seed, "law"), dtype=torch.float64) + 0.05
+    return torch.rand([vocab] * sites, generator=generator(seed, "distribution"), dtype=torch.float64) + 0.05
 
 
 def random_ising(seed, sites, scale=1.0):
@@ -76,14 +80,15 @@ def spins(tokens):
     return 2 * tokens - 1
 
 
-def block_kernel(law, vocab, sites, block, tilt=None):
-    """P(x, y) = [x = y outside of the block] p(y | x outside), of a law (states,) times a function `tilt` (states,).
+def block_kernel(distribution, vocab, sites, block, tilt=None):
+    """P(x, y) = [x = y outside of the block] p(y | x outside), of a distribution (states,) times a function `tilt`
+    (states,).
 
     From the definition, state by state.
     """
     states = whole_sequences(vocab, sites)
     outside = [site for site in range(sites) if site not in block]
-    weights = law if tilt is None else law * tilt
+    weights = distribution if tilt is None else distribution * tilt
     kernel = torch.zeros(len(states), len(states), dtype=torch.float64)
     for x in range(len(states)):
         same = (states[:, outside] == states[x, outside]).all(1)

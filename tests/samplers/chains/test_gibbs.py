@@ -111,14 +111,14 @@ def test_spectral_gaps_of_a_clique_are_as_published():
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_subsets_are_uniform(monkeypatch, listed, size):
     monkeypatch.setattr(subsets, "LISTED", listed)
-    enumeration, law = Enumeration(1, 1), Counter()
+    enumeration, distribution = Enumeration(1, 1), Counter()
     rows = torch.zeros(1, dtype=torch.int64)
     for weight, chosen in enumeration.branches(
         lambda: subsets.choose_subsets(5, size, rows, enumeration.choose)
     ):
-        law[tuple(chosen[0].nonzero()[:, 0].tolist())] += float(weight)
+        distribution[tuple(chosen[0].nonzero()[:, 0].tolist())] += float(weight)
     expected = dict.fromkeys(combinations(range(5), size), 1 / len(list(combinations(range(5), size))))
-    assert law == pytest.approx(expected, rel=1e-12)
+    assert distribution == pytest.approx(expected, rel=1e-12)
 
 
 def test_large_subsets_are_drawn_by_what_they_leave_out():
@@ -194,7 +194,7 @@ def test_what_cannot_be_is_named(make, named):
 )
 def test_a_law_that_is_none_is_named(answer):
     chain = AdaptiveBlockDynamics(BLOCKS, lambda tokens: answer)
-    with pytest.raises(InputError, match="law="):
+    with pytest.raises(InputError, match="distribution="):
         run_chain(chain, MODEL, start=TOKENS, steps=1, require_ergodic=False)
 
 

@@ -67,8 +67,8 @@ def test_compiled_steps_are_those_of_step(name, order):
 def test_tokens_are_drawn_by_inversion(log_odds):
     steps = torch.arange(0, 1, 1 / 64, dtype=torch.float64)
     uniforms = torch.cat((steps, steps + 2.0**-53, steps[1:] - 2.0**-53, torch.tensor([1 - 2.0**-53])))
-    law = torch.tensor([[min(0.0, -log_odds), min(0.0, log_odds)]], dtype=torch.float64)
-    expected = index_of(uniforms, law.expand(len(uniforms), 2)).tolist()
+    distribution = torch.tensor([[min(0.0, -log_odds), min(0.0, log_odds)]], dtype=torch.float64)
+    expected = index_of(uniforms, distribution.expand(len(uniforms), 2)).tolist()
     assert [kernels.drawn_token(uniform, log_odds) for uniform in uniforms.tolist()] == expected
 
 

@@ -1,4 +1,4 @@
-"""Metropolis-Hastings on masked scores: its target, what the score does to a law of k bodies, gauges, cost."""
+"""Metropolis-Hastings on masked scores: its target, what the score does to a distribution of k bodies, gauges, cost."""
 
 import pytest
 import torch
@@ -39,8 +39,8 @@ def test_it_leaves_the_score_invariant(gauge, bodies):
 @pytest.mark.parametrize(
     "change",
     [
-        (" + law[moved, present[moved]] - law[moved, proposed[moved]]", ""),
-        ("energy[moved] - scored + law", "law"),
+        (" + distribution[moved, present[moved]] - distribution[moved, proposed[moved]]", ""),
+        ("energy[moved] - scored + distribution", "distribution"),
         ("logits.double().sum(1)", "logits[:, 0].double()"),
         ("tokens[moved[taken]], energy[moved[taken]] = sequences[taken], scored[taken]",
          "tokens[moved[taken]] = sequences[taken]"),
@@ -60,15 +60,18 @@ def test_wrong_chains_are_rejected(change):
 
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_the_score_of_k_bodies_is_k_energies(order):
-    law = ManyBody.random(4, 3, order=order, rank=8, seed=2)
-    states = law.states()
+    distribution = ManyBody.random(4, 3, order=order, rank=8, seed=2)
+    states = distribution.states()
     torch.testing.assert_close(
-        MaskedMetropolis().energy(law, states), order * law.energy(states), rtol=1e-11, atol=1e-11
+        MaskedMetropolis().energy(distribution, states),
+        order * distribution.energy(states),
+        rtol=1e-11,
+        atol=1e-11,
     )
-    published = law.probabilities() @ chain_transitions(MaskedMetropolis(), law)
-    corrected = law.probabilities() @ chain_transitions(MaskedMetropolis(bodies=order), law)
-    torch.testing.assert_close(corrected, law.probabilities(), rtol=0, atol=1e-13)
-    assert float((published - law.probabilities()).abs().sum()) > 1e-3
+    published = distribution.probabilities() @ chain_transitions(MaskedMetropolis(), distribution)
+    corrected = distribution.probabilities() @ chain_transitions(MaskedMetropolis(bodies=order), distribution)
+    torch.testing.assert_close(corrected, distribution.probabilities(), rtol=0, atol=1e-13)
+    assert float((published - distribution.probabilities()).abs().sum()) > 1e-3
 
 
 def test_raw_scores_depend_on_the_gauge_and_normalised_ones_do_not():
@@ -79,8 +82,8 @@ def test_raw_scores_depend_on_the_gauge_and_normalised_ones_do_not():
     shifted = Shifted(NET.config, seed=1)
     for gauge, same in (("raw", False), ("normalised", True)):
         chain = MaskedMetropolis(gauge)
-        laws = [(-chain.energy(model, STATES)).softmax(0) for model in (NET, shifted)]
-        assert torch.allclose(*laws, atol=1e-12) is same
+        distributions = [(-chain.energy(model, STATES)).softmax(0) for model in (NET, shifted)]
+        assert torch.allclose(*distributions, atol=1e-12) is same
 
 
 def test_a_proposal_asks_for_the_proposed_sequence_once_and_for_nothing_where_it_stays():

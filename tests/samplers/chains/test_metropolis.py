@@ -17,23 +17,27 @@ from trialogue.samplers.exact import chain_ergodicity, ergodicity, transition_ma
     "model", [random_ising(1, 3), Energies(random_law(2, 3, 3))], ids=["spins", "three values"]
 )
 def test_transitions_are_those_of_the_definition(model):
-    law, states = model.probabilities(), whole_sequences(model.vocab_size, 3)
+    distribution, states = model.probabilities(), whole_sequences(model.vocab_size, 3)
     expected = torch.zeros(len(states), len(states), dtype=torch.float64)
     for x in range(len(states)):
         for y in range(len(states)):
             if int((states[x] != states[y]).sum()) == 1:
-                expected[x, y] = min(1.0, float(law[y] / law[x])) / 3 / (model.vocab_size - 1)
+                expected[x, y] = (
+                    min(1.0, float(distribution[y] / distribution[x])) / 3 / (model.vocab_size - 1)
+                )
         expected[x, x] = 1 - expected[x].sum()
     torch.testing.assert_close(transition_matrix(Metropolis(), model), expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("sites", [4, 5, 6])
 def test_a_fixed_order_is_not_ergodic_on_a_ring_without_field(sites):
-    """It leaves the law invariant and yet never reaches it: the sites fall into classes that it never leaves."""
+    """It leaves the distribution invariant and yet never reaches it: the sites fall into classes that it never
+    leaves.
+    """
     model = ring(sites, 0.5)
     matrix = transition_matrix(Metropolis("sweep"), model)
-    law = model.probabilities()
-    torch.testing.assert_close(law @ matrix, law, rtol=0, atol=1e-15)
+    distribution = model.probabilities()
+    torch.testing.assert_close(distribution @ matrix, distribution, rtol=0, atol=1e-15)
     assert ergodicity(matrix).closed_classes > 1
     with pytest.raises(InputError, match=r"not ergodic on this model: its 2.* classes that it never leaves"):
         run_chain(Metropolis("sweep"), model, start=torch.zeros(1, sites).long(), steps=1)

@@ -1,4 +1,6 @@
-"""Sites drawn apart: the parallel sampler against its product of conditionals, the chain rule against joint laws."""
+"""Sites drawn apart: the parallel sampler against its product of conditionals, the chain rule against joint
+distributions.
+"""
 
 from collections import Counter
 
@@ -17,12 +19,12 @@ MODELS = [random_ising(1, 4), Conditionals(random_law(2, 3, 3)), Energies(random
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_independent_parallel_is_the_product_of_conditionals(model):
-    """P(x, y) = prod over i of p(y_i | x_-i), each ratio from the joint law."""
-    law = model.probabilities().view([model.vocab_size] * model.sites)
+    """P(x, y) = prod over i of p(y_i | x_-i), each ratio from the joint distribution."""
+    distribution = model.probabilities().view([model.vocab_size] * model.sites)
     states = whole_sequences(model.vocab_size, model.sites)
     expected = torch.ones(len(states), len(states), dtype=torch.float64)
     for site in range(model.sites):
-        conditional = law / law.sum(site, keepdim=True)
+        conditional = distribution / distribution.sum(site, keepdim=True)
         for x, state in enumerate(states.tolist()):
             given = [slice(None) if i == site else value for i, value in enumerate(state)]
             expected[x] *= conditional[tuple(given)][states[:, site]]
@@ -39,22 +41,24 @@ def test_the_law_of_the_parallel_sampler_is_not_the_target():
 
 
 def drawn_law(model, tokens, block):
-    enumeration, law = Enumeration(1, 1), Counter()
+    enumeration, distribution = Enumeration(1, 1), Counter()
     for weight, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
-        law[tuple(drawn[0].tolist())] += float(weight)
-    return law
+        distribution[tuple(drawn[0].tolist())] += float(weight)
+    return distribution
 
 
 @pytest.mark.parametrize("order", ["forward", "random"])
 @pytest.mark.parametrize("sites", [[0], [0, 2], [0, 1, 2]], ids=str)
 def test_the_chain_rule_draws_joint_laws_where_there_are_any(order, sites):
     for model in (Conditionals(random_law(5, 2, 3)), random_ising(3, 3)):
-        states, law = whole_sequences(2, 3), model.probabilities()
+        states, distribution = whole_sequences(2, 3), model.probabilities()
         block = torch.zeros(1, 3, dtype=torch.bool)
         block[:, sites] = True
         same = (states[:, ~block[0]] == states[6, ~block[0]]).all(1)
         drawn = drawn_law(ChainRule(model, order), states[6:7], block)
-        for x, p in zip(states[same].tolist(), (law[same] / law[same].sum()).tolist(), strict=True):
+        for x, p in zip(
+            states[same].tolist(), (distribution[same] / distribution[same].sum()).tolist(), strict=True
+        ):
             assert drawn[tuple(x)] == pytest.approx(p, rel=1e-11)
 
 
@@ -80,7 +84,7 @@ def test_a_block_of_k_sites_asks_k_times():
 
 
 def test_the_law_of_a_block_by_the_chain_rule():
-    """Where conditionals contradict each other, what is listed is the law of what is drawn."""
+    """Where conditionals contradict each other, what is listed is the distribution of what is drawn."""
     model = ChainRule(Contradictory(random_law(6, 2, 3), random_law(7, 2, 3)))
     states = whole_sequences(2, 3)
     for sites in ([1], [0, 2], [0, 1, 2]):
@@ -94,21 +98,21 @@ def test_the_law_of_a_block_by_the_chain_rule():
 
 
 def test_adaptive_blocks_of_a_masked_oracle():
-    """By the chain rule, those of the joint law that its conditionals belong to."""
+    """By the chain rule, those of the joint distribution that its conditionals belong to."""
 
-    def law(tokens):
+    def distribution(tokens):
         first = (1.0 + tokens[:, 0]) / 3
         return torch.stack((first, 1 - first), 1)
 
     joint = random_law(5, 3, 3)
     for blocks in (((0, 1), (1, 2)), ((0, 1, 2), (1,))):
-        chain = AdaptiveBlockDynamics(blocks, law)
+        chain = AdaptiveBlockDynamics(blocks, distribution)
         expected = transition_matrix(chain, Energies(joint))
         found = transition_matrix(chain, ChainRule(Conditionals(joint)))
         torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-15)
         with pytest.raises(InputError, match=r"block=\d: Conditionals answers for single sites.*ChainRule"):
             transition_matrix(chain, Conditionals(joint))
-        with pytest.raises(InputError, match="order='random': the law of a block"):
+        with pytest.raises(InputError, match="order='random': the distribution of a block"):
             transition_matrix(chain, ChainRule(Conditionals(joint), "random"))
 
 

@@ -18,20 +18,20 @@ SAMPLED = Refinement(choice="sampled", keep="nothing")
 
 
 class Denoiser(Masked):
-    """Answers at every site with the law of one row of a table, that of the tokens as they stand."""
+    """Answers at every site with the distribution of one row of a table, that of the tokens as they stand."""
 
     vocab_size = 3
     sites = 4
 
-    def __init__(self, laws):
-        self.laws, self.asked = laws, []
+    def __init__(self, distributions):
+        self.distributions, self.asked = distributions, []
 
     def log_probs(self, tokens, masked):
         raise NotImplementedError
 
     def refined_log_probs(self, tokens, masked):
         self.asked.append(masked.clone())
-        return self.laws[len(self.asked) - 1].expand(len(tokens), -1, -1).log()
+        return self.distributions[len(self.asked) - 1].expand(len(tokens), -1, -1).log()
 
 
 def no_choice(log_weights, rows):
@@ -39,9 +39,9 @@ def no_choice(log_weights, rows):
 
 
 def one_hot(*tokens, sure=0.9):
-    law = torch.full((len(tokens), 3), (1 - sure) / 2)
-    law[torch.arange(len(tokens)), torch.tensor(tokens)] = sure
-    return law
+    distribution = torch.full((len(tokens), 3), (1 - sure) / 2)
+    distribution[torch.arange(len(tokens)), torch.tensor(tokens)] = sure
+    return distribution
 
 
 def test_it_keeps_the_laws_of_chains():
@@ -55,10 +55,12 @@ def test_of_conditionals_sampled_refinement_is_the_parallel_chain():
     assert chain_transitions(SAMPLED, as_model(ORACLE)) == pytest.approx(expected, abs=1e-12)
     masked = chain_transitions(Refinement("mask", "sampled", "nothing"), as_model(ORACLE))
     assert not torch.allclose(masked, expected, atol=1e-2)
-    # From masks every start has one law: the product of marginals.
+    # From masks every start has one distribution: the product of marginals.
     marginals = ORACLE.log_probs(torch.zeros(1, 3, dtype=torch.int64), torch.ones(1, 3, dtype=torch.bool))[0]
-    law = torch.tensor([sum(marginals[i, t] for i, t in enumerate(x)) for x in whole_sequences(2, 3)]).exp()
-    assert masked == pytest.approx(law.expand(8, -1), abs=1e-12)
+    distribution = torch.tensor(
+        [sum(marginals[i, t] for i, t in enumerate(x)) for x in whole_sequences(2, 3)]
+    ).exp()
+    assert masked == pytest.approx(distribution.expand(8, -1), abs=1e-12)
 
 
 def test_an_argmax_comes_to_a_fixed_point():

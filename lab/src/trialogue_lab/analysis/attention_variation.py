@@ -31,10 +31,10 @@ def variation(first: Pattern, second: Pattern) -> Tensor:
         if pattern.ndim < 2 or pattern.shape[-1] != pattern.shape[-2]:
             raise InputError(field, tuple(pattern.shape), "an attention pattern has the shape (..., T, T)")
     if first.shape[-1] != second.shape[-1]:
-        mend = (
+        hint = (
             f"it is compared with one of {first.shape[-1]} positions: ask both networks about the same tokens"
         )
-        raise InputError("second", tuple(second.shape), mend)
+        raise InputError("second", tuple(second.shape), hint)
     return (first - second).square().sum((-2, -1))
 
 
@@ -65,8 +65,8 @@ def stack_likeness(attention: Pattern, tokens: Annotated[Tensor, Integers("n T",
     """
     n, width = tokens.shape
     if tuple(attention.shape) != (n, width + 1, width + 1):
-        mend = f"{width} tokens and the starting token have patterns of the shape {(n, width + 1, width + 1)}"
-        raise InputError("attention", tuple(attention.shape), mend)
+        hint = f"{width} tokens and the starting token have patterns of the shape {(n, width + 1, width + 1)}"
+        raise InputError("attention", tuple(attention.shape), hint)
     depths = (1 - 2 * (tokens & 1)).cumsum(1)
     place = torch.arange(width, device=tokens.device)
     # The innermost open bracket behind a token is the last opening one whose depth is that behind the token.

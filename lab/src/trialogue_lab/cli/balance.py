@@ -23,9 +23,9 @@ def balance(arguments: argparse.Namespace) -> None:
     from trialogue.models.dyck_transformer import DyckTransformer
     from trialogue.models.saved import load_model
 
-    mend = "use a whole number of at least 2"
-    near = whole_number("length", arguments.length, 2, mend=mend)
-    far = whole_number("far", arguments.far, near + 1, mend=f"use a length above {near}")
+    hint = "use a whole number of at least 2"
+    near = whole_number("length", arguments.length, 2, hint=hint)
+    far = whole_number("far", arguments.far, near + 1, hint=f"use a length above {near}")
     prefixes = whole_number("prefixes", arguments.prefixes, 1)
     network = load_model(arguments.checkpoint, DyckTransformer)
     if not network.config.causal:

@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> None:
     )
     result = _executed(study, config, arguments)
 
+    from trialogue.display.terminal import console
     from trialogue.storage import atomic_write
     from trialogue_lab.ledger import judged
-    from trialogue.display.terminal import console
     from trialogue_lab.ledger.pages import terminal
     from trialogue_lab.ledger.pages.report import render_report
     from trialogue_lab.ledger.runs.results import RUNS
@@ -105,8 +105,8 @@ def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace
 
 def show_ledger(arguments: argparse.Namespace) -> None:
     """Print the verdict on every claim. With STUDY, also print the verdicts of your own runs."""
-    from trialogue_lab.ledger import ledger, ledger_records, own_entries, select
     from trialogue.display.terminal import console
+    from trialogue_lab.ledger import ledger, ledger_records, own_entries, select
     from trialogue_lab.ledger.pages import terminal
 
     _check_folder(arguments.results)

@@ -92,8 +92,8 @@ class SubsetSum(Verifier):
             both = np.sort(np.concatenate((sums, sums[sums >= weight] - weight)), kind="stable")
             sums = both[np.diff(both, prepend=-1) > 0]
             if len(sums) > _MOST_SUMS:
-                mend = f"more than {_MOST_SUMS} partial sums lead to a total: use fewer or smaller weights"
-                raise InputError("weights", self.weights, mend)
+                hint = f"more than {_MOST_SUMS} partial sums lead to a total: use fewer or smaller weights"
+                raise InputError("weights", self.weights, hint)
             viable.append(sums)
         self._viable = viable[::-1]  # by length of the prefix
 
@@ -126,12 +126,12 @@ class SubsetSum(Verifier):
 
 def checked_weights(weights: Sequence[int]) -> tuple[int, ...]:
     """The weights of a knapsack as whole numbers; raises `InputError` where they are none of at least 0, or no list."""
-    mend = "give one or more whole numbers of at least 0"
+    hint = "give one or more whole numbers of at least 0"
     if isinstance(weights, str) or not isinstance(weights, Iterable):
-        raise InputError("weights", weights, mend)
-    checked = tuple(whole_number("weights", weight, 0, mend=mend) for weight in weights)
+        raise InputError("weights", weights, hint)
+    checked = tuple(whole_number("weights", weight, 0, hint=hint) for weight in weights)
     if not checked:
-        raise InputError("weights", checked, mend)
+        raise InputError("weights", checked, hint)
     return checked
 
 

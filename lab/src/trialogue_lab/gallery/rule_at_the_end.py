@@ -10,8 +10,14 @@ import numpy as np
 from trialogue.data import Table
 from trialogue.oracles import Verifier
 from trialogue.samplers import Backtracking, SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate
-from trialogue.samplers.exact import exact_law, exact_values, prefix_tree, target_law, total_variation
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.exact import (
+    exact_distribution,
+    exact_values,
+    prefix_tree,
+    target_distribution,
+    total_variation,
+)
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.samplers.prefix.samples import Samples
 from trialogue.verifiers.function import FunctionVerifier
 from trialogue_lab.gallery.embedding import without_rounding
@@ -42,7 +48,7 @@ class Player(NamedTuple):
 
     name: str
     says: str
-    walk: Walk[Any]
+    walk: Sampler[Any]
     values: bool = False
 
 
@@ -91,13 +97,13 @@ def scene(seed: int = 0) -> dict[str, Any]:
     """
     law, judge = oracle(), rule()
     tree = prefix_tree(law)
-    target, hopes = target_law(law, judge), exact_values(law, judge)
+    target, hopes = target_distribution(law, judge), exact_values(law, judge)
     walks = []
     for player in PLAYERS:
         verifier = hopes if player.values else judge
-        exact = exact_law(player.walk, law, verifier)
+        exact = exact_distribution(player.walk, law, verifier)
         samples = generate(
-            law, walk=player.walk, verifier=verifier, num_samples=QUERIES // 3, seed=seed, trace=True
+            law, sampler=player.walk, verifier=verifier, num_samples=QUERIES // 3, seed=seed, trace=True
         )
         walks.append(
             {
@@ -105,7 +111,7 @@ def scene(seed: int = 0) -> dict[str, Any]:
                 "says": player.says,
                 "code": repr(player.walk),
                 "law": [exact.probabilities.get(prefix, 0.0) for prefix in tree.prefixes],
-                "queries": exact.expected_queries,
+                "queries": exact.expected_calls,
                 "distance": without_rounding(total_variation(exact.probabilities, target)),
                 "hopes": [hopes.table[prefix] for prefix in tree.prefixes] if player.values else None,
                 "runs": _afforded(recorded(samples, player.walk.rows_per_sample, tree.prefixes), QUERIES),

@@ -24,8 +24,8 @@ def scene(results: str | Path | None) -> dict[str, Any]:
     """
     result = counting_result(STUDY, results)
     if result is None:
-        mend = f"it has no finished result of {STUDY.name}: run `trialogue run {STUDY.name}`, or name another folder"
-        raise InputError("results", ", ".join(map(str, folders_to_read(results))), mend)
+        hint = f"it has no finished result of {STUDY.name}: run `trialogue run {STUDY.name}`, or name another folder"
+        raise InputError("results", ", ".join(map(str, folders_to_read(results))), hint)
     rows = STUDY.rows(result)
     bounds = rows["law"].sort_values("seed")
     laws = [_law(rows, int(seed)) for seed in bounds.seed]

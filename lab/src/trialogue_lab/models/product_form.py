@@ -37,8 +37,8 @@ class ProductFormConfig:
             object.__setattr__(self, field, whole_number(field, getattr(self, field), least))
         positive_number("initial_scale", self.initial_scale)
         if max(self.vocab_size, self.sites) ** self.order > _ENTRIES:
-            mend = f"its tensors have more than {_ENTRIES} entries: use a smaller one"
-            raise InputError("order", self.order, mend)
+            hint = f"its tensors have more than {_ENTRIES} entries: use a smaller one"
+            raise InputError("order", self.order, hint)
 
 
 @register_network(_NAME, ProductFormConfig)

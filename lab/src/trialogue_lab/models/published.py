@@ -47,10 +47,10 @@ def gpt_neo(
     are those of the input, and queries, keys and values have no biases: here they are learned apart, and have some.
     Raises `InputError` as the config does, and for a `max_length` that the window does not hold.
     """
-    mend = f"every second block attends to {GPT_NEO_WINDOW} positions, BOS among them: use less"
+    hint = f"every second block attends to {GPT_NEO_WINDOW} positions, BOS among them: use less"
     whole_number("max_length", max_length, 1)
     if max_length >= GPT_NEO_WINDOW:
-        raise InputError("max_length", max_length, mend)
+        raise InputError("max_length", max_length, hint)
     return TransformerConfig(
         vocab_size=vocab_size,
         max_length=max_length,

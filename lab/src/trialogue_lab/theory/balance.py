@@ -46,10 +46,10 @@ def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
     first, second = (_read(network, kind, extra) for kind, extra in ((0, 0), (shape.types - 1, 2)))
     difference = float((first - second).abs().max())
     if difference > _MINIMAL:
-        mend = (
+        hint = (
             f"what it reads of one type and depth differs by {difference:.2g}: its first layer is not minimal"
         )
-        raise InputError("network", f"{len(network.stack)} layers", mend)
+        raise InputError("network", f"{len(network.stack)} layers", hint)
     return first
 
 
@@ -85,12 +85,12 @@ class Balance:
         shape = network.config
         if shape.norm == "sum" and (shape.residual or any(shape.mlps)):
             raise InputError("norm", shape.norm, "the sums are those of a norm of attention alone")
-        mend = "the balance is one of at least two types and depths"
-        self.types, self.depth = whole_number("types", shape.types, 2, mend=mend), shape.depth
-        whole_number("depth", shape.depth, 2, mend=mend)
+        hint = "the balance is one of at least two types and depths"
+        self.types, self.depth = whole_number("types", shape.types, 2, hint=hint), shape.depth
+        whole_number("depth", shape.depth, 2, hint=hint)
         if self.types ** (self.depth - 1) > _MOST_STRINGS:
-            mend = f"{self.types}^{self.depth - 1} strings of types are too many to enumerate"
-            raise InputError("depth", self.depth, mend)
+            hint = f"{self.types}^{self.depth - 1} strings of types are too many to enumerate"
+            raise InputError("depth", self.depth, hint)
         self.network = network
         with torch.no_grad():
             self.vectors = state_vectors(network)

@@ -37,8 +37,8 @@ class SampleFlow:
         self._target = real_tensor("target", target, "give finite numbers (n,)")
         self._others = real_tensor("others", others, "give finite numbers (n, L)")
         if self._others.ndim != 2 or self._target.shape != self._others.shape[:1] or not len(self._target):
-            mend = "give as many numbers x_0 (n,) as rows (n, L) of the other tokens"
-            raise InputError("others", tuple(self._others.shape), mend)
+            hint = "give as many numbers x_0 (n,) as rows (n, L) of the other tokens"
+            raise InputError("others", tuple(self._others.shape), hint)
         self.size = self._others.shape[1]
 
     def __call__(self, weights: Weights) -> Weights:
@@ -69,16 +69,16 @@ class GaussianFlow:
     """
 
     def __init__(self, covariance: Tensor) -> None:
-        mend = "give a symmetric matrix (L + 1, L + 1), positive definite, L at least 1"
-        matrix = real_tensor("covariance", covariance, mend)
+        hint = "give a symmetric matrix (L + 1, L + 1), positive definite, L at least 1"
+        matrix = real_tensor("covariance", covariance, hint)
         if matrix.ndim != 2 or len(matrix) < 2 or matrix.shape[0] != matrix.shape[1]:
-            raise InputError("covariance", tuple(matrix.shape), mend)
+            raise InputError("covariance", tuple(matrix.shape), hint)
         skew = float((matrix - matrix.T).abs().max())
         if not skew <= _SYMMETRIC * float(matrix.abs().max()):
-            raise InputError("covariance", skew, mend)
+            raise InputError("covariance", skew, hint)
         least = float(torch.linalg.eigvalsh(matrix).min())
         if not least > 0:
-            raise InputError("covariance", least, mend + ": this is its least eigenvalue")
+            raise InputError("covariance", least, hint + ": this is its least eigenvalue")
         self.target_variance = float(matrix[0, 0])
         self.correlation, self.others = matrix[0, 1:], matrix[1:, 1:]
         self.size = len(self.others)
@@ -140,8 +140,8 @@ def integrate(
     size, shift = flow.size, non_negative_number("decay", decay)
     last, first = (real_tensor("start", part, "give finite weights") for part in start)
     if last.shape != (size,) or first.shape != (size, size):
-        mend = f"{size} other tokens need weights of shapes ({size},) and ({size}, {size})"
-        raise InputError("start", (tuple(last.shape), tuple(first.shape)), mend)
+        hint = f"{size} other tokens need weights of shapes ({size},) and ({size}, {size})"
+        raise InputError("start", (tuple(last.shape), tuple(first.shape)), hint)
     moments = real_tensor("times", times, "give increasing times from 0 on")
     if moments.ndim != 1 or not len(moments) or float(moments[0]) < 0 or bool((moments.diff() <= 0).any()):
         raise InputError("times", moments.tolist(), "give increasing times from 0 on")

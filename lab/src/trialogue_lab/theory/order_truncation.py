@@ -53,8 +53,8 @@ def keep_orders(probabilities: Tensor, order: int, tolerance: float = 1e-11) -> 
             found = found * (target / marginal)
         if worst < tolerance:
             return torch.from_numpy(found / found.sum())
-    mend = f"marginals are still {worst:.2g} off after {_ROUNDS} rounds: use a larger tolerance"
-    raise InputError("tolerance", tolerance, mend)
+    hint = f"marginals are still {worst:.2g} off after {_ROUNDS} rounds: use a larger tolerance"
+    raise InputError("tolerance", tolerance, hint)
 
 
 @validated

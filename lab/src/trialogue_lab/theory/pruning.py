@@ -221,7 +221,7 @@ def _require_within(eps: float, error: float, field: str, width: int, units: int
     """Raise where the error is above `eps`; each further unit of a group halves it, on average."""
     if eps != math.inf and error > positive_number("eps", eps):
         wanted = width + units * math.ceil(math.log2(error / eps))
-        mend = (
+        hint = (
             f"the best pruning is {error:.2g} off, more than {eps:g}: it would have to be about {wanted} wide"
         )
-        raise InputError(field, width, mend)
+        raise InputError(field, width, hint)

@@ -55,8 +55,8 @@ def resampled_law(proposal: ArrayLike, weights: ArrayLike, number: int) -> Array
 
 
 def _checked(name: str, values: ArrayLike) -> Array:
-    mend = "give finite numbers of at least 0"
-    array: Array = real_tensor(name, values, mend).double().flatten().cpu().numpy()
+    hint = "give finite numbers of at least 0"
+    array: Array = real_tensor(name, values, hint).double().flatten().cpu().numpy()
     if not bool((np.isfinite(array) & (array >= 0)).all()):
-        raise InputError(name, values, mend)
+        raise InputError(name, values, hint)
     return array

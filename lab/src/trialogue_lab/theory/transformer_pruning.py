@@ -125,8 +125,8 @@ def prune_transformer(
     """
     target, large = tuple(target), tuple(large)
     if not target or len(large) != LAYERS_FOR_EACH * len(target):
-        mend = f"{len(target)} layers are pruned of {LAYERS_FOR_EACH} random ones each"
-        raise InputError("large", f"{len(large)} layers", mend)
+        hint = f"{len(target)} layers are pruned of {LAYERS_FOR_EACH} random ones each"
+        raise InputError("large", f"{len(large)} layers", hint)
     first = whole_number("first", first, 0)
     if first > 2 * len(target):
         raise InputError("first", first, f"the target takes {2 * len(target)} of {len(large)} layers")
@@ -158,8 +158,8 @@ def _require_room(target: LayerWeights, large: LayerWeights) -> None:
         ("hidden", len(large.mlp[0]), 4 * hidden),
     ):
         if has < least:
-            mend = f"too small for a target of width {width}: it would have to be at least {least}"
-            raise InputError(field, has, mend)
+            hint = f"too small for a target of width {width}: it would have to be at least {least}"
+            raise InputError(field, has, hint)
 
 
 def _diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:

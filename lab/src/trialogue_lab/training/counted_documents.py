@@ -55,8 +55,8 @@ class CountedDocuments:
         if self.tokens.ndim != 2 or not self.tokens.numel():
             raise InputError("tokens", tuple(self.tokens.shape), "give documents (n, N)")
         if int(self.tokens.max()) >= self.vocab_size:
-            mend = f"the words are 0 to {self.vocab_size - 1}"
-            raise InputError("tokens", int(self.tokens.max()), mend)
+            hint = f"the words are 0 to {self.vocab_size - 1}"
+            raise InputError("tokens", int(self.tokens.max()), hint)
         if self.masking.p_mask == 0:
             raise InputError("p_mask", self.masking.p_mask, "nothing is to be predicted: use more")
 

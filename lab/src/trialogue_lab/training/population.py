@@ -23,11 +23,11 @@ class MaskedPopulation:
     """
 
     def __init__(self, probabilities: Tensor) -> None:
-        mend = "give the probabilities (V, ..., V) of all sequences, one axis for each site"
-        law = real_tensor("probabilities", probabilities, mend)
+        hint = "give the probabilities (V, ..., V) of all sequences, one axis for each site"
+        law = real_tensor("probabilities", probabilities, hint)
         count, vocab = law.ndim, law.shape[0] if law.ndim else 0
         if not count or law.shape != (vocab,) * count:
-            raise InputError("probabilities", tuple(law.shape), mend)
+            raise InputError("probabilities", tuple(law.shape), hint)
         law = checked_law("probabilities", law.flatten(), (law.numel(),)).view(law.shape)
         others = whole_sequences(vocab, count - 1) if count > 1 else torch.empty(1, 0, dtype=torch.int64)
         masked = torch.full((len(others), 1), vocab)

@@ -18,7 +18,7 @@ from mutants.arithmetic import (
 )
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.arithmetic import PAIR_DIGITS, SemiprimeTuples
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 
@@ -43,7 +43,7 @@ def brute_force(digits: int, order: str) -> dict[tuple[int, ...], Fraction]:
 
 def law_excess(tuples: SemiprimeTuples) -> float:
     """The largest error of the law that token-by-token sampling has, over all sequences."""
-    law = exact_law(Ancestral(), tuples)
+    law = exact_distribution(Ancestral(), tuples)
     truth = brute_force(tuples.digits, tuples.order)
     found = law.probabilities
     return max(abs(found.get(x, 0.0) - float(truth.get(x, 0))) for x in found.keys() | truth.keys())

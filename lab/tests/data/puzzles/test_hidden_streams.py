@@ -12,7 +12,7 @@ from mutants.arithmetic import ForgetfulStream
 from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, generate
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import (
     HiddenStream,
@@ -33,7 +33,9 @@ def target(tuples: SemiprimeTuples) -> dict[tuple[int, ...], float]:
 
 def distance(stream: HiddenStream, tuples: SemiprimeTuples) -> float:
     """Total variation between what the user sees and the law of the tuples."""
-    return total_variation(stream.visible_law(exact_law(Ancestral(), stream).probabilities), target(tuples))
+    return total_variation(
+        stream.visible_law(exact_distribution(Ancestral(), stream).probabilities), target(tuples)
+    )
 
 
 @pytest.mark.parametrize("order", ["product-first", "factors-first"])
@@ -67,7 +69,7 @@ def test_a_forgetful_stream_is_noticed() -> None:
 def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
     tuples = SemiprimeTuples(digits)
     stream = random_seed(tuples, bits)
-    law = exact_law(Ancestral(), stream).probabilities
+    law = exact_distribution(Ancestral(), stream).probabilities
     seen = stream.visible_law(law)
     assert len(law) == 2**bits
     assert total_variation(seen, target(tuples)) <= min(1, tuples.size / 2**bits) + 1e-12
@@ -141,7 +143,7 @@ def test_coins_that_run_out_give_what_they_have() -> None:
 
 
 def test_independent_copies() -> None:
-    law = exact_law(Ancestral(), Independent(RandomPrimes(1), 2)).probabilities
+    law = exact_distribution(Ancestral(), Independent(RandomPrimes(1), 2)).probabilities
     assert law == pytest.approx({(p, q): 1 / 16 for p in (2, 3, 5, 7) for q in (2, 3, 5, 7)})
 
 
@@ -174,7 +176,7 @@ def test_what_is_public_has_the_length_and_vocabulary_that_were_said() -> None:
         with pytest.raises(InputError, match=r"^public=\(1.*give 2 tokens from 0 to 2"):
             stream.weights((0, 1))
     listed = HiddenStream(RandomBits(2), lambda hidden: [*hidden], 2, 2)
-    assert exact_law(Ancestral(), listed).probabilities == pytest.approx(
+    assert exact_distribution(Ancestral(), listed).probabilities == pytest.approx(
         {(a, b, a, b): 0.25 for a in (0, 1) for b in (0, 1)}
     )
     assert listed.weights((0, 1, 0, 1)) == [0.0, 0.0]

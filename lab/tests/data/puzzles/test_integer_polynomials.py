@@ -10,7 +10,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.integer_polynomials import RootedPolynomials
 
 ORDERS = ("coefficients-first", "roots-first")
@@ -31,7 +31,7 @@ def brute_force(degree: int, largest: int, order: str, offset: int) -> dict[tupl
 def test_the_oracle_has_the_exact_law(degree: int, largest: int, order: str) -> None:
     polynomials = RootedPolynomials(degree, largest, order)
     truth = brute_force(degree, largest, order, polynomials.offset)
-    law = exact_law(Ancestral(), polynomials).probabilities
+    law = exact_distribution(Ancestral(), polynomials).probabilities
     assert total_variation(law, truth) < 1e-12
     assert set(map(tuple, polynomials.states().tolist())) == set(truth)
     assert polynomials.probabilities().tolist() == pytest.approx([1 / len(truth)] * len(truth))

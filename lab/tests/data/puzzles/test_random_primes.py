@@ -9,7 +9,7 @@ from sympy import isprime, nextprime, primerange
 from mutants.arithmetic import CompositePrimes
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic, Operations
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes, primes_of
 
@@ -27,13 +27,13 @@ def test_six_random_digits_are_uniform() -> None:
     assert int(drawn.min()) == 0
     assert int(drawn.max()) == 9
     assert bool(torch.isclose(law.probabilities().sum(), torch.ones((), dtype=torch.float64)))
-    assert set(exact_law(Ancestral(), RandomNumbers(2)).probabilities) == {
+    assert set(exact_distribution(Ancestral(), RandomNumbers(2)).probabilities) == {
         tuple(row) for row in RandomNumbers(2).states().tolist()
     }
 
 
 def prime_law_error(oracle: RandomPrimes) -> float:
-    law = exact_law(Ancestral(), oracle).probabilities
+    law = exact_distribution(Ancestral(), oracle).probabilities
     truth = {tuple(map(int, str(p))): 1.0 for p in primerange(10 ** (oracle.digits - 1), 10**oracle.digits)}
     return max(abs(law.get(x, 0.0) - truth.get(x, 0.0) / len(truth)) for x in law.keys() | truth.keys())
 

@@ -9,7 +9,7 @@ from mutants.arithmetic import LastAnswerOnly
 from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
 
 
@@ -43,7 +43,7 @@ def distance(kind: type[TwentyQuestions], game) -> float:
     answers, rounds, question = game
     player = kind(answers, rounds, question)
     return total_variation(
-        exact_law(Ancestral(), player).probabilities, fixed_object_law(answers, rounds, question)
+        exact_distribution(Ancestral(), player).probabilities, fixed_object_law(answers, rounds, question)
     )
 
 

@@ -10,7 +10,7 @@ import torch
 from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, generate
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
 from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Stopped, decimal_edges
 
@@ -19,7 +19,7 @@ def test_a_listed_law_is_the_law_of_its_oracle() -> None:
     sequences = torch.tensor([[0, 1, 2], [0, 2, 2], [0, 1, 2], [2, 0, 0], [1, 1, 1]])
     law = Listed(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
     truth = {(0, 1, 2): 0.5, (0, 2, 2): 0.25, (2, 0, 0): 0.25}
-    assert exact_law(Ancestral(), law).probabilities == pytest.approx(truth)
+    assert exact_distribution(Ancestral(), law).probabilities == pytest.approx(truth)
     assert dict(zip(map(tuple, law.states().tolist()), law.probabilities().tolist(), strict=True)) == truth
     assert law.next_log_probs(torch.tensor([[0, 1]]), torch.tensor([1]))[0].exp().tolist() == pytest.approx(
         [0, 2 / 3, 1 / 3]
@@ -30,7 +30,7 @@ def test_a_listed_law_is_the_law_of_its_oracle() -> None:
 
 def test_a_stop_token_ends_every_sequence_and_nothing_else() -> None:
     oracle = Stopped(RandomNumbers(2))
-    law = exact_law(Ancestral(), oracle).probabilities
+    law = exact_distribution(Ancestral(), oracle).probabilities
     assert law == pytest.approx({(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)})
     assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0
     with pytest.raises(InputError, match=r"^oracle='Stopped': use an oracle"):

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.theory.factoring.overlap import (
     Cheating,
@@ -138,7 +138,7 @@ def test_the_best_generator_as_an_oracle(digits: int) -> None:
     best = optimal_cheating(chances, target)
     assert best.overlap <= overlap_bound(chances, target)
     oracle = cheating_generator(tuples, dict(zip(masses, chances.tolist(), strict=True)))
-    law = exact_law(Ancestral(), oracle).probabilities
+    law = exact_distribution(Ancestral(), oracle).probabilities
     truth = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
     assert 1 - total_variation(law, truth) == pytest.approx(best.overlap, abs=1e-12)
     # Its chance to factor, as the reduction would use it, is what was given.

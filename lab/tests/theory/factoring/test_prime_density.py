@@ -9,7 +9,7 @@ from mpmath import li, mpf, workdps
 
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
 from trialogue_lab.data.puzzles.weighted_prefixes import WeightedPrefixes
 from trialogue_lab.theory.factoring.prime_density import (
@@ -45,7 +45,7 @@ def test_counting_the_last_digits_stops_the_error() -> None:
 
 def gap_of_oracle(oracle: PrimesByDensity, counted: int) -> float:
     """How far the oracle's own law, by enumeration, is from the distances that were computed for it."""
-    law = exact_law(Ancestral(), oracle).probabilities
+    law = exact_distribution(Ancestral(), oracle).probabilities
     primes = {tuple(row) for row in RandomPrimes(oracle.digits).states().tolist()}
     computed = density_variation(oracle.digits, counted)
     worst = 0.0

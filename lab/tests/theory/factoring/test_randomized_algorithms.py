@@ -4,7 +4,7 @@ import pytest
 
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
 from trialogue_lab.theory.factoring.randomized_algorithms import derandomized, law_over_coins, randomness_test
@@ -35,7 +35,7 @@ def biased_walk(prefix: tuple[int, ...], coins: int) -> int:
 
 def test_a_deterministic_algorithm_has_the_law_of_the_randomized_one() -> None:
     oracle = derandomized(biased_walk, 5, 3, length=5)
-    law = exact_law(Ancestral(), oracle).probabilities
+    law = exact_distribution(Ancestral(), oracle).probabilities
     assert total_variation(law, law_over_coins(biased_walk, 5, 5)) < 1e-14
     # That rests on fresh coins: one toss for all calls is another law.
     assert total_variation(law, law_over_coins(biased_walk, 5, 5, fresh=False)) > 0.3
@@ -54,7 +54,8 @@ def test_coins_that_are_kept_are_memory() -> None:
     fresh = law_over_coins(digit, 16, 4)
     assert total_variation(fresh, uniform) > 0.8
     assert (
-        total_variation(fresh, exact_law(Ancestral(), derandomized(digit, 16, 10, 4)).probabilities) < 1e-12
+        total_variation(fresh, exact_distribution(Ancestral(), derandomized(digit, 16, 10, 4)).probabilities)
+        < 1e-12
     )
 
 
@@ -94,7 +95,7 @@ def test_too_many_tosses() -> None:
 @pytest.mark.parametrize("token", [-1, 3])
 def test_algorithms_write_tokens_of_the_vocabulary(token: int) -> None:
     with pytest.raises(InputError, match=f"^token={token}: use tokens from 0 to 2"):
-        exact_law(Ancestral(), derandomized(lambda prefix, coins: token, 2, 3, 2))
+        exact_distribution(Ancestral(), derandomized(lambda prefix, coins: token, 2, 3, 2))
 
 
 @pytest.mark.parametrize("length", [0, -1])

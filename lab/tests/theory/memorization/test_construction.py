@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from trialogue import exact_law
+from trialogue import exact_distribution
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.text_network import save_text_network
@@ -119,7 +119,7 @@ def test_a_prior_decides_what_a_narrow_network_gets_right():
 def test_it_is_an_oracle_and_is_saved(tmp_path):
     targets, contexts = laws(27, 3), every(3, 3)
     built = memorize(targets, contexts, 3, 14, 2)
-    law = exact_law(Ancestral(), built.model, prompt=[0, 1, 2], max_new_tokens=2)
+    law = exact_distribution(Ancestral(), built.model, prompt=[0, 1, 2], max_new_tokens=2)
     first, second = targets[5].exp(), targets[[15, 16, 17]].exp()
     for a in range(3):
         for b in range(3):

@@ -10,7 +10,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, PrefixOracle, whole_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, generate, truncated
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns, log_survival
 from trialogue_lab.theory.potts.map import (
     ChainConditionals,
@@ -144,7 +144,7 @@ def test_conditionals_of_a_chain_are_those_of_its_law(width, temperature):
 def test_walks_run_on_it():
     chain = random_chain(2, vocab=2)
     oracle = autoregressive_of(chain, 5, 0.7)
-    law = exact_law(Ancestral(), oracle)
+    law = exact_distribution(Ancestral(), oracle)
     exact = chain.at(5, 0.7)
     for tokens, probability in zip(exact.states().tolist(), exact.probabilities().tolist(), strict=True):
         assert law.probabilities[tuple(tokens)] == pytest.approx(probability, abs=1e-12)

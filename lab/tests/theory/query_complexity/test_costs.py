@@ -12,7 +12,7 @@ from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
 from trialogue.samplers import Rejection, TokenwiseRejection
-from trialogue.samplers.exact import exact_law
+from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import VIABLE
 from trialogue_lab.data.hidden_string import (
     HiddenString,
@@ -45,10 +45,10 @@ def error_on_trees(names) -> float:
                 float(cost != queries) if queries == math.inf else abs(cost / queries - 1),
             )
             for most in (1, 3):
-                law = exact_law(TokenwiseRejection(max_rejections=most), table, rule)
+                law = exact_distribution(TokenwiseRejection(max_rejections=most), table, rule)
                 bounded = names["tokenwise_cost"](table, rule, max_rejections=most)
                 success = names["tokenwise_success"](table, rule, max_rejections=most)
-                worst = max(worst, abs(bounded / law.expected_queries - 1), abs(success - (1 - law.failed)))
+                worst = max(worst, abs(bounded / law.expected_calls - 1), abs(success - (1 - law.failed)))
     return worst
 
 
@@ -197,9 +197,9 @@ TASKS = {
 def test_costs_are_those_of_the_walks_themselves(name: str) -> None:
     oracle, verifier, length = TASKS[name]
     for walk, cost in ((Rejection(), rejection_cost), (TokenwiseRejection(), tokenwise_cost)):
-        law = exact_law(walk, oracle, verifier, max_new_tokens=length)
-        assert cost(oracle, verifier, max_new_tokens=length) == pytest.approx(law.expected_queries, rel=1e-12)
-    law = exact_law(TokenwiseRejection(), oracle, verifier, max_new_tokens=length)
+        law = exact_distribution(walk, oracle, verifier, max_new_tokens=length)
+        assert cost(oracle, verifier, max_new_tokens=length) == pytest.approx(law.expected_calls, rel=1e-12)
+    law = exact_distribution(TokenwiseRejection(), oracle, verifier, max_new_tokens=length)
     assert tokenwise_success(oracle, verifier) == pytest.approx(1 - law.never_halts, abs=1e-12)
 
 

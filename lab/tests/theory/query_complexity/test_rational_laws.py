@@ -8,7 +8,7 @@ import pytest
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.samplers import TokenwiseRejection
-from trialogue.samplers.exact import exact_law, target_law
+from trialogue.samplers.exact import exact_distribution, target_distribution
 from trialogue_lab.theory.query_complexity import rational_variation, restricted_law, tokenwise_law
 
 
@@ -42,10 +42,10 @@ def test_they_are_the_laws_of_the_walk() -> None:
     table = Table(lambda prefix: [float(weight) for weight in tilted(prefix)], 3, max_length=3)
     law = tokenwise_law(tilted, rule, 3)
     assert {x: float(p) for x, p in law.items()} == pytest.approx(
-        exact_law(TokenwiseRejection(), table, rule).probabilities
+        exact_distribution(TokenwiseRejection(), table, rule).probabilities
     )
     target = restricted_law(tilted, rule, 3)
-    assert {x: float(p) for x, p in target.items()} == pytest.approx(target_law(table, rule))
+    assert {x: float(p) for x, p in target.items()} == pytest.approx(target_distribution(table, rule))
     assert sum(target.values()) == 1
 
 

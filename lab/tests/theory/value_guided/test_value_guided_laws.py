@@ -14,13 +14,13 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers import ActionLevel, TokenwiseRejection, ValueGuided
 from trialogue.samplers.exact import (
     Conductances,
-    exact_law,
+    exact_distribution,
     exact_values,
     prefix_tree,
-    target_law,
+    sampler_transitions,
+    target_distribution,
     total_variation,
     walk_conductances,
-    walk_transitions,
 )
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 from trialogue.verifiers import TableValues
@@ -79,7 +79,7 @@ def test_exact_values_make_the_depth_a_reflecting_walk(horizon, vocab):
     assert leaf_mass(oracle, values) == pytest.approx(1 / (2 * horizon), abs=1e-12)
     found = first_leaf(oracle, values)
     assert found.steps == pytest.approx(2 * horizon**2, abs=1e-10)
-    assert total_variation(found.law, target_law(oracle, outcome)) < 1e-12
+    assert total_variation(found.law, target_distribution(oracle, outcome)) < 1e-12
     chain = value_guided_chain(oracle, values)
     assert chain.steps_to_leaf == pytest.approx(2 * horizon**2, abs=1e-9)
     assert chain.spectral_gap == pytest.approx((1 - math.cos(math.pi / (2 * horizon))) / 2, abs=1e-12)
@@ -100,7 +100,7 @@ def test_golden_numbers_at_horizon_six():
 def test_closed_forms_are_those_of_the_walk_itself(tree):
     oracle, values = tree.table(), altered(tree)
     chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
-    walk = exact_law(ValueGuided(), oracle, values)
+    walk = exact_distribution(ValueGuided(), oracle, values)
     assert chain.reversibility_residual < 1e-12
     stationary = stationary_law(oracle, values)
     assert stationary.keys() == set(chain.states)
@@ -109,12 +109,12 @@ def test_closed_forms_are_those_of_the_walk_itself(tree):
     assert total_variation(found.law, walk.probabilities) < 1e-12
     assert total_variation(chain.first_leaf_law(), walk.probabilities) < 1e-12
     assert first_leaf_law(oracle, values) == found.law
-    assert found.moves == pytest.approx(walk.expected_queries, rel=1e-12)
+    assert found.moves == pytest.approx(walk.expected_calls, rel=1e-12)
     assert found.steps == pytest.approx(chain.steps_to_leaf, rel=1e-12)
     assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
     assert found.nodes < found.moves
     # Whatever the values inside, a leaf of the walk that goes on has the restricted law.
-    target = target_law(oracle, tree.value)
+    target = target_distribution(oracle, tree.value)
     assert total_variation(chain.leaf_law(chain.stationary), target) < 1e-12
     assert total_variation(found.law, target) > 1e-3
 
@@ -122,7 +122,7 @@ def test_closed_forms_are_those_of_the_walk_itself(tree):
 @pytest.mark.parametrize("tree", TREES, ids=str)
 def test_exact_values_make_the_first_leaf_exact_where_leaves_are_equally_deep(tree):
     oracle, values = tree.table(), exact_values(tree.table(), tree.value)
-    target = target_law(oracle, tree.value)
+    target = target_distribution(oracle, tree.value)
     far = total_variation(first_leaf_law(oracle, values), target)
     assert far < 1e-12 if tree.eos is None else far > 1e-3
     chain = value_guided_chain(oracle, values)
@@ -131,9 +131,9 @@ def test_exact_values_make_the_first_leaf_exact_where_leaves_are_equally_deep(tr
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_with_verdicts_for_values_going_down_only_is_tokenwise_rejection(tree):
-    law = exact_law(TokenwiseRejection("mask"), tree.table(), tree.allows).probabilities
+    law = exact_distribution(TokenwiseRejection("mask"), tree.table(), tree.allows).probabilities
     assert total_variation(action_level_law(tree.table(), tree.allows), law) < 1e-12
-    law = exact_law(ActionLevel(), tree.table(), tree.value).probabilities
+    law = exact_distribution(ActionLevel(), tree.table(), tree.value).probabilities
     assert total_variation(action_level_law(tree.table(), tree.value), law) < 1e-12
 
 
@@ -145,7 +145,9 @@ def test_dead_ends_are_visited_and_left_again():
 
     chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
     assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
-    assert found.moves == pytest.approx(exact_law(ValueGuided(), oracle, values).expected_queries, rel=1e-12)
+    assert found.moves == pytest.approx(
+        exact_distribution(ValueGuided(), oracle, values).expected_calls, rel=1e-12
+    )
     assert chain.visited_before_leaf()[(1, 1, 0)] > 0.01
 
 
@@ -165,7 +167,7 @@ def test_leaf_mass_is_bounded_by_the_error_of_the_values(horizon):
 def test_a_law_is_mixed_when_it_is_said_to_be():
     oracle = random_table(4)
     values = exact_values(oracle, outcome)
-    chain, target = value_guided_chain(oracle, values), target_law(oracle, outcome)
+    chain, target = value_guided_chain(oracle, values), target_distribution(oracle, outcome)
     steps = chain.mixing_time(0.1)
     laws = chain.laws(steps)
     far = abs(laws - chain.stationary).sum(1) / 2
@@ -199,7 +201,7 @@ def test_a_walk_that_weighs_its_way_up_wrongly_is_told_apart():
 
 
 def _chain(walk, oracle, values):
-    states, transitions = walk_transitions(walk, oracle, values)
+    states, transitions = sampler_transitions(walk, oracle, values)
     return states, transitions, np.array([len(state) == oracle.max_length for state in states])
 
 

@@ -90,8 +90,8 @@ class Corpus:
         rows = {part: mapped_rows(folder / f"{part}.tokens", length) for part in parts}
         for part, tokens in rows.items():
             if not len(tokens):
-                mend = f"the text for {part} has fewer tokens: use shorter sequences, or a longer text"
-                raise InputError("length", length, mend)
+                hint = f"the text for {part} has fewer tokens: use shorter sequences, or a longer text"
+                raise InputError("length", length, hint)
         return cls(str(text), tokenizer, rows["train"], rows["test"], fingerprint, folder)
 
     @property
@@ -125,8 +125,8 @@ def _texts(
         train, own_test = hub_texts(str(text))
         return train, own_test if test is None else local_text(test)
     if not Path(text).exists():
-        mend = f"there is no such file or folder, and no corpus of that name: those of the hub are {', '.join(HUB)}"
-        raise InputError("text", str(text), mend)
+        hint = f"there is no such file or folder, and no corpus of that name: those of the hub are {', '.join(HUB)}"
+        raise InputError("text", str(text), hint)
     if test is not None:
         return local_text(text), local_text(test)
     return split_text(text, test_share)

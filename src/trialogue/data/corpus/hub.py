@@ -68,14 +68,14 @@ def hub_datasets(name: str, repository: str, configuration: str | None, splits: 
     try:
         import datasets
     except ImportError as error:
-        mend = (
+        hint = (
             "corpora of the hub are read by the package datasets: `pip install datasets`, or the extra `hub`"
         )
-        raise InputError("text", name, mend) from error
+        raise InputError("text", name, hint) from error
     try:
         return [datasets.load_dataset(repository, configuration, split=split) for split in splits]
     # What a hub that is out of reach raises differs between versions of the library.
     except (OSError, ValueError, RuntimeError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
-        mend = f"{repository} cannot be had from the hub ({first}): go online, or name a local file"
-        raise InputError("text", name, mend) from error
+        hint = f"{repository} cannot be had from the hub ({first}): go online, or name a local file"
+        raise InputError("text", name, hint) from error

@@ -20,39 +20,42 @@ _MOST_TOKENS = 1 << 8 * TOKEN_BYTES
 class NgramTable:
     """The next token after the most frequent contexts of up to S tokens of a text: as many as fit `most_bytes`.
 
-    `orders` are the laws after contexts of 0, 1, ..., S tokens (`ngram_laws`). Of contexts that come equally often
-    shorter ones go first; all are kept by default. `smoothing` is added to every count. A context that is not kept has
-    the law of the longest of its ends that is, and where nothing is kept all tokens are equally likely. `size` counts
-    bytes: those of a context's tokens and offset, and of the tokens and counts of what follows it. `contexts` says how
-    many are kept of each length. Raises `InputError` for laws of other contexts or too many tokens.
+    `orders` are the distributions after contexts of 0, 1, ..., S tokens (`ngram_laws`). Of contexts that come equally
+    often shorter ones go first; all are kept by default. `smoothing` is added to every count. A context that is not
+    kept has the distribution of the longest of its ends that is, and where nothing is kept all tokens are equally
+    likely. `size` counts bytes: those of a context's tokens and offset, and of the tokens and counts of what follows
+    it. `contexts` says how many are kept of each length. Raises `InputError` for distributions of other contexts or too
+    many tokens.
     """
 
     def __init__(
         self, orders: Sequence[NgramLaws], *, smoothing: float = 0.0, most_bytes: int | None = None
     ) -> None:
-        lengths = [laws.contexts.shape[1] for laws in orders]
+        lengths = [distributions.contexts.shape[1] for distributions in orders]
         if len(lengths) < 2 or lengths != list(range(len(lengths))):
             raise InputError(
-                "orders", lengths, "give the laws after contexts of 0, 1, and so on up to S tokens"
+                "orders", lengths, "give the distributions after contexts of 0, 1, and so on up to S tokens"
             )
-        mend = f"a token takes {TOKEN_BYTES} bytes: use at most {_MOST_TOKENS}"
-        self.vocab_size = whole_number("vocab_size", orders[0].counts.shape[1], 1, _MOST_TOKENS, mend)
+        hint = f"a token takes {TOKEN_BYTES} bytes: use at most {_MOST_TOKENS}"
+        self.vocab_size = whole_number("vocab_size", orders[0].counts.shape[1], 1, _MOST_TOKENS, hint)
         self.context = lengths[-1]
-        sizes = np.concatenate([_bytes_of(laws) for laws in orders])
-        times = np.concatenate([laws.counts.sum(1).numpy() for laws in orders])
+        sizes = np.concatenate([_bytes_of(distributions) for distributions in orders])
+        times = np.concatenate([distributions.counts.sum(1).numpy() for distributions in orders])
         order = np.argsort(-times, kind="stable")
         room = math.inf if most_bytes is None else whole_number("most_bytes", most_bytes, 0)
         kept = np.zeros(len(sizes), dtype=bool)
         kept[order[sizes[order].cumsum() <= room]] = True
         self.size = int(sizes[kept].sum())
-        parts = np.split(kept, np.cumsum([len(laws.counts) for laws in orders])[:-1])
+        parts = np.split(kept, np.cumsum([len(distributions.counts) for distributions in orders])[:-1])
         self._laws: list[Tensor] = []
         self._places: list[dict[tuple[int, ...], int]] = []
-        for laws, part in zip(orders, parts, strict=True):
+        for distributions, part in zip(orders, parts, strict=True):
             chosen = torch.from_numpy(part)
-            self._laws.append(laws._replace(counts=laws.counts[chosen]).log_probs(smoothing))
+            self._laws.append(
+                distributions._replace(counts=distributions.counts[chosen]).log_probs(smoothing)
+            )
             self._places.append(
-                {tuple(row): place for place, row in enumerate(laws.contexts[chosen].tolist())}
+                {tuple(row): place for place, row in enumerate(distributions.contexts[chosen].tolist())}
             )
         self.contexts = tuple(map(len, self._laws))
 
@@ -63,14 +66,16 @@ class NgramTable:
         answers = torch.full(
             (len(contexts), self.vocab_size), -math.log(self.vocab_size), dtype=torch.float64
         )
-        for length, (laws, places) in enumerate(zip(self._laws, self._places, strict=True)):
+        for length, (distributions, places) in enumerate(zip(self._laws, self._places, strict=True)):
             ends = contexts[:, self.context - length :].tolist()
             row = torch.tensor([places.get(tuple(end), -1) for end in ends], dtype=torch.int64)
-            answers[row >= 0] = laws[row[row >= 0]]
+            answers[row >= 0] = distributions[row[row >= 0]]
         return answers
 
 
-def _bytes_of(laws: NgramLaws) -> np.typing.NDArray[np.int64]:
-    """The bytes (T,) that each context of `laws` takes."""
-    different: np.typing.NDArray[np.int64] = (laws.counts > 0).sum(1).numpy()
-    return laws.contexts.shape[1] * TOKEN_BYTES + OFFSET_BYTES + different * (TOKEN_BYTES + COUNT_BYTES)
+def _bytes_of(distributions: NgramLaws) -> np.typing.NDArray[np.int64]:
+    """The bytes (T,) that each context of `distributions` takes."""
+    different: np.typing.NDArray[np.int64] = (distributions.counts > 0).sum(1).numpy()
+    return (
+        distributions.contexts.shape[1] * TOKEN_BYTES + OFFSET_BYTES + different * (TOKEN_BYTES + COUNT_BYTES)
+    )

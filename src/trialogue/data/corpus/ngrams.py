@@ -37,17 +37,18 @@ class NgramLaws(NamedTuple):
         return float(self.counts.sum()) / self.occurrences
 
     def log_probs(self, smoothing: float = 0.0) -> Tensor:
-        """(T, N) float64: the empirical law of the next token, with `smoothing` added to every count."""
+        """(T, N) float64: the empirical distribution of the next token, with `smoothing` added to every count."""
         smoothed = self.counts + non_negative_number("smoothing", smoothing)
         return (smoothed / smoothed.sum(1, keepdim=True)).log()
 
 
 def ngram_laws(tokens: Tensor, context: int, vocab_size: int, most: int | None = None) -> NgramLaws:
-    """The laws of the next token after the `most` frequent contexts of `context` tokens in the text `tokens` (n,).
+    """The distributions of the next token after the `most` frequent contexts of `context` tokens in the text `tokens`
+    (n,).
 
     Rows (rows, n) are parts of a text, which no context crosses. All contexts by default; of those that come equally
-    often the first in order of tokens. The one context of no tokens has the law of single tokens. Raises `InputError`
-    where the text is no longer than a context, has other tokens, or the table would not fit.
+    often the first in order of tokens. The one context of no tokens has the distribution of single tokens. Raises
+    `InputError` where the text is no longer than a context, has other tokens, or the table would not fit.
     """
     length = whole_number("context", context, 0)
     size = whole_number("vocab_size", vocab_size, 1)
@@ -65,8 +66,8 @@ def ngram_laws(tokens: Tensor, context: int, vocab_size: int, most: int | None =
     _, first, times = np.unique(number, return_index=True, return_counts=True)
     wanted = len(times) if most is None else min(whole_number("most", most, 1), len(times))
     if wanted * size > _MOST_NUMBERS:
-        mend = f"a table of {wanted} contexts and {size} tokens does not fit: ask for {_MOST_NUMBERS // size} contexts"
-        raise InputError("most", most, mend)
+        hint = f"a table of {wanted} contexts and {size} tokens does not fit: ask for {_MOST_NUMBERS // size} contexts"
+        raise InputError("most", most, hint)
     order = np.argsort(-times, kind="stable")[:wanted]
     rank = np.full(len(times), wanted)
     rank[order] = np.arange(wanted)

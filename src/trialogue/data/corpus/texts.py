@@ -168,8 +168,8 @@ def _lines(span: Span, place: int) -> Iterator[tuple[int, list[str]]]:
             try:
                 pieces = pieces_of(line.removeprefix(_BOM if place == 0 else b"").decode())
             except UnicodeDecodeError as error:
-                mend = f"byte {place + error.start} is no UTF-8: convert the file to UTF-8"
-                raise InputError("text", str(span.path), mend) from error
+                hint = f"byte {place + error.start} is no UTF-8: convert the file to UTF-8"
+                raise InputError("text", str(span.path), hint) from error
             place += len(line)
             if place == span.size and pieces[-1:] != [END]:
                 pieces.append(END)

@@ -1,1 +1,1 @@
-"""Dyck strings: the exact laws of the thesis, their sampler, error parser and exact verifier."""
+"""Dyck strings: the exact distributions of the thesis, their sampler, error parser and exact verifier."""

@@ -1,6 +1,6 @@
 """Compiled single passes over Dyck strings: draw them, parse them, pair their brackets.
 
-Token 2t opens a bracket of type t and token 2t+1 closes it. A law is a table with one row per `State` and one
+Token 2t opens a bracket of type t and token 2t+1 closes it. A distribution is a table with one row per `State` and one
 column per type that may be opened, plus a last column for closing the innermost bracket.
 `ceiling[i]` is the depth at which the token at position i must close.
 """
@@ -14,7 +14,7 @@ from trialogue.randomness import GAMMA, mix, stream_key
 
 
 class State(enum.IntEnum):
-    """What decides the law of the next token."""
+    """What decides the distribution of the next token."""
 
     OUTSIDE = 0
     """No bracket is open: one must be opened."""
@@ -52,12 +52,12 @@ class DyckError(enum.IntEnum):
 _1 = np.uint64(1)
 
 
-def thresholds(law: np.ndarray) -> np.ndarray:
-    """Cumulative law in units of 2^-63: of a row, a 63-bit number picks as many as it is not below.
+def thresholds(distribution: np.ndarray) -> np.ndarray:
+    """Cumulative distribution in units of 2^-63: of a row, a 63-bit number picks as many as it is not below.
 
-    `law` (states, types + 1) float64; returns (states, types) uint64. Accurate to the rounding of float64.
+    `distribution` (states, types + 1) float64; returns (states, types) uint64. Accurate to the rounding of float64.
     """
-    cumulative = np.minimum(law.cumsum(1)[:, :-1], 1.0)
+    cumulative = np.minimum(distribution.cumsum(1)[:, :-1], 1.0)
     return np.asarray(np.ldexp(cumulative, 63), np.uint64)
 
 

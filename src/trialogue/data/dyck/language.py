@@ -1,4 +1,4 @@
-"""Dyck languages: strings of well-nested brackets of several types, and the laws the thesis puts on them.
+"""Dyck languages: strings of well-nested brackets of several types, and the distributions the thesis puts on them.
 
 With `complete=True` strings are balanced at exactly `length`: equations 3.3 and 3.4, where the last exponent
 must count the closing brackets with d(w_1..i) < D - i (with the printed <= forced ones are charged too, and
@@ -38,7 +38,7 @@ class _Scan(NamedTuple):
 
 
 class Dyck(PrefixOracle, Verifier):
-    """A law on bracket strings: sampler, exact autoregressive oracle and perfect process verifier at once.
+    """A distribution on bracket strings: sampler, exact autoregressive oracle and perfect process verifier at once.
 
     Token 2t opens a bracket of type t and token 2t+1 closes it. At depth 0 a bracket opens; at `max_depth`,
     or where a `complete` string has as many tokens left as brackets open, the innermost one closes; elsewhere
@@ -58,14 +58,14 @@ class Dyck(PrefixOracle, Verifier):
         max_depth: int | None = None,
         complete: bool = True,
     ) -> None:
-        """Make the law of strings of `length` tokens.
+        """Make the distribution of strings of `length` tokens.
 
         Raises `InputError` where `length` is no whole number of at least 1, or odd for complete strings; where
         `type_probs` are not positive or do not sum to 1 within 1e-6; unless 0 < `open_prob` < 1; where `max_depth` is
         no whole number of at least 1.
         """
         wanted = "must be a whole number of at least 1, and even for complete strings"
-        length = whole_number("length", length, 1, mend=wanted)
+        length = whole_number("length", length, 1, hint=wanted)
         if truth_value("complete", complete) and length % 2:
             raise InputError("length", length, wanted)
         own = real_tensor("type_probs", type_probs, "give a sequence of probabilities")
@@ -73,11 +73,11 @@ class Dyck(PrefixOracle, Verifier):
         if own.ndim != 1 or not bool((own > 0).all()) or not abs(total - 1) <= 1e-6:
             raise InputError("type_probs", type_probs, "must be positive and sum to 1")
         open_prob = probability(
-            "open_prob", open_prob, zero=False, one=False, mend="must lie strictly between 0 and 1"
+            "open_prob", open_prob, zero=False, one=False, hint="must lie strictly between 0 and 1"
         )
         if max_depth is not None:
             max_depth = whole_number(
-                "max_depth", max_depth, 1, mend="must be a whole number of at least 1, or None"
+                "max_depth", max_depth, 1, hint="must be a whole number of at least 1, or None"
             )
         self.length, self.open_prob, self.max_depth, self.complete = length, open_prob, max_depth, complete
         self.type_probs = tuple(p / total for p in own.tolist())
@@ -86,14 +86,14 @@ class Dyck(PrefixOracle, Verifier):
         self._max_depth = length + 1 if max_depth is None else max_depth
         remaining = np.arange(length, 0, -1) if complete else np.full(length, length + 1)
         self._ceiling = np.minimum(self._max_depth, remaining)
-        law = np.zeros((len(State) - 1, len(self.type_probs) + 1))
-        law[State.OUTSIDE, :-1] = self.type_probs
-        law[State.FREE, :-1] = open_prob * law[State.OUTSIDE, :-1]
-        law[State.FREE, -1] = 1 - open_prob
-        law[State.FORCED, -1] = 1
-        self._thresholds = thresholds(law)
+        distribution = np.zeros((len(State) - 1, len(self.type_probs) + 1))
+        distribution[State.OUTSIDE, :-1] = self.type_probs
+        distribution[State.FREE, :-1] = open_prob * distribution[State.OUTSIDE, :-1]
+        distribution[State.FREE, -1] = 1 - open_prob
+        distribution[State.FORCED, -1] = 1
+        self._thresholds = thresholds(distribution)
         with np.errstate(divide="ignore"):
-            self._log_law = np.log(law)
+            self._log_law = np.log(distribution)
 
     def __repr__(self) -> str:
         return (
@@ -113,18 +113,18 @@ class Dyck(PrefixOracle, Verifier):
         Returns tokens (n, lengths[1]) int64, right-padded with zeros, and lengths (n,) int64. Prompt i
         depends on `seed` and i alone, and is independent of what `sample` draws with the same seed.
         """
-        mend = f"must be a range within 0..{self.length}"
-        bounds = whole_tensor("lengths", lengths, mend).tolist()
+        hint = f"must be a range within 0..{self.length}"
+        bounds = whole_tensor("lengths", lengths, hint).tolist()
         if np.shape(bounds) != (2,) or not 0 <= bounds[0] <= bounds[1] <= self.length:
-            raise InputError("lengths", lengths, mend)
+            raise InputError("lengths", lengths, hint)
         return self._draw(n, (bounds[0], bounds[1]), seed_of(seed, "dyck", "prompts"))
 
     def _draw(self, n: int, lengths: tuple[int, int], seed: int) -> tuple[Tensor, Tensor]:
         n = whole_number("n", n, 0)
         # numpy asks for huge pages where torch does not, and first touching small ones takes half of the time.
         tokens, drawn = np.empty((n, lengths[1]), np.int64), np.empty(n, np.int64)
-        law = (np.uint64(seed), *lengths, self._ceiling, self._thresholds)
-        over_rows(draw, n, lengths[1], *law, tokens, drawn)
+        distribution = (np.uint64(seed), *lengths, self._ceiling, self._thresholds)
+        over_rows(draw, n, lengths[1], *distribution, tokens, drawn)
         return torch.from_numpy(tokens), torch.from_numpy(drawn)
 
     def log_prob(self, x: Tensor) -> Tensor:
@@ -141,8 +141,8 @@ class Dyck(PrefixOracle, Verifier):
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities (n, vocab_size) float64 of the next token.
 
-        Where no token may follow (the prefix has an error, or the string is complete) the law says nothing,
-        and the answer is the uniform law.
+        Where no token may follow (the prefix has an error, or the string is complete) the distribution says nothing,
+        and the answer is the uniform distribution.
         """
         scanned = self._scan(tokens, lengths)
         answer = self._continuations(scanned)
@@ -152,25 +152,29 @@ class Dyck(PrefixOracle, Verifier):
     def _continuations(self, scanned: _Scan) -> Tensor:
         stopped = scanned.state == State.STOPPED
         # The table has no row for stopped strings; theirs is overwritten.
-        law = torch.from_numpy(self._log_law).to(scanned.state.device)[scanned.state.clamp_max(State.FORCED)]
-        law[stopped] = -math.inf
-        answer = torch.full((len(law), self.vocab_size), -math.inf, dtype=torch.float64, device=law.device)
-        answer[:, 0::2] = law[:, :-1]
+        distribution = torch.from_numpy(self._log_law).to(scanned.state.device)[
+            scanned.state.clamp_max(State.FORCED)
+        ]
+        distribution[stopped] = -math.inf
+        answer = torch.full(
+            (len(distribution), self.vocab_size), -math.inf, dtype=torch.float64, device=distribution.device
+        )
+        answer[:, 0::2] = distribution[:, :-1]
         closing = 2 * scanned.top.clamp_min(0)[:, None] + 1
-        return answer.scatter_(1, closing, law[:, -1:])
+        return answer.scatter_(1, closing, distribution[:, -1:])
 
     def is_prefix(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Whether (n,) bool some string begins so."""
         return self._scan(tokens, lengths).errors.position < 0
 
     def is_member(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> Tensor:
-        """Whether (n,) bool the row is a string of the law, alone or followed by `eos`."""
+        """Whether (n,) bool the row is a string of the distribution, alone or followed by `eos`."""
         return self.errors(tokens, lengths, eos).position < 0
 
     def errors(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> DyckErrors:
         """Position and kind (n,) of the first error of each row, read as a string that ends.
 
-        The first error is the first token after which no string of the law can be completed. A string that is
+        The first error is the first token after which no string of the distribution can be completed. A string that is
         too short but otherwise right has END_INCORRECT at its end, where a token is missing. With `eos`, a
         string may end with that token or without it, and where no `lengths` are given a row ends at its first
         `eos`: what follows is padding.
@@ -224,7 +228,7 @@ class Dyck(PrefixOracle, Verifier):
         return (brackets // 2).masked_fill(~stays_open, -1).gather(1, order)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """1 or 0 (n,) float64: a complete row is a string of the law, another row can become one.
+        """1 or 0 (n,) float64: a complete row is a string of the distribution, another row can become one.
 
         A row becomes a string by ending at its limit, if that is `length`, or else by an end of sequence.
         """
@@ -252,7 +256,7 @@ class Dyck(PrefixOracle, Verifier):
         return (limit == self.length) if decoding.eos is None else (limit >= self.length)
 
     def _brackets(self, x: Tensor) -> Tensor:
-        """`x` (n, width) as int64, all of them tokens of the law."""
+        """`x` (n, width) as int64, all of them tokens of the distribution."""
         x = whole_tensor("x", x, "must be integer tokens (n, width)")
         if x.ndim != 2:
             raise InputError("x", tuple(x.shape), "must be integer tokens (n, width)")
@@ -266,23 +270,23 @@ class Dyck(PrefixOracle, Verifier):
             raise InputError("tokens", tuple(tokens.shape), "must be integers of the shape (n, width)")
         n, width = tokens.shape
         if eos is not None:
-            mend = f"must not be a bracket, so at least {self.vocab_size}, and below 2^63"
-            eos = whole_number("eos", eos, self.vocab_size, 2**63 - 1, mend)
+            hint = f"must not be a bracket, so at least {self.vocab_size}, and below 2^63"
+            eos = whole_number("eos", eos, self.vocab_size, 2**63 - 1, hint)
         if lengths is None:
             # The end of sequence is itself a token of the row, unless the row has none.
             before = torch.full((n,), width) if eos is None else ((tokens == eos).cumsum(1) == 0).sum(1)
             lengths = before if eos is None else (before + 1).clamp_max(width)
         else:
-            mend = f"must be {n} whole numbers in 0..{width}"
-            lengths = whole_tensor("lengths", lengths, mend)
+            hint = f"must be {n} whole numbers in 0..{width}"
+            lengths = whole_tensor("lengths", lengths, hint)
             if lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
-                raise InputError("lengths", lengths.tolist(), mend)
+                raise InputError("lengths", lengths.tolist(), hint)
         rows, stops = tokens.cpu().contiguous(), lengths.cpu().contiguous()
         position, error, state, top = torch.empty(4, n, dtype=torch.int64)
         log_prob = torch.empty(n, dtype=torch.float64)
-        law = (-1 if eos is None else eos, self._max_depth, self._ceiling, self._log_law)
+        distribution = (-1 if eos is None else eos, self._max_depth, self._ceiling, self._log_law)
         outputs = (position.numpy(), error.numpy(), state.numpy(), top.numpy(), log_prob.numpy())
-        over_rows(scan, n, width, rows.numpy(), stops.numpy(), *law, *outputs)
+        over_rows(scan, n, width, rows.numpy(), stops.numpy(), *distribution, *outputs)
         position, error, state, top, log_prob, stops = (
             column.to(tokens.device) for column in (position, error, state, top, log_prob, stops)
         )

@@ -1,4 +1,4 @@
-"""What no predictor of the next bracket can avoid: the losses of the law itself."""
+"""What no predictor of the next bracket can avoid: the losses of the distribution itself."""
 
 from typing import NamedTuple
 
@@ -8,10 +8,10 @@ from trialogue.data.dyck.language import Dyck
 
 
 class IrreducibleLosses(NamedTuple):
-    """Expected losses of the exact next-token law, means over the positions of a string."""
+    """Expected losses of the exact next-token distribution, means over the positions of a string."""
 
     cross_entropy: float  # nats
-    squared: float  # || law - one-hot ||^2
+    squared: float  # || distribution - one-hot ||^2
 
 
 def irreducible_losses(dyck: Dyck) -> IrreducibleLosses:
@@ -28,9 +28,11 @@ def irreducible_losses(dyck: Dyck) -> IrreducibleLosses:
         opens[0] = 1.0
         if ceiling < len(opens):
             opens[max(ceiling, 0)] = 0.0
-        laws = np.concatenate((opens[:, None] * types, 1 - opens[:, None]), 1)
-        entropy -= float(chance @ (laws * np.log(np.where(laws > 0, laws, 1.0))).sum(1))
-        squared += float(chance @ (1 - (laws**2).sum(1)))
+        distributions = np.concatenate((opens[:, None] * types, 1 - opens[:, None]), 1)
+        entropy -= float(
+            chance @ (distributions * np.log(np.where(distributions > 0, distributions, 1.0))).sum(1)
+        )
+        squared += float(chance @ (1 - (distributions**2).sum(1)))
         opened, closed = chance * opens, chance * (1 - opens)
         chance = np.concatenate(([0.0], opened[:-1])) + np.concatenate((closed[1:], [0.0]))
     return IrreducibleLosses(entropy / dyck.length, squared / dyck.length)

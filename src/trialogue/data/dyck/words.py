@@ -17,7 +17,7 @@ from trialogue.randomness import seed_of
 
 
 class DyckWords(PrefixOracle):
-    """The law of whole words: sampler and exact autoregressive oracle.
+    """The distribution of whole words: sampler and exact autoregressive oracle.
 
     A word is a run of the process of equation 2.39 that begins with a bracket and, wherever all are closed, ends with
     probability `end_prob`; conditioned on having at most `longest` brackets. Token 2t opens a bracket of type t, token
@@ -32,16 +32,16 @@ class DyckWords(PrefixOracle):
         max_depth: int = 4,
         end_prob: float = 0.5,
     ) -> None:
-        """Make the law of words of 2 to `longest` brackets.
+        """Make the distribution of words of 2 to `longest` brackets.
 
         Raises `InputError` as `Dyck` does; unless `longest` is even; unless 0 < `end_prob` < 1.
         """
-        mend = "must be an even whole number of at least 2"
-        if whole_number("longest", longest, 2, mend=mend) % 2:
-            raise InputError("longest", longest, mend)
+        hint = "must be an even whole number of at least 2"
+        if whole_number("longest", longest, 2, hint=hint) % 2:
+            raise InputError("longest", longest, hint)
         max_depth = whole_number("max_depth", max_depth, 1)
-        mend = "must lie strictly between 0 and 1"
-        self.end_prob = probability("end_prob", end_prob, zero=False, one=False, mend=mend)
+        hint = "must lie strictly between 0 and 1"
+        self.end_prob = probability("end_prob", end_prob, zero=False, one=False, hint=hint)
         self.longest = int(longest)
         self.brackets = Dyck(self.longest, type_probs, open_prob, max_depth, complete=False)
         self.eos: int = self.brackets.vocab_size
@@ -96,25 +96,26 @@ class DyckWords(PrefixOracle):
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Log-probabilities (n, vocab_size) float64 of the next token.
 
-        Where no word begins with the prefix, which ends included are not, the law says nothing: the uniform law.
+        Where no word begins with the prefix, which ends included are not, the distribution says nothing: the uniform
+        distribution.
         """
         viable = self.brackets.is_prefix(tokens, lengths)
         brackets = self._counted(tokens, lengths, viable)
         depth = (brackets >= 0).mul(1 - 2 * (brackets & 1)).sum(1)
         left = (self.longest - lengths).clamp(0, self.longest)
-        law = torch.from_numpy(self._laws).to(tokens.device)[left, depth]
-        answer = torch.zeros(len(law), self.vocab_size, dtype=torch.float64, device=tokens.device)
+        distribution = torch.from_numpy(self._laws).to(tokens.device)[left, depth]
+        answer = torch.zeros(len(distribution), self.vocab_size, dtype=torch.float64, device=tokens.device)
         types = torch.tensor(self.brackets.type_probs, dtype=torch.float64, device=tokens.device)
-        answer[:, 0 : self.eos : 2] = law[:, :1] * types
+        answer[:, 0 : self.eos : 2] = distribution[:, :1] * types
         opened = innermost_types(brackets.clamp_min(0))
         top = opened.gather(1, (lengths[:, None] - 1).clamp_min(0))[:, 0] if tokens.shape[1] else lengths * 0
-        answer.scatter_(1, 2 * top[:, None].clamp_min(0) + 1, law[:, 1:2])
-        answer[:, self.eos] = law[:, 2]
+        answer.scatter_(1, 2 * top[:, None].clamp_min(0) + 1, distribution[:, 1:2])
+        answer[:, self.eos] = distribution[:, 2]
         answer[~viable | (answer.sum(1) == 0)] = 1 / self.vocab_size
         return answer.log()
 
     def is_member(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Whether (n,) bool the first `lengths` (n,) of `tokens` are a word of the law, without its end."""
+        """Whether (n,) bool the first `lengths` (n,) of `tokens` are a word of the distribution, without its end."""
         viable = self.brackets.is_prefix(tokens, lengths)
         brackets = self._counted(tokens, lengths, viable)
         closed = (brackets >= 0).mul(1 - 2 * (brackets & 1)).sum(1) == 0

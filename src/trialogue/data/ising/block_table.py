@@ -1,4 +1,4 @@
-"""The joint law of a block of spins, as a table of its states: while these can be listed."""
+"""The joint distribution of a block of spins, as a table of its states: while these can be listed."""
 
 import math
 
@@ -26,7 +26,7 @@ def block_table(
         raise InputError(
             "block",
             size,
-            f"the joint law of the block would list 2^{size} states (at most 2^{most}): use smaller blocks",
+            f"the joint distribution of the block would list 2^{size} states (at most 2^{most}): use smaller blocks",
         )
     order, held = sites_of(block)
     local = couplings.local(spins * ~block) + field
@@ -45,8 +45,8 @@ def table_marginals(weights: Tensor, held: Tensor) -> Tensor:
     Sites that are `held` (rows, k) have one token only.
     """
     states = whole_sequences(2, held.shape[1], held.device)
-    law, up = weights.softmax(1), states.double()
-    probabilities = torch.stack((law @ (1 - up), law @ up), 2)
+    distribution, up = weights.softmax(1), states.double()
+    probabilities = torch.stack((distribution @ (1 - up), distribution @ up), 2)
     answer = probabilities.log()
     # Sums in logarithms keep what underflows, and take many times as long.
     rows = ((probabilities < _UNDERFLOW).any(2) & ~held).any(1).nonzero()[:, 0]

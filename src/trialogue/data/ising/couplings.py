@@ -197,10 +197,10 @@ def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
 
 def checked_matrix(coupling: Tensor) -> Tensor:
     """`coupling` (N, N) as float64; raises `InputError` unless it is symmetric and finite with a zero diagonal."""
-    mend = "give a square matrix (N, N) with N at least 1"
-    matrix = real_tensor("coupling", coupling, mend)
+    hint = "give a square matrix (N, N) with N at least 1"
+    matrix = real_tensor("coupling", coupling, hint)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise InputError("coupling", tuple(matrix.shape), mend)
+        raise InputError("coupling", tuple(matrix.shape), hint)
     if not bool(torch.isfinite(matrix).all()):
         raise InputError("coupling", float(matrix[~torch.isfinite(matrix)][0]), "give finite couplings")
     if bool(matrix.diagonal().any()):
@@ -219,12 +219,12 @@ def checked_field(
 
     A number is one for all, where there may be `one_for_all`.
     """
-    mend = f"give one number for each of the {sites} sites"
-    field = real_tensor("field", field, mend, device)
+    hint = f"give one number for each of the {sites} sites"
+    field = real_tensor("field", field, hint, device)
     if one_for_all and field.ndim == 0:
         field = field.expand(sites)
     if field.shape != (sites,):
-        raise InputError("field", tuple(field.shape), mend)
+        raise InputError("field", tuple(field.shape), hint)
     field = field.clone()
     if not bool(torch.isfinite(field).all()):
         raise InputError("field", float(field[~torch.isfinite(field)][0]), "give finite fields")

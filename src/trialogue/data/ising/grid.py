@@ -23,8 +23,8 @@ def ising_grid(
     """
     sides = (whole_number("rows", rows, 1), whole_number("columns", columns, 1))
     if sides[0] * sides[1] > MAX_SITES:
-        mend = f"the matrix of couplings of {sides[0] * sides[1]} spins would not fit: use at most {MAX_SITES} spins"
-        raise InputError("rows", rows, mend)
+        hint = f"the matrix of couplings of {sides[0] * sides[1]} spins would not fit: use at most {MAX_SITES} spins"
+        raise InputError("rows", rows, hint)
     coupling, field = finite_number("coupling", coupling), finite_number("field", field)
     truth_value("periodic", periodic)
     site = torch.arange(rows * columns).view(sides)

@@ -63,8 +63,8 @@ class Ising(Masked, Energy, Joint):
         self.field = checked_field(field, self.sites, matrix.device)
         self.device = self.field.device
         if not bool(torch.isfinite(matrix.abs().sum() + self.field.abs().sum())):
-            mend = "give couplings and fields whose sum is finite: it bounds the energy"
-            raise InputError("coupling", float(matrix.abs().max()), mend)
+            hint = "give couplings and fields whose sum is finite: it bounds the energy"
+            raise InputError("coupling", float(matrix.abs().max()), hint)
         self._couplings = couplings_of(matrix, self.field)
 
     @classmethod
@@ -80,12 +80,12 @@ class Ising(Masked, Energy, Joint):
         sites = whole_number("n", n, 1)
         if whole_number("clique", clique, 0) > sites:
             raise InputError("clique", clique, f"use at most n={sites}")
-        mend = "give one number, a coupling whose sum over all pairs is finite"
+        hint = "give one number, a coupling whose sum over all pairs is finite"
         model = cls.__new__(cls)
         model.pairs = one_of("pairs", pairs, get_args(Pairs))
-        strength = model._times * finite_number("coupling", coupling, mend)
+        strength = model._times * finite_number("coupling", coupling, hint)
         if not math.isfinite(strength * int(clique) ** 2):
-            raise InputError("coupling", coupling, mend)
+            raise InputError("coupling", coupling, hint)
         model.sites = sites
         model.field = checked_field(field, sites, one_for_all=True)
         model.device = model.field.device
@@ -145,10 +145,10 @@ class Ising(Masked, Energy, Joint):
         """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
         is_tensor = isinstance(tokens, Tensor) and not tokens.is_complex()
         if not is_tensor or tokens.shape[1:] != (self.sites,) or tokens.device != self.device:
-            mend = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
-            tokens = real_tensor("tokens", tokens, mend)
+            hint = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
+            tokens = real_tensor("tokens", tokens, hint)
             if tokens.shape[1:] != (self.sites,) or tokens.device != self.device:
-                raise InputError("tokens", (*tokens.shape, str(tokens.device)), mend)
+                raise InputError("tokens", (*tokens.shape, str(tokens.device)), hint)
         if tokens.dtype == torch.int64:
             wrong: float | None = first_outside(tokens, 2)
         else:
@@ -175,8 +175,8 @@ class Ising(Masked, Energy, Joint):
         Raises `InputError` where there are too many: `ENUMERABLE_SITES` is the largest N.
         """
         if self.sites > ENUMERABLE_SITES:
-            mend = f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
-            raise InputError("sites", self.sites, mend + "with `sample` or `run_chain(Gibbs(), model, ...)`")
+            hint = f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
+            raise InputError("sites", self.sites, hint + "with `sample` or `run_chain(Gibbs(), model, ...)`")
         return whole_sequences(2, self.sites, self.device)
 
     @cached_property
@@ -199,11 +199,15 @@ class Ising(Masked, Energy, Joint):
 
     def moments(self) -> Tensor:
         """Expectations of the `features` (N(N-1)/2 + N,) float64, from all states."""
-        spins, law = _signs(self.states()), self.probabilities()
-        return torch.cat((self._times * self._pairs(spins.T @ (law[:, None] * spins)), law @ spins))
+        spins, distribution = _signs(self.states()), self.probabilities()
+        return torch.cat(
+            (self._times * self._pairs(spins.T @ (distribution[:, None] * spins)), distribution @ spins)
+        )
 
     def site_tables(self) -> SiteTables:
-        """The conditional laws of all sites, for compiled sweeps; raises `InputError` where they would not fit."""
+        """The conditional distributions of all sites, for compiled sweeps; raises `InputError` where they would
+        not fit.
+        """
         return ising_tables(self.coupling, self.field)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
@@ -243,7 +247,8 @@ class Ising(Masked, Energy, Joint):
         return torch.where(masked[:, :, None], answer, given)
 
     def block_log_probs(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """Joint law (rows, 2^k) of the k sites of `block` (N,) bool given the rest, in `itertools.product` order.
+        """Joint distribution (rows, 2^k) of the k sites of `block` (N,) bool given the rest, in `itertools.product`
+        order.
 
         Raises `InputError` where 2^k states are too many to list.
         """
@@ -286,10 +291,10 @@ class Ising(Masked, Energy, Joint):
             everything = torch.ones_like(down, dtype=torch.bool)
             return self._drawn_by_structure(self._couplings, down, everything, rows, streams.choose)
         if self.sites > ENUMERABLE_SITES:
-            mend = (
+            hint = (
                 f"2^{self.sites} states are too many for an exact sample (at most 2^{ENUMERABLE_SITES}): use "
             )
-            raise InputError("sites", self.sites, mend + "`run_chain(Gibbs(), model, ...)`")
+            raise InputError("sites", self.sites, hint + "`run_chain(Gibbs(), model, ...)`")
         below = self.probabilities().cumsum(0)
         index = torch.searchsorted(below, streams.uniform(rows) * below[-1], right=True)
         return self.states()[index.clamp_max(len(below) - 1)]

@@ -14,7 +14,9 @@ _GIBBS = "use `run_chain(Gibbs(order='sweep'), model, ...)`"
 
 
 class SiteClass(NamedTuple):
-    """Sites whose conditional laws are the same function: `counts[g]` couplings of `values[g]` each, and a field."""
+    """Sites whose conditional distributions are the same function: `counts[g]` couplings of `values[g]` each, and
+    a field.
+    """
 
     values: tuple[float, ...]
     counts: tuple[int, ...]

@@ -1,1 +1,1 @@
-"""Many-body laws: energies of two, three or four bodies made of low-rank symmetric tensors."""
+"""Many-body distributions: energies of two, three or four bodies made of low-rank symmetric tensors."""

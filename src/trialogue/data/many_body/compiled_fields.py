@@ -1,4 +1,4 @@
-"""What compiled fields of a many-body law have in common: kernels over rows, and what these cost."""
+"""What compiled fields of a many-body distribution have in common: kernels over rows, and what these cost."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -1,8 +1,10 @@
-"""Many-body laws: sequences of tokens whose energy couples two, three or four sites at a time, with exact conditionals.
+"""Many-body distributions: sequences of tokens whose energy couples two, three or four sites at a time, with exact
+conditionals.
 
 E(s) = strength * sum over distinct i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)) and p(s) ∝ exp(-E(s)), with
 J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q: equations 2 (k = 2) and 5 (k = 4) of the
-document on the distributional simplicity bias. Distinct indices, so that equation 4 gives the conditionals of one law.
+document on the distributional simplicity bias. Distinct indices, so that equation 4 gives the conditionals of one
+distribution.
 """
 
 import math
@@ -34,7 +36,8 @@ _OFFSETS = {"centred": (1.0, -_UP), "signs": (2.0, -1.0), "binary": (1.0, 0.0)}
 
 
 class ManyBody(Masked, Energy):
-    """The law of sequences of N = `sites` tokens with an energy of `order` k bodies, by vectors of its tensors.
+    """The distribution of sequences of N = `sites` tokens with an energy of `order` k bodies, by vectors of its
+    tensors.
 
     `positions` (P, N) holds the j^p and `vectors` (Q, V) the u^q; both become float64. It is an energy and a masked
     oracle whose conditionals are exact; `run_sweeps` draws thousands of chains by compiled heat bath.
@@ -68,7 +71,8 @@ class ManyBody(Masked, Energy):
         seed: int = 0,
         entries: Literal["centred", "signs", "binary"] = "centred",
     ) -> Self:
-        """A law of `rank` vectors each of positions and tokens, whose entries are Bernoulli(0.8), less 0.8 ("centred").
+        """A distribution of `rank` vectors each of positions and tokens, whose entries are Bernoulli(0.8), less 0.8
+        ("centred").
 
         `scale` is the standard deviation of the energy over uniform sequences; None leaves the strength at 1. Entries
         of "signs" are ±1 with P(+1) = 0.8; such energies, and those of the "binary" entries 0 and 1 that the document
@@ -81,18 +85,21 @@ class ManyBody(Masked, Energy):
         draw = numpy_generator(whole_number("seed", seed, 0), "many-body", entries)
         drawn = [draw.random((rank, size)) < _UP for size in (sites, vocab)]
         positions, vectors = (torch.from_numpy(factor * ones + offset) for ones in drawn)
-        law = cls(positions, vectors, order)
+        distribution = cls(positions, vectors, order)
         if scale is not None:
-            if not law.deviation > 0:
-                mend = "the energy drawn does not vary: use another seed, or a larger rank"
-                raise InputError("seed", seed, mend)
-            law = cls(positions, vectors, order, positive_number("scale", scale) / law.deviation)
-        if law.deviation > FROZEN_DEVIATION:
+            if not distribution.deviation > 0:
+                hint = "the energy drawn does not vary: use another seed, or a larger rank"
+                raise InputError("seed", seed, hint)
+            distribution = cls(
+                positions, vectors, order, positive_number("scale", scale) / distribution.deviation
+            )
+        if distribution.deviation > FROZEN_DEVIATION:
             warnings.warn(
-                f"the energy varies by {law.deviation:.3g} over uniform sequences: chains freeze at once (use scale=2)",
+                f"the energy varies by {distribution.deviation:.3g} over uniform sequences: chains freeze at once "
+                "(use scale=2)",
                 stacklevel=2,
             )
-        return law
+        return distribution
 
     @cached_property
     def _variances(self) -> Tensor:
@@ -122,7 +129,7 @@ class ManyBody(Masked, Energy):
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(s_i | all others) (rows, vocab) float64 of one site i = `sites` (rows,) of each row.
 
-        Raises `InputError` for tokens that are no sequences of the law, and unless there is one site for each.
+        Raises `InputError` for tokens that are no sequences of the distribution, and unless there is one site for each.
         """
         tokens = self._tokens(tokens)
         at = site_indices(sites, len(tokens), self.sites)
@@ -154,10 +161,10 @@ class ManyBody(Masked, Energy):
     def states(self) -> Tensor:
         """All sequences (V^N, N) int64 in the order of `itertools.product`; raises `InputError` for too many."""
         if self.sites * math.log(self.vocab_size) > math.log(ENUMERABLE_STATES) + 1e-9:
-            mend = (
+            hint = (
                 f"{self.vocab_size}^{self.sites} sequences are too many to list: draw them with `run_sweeps`"
             )
-            raise InputError("sites", self.sites, mend)
+            raise InputError("sites", self.sites, hint)
         return whole_sequences(self.vocab_size, self.sites)
 
     @cached_property
@@ -179,8 +186,8 @@ class ManyBody(Masked, Energy):
         costs = {kind: kind.nanoseconds(*arguments) for kind in (PairSums, SubsetBins)}
         kind = min(costs, key=lambda kind: costs[kind])
         if math.isinf(costs[kind]):
-            mend = f"with {self.vocab_size} values and rank {len(self.positions)} its tables would not fit: use less"
-            raise InputError("sites", self.sites, mend)
+            hint = f"with {self.vocab_size} values and rank {len(self.positions)} its tables would not fit: use less"
+            raise InputError("sites", self.sites, hint)
         return kind(*arguments, -self.strength * math.factorial(self.order))
 
     @property
@@ -210,28 +217,28 @@ class ManyBody(Masked, Energy):
 
         joint = listed(log_weights, tokens, sites, vocab).log_softmax(1).view([-1] + [vocab] * size)
         axes = range(1, size + 1)
-        laws = [joint.movedim(axis, 1).reshape(len(tokens), vocab, -1).logsumexp(2) for axis in axes]
-        return torch.stack(laws, 1).flatten(0, 1)
+        distributions = [joint.movedim(axis, 1).reshape(len(tokens), vocab, -1).logsumexp(2) for axis in axes]
+        return torch.stack(distributions, 1).flatten(0, 1)
 
     def _tokens(self, tokens: Tensor) -> Tensor:
-        """`tokens` (rows, N) int64; raises `InputError` where these are no sequences of the law."""
-        mend = f"give token ids of shape (rows, {self.sites})"
+        """`tokens` (rows, N) int64; raises `InputError` where these are no sequences of the distribution."""
+        hint = f"give token ids of shape (rows, {self.sites})"
         return index_tensor(
             "tokens",
             tokens,
             (None, self.sites),
             self.vocab_size,
-            shape_hint=mend,
+            shape_hint=hint,
             range_hint=f"use tokens below {self.vocab_size}",
         )
 
 
 def _checked(field: str, vectors: Tensor, least: int) -> Tensor:
-    mend = f"give finite vectors (rank, n) of at least {least} entries each"
-    numbers = real_tensor(field, vectors, mend)
+    hint = f"give finite vectors (rank, n) of at least {least} entries each"
+    numbers = real_tensor(field, vectors, hint)
     if numbers.ndim != 2 or not len(numbers) or numbers.shape[1] < least:
-        raise InputError(field, tuple(numbers.shape), mend)
+        raise InputError(field, tuple(numbers.shape), hint)
     wrong = numbers[~torch.isfinite(numbers)]
     if len(wrong):
-        raise InputError(field, float(wrong[0]), mend)
+        raise InputError(field, float(wrong[0]), hint)
     return numbers.contiguous().clone()

@@ -1,7 +1,8 @@
-"""Fields of a many-body law from power sums of its rank-one terms: work P Q an update, for low ranks.
+"""Fields of a many-body distribution from power sums of its rank-one terms: work P Q an update, for low ranks.
 
-Of the pair of vectors (p, q), site i contributes B_i = j^p_i u^q_(s_i), and the law needs the elementary symmetric
-sums e_m of B over the sites, up to the order. Leaving a site out takes e_m - B_i e_(m-1) of the rest, entering it adds.
+Of the pair of vectors (p, q), site i contributes B_i = j^p_i u^q_(s_i), and the distribution needs the elementary
+symmetric sums e_m of B over the sites, up to the order. Leaving a site out takes e_m - B_i e_(m-1) of the rest,
+entering it adds.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Fields of a many-body law from its tensors: work C(L - 1, order - 1) an update, whatever the rank.
+"""Fields of a many-body distribution from its tensors: work C(L - 1, order - 1) an update, whatever the rank.
 
 The field of a site sums J over the sets of order - 1 other sites, times U of their tokens. As U is symmetric, entries
 of J are added up by the multiset of tokens that their sites show, and U multiplies each multiset once.

@@ -60,8 +60,8 @@ def split(text: ParallelText, test: int = 2000, validation: int = 1000, *, seed:
     of_pair = part[component]
     for (field, size), left in zip(sizes.items(), room, strict=True):
         if left or not (of_pair == 0).any():
-            mend = f"{len(text)} pairs in {len(count)} groups that share no sentence are too few for it: use less"
-            raise InputError(field, size, mend)
+            hint = f"{len(text)} pairs in {len(count)} groups that share no sentence are too few for it: use less"
+            raise InputError(field, size, hint)
     tested, validated, trained = (
         text.chosen(np.flatnonzero(of_pair == number).tolist()) for number in (1, 2, 0)
     )

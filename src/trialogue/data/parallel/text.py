@@ -61,7 +61,7 @@ class ParallelText:
                 "columns", tuple(columns), "name two of them: that of the source and that of the target"
             )
         source, target = (
-            whole_number("columns", column, 1, mend="columns are counted from 1") for column in columns
+            whole_number("columns", column, 1, hint="columns are counted from 1") for column in columns
         )
         if source == target:
             raise InputError("columns", tuple(columns), "source and target are columns of their own")
@@ -70,13 +70,13 @@ class ParallelText:
             raise InputError("text", os.fspath(path), "it is empty: name a file with sentences in it")
         width = len(rows[0][1])
         if max(source, target) > width:
-            mend = f"line {rows[0][0]} of {os.fspath(path)} has {width} columns, which tabs part: name two of them"
-            raise InputError("columns", tuple(columns), mend)
+            hint = f"line {rows[0][0]} of {os.fspath(path)} has {width} columns, which tabs part: name two of them"
+            raise InputError("columns", tuple(columns), hint)
         for number, row in rows:
             if len(row) != width:
                 first = f"line {rows[0][0]} has {width}"
-                mend = f"line {number} has {len(row)} columns where {first}: give every line as many"
-                raise InputError("text", os.fspath(path), mend)
+                hint = f"line {number} has {len(row)} columns where {first}: give every line as many"
+                raise InputError("text", os.fspath(path), hint)
         return _named(path, [row[source - 1] for _, row in rows], [row[target - 1] for _, row in rows])
 
     @classmethod
@@ -90,8 +90,8 @@ class ParallelText:
         """
         sources, targets = _lines(source_path), _lines(target_path)
         if len(sources) != len(targets):
-            mend = f"it has {len(targets)} lines and {os.fspath(source_path)} has {len(sources)}: align the files"
-            raise InputError("text", os.fspath(target_path), mend)
+            hint = f"it has {len(targets)} lines and {os.fspath(source_path)} has {len(sources)}: align the files"
+            raise InputError("text", os.fspath(target_path), hint)
         return _named(source_path, sources, targets)
 
 
@@ -106,10 +106,10 @@ def _lines(path: str | os.PathLike[str]) -> list[str]:
     try:
         text = Path(path).read_bytes().decode().removeprefix(_BOM)
     except UnicodeDecodeError as error:
-        mend = f"byte {error.start} is no UTF-8: convert the file to UTF-8"
-        raise InputError("text", os.fspath(path), mend) from error
+        hint = f"byte {error.start} is no UTF-8: convert the file to UTF-8"
+        raise InputError("text", os.fspath(path), hint) from error
     except OSError as error:
-        mend = f"it cannot be read: {error.strerror or error}"
-        raise InputError("text", os.fspath(path), mend) from error
+        hint = f"it cannot be read: {error.strerror or error}"
+        raise InputError("text", os.fspath(path), hint) from error
     lines = text.split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]

@@ -83,8 +83,8 @@ class SubwordVocabulary:
         except UnicodeDecodeError as error:
             raise InputError("vocabulary", os.fspath(path), _NONE) from error
         except OSError as error:
-            mend = f"it cannot be read: {error.strerror or error}"
-            raise InputError("vocabulary", os.fspath(path), mend) from error
+            hint = f"it cannot be read: {error.strerror or error}"
+            raise InputError("vocabulary", os.fspath(path), hint) from error
         try:
             tokenizer = Tokenizer.from_str(text)
         except Exception as error:  # the library raises nothing narrower
@@ -93,8 +93,8 @@ class SubwordVocabulary:
             raise InputError("vocabulary", os.fspath(path), _NONE)
         opened = cls(tokenizer)
         if identity is not None and opened.identity != identity:
-            mend = "it is the vocabulary of another model: name the one that this model was trained with"
-            raise InputError("vocabulary", os.fspath(path), mend)
+            hint = "it is the vocabulary of another model: name the one that this model was trained with"
+            raise InputError("vocabulary", os.fspath(path), hint)
         return opened
 
 

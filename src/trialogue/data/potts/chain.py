@@ -17,7 +17,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor
 from trialogue.data.potts.couplings import coupling_strengths
-from trialogue.data.potts.law import PottsLaw
+from trialogue.data.potts.distribution import PottsDistribution
 from trialogue.data.potts.messages import (
     MAX_MESSAGES,
     Messages,
@@ -64,10 +64,10 @@ class PottsChain:
     """
 
     def __init__(self, energies: Tensor, patterns: Iterable[Sequence[int] | Tensor] | None = None) -> None:
-        mend = "give W axes of one size V, at least 2"
-        table = real_tensor("energies", energies, mend)
+        hint = "give W axes of one size V, at least 2"
+        table = real_tensor("energies", energies, hint)
         if not table.ndim or len(set(table.shape)) > 1 or table.shape[0] < 2:
-            raise InputError("energies", tuple(table.shape), mend)
+            raise InputError("energies", tuple(table.shape), hint)
         self.vocab_size, self.window = table.shape[0], table.ndim
         require_fitting(self.vocab_size, self.window)
         wrong = table[~(torch.isfinite(table) & (table >= 0))]
@@ -76,7 +76,7 @@ class PottsChain:
         self.energies = table.clone()
         self._stored = None if patterns is None else StoredPatterns(patterns, self.window, self.vocab_size)
         self._messages: _Recent[float, Messages] = _Recent()
-        self._laws: _Recent[tuple[int, float], PottsLaw] = _Recent()
+        self._laws: _Recent[tuple[int, float], PottsDistribution] = _Recent()
 
     @classmethod
     def from_patterns(
@@ -101,11 +101,11 @@ class PottsChain:
         """The chain whose windows cost `function(tokens (rows, W) int64) -> (rows,)`; it is asked for all V^W once."""
         vocab, width = whole_number("vocab_size", vocab_size, 2), whole_number("window", window, 1)
         require_fitting(vocab, width)
-        mend = f"answer with one energy for each of the {vocab**width} rows"
+        hint = f"answer with one energy for each of the {vocab**width} rows"
         require_function("function", function, "give a function from tokens (rows, W) to energies (rows,)")
-        energies = real_tensor("function", function(whole_sequences(vocab, width)), mend)
+        energies = real_tensor("function", function(whole_sequences(vocab, width)), hint)
         if energies.shape != (vocab**width,):
-            raise InputError("function", tuple(energies.shape), mend)
+            raise InputError("function", tuple(energies.shape), hint)
         return cls(energies.view([vocab] * width))
 
     @property
@@ -124,10 +124,12 @@ class PottsChain:
         self._windows(tokens.shape[1])
         return self.energies.view(-1)[window_numbers(tokens, self.vocab_size, self.window)].sum(1)
 
-    def at(self, length: int, temperature: float) -> PottsLaw:
-        """The law of sequences of `length` tokens: an energy (H / T), a masked oracle, and joint draws of blocks."""
+    def at(self, length: int, temperature: float) -> PottsDistribution:
+        """The distribution of sequences of `length` tokens: an energy (H / T), a masked oracle, and joint draws of
+        blocks.
+        """
         sites, messages = self._windows(length, temperature) + self.window - 1, self.messages(temperature)
-        return self._laws.get((sites, float(temperature)), lambda: PottsLaw(messages, sites))
+        return self._laws.get((sites, float(temperature)), lambda: PottsDistribution(messages, sites))
 
     def messages(self, temperature: float) -> Messages:
         """The transfer-matrix messages at a temperature, with log-weights -E / T; they serve all lengths."""
@@ -158,9 +160,12 @@ class PottsChain:
 
         def of_each_place(before: Tensor, after: Tensor, residue: Tensor) -> Tensor:
             del residue
-            law = messages.window_law(before, after).view([-1] + [vocab] * self.window)
+            distribution = messages.window_law(before, after).view([-1] + [vocab] * self.window)
             axes = range(1, self.window + 1)
-            return torch.stack([law.movedim(axis, 1).reshape(len(law), vocab, -1).sum(2) for axis in axes], 1)
+            return torch.stack(
+                [distribution.movedim(axis, 1).reshape(len(distribution), vocab, -1).sum(2) for axis in axes],
+                1,
+            )
 
         places = messages.by_window(windows, 1, 1, of_each_place)
         return torch.cat((places[:, 0], places[-1, 1:]))
@@ -169,8 +174,10 @@ class PottsChain:
         """p(x_i, ..., x_(i+W-1)) (L - W + 1, V, ..., V) float64 of every window."""
         messages, windows = self.messages(temperature), self._windows(length, temperature)
         self._require_listable(length, self.energies.numel())
-        laws = messages.by_window(windows, 1, 1, lambda before, after, _: messages.window_law(before, after))
-        return laws.view([windows] + [self.vocab_size] * self.window)
+        distributions = messages.by_window(
+            windows, 1, 1, lambda before, after, _: messages.window_law(before, after)
+        )
+        return distributions.view([windows] + [self.vocab_size] * self.window)
 
     def mean_energy(self, length: int, temperature: float) -> float:
         """The expectation of H."""
@@ -213,8 +220,8 @@ class PottsChain:
         self._require_listable(length, 2 * self.window)
         strengths = coupling_strengths(self.energies, windows)
         if not bool(np.isfinite(strengths.data).all()):
-            mend = "squares of the energies overflow: use a larger unit of energy"
-            raise InputError("energies", self.max_energy, mend)
+            hint = "squares of the energies overflow: use a larger unit of energy"
+            raise InputError("energies", self.max_energy, hint)
         return strengths
 
     def window_labels(self, position: int = 0) -> Tensor:
@@ -278,15 +285,15 @@ class PottsChain:
         if not math.isfinite(
             windows * self.max_energy / min(positive_number("temperature", temperature), 1.0)
         ):
-            mend = f"the energies of {windows} windows, of up to {self.max_energy} each, overflow: use smaller ones"
-            raise InputError("energies", self.max_energy, mend)
+            hint = f"the energies of {windows} windows, of up to {self.max_energy} each, overflow: use smaller ones"
+            raise InputError("energies", self.max_energy, hint)
         return windows
 
     def _require_listable(self, length: int, numbers: int) -> None:
         """Raise `InputError` where so many `numbers` for each site would not fit."""
         if length * numbers > MAX_MESSAGES:
-            mend = f"so many sites with {numbers} numbers each would not fit: use at most {MAX_MESSAGES // numbers}"
-            raise InputError("length", length, mend)
+            hint = f"so many sites with {numbers} numbers each would not fit: use at most {MAX_MESSAGES // numbers}"
+            raise InputError("length", length, hint)
 
     def _patterns(self) -> StoredPatterns:
         if self._stored is None:

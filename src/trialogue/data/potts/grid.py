@@ -12,8 +12,8 @@ def potts_grid(rows: int, columns: int, vocab_size: int, coupling: float) -> Sit
     """The heat bath of p(x) ∝ exp(-J / T times the number of unequal neighbours) on a torus of V-valued sites.
 
     Site r * `columns` + c lies in row r and column c; `coupling` is J / T. For two values it is `ising_grid` of half
-    that coupling. Raises `InputError` for sides below 3, for fewer than two values, for so many that the laws for
-    their four neighbours would not fit, and for a coupling that is not finite.
+    that coupling. Raises `InputError` for sides below 3, for fewer than two values, for so many that the distributions
+    for their four neighbours would not fit, and for a coupling that is not finite.
     """
     sides = whole_number("rows", rows, 3), whole_number("columns", columns, 3)
     vocab = whole_number("vocab_size", vocab_size, 2)
@@ -23,7 +23,7 @@ def potts_grid(rows: int, columns: int, vocab_size: int, coupling: float) -> Sit
     strength = finite_number("coupling", coupling)
     beside = whole_sequences(vocab, 4)
     equal = (beside[:, :, None] == torch.arange(vocab)).sum(1)
-    law = (strength * equal.double()).softmax(1).numpy()
+    distribution = (strength * equal.double()).softmax(1).numpy()
     site = np.arange(sides[0] * sides[1]).reshape(sides)
     neighbours = [np.roll(site, shift, axis).ravel() for axis in (0, 1) for shift in (1, -1)]
     size = vocab if vocab > 2 else 1
@@ -32,6 +32,6 @@ def potts_grid(rows: int, columns: int, vocab_size: int, coupling: float) -> Sit
         np.stack(neighbours, 1),
         strides,
         np.zeros(site.size, np.uint32),
-        packed_alias(law) if vocab > 2 else thresholds(law[:, 1]),
+        packed_alias(distribution) if vocab > 2 else thresholds(distribution[:, 1]),
         vocab,
     )

@@ -99,8 +99,8 @@ class StoredPatterns:
 
 def pattern_tokens(pattern: Sequence[int] | Tensor) -> Tensor:
     """The tokens (period,) int64 of one pattern; raises `InputError` for what is no sequence of token ids."""
-    mend = "each pattern is a sequence of one or more token ids"
-    tokens = whole_tensor("patterns", pattern, mend)
+    hint = "each pattern is a sequence of one or more token ids"
+    tokens = whole_tensor("patterns", pattern, hint)
     if tokens.ndim != 1 or not len(tokens):
-        raise InputError("patterns", tokens.tolist(), mend)
+        raise InputError("patterns", tokens.tolist(), hint)
     return tokens.clone()

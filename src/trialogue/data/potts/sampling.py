@@ -1,8 +1,8 @@
 """Exact samples of a chain of windows in bulk: messages backwards once, then tokens forwards from alias tables.
 
-The law of a token given the W - 1 before it depends on how many windows follow, and on nothing else; so do its alias
-tables, which are shared by all sites where the backward messages are equal bit for bit. Sequences go forward side by
-side in blocks of `LANES`, each by its own stream of `Streams`: number t of sequence k picks its token t.
+The distribution of a token given the W - 1 before it depends on how many windows follow, and on nothing else; so do its
+alias tables, which are shared by all sites where the backward messages are equal bit for bit. Sequences go forward side
+by side in blocks of `LANES`, each by its own stream of `Streams`: number t of sequence k picks its token t.
 """
 
 from collections.abc import Iterator
@@ -41,14 +41,16 @@ class Tables(NamedTuple):
 
 
 def token_laws(messages: Messages, places: Tensor) -> Tensor:
-    """Laws (n, V^(W-1), V) of a token given the W - 1 before it, by the places (n,) of the messages behind it."""
+    """Distributions (n, V^(W-1), V) of a token given the W - 1 before it, by the places (n,) of the messages
+    behind it.
+    """
     weights = messages.log_weights.view(messages.vocab, messages.states)
     after = messages.backward_table()[places]
     return (weights + after[:, None, :]).view(-1, messages.states, messages.vocab).softmax(2)
 
 
 def first_laws(messages: Messages, windows: int) -> list[Tensor]:
-    """The laws (V^t, V) of tokens t = 0, ..., W - 2 given all before them."""
+    """The distributions (V^t, V) of tokens t = 0, ..., W - 2 given all before them."""
     state, vocab = messages.backward(windows)[0], messages.vocab
     return [
         state.view(vocab ** (site + 1), -1).logsumexp(1).view(-1, vocab).softmax(1)
@@ -72,7 +74,9 @@ def alias_tables(messages: Messages, windows: int) -> Iterator[Tables]:
     """Tables of all sites of a chain of so many windows, at most `_MAX_ENTRIES` entries of them at once."""
     vocab, size = messages.vocab, messages.states * messages.vocab
     bits, reach = word_bits(vocab), messages.window - 1
-    firsts = [alias_table(law.numpy(), *bits).ravel() for law in first_laws(messages, windows)]
+    firsts = [
+        alias_table(distribution.numpy(), *bits).ravel() for distribution in first_laws(messages, windows)
+    ]
     if firsts:
         begin = np.cumsum([0, *map(len, firsts[:-1])], dtype=np.uint64)
         yield Tables(0, begin, np.concatenate(firsts))

@@ -78,8 +78,8 @@ def leading_moduli(matrix: csr_array, count: int, temperature: float) -> NDArray
         try:
             values = eigs(matrix, k=count, v0=start, ncv=64, maxiter=10_000, return_eigenvectors=False)
         except ArpackError as error:
-            mend = f"no eigenvalues of {states} states found ({error}): use a higher one"
-            raise InputError("temperature", temperature, mend) from None
+            hint = f"no eigenvalues of {states} states found ({error}): use a higher one"
+            raise InputError("temperature", temperature, hint) from None
     return np.asarray(np.sort(np.abs(values))[::-1][:count])
 
 
@@ -95,8 +95,8 @@ def digits_resolved(
     finite = log_weights[log_weights > -math.inf]
     digits = 30 + math.ceil(windows * float(finite.max() - finite.min()) / math.log(10))
     if states > PRECISE_STATES or digits > PRECISE_DIGITS:
-        mend = f"{unresolved}, which float64 does not resolve for {states} states: use a higher one"
-        raise InputError("temperature", temperature, mend)
+        hint = f"{unresolved}, which float64 does not resolve for {states} states: use a higher one"
+        raise InputError("temperature", temperature, hint)
     return digits
 
 

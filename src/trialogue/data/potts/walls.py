@@ -18,7 +18,7 @@ _AT_ONCE = 2**21
 
 
 class Walls:
-    """Laws of the walls of `patterns` in chains with the given `messages`.
+    """Distributions of the walls of `patterns` in chains with the given `messages`.
 
     Raises `InputError` where the pairs of windows would not fit.
     """

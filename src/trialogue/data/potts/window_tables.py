@@ -19,11 +19,11 @@ def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> Site
     a ring. Raises `InputError` for energies that are not finite or not of that shape, for fewer sites than a site's
     neighbourhood on a ring or than a window, and where V^(2W-1) entries are more than `MAX_ENTRIES`.
     """
-    mend = f"give W axes of one size V, from 2 to {2**ALIAS_BITS}"
-    energy = real_tensor("energy", energy, mend)
+    hint = f"give W axes of one size V, from 2 to {2**ALIAS_BITS}"
+    energy = real_tensor("energy", energy, hint)
     width, vocab = energy.ndim, energy.shape[0] if energy.ndim else 0
     if width < 1 or set(energy.shape) != {vocab} or not 2 <= vocab <= 2**ALIAS_BITS:
-        raise InputError("energy", tuple(energy.shape), mend)
+        raise InputError("energy", tuple(energy.shape), hint)
     # A site is in so many windows.
     if not bool(torch.isfinite(width * energy).all()):
         worst = float(energy[~torch.isfinite(width * energy)][0])
@@ -59,14 +59,16 @@ def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> Site
 
 
 def _window_table(energy: Tensor, left: int, right: int) -> NDArray[np.uint32]:
-    """Entries of a site that depends on `left` and `right` sites beside it; laws are in the order of their tokens."""
+    """Entries of a site that depends on `left` and `right` sites beside it; distributions are in the order of their
+    tokens.
+    """
     width, vocab = energy.ndim, energy.shape[0]
     total = torch.zeros([vocab] * (left + 1 + right), dtype=torch.float64)
     for first in range(left + 1 + right - width + 1):
         if first <= left < first + width:
             after = left + 1 + right - width - first
             total += energy.view([1] * first + [vocab] * width + [1] * after)
-    law = (-total.movedim(left, -1).reshape(-1, vocab)).softmax(1).numpy()
+    distribution = (-total.movedim(left, -1).reshape(-1, vocab)).softmax(1).numpy()
     if vocab == 2:
-        return thresholds(law[:, 1])
-    return packed_alias(law)
+        return thresholds(distribution[:, 1])
+    return packed_alias(distribution)

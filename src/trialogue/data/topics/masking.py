@@ -1,4 +1,4 @@
-"""BERT's masking as laws: what a model reads of a document, in the infinite and in a single position."""
+"""BERT's masking as distributions: what a model reads of a document, in the infinite and in a single position."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from trialogue.errors import InputError, probability
 class BertMasking:
     """Every position is to be predicted with probability `p_mask`; what is read there (thesis, section 2.1.1):
 
-    the word itself with probability `p_correct`, a uniformly random word with `p_random`, and [MASK] otherwise. Laws
-    of what is read are numbered as in the thesis: 0 is [MASK], i the word i - 1. Raises `InputError` for what are no
-    probabilities, and where `p_correct` and `p_random` exceed one together.
+    the word itself with probability `p_correct`, a uniformly random word with `p_random`, and [MASK] otherwise.
+    Distributions of what is read are numbered as in the thesis: 0 is [MASK], i the word i - 1. Raises `InputError` for
+    what are no probabilities, and where `p_correct` and `p_random` exceed one together.
     """
 
     p_mask: float = 0.15
@@ -25,8 +25,8 @@ class BertMasking:
         for field in ("p_mask", "p_correct", "p_random"):
             probability(field, getattr(self, field))
         if self.p_correct + self.p_random > 1 + 1e-12:
-            mend = f"with p_correct={self.p_correct} the two are more than one: use at most {1 - self.p_correct:g}"
-            raise InputError("p_random", self.p_random, mend)
+            hint = f"with p_correct={self.p_correct} the two are more than one: use at most {1 - self.p_correct:g}"
+            raise InputError("p_random", self.p_random, hint)
 
     @property
     def p_hidden(self) -> float:
@@ -34,11 +34,15 @@ class BertMasking:
         return max(0.0, 1 - self.p_correct - self.p_random)
 
     def read_where_masked(self, words: Tensor) -> Tensor:
-        """Laws (..., V + 1) of what is read where a word of the laws `words` (..., V) is to be predicted."""
+        """Distributions (..., V + 1) of what is read where a word of the distributions `words` (..., V) is to be
+        predicted.
+        """
         read = self.p_correct * words + self.p_random / words.shape[-1]
         return torch.cat((torch.full_like(read[..., :1], self.p_hidden), read), -1)
 
     def read(self, words: Tensor) -> Tensor:
-        """Laws (..., V + 1) of what is read at any position, of words with the laws `words` (..., V)."""
+        """Distributions (..., V + 1) of what is read at any position, of words with the distributions `words`
+        (..., V).
+        """
         plain = torch.cat((torch.zeros_like(words[..., :1]), words), -1)
         return (1 - self.p_mask) * plain + self.p_mask * self.read_where_masked(words)

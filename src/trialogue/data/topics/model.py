@@ -1,8 +1,8 @@
-"""Topic models whose topics share no word: documents, their exact law, conditionals and posteriors of topics.
+"""Topic models whose topics share no word: documents, their exact distribution, conditionals and posteriors of topics.
 
 Section 2.1.1 of the thesis, Definition 2.1.1: T topics of v words each, all equally likely within a topic. A document
 has tau distinct topics, drawn uniformly, each with the share 1 / tau; or, as in section 2.1.5.1, shares from a
-symmetric Dirichlet law. Every word draws its topic by these shares.
+symmetric Dirichlet distribution. Every word draws its topic by these shares.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Documents(NamedTuple):
 
 
 class TopicModel(Masked, Energy):
-    """The law of documents of `topics` times `words_per_topic` words; word i is of the topic i // v.
+    """The distribution of documents of `topics` times `words_per_topic` words; word i is of the topic i // v.
 
-    Give `topics_per_document`, tau, or the `concentration` of a Dirichlet law of shares. It is an energy and a masked
-    oracle of documents of any length: words given topics are independent, so that conditionals are in closed form.
-    Of documents that no draw gives, with more than tau topics, conditionals are those of their topics alone.
+    Give `topics_per_document`, tau, or the `concentration` of a Dirichlet distribution of shares. It is an energy and a
+    masked oracle of documents of any length: words given topics are independent, so that conditionals are in closed
+    form. Of documents that no draw gives, with more than tau topics, conditionals are those of their topics alone.
 
     Raises `InputError` for numbers out of range, and unless one of the two is given.
     """
@@ -55,7 +55,7 @@ class TopicModel(Masked, Energy):
         self.topics = whole_number("topics", topics, 1)
         self.words_per_topic = whole_number("words_per_topic", words_per_topic, 1)
         if (topics_per_document is None) == (concentration is None):
-            hint = "give either topics_per_document or the concentration of a Dirichlet law"
+            hint = "give either topics_per_document or the concentration of a Dirichlet distribution"
             raise InputError("topics_per_document", topics_per_document, hint)
         self.topics_per_document = (
             None
@@ -140,7 +140,7 @@ class TopicModel(Masked, Energy):
         return -self.log_prob(tokens)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask) (rows, N, vocab) float64: one law for all masked sites of a row."""
+        """log p(x_i | x outside the mask) (rows, N, vocab) float64: one distribution for all masked sites of a row."""
         tokens = self._words(tokens)
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         counts = self._counts(tokens.masked_fill(masked, PADDING))
@@ -198,8 +198,8 @@ class TopicModel(Masked, Energy):
             seen = (counts > 0).sum(-1, keepdim=True)
             left = (self.topics_per_document - seen).clamp_min(0).double() / (self.topics - seen).clamp_min(1)
             weights = torch.where(counts > 0, torch.ones_like(counts), left)
-        laws = weights / weights.sum(-1, keepdim=True) / self.words_per_topic
-        return laws.log().repeat_interleave(self.words_per_topic, -1)
+        distributions = weights / weights.sum(-1, keepdim=True) / self.words_per_topic
+        return distributions.log().repeat_interleave(self.words_per_topic, -1)
 
     def _counts(self, tokens: Tensor) -> Tensor:
         """How many words (rows, T) float64 of each topic there are, padding left out."""

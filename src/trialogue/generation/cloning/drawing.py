@@ -71,8 +71,8 @@ def draw(
         drawing.save()
     lacking = [number for number in wanted if number not in drawing.samples]
     if lacking:
-        mend = f"{path} has gone on to {drawing.sweeps} sweeps and kept those of {sorted(drawing.samples)}: {_MEND}"
-        raise InputError("sweeps", lacking[0], mend)
+        hint = f"{path} has gone on to {drawing.sweeps} sweeps and kept those of {sorted(drawing.samples)}: {_MEND}"
+        raise InputError("sweeps", lacking[0], hint)
     most = max(wanted)
     if most not in drawing.changed:
         raise InputError("sweeps", most, f"{path} does not say how many tokens they have changed: {_MEND}")
@@ -138,8 +138,8 @@ class _Drawing:
         if metadata.get("run") != self._run:
             found = metadata.get("run") or {}
             differing = sorted(key for key in found | self._run if found.get(key) != self._run.get(key))
-            mend = f"it is of another drawing ({', '.join(differing)} differ): {_MEND}"
-            raise InputError("path", str(path), mend)
+            hint = f"it is of another drawing ({', '.join(differing)} differ): {_MEND}"
+            raise InputError("path", str(path), hint)
         parts: dict[str, dict[str, Tensor]] = {"chains": {}, "sample": {}}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")

@@ -96,8 +96,8 @@ def make_clones(
 def held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
     """Different held-out rows (count, N), in an order of their own."""
     if count > len(corpus.test):
-        mend = f"the held-out text has {len(corpus.test)} sequences: use fewer, or hold more of the text out"
-        raise InputError("sequences", count, mend)
+        hint = f"the held-out text has {len(corpus.test)} sequences: use fewer, or hold more of the text out"
+        raise InputError("sequences", count, hint)
     chosen = torch.randperm(len(corpus.test), generator=generator(seed, "clones", "starts"))[:count]
     return corpus.test[chosen].clone()
 
@@ -119,7 +119,7 @@ def _require_same(path: Path, identity: dict[str, Any]) -> None:
     for field, value in wanted.items():
         if there.get(field) != value:
             if field == "fingerprint":
-                mend = f"{path.parent.parent} has clones of another text or vocabulary: give another folder"
-                raise InputError("text", value, mend)
-            mend = f"the clones in {path.parent.parent} have {there.get(field)}: give another folder"
-            raise InputError(field, value, mend)
+                hint = f"{path.parent.parent} has clones of another text or vocabulary: give another folder"
+                raise InputError("text", value, hint)
+            hint = f"the clones in {path.parent.parent} have {there.get(field)}: give another folder"
+            raise InputError(field, value, hint)

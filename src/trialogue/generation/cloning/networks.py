@@ -28,10 +28,12 @@ def factored_network(
     rank above the vocabulary, a learning rate at which the loss diverges, and files that are damaged.
     """
     config = settings.network(layers, vocab_size, sequences.shape[1])
-    law = IndividualMasks(MASKED_SHARE)
-    training = settings.training(law.copies(sequences.shape[1]), seed_of(seed, "clone network", layers))
+    distribution = IndividualMasks(MASKED_SHARE)
+    training = settings.training(
+        distribution.copies(sequences.shape[1]), seed_of(seed, "clone network", layers)
+    )
     batches = masked_batches(
-        sequences, FactoredAttention(config), law, batch_size=training.batch_size, seed=training.seed
+        sequences, FactoredAttention(config), distribution, batch_size=training.batch_size, seed=training.seed
     )
     recipe = Recipe(FactoredAttention, config, batches, training, loss=masked_token_loss)
     network = trained(recipe, artifacts, device=device, progress=progress).network

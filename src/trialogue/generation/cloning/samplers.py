@@ -1,8 +1,8 @@
 """The samplers of clones: the published chain on masked scores, its corrections, and Gibbs.
 
 Section A.3 of the document on the distributional simplicity bias samples exp(-E), E the sum of raw logits of masked
-sites. Where conditionals are those of a law of k bodies that is k times its energy, a sharpened law, and where the
-gauge of the logits is another, another law: `MaskedMetropolis`.
+sites. Where conditionals are those of a distribution of k bodies that is k times its energy, a sharpened distribution,
+and where the gauge of the logits is another, another distribution: `MaskedMetropolis`.
 """
 
 from typing import Any, Literal, get_args

@@ -91,7 +91,7 @@ class TextSettings:
     def __post_init__(self) -> None:
         if self.text is None:
             raise InputError("text", None, "name a text file: trialogue clone --text FILE --out FOLDER")
-        whole_number("length", self.length, 2, mend="interactions need sequences of at least 2 tokens")
+        whole_number("length", self.length, 2, hint="interactions need sequences of at least 2 tokens")
         probability("test_share", self.test_share, zero=False, one=False)
 
 
@@ -100,9 +100,9 @@ class DrawingSettings:
     """How sequences are drawn from the networks; raises `InputError` where a field is out of range."""
 
     sampler: Sampler = "gibbs"
-    """gibbs redraws a token from its law given all others; metropolis is the published chain on the sum of raw scores,
-    which draws from a sharpened law; by-order divides the scores by the order of the network, normalised takes
-    log-probabilities for scores."""
+    """gibbs redraws a token from its distribution given all others; metropolis is the published chain on the sum of raw
+    scores, which draws from a sharpened distribution; by-order divides the scores by the order of the network,
+    normalised takes log-probabilities for scores."""
     sequences: Annotated[int, arg(metavar="N")] = 600
     """Sequences of each clone; each starts from one of the held-out text."""
     sweeps: Annotated[int, arg(metavar="N")] = 20

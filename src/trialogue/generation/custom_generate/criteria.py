@@ -37,8 +37,8 @@ def stopped_by(criteria: Sequence[Any], max_length: int, device: torch.device) -
         elif type(criterion) is StopStringCriteria:
             stopped.stop += criterion.stop_strings
         elif isinstance(criterion, ConfidenceCriteria):
-            mend = "it needs scores, which a walk has none of while it runs: leave it out"
-            raise InputError("stopping_criteria", type(criterion).__name__, mend)
+            hint = "it needs scores, which a sampler has none of while it runs: leave it out"
+            raise InputError("stopping_criteria", type(criterion).__name__, hint)
         else:
             stopped.stop.append(_asked(criterion, device))
     return stopped

@@ -1,4 +1,4 @@
-"""A batch as a walk sees it, and the laws that were cut last."""
+"""A batch as a sampler sees it, and the distributions that were cut last."""
 
 from torch import Tensor
 
@@ -6,7 +6,9 @@ from trialogue.oracles import Decoding
 
 
 class CutWatched(Decoding):
-    """The `decoding` itself; `uncut` are the laws (n, vocab) that it was last asked to cut, None before that."""
+    """The `decoding` itself; `uncut` are the distributions (n, vocab) that it was last asked to cut, None before
+    that.
+    """
 
     def __init__(self, decoding: Decoding) -> None:
         self._decoding, self.vocab_size, self.eos = decoding, decoding.vocab_size, decoding.eos
@@ -43,9 +45,9 @@ class CutWatched(Decoding):
         return self._decoding.node
 
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
-        """The next-token law (n, vocab) of each row, as of `Decoding`: one query per row asked."""
-        laws = self._decoding.log_probs(rows, lengths, cut=False)
-        return self.cut(laws, rows) if cut else laws
+        """The next-token distribution (n, vocab) of each row, as of `Decoding`: one query per row asked."""
+        distributions = self._decoding.log_probs(rows, lengths, cut=False)
+        return self.cut(distributions, rows) if cut else distributions
 
     def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
         """What top-k and top-p keep of `log_laws` (n, vocab) of `rows` (n,), renormalised."""

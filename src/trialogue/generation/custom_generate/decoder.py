@@ -13,7 +13,7 @@ from trialogue.errors import InputError, one_of, reason
 from trialogue.generation.custom_generate.call import Call, read_call
 from trialogue.generation.custom_generate.following import Follower, RecordedWalk
 from trialogue.generation.custom_generate.oracles import evaluating, oracle_of
-from trialogue.generation.custom_generate.outputs import WalkOutput, own_logits, padded
+from trialogue.generation.custom_generate.outputs import SamplerOutput, own_logits, padded
 from trialogue.generation.custom_generate.rejected import Policy, report
 from trialogue.generation.custom_generate.withheld import find_tokenizer, withheld
 from trialogue.models.pretrained import PretrainedOracle
@@ -24,14 +24,14 @@ from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.samplers.prefix.engine import generate
 from trialogue.samplers.prefix.prompts import StopLike, stop_parts
-from trialogue.samplers.prefix.sampler import Walk, require_verifier
+from trialogue.samplers.prefix.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.samples import Samples
 from trialogue.samplers.truncation import truncated
 from trialogue.verifiers.function import as_verifier, is_verifier
 
 
 def decoding(
-    walk: Walk[Any] | None = None,
+    sampler: Sampler[Any] | None = None,
     verifier: Verifier | Callable[[Tokenization], Verifier] | None = None,
     *,
     tokenizer: Any,
@@ -44,7 +44,7 @@ def decoding(
     memory: int = DEFAULT_MEMORY,
     recompute: bool = False,
 ) -> Callable[..., Any]:
-    """A callable for `model.generate(custom_generate=...)` that draws by `walk` (ancestral sampling by default).
+    """A callable for `model.generate(custom_generate=...)` that draws by `sampler` (ancestral sampling by default).
 
     `verifier` may be a function that makes one for the tokenizer, such as
     `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. A grammar or a function of text judges what
@@ -58,24 +58,24 @@ def decoding(
 
     The call is honoured as `generate` does, in its order: logits processors that are functions of the prefix
     (repetition penalty, n-grams, bad words, biases, suppressed and forced tokens, least lengths, those of the user's
-    own) see each prefix without padding; then comes the mask of a walk that masks first; then temperature, top-k,
-    top-p and min-p cut what it leaves. Other walks cut first: a rule that wants unlikely tokens then needs `top_k=0`.
-    `do_sample=False` takes the likeliest token that the mask allows. `samples.log_prob` is the model's own, and
-    `samples.log_weight` concerns its law after processors and temperature. Stopping criteria of the user's own are
-    asked row by row, with prompt and completion and without scores. A `streamer` gets each token when it is drawn, by
-    a walk that never goes back, else the completion when it is final. With `return_dict_in_generate=True` the output
-    has `samples`, of which `num_return_sequences` belong to each prompt, `scores` (of a walk that never goes back)
-    and `logits` if they are asked for (see `WalkOutput`).
+    own) see each prefix without padding; then comes the mask of a sampler that masks first; then temperature, top-k,
+    top-p and min-p cut what it leaves. Other samplers cut first: a rule that wants unlikely tokens then needs
+    `top_k=0`. `do_sample=False` takes the likeliest token that the mask allows. `samples.log_prob` is the model's own,
+    and `samples.log_weight` concerns its distribution after processors and temperature. Stopping criteria of the user's
+    own are asked row by row, with prompt and completion and without scores. A `streamer` gets each token when it is
+    drawn, by a sampler that never goes back, else the completion when it is final. With `return_dict_in_generate=True`
+    the output has `samples`, of which `num_return_sequences` belong to each prompt, `scores` (of a sampler that never
+    goes back) and `logits` if they are asked for (see `SamplerOutput`).
 
     Raises `InputError`, when called, for whatever of the call cannot be honoured: beams, assistants, guidance,
     watermarks and other processors that keep state or need an encoder or the whole batch, cuts of other kinds
     (typical, epsilon, eta, top-h), embeddings as inputs, right padding, positions of one's own, attentions and hidden
-    states, arguments of the model's own, and greedy decoding by a walk that needs more than the likeliest token.
+    states, arguments of the model's own, and greedy decoding by a sampler that needs more than the likeliest token.
     """
     one_of("rejected", rejected, get_args(Policy))
     if verifier is not None and not (is_verifier(verifier) or callable(verifier)):
-        mend = "give a Verifier, or a function that makes one for a Tokenization"
-        raise InputError("verifier", type(verifier).__name__, mend)
+        hint = "give a Verifier, or a function that makes one for a Tokenization"
+        raise InputError("verifier", type(verifier).__name__, hint)
     settings = {
         "max_queries": max_queries,
         "max_steps": max_steps,
@@ -83,7 +83,7 @@ def decoding(
         "memory": memory,
     }
     return _Decoder(
-        Ancestral() if walk is None else walk,
+        Ancestral() if sampler is None else sampler,
         verifier,
         tokenizer,
         rejected,
@@ -99,7 +99,7 @@ class _Decoder:
 
     def __init__(
         self,
-        walk: Walk[Any],
+        sampler: Sampler[Any],
         verifier: Verifier | Callable[[Tokenization], Verifier] | None,
         tokenizer: Any,
         rejected: Policy,
@@ -109,7 +109,7 @@ class _Decoder:
         *,
         recompute: bool,
     ) -> None:
-        self._walk, self._verifier, self._tokenizer, self._rejected = walk, verifier, tokenizer, rejected
+        self._walk, self._verifier, self._tokenizer, self._rejected = sampler, verifier, tokenizer, rejected
         self._seed, self._stop, self._settings, self._recompute = seed, stop, settings, recompute
 
     @property
@@ -165,14 +165,14 @@ class _Decoder:
             self._rejected,
             samples,
             sequences,
-            walk=self._walk,
+            sampler=self._walk,
             cut=call.cuts,
             max_new_tokens=call.max_new_tokens,
             oracle=oracle,
         )
         if not call.dictionary:
             return sequences
-        output = WalkOutput(sequences=sequences, samples=samples)
+        output = SamplerOutput(sequences=sequences, samples=samples)
         if recorded is not None:
             steps = sequences.shape[1] - call.width
             output.scores = recorded.scores(steps, oracle.vocab_size, pad, sequences.device)
@@ -184,14 +184,14 @@ class _Decoder:
     def _samples(
         self, oracle: PretrainedOracle, call: Call, recorded: RecordedWalk | None, observer: Follower
     ) -> Samples:
-        law: Autoregressive = oracle if call.process is None else Processed(oracle, call.process)
-        law = truncated(law, **call.truncation)
+        distribution: Autoregressive = oracle if call.process is None else Processed(oracle, call.process)
+        distribution = truncated(distribution, **call.truncation)
         stop = [*stop_parts(self._stop), *call.stopped.stop]
         return generate(
-            law,
+            distribution,
             call.prompts,
             num_samples=call.num_samples,
-            walk=self._walk if recorded is None else recorded,
+            sampler=self._walk if recorded is None else recorded,
             verifier=_made(self._verifier, oracle.tokenization),
             max_new_tokens=call.max_new_tokens,
             seed=int(torch.randint(1 << 62, ())) if self._seed is None else self._seed,
@@ -220,14 +220,14 @@ def _made(
     if is_verifier(verifier):
         return as_verifier(verifier)
     make = cast(Callable[[Tokenization], Verifier], verifier)
-    mend = "it is called with a Tokenization, to make a verifier: put a function of a text into TextVerifier there"
+    hint = "it is called with a Tokenization, to make a verifier: put a function of a text into TextVerifier there"
     try:
         made = make(tokenization)
     except InputError:
         raise
     except Exception as error:
         name = getattr(verifier, "__name__", type(verifier).__name__)
-        raise InputError("verifier", name, f"{mend} ({reason(error)})") from error
+        raise InputError("verifier", name, f"{hint} ({reason(error)})") from error
     if not is_verifier(made):
-        raise InputError("verifier", type(made).__name__, f"the function must return a Verifier: {mend}")
+        raise InputError("verifier", type(made).__name__, f"the function must return a Verifier: {hint}")
     return as_verifier(made)

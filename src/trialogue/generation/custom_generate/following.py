@@ -1,4 +1,4 @@
-"""What is taken from a run while it goes on: tokens for a streamer, and the laws that they are drawn from."""
+"""What is taken from a run while it goes on: tokens for a streamer, and the distributions that they are drawn from."""
 
 from typing import Any
 
@@ -11,15 +11,16 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Judges, Uses, Walk
+from trialogue.samplers.prefix.sampler import Judges, Sampler, Uses
 from trialogue.samplers.prefix.samples import Samples
 
 
-class RecordedWalk(Walk[Any]):
-    """The walk `walk`, which never goes back, and the law that each token is drawn from.
+class RecordedWalk(Sampler[Any]):
+    """The sampler `sampler`, which never goes back, and the distribution that each token is drawn from.
 
-    With `greedy` the law is the one before the cut to its likeliest token, so that it tells what the others had; what
-    the walk does is the same. Raises `InputError` for a walk that draws a token otherwise than from one law.
+    With `greedy` the distribution is the one before the cut to its likeliest token, so that it tells what the others
+    had; what the sampler does is the same. Raises `InputError` for a sampler that draws a token otherwise than from one
+    distribution.
     """
 
     uses: Uses = "nothing"
@@ -27,38 +28,36 @@ class RecordedWalk(Walk[Any]):
     weighted = masks_first = False
     keeps_prompts, goes_back = True, False
 
-    def __init__(self, walk: Walk[Any], samples: int, *, greedy: bool) -> None:
-        self._walk, self._greedy = walk, greedy
-        self.uses, self.judges, self.weighted = walk.uses, walk.judges, walk.weighted
-        self.masks_first, self.keeps_prompts = walk.masks_first, walk.keeps_prompts
+    def __init__(self, sampler: Sampler[Any], samples: int, *, greedy: bool) -> None:
+        self._walk, self._greedy = sampler, greedy
+        self.uses, self.judges, self.weighted = sampler.uses, sampler.judges, sampler.weighted
+        self.masks_first, self.keeps_prompts = sampler.masks_first, sampler.keeps_prompts
         self._drawn: list[tuple[Tensor, Tensor]] = []
         self._laws: list[list[Tensor]] = [[] for _ in range(samples)]
 
     def init(self, decoding: Decoding) -> Any:
-        """The state of the walk."""
+        """The state of the sampler."""
         return self._walk.init(decoding)
 
     def step(self, decoding: Decoding, state: Any, verifier: Judge, choose: Choose) -> tuple[Moves, Any]:
-        """The step of the walk."""
+        """The step of the sampler."""
         watched = CutWatched(decoding)
 
         def noted(log_weights: Tensor, rows: Tensor) -> Tensor:
-            laws = watched.uncut if self._greedy and watched.uncut is not None else log_weights
-            if self._drawn or log_weights.shape[1] != decoding.vocab_size or len(laws) != len(rows):
-                mend = (
-                    f"{type(self._walk).__name__} draws a token in several parts, from no law: leave it out"
-                )
-                raise InputError("output_scores", True, mend)
-            self._drawn.append((rows, laws.log_softmax(-1)))
+            distributions = watched.uncut if self._greedy and watched.uncut is not None else log_weights
+            if self._drawn or log_weights.shape[1] != decoding.vocab_size or len(distributions) != len(rows):
+                hint = f"{type(self._walk).__name__} draws a token in several parts, from no distribution: leave it out"
+                raise InputError("output_scores", True, hint)
+            self._drawn.append((rows, distributions.log_softmax(-1)))
             return choose(log_weights, rows)
 
         return self._walk.step(watched if self._greedy else decoding, state, verifier, noted)
 
     def file(self, samples: Tensor) -> None:
         """Note what was drawn in this step by the rows of `samples` (rows,)."""
-        for rows, laws in self._drawn:
-            for sample, law in zip(samples[rows].tolist(), laws, strict=True):
-                self._laws[sample].append(law)
+        for rows, distributions in self._drawn:
+            for sample, distribution in zip(samples[rows].tolist(), distributions, strict=True):
+                self._laws[sample].append(distribution)
         self._drawn.clear()
 
     def scores(self, steps: int, vocab_size: int, pad: int, device: torch.device) -> tuple[Tensor, ...]:
@@ -66,9 +65,12 @@ class RecordedWalk(Walk[Any]):
         finished = torch.full((vocab_size,), -torch.inf)
         finished[pad] = 0.0
         return tuple(
-            torch.stack([laws[step].float() if step < len(laws) else finished for laws in self._laws]).to(
-                device
-            )
+            torch.stack(
+                [
+                    distributions[step].float() if step < len(distributions) else finished
+                    for distributions in self._laws
+                ]
+            ).to(device)
             for step in range(steps)
         )
 

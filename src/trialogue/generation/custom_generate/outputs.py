@@ -11,12 +11,13 @@ from trialogue.samplers.prefix.samples import Samples
 
 
 @dataclass
-class WalkOutput(GenerateDecoderOnlyOutput):  # type: ignore[misc] # transformers has no types
+class SamplerOutput(GenerateDecoderOnlyOutput):  # type: ignore[misc] # transformers has no types
     """What `generate` returns where it is asked for a dictionary: `sequences`, and the `samples` behind them.
 
-    `scores` are, of every step, the logarithms (n, vocab) of the law that its tokens were drawn from, after processors,
-    mask and cut; of a greedy step of the law before only the likeliest token is left, without those that a verifier was
-    not asked about, as none of them could be it. Several ends of sequence are one there. `logits` are the model's own.
+    `scores` are, of every step, the logarithms (n, vocab) of the distribution that its tokens were drawn from, after
+    processors, mask and cut; of a greedy step of the distribution before only the likeliest token is left, without
+    those that a verifier was not asked about, as none of them could be it. Several ends of sequence are one there.
+    `logits` are the model's own.
     """
 
     samples: Samples | None = None

@@ -1,7 +1,8 @@
 """The logits processors of a call: what comes before the mask, and what cuts behind it.
 
 `generate` of transformers puts penalties and the like first, then the user's own processors, and what sharpens and cuts
-the law last. A walk does the first to the model's scores, prefix by prefix and without padding, masks, and cuts.
+the distribution last. A sampler does the first to the model's scores, prefix by prefix and without padding, masks, and
+cuts.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +52,7 @@ def split(processors: Sequence[Any], *, do_sample: bool) -> tuple[list[Any], dic
     none of top-k, top-p and min-p.
     """
     before = list(processors)
-    while before and type(before[-1]) is LogitNormalization:  # a law is normalised anyway
+    while before and type(before[-1]) is LogitNormalization:  # a distribution is normalised anyway
         before.pop()
     truncation: dict[str, Any] = {}
     order = list(_WARPERS)
@@ -73,16 +74,14 @@ def _is_plain(warper: Any) -> bool:
 def _require_honourable(processor: Any) -> None:
     kind = type(processor)
     if kind in _CUTS:
-        mend = "a walk cuts by temperature, top_k, top_p and min_p: leave it out"
+        hint = "a sampler cuts by temperature, top_k, top_p and min_p: leave it out"
     elif kind in (*_OF_TOKENS, *_OF_LENGTHS, PrefixConstrainedLogitsProcessor):
         return
     elif kind.__module__.split(".")[0] == "transformers":
-        mend = (
-            "it needs state, an encoder or the batch as a whole, and a walk asks about prefixes: leave it out"
-        )
+        hint = "it needs state, an encoder or the batch as a whole, and a sampler asks about prefixes: leave it out"
     else:
         return
-    raise InputError("logits_processor", kind.__name__, mend)
+    raise InputError("logits_processor", kind.__name__, hint)
 
 
 def process_of(
@@ -114,8 +113,8 @@ def _step(processor: Any, padding: "_Padding", keeps_prompts: bool) -> Process:
     if kind is hf.RepetitionPenaltyLogitsProcessor:
         return _reported(processor, _penalty(processor, padding))
     if kind is PrefixConstrainedLogitsProcessor and len(padding.prompts) > 1:
-        mend = "of a batch it must know which row a prefix is of: put the rule into a verifier, or give one prompt"
-        raise InputError("logits_processor", kind.__name__, mend)
+        hint = "of a batch it must know which row a prefix is of: put the rule into a verifier, or give one prompt"
+        raise InputError("logits_processor", kind.__name__, hint)
     return _reported(processor, processor if kind in _OF_TOKENS else _Repeated(processor))
 
 
@@ -124,12 +123,12 @@ def _penalty(processor: Any, padding: "_Padding") -> Process:
     ignored = processor.prompt_ignore_length
     if isinstance(ignored, Tensor):
         if ignored.tolist() != padding.of_rows:
-            mend = "it ignores other tokens than padding row by row: put that into a processor of your own"
-            raise InputError("logits_processor", type(processor).__name__, mend)
+            hint = "it ignores other tokens than padding row by row: put that into a processor of your own"
+            raise InputError("logits_processor", type(processor).__name__, hint)
         ignored = None
     if ignored and any(padding.of_rows):
-        mend = f"it ignores {ignored} tokens of rows that begin with padding: give prompts of one length"
-        raise InputError("logits_processor", type(processor).__name__, mend)
+        hint = f"it ignores {ignored} tokens of rows that begin with padding: give prompts of one length"
+        raise InputError("logits_processor", type(processor).__name__, hint)
     return hf.RepetitionPenaltyLogitsProcessor(processor.penalty, prompt_ignore_length=ignored)
 
 
@@ -148,9 +147,9 @@ class _Padding:
             return
         longer = ((one, length) for one in self.prompts for length in self._lengths if length < len(one))
         if not keeps_prompts or any(one[:length] in self._known for one, length in longer):
-            mend = "it counts tokens, and of prompts of different lengths one begins with another"
-            mend = f"{mend}: give them in calls of their own"
-            raise InputError("logits_processor", type(processor).__name__, mend)
+            hint = "it counts tokens, and of prompts of different lengths one begins with another"
+            hint = f"{hint}: give them in calls of their own"
+            raise InputError("logits_processor", type(processor).__name__, hint)
 
     def padded(self, prefix: Tensor) -> Tensor:
         """`prefix` (1, length) behind as many zeros as it has padding."""
@@ -163,7 +162,7 @@ class _Padding:
 class _Repeated:
     """A processor of the user's own, which is asked again about its first prefix once it has seen another.
 
-    One that keeps state between calls would answer for a batch that walks do not have.
+    One that keeps state between calls would answer for a batch that samplers do not have.
     """
 
     def __init__(self, processor: Callable[[Tensor, Tensor], Tensor]) -> None:
@@ -181,9 +180,12 @@ class _Repeated:
         elif not torch.equal(self._first[0], prefix):
             prefix, scores, before = self._first
             if not torch.equal(self._processor(prefix, scores), before):
-                mend = "it answers otherwise when it is asked again about the same prefix: a walk goes back and forth, "
-                mend += "so keep no state in it, or put the rule into a verifier"
-                raise InputError("logits_processor", type(self._processor).__name__, mend)
+                hint = (
+                    "it answers otherwise when it is asked again about the same prefix: a sampler goes back and "
+                    "forth, "
+                )
+                hint += "so keep no state in it, or put the rule into a verifier"
+                raise InputError("logits_processor", type(self._processor).__name__, hint)
             self._settled = True
         return answer
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trialogue.oracles import Autoregressive
 from trialogue.samplers.prefix import reasons
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.samplers.prefix.samples import Samples
 
 Policy = Literal["raise", "warn", "keep"]
@@ -31,7 +31,7 @@ def report(
     samples: Samples,
     sequences: Tensor,
     *,
-    walk: Walk[Any],
+    sampler: Sampler[Any],
     cut: bool,
     max_new_tokens: int,
     oracle: Autoregressive,
@@ -49,7 +49,7 @@ def report(
         if samples.stopped[row] == "failed":
             why[
                 reasons.failure(
-                    walk,
+                    sampler,
                     cut=cut,
                     length=length,
                     drawn=drawn,

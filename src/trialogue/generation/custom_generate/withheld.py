@@ -42,5 +42,5 @@ def require_no_strings(config: Any) -> None:
     """Raise `InputError` where `config`, of a call whose stop strings `generate` does not hand on, has any."""
     strings = getattr(config, "stop_strings", None)
     if strings:
-        mend = "this version of transformers drops them: give them to decoding, as stop"
-        raise InputError("stop_strings", strings, mend)
+        hint = "this version of transformers drops them: give them to decoding, as stop"
+        raise InputError("stop_strings", strings, hint)

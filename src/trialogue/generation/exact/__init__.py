@@ -1,1 +1,3 @@
-"""`trialogue law`: the exact law of what a walk samples on an oracle that is small enough, and what it costs."""
+"""`trialogue distribution`: the exact distribution of what a sampler samples on an oracle that is small enough, and
+what it costs.
+"""

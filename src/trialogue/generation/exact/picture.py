@@ -1,4 +1,4 @@
-"""The tree of prefixes as a picture: how often a walk goes each way, against how often it should."""
+"""The tree of prefixes as a picture: how often a sampler goes each way, against how often it should."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from trialogue.display.figures import BAD, OURS, QUIET
-from trialogue.generation.exact.report import Output, WalkLaw
+from trialogue.generation.exact.report import Output, SamplerDistribution
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -18,17 +18,19 @@ _MOST_OFTEN = 4.0
 
 
 class Way(NamedTuple):
-    """A prefix in the picture: where it stands, and its mass under the walk and under the restricted law."""
+    """A prefix in the picture: where it stands, and its mass under the sampler and under the restricted
+    distribution.
+    """
 
     depth: int
     height: float
-    law: float
+    distribution: float
     restricted: float
 
 
-def shown_outputs(law: WalkLaw, most: int) -> list[Output]:
-    """The outputs that are heaviest under either law, at most `most`, in the order of their tokens."""
-    heaviest = sorted(law.outputs, key=lambda one: -max(one.law, one.restricted))[:most]
+def shown_outputs(distribution: SamplerDistribution, most: int) -> list[Output]:
+    """The outputs that are heaviest under either distribution, at most `most`, in the order of their tokens."""
+    heaviest = sorted(distribution.outputs, key=lambda one: -max(one.distribution, one.restricted))[:most]
     return sorted(heaviest, key=lambda one: one.tokens)
 
 
@@ -42,7 +44,7 @@ def ways(outputs: Sequence[Output], everything: Sequence[Output]) -> dict[Prefix
     for one in everything:
         for depth in range(len(one.tokens) + 1):
             if one.tokens[:depth] in masses:
-                masses[one.tokens[:depth]][0] += one.law
+                masses[one.tokens[:depth]][0] += one.distribution
                 masses[one.tokens[:depth]][1] += one.restricted
     return {
         prefix: Way(len(prefix), (min(lines) + max(lines)) / 2, *masses[prefix])
@@ -50,25 +52,26 @@ def ways(outputs: Sequence[Output], everything: Sequence[Output]) -> dict[Prefix
     }
 
 
-def draw_tree(law: WalkLaw, most: int) -> "matplotlib.figure.Figure":
-    """The tree of the `most` heaviest outputs, and beside each what the walk and the restricted law give it.
+def draw_tree(distribution: SamplerDistribution, most: int) -> "matplotlib.figure.Figure":
+    """The tree of the `most` heaviest outputs, and beside each what the sampler and the restricted distribution give
+    it.
 
-    A way is as thick as the walk's mass on it, red where it is taken
+    A way is as thick as the sampler's mass on it, red where it is taken
     more often than it should be, blue where more seldom, dashed where it should not be taken at all.
     """
     import matplotlib.figure
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
-    outputs = shown_outputs(law, most)
-    nodes = ways(outputs, law.outputs)
+    outputs = shown_outputs(distribution, most)
+    nodes = ways(outputs, distribution.outputs)
     names = {
         one.tokens[:depth]: one.spelled[depth - 1]
         for one in outputs
         for depth in range(1, len(one.tokens) + 1)
     }
     deepest = max((way.depth for way in nodes.values()), default=0)
-    lines = len(outputs) + _hidden(law, outputs)
+    lines = len(outputs) + _hidden(distribution, outputs)
     drawing = matplotlib.figure.Figure(
         figsize=(2.5 + 0.55 * max(deepest, 4) + 3.4, 1.6 + 0.24 * max(lines, 6))
     )
@@ -78,10 +81,10 @@ def draw_tree(law: WalkLaw, most: int) -> "matplotlib.figure.Figure":
         if not prefix:
             continue
         above = nodes[prefix[:-1]]
-        ratio = way.law / way.restricted if way.restricted > 0 else math.inf
+        ratio = way.distribution / way.restricted if way.restricted > 0 else math.inf
         shade = colours.to_rgba(np.clip([ratio], 1 / _MOST_OFTEN, _MOST_OFTEN))[0]
-        style = "--" if way.restricted == 0 else "-" if way.law > 0 else ":"
-        width = 0.8 + 7 * math.sqrt(way.law)
+        style = "--" if way.restricted == 0 else "-" if way.distribution > 0 else ":"
+        width = 0.8 + 7 * math.sqrt(way.distribution)
         # Down first, then on: lines of siblings do not cross those of others.
         places = ([above.depth, above.depth + 0.35, way.depth], [above.height, way.height, way.height])
         tree.plot(*places, color=shade, lw=width, ls=style, solid_capstyle="round", solid_joinstyle="round")
@@ -97,8 +100,8 @@ def draw_tree(law: WalkLaw, most: int) -> "matplotlib.figure.Figure":
     tree.grid(visible=False)
     for side in ("left", "bottom"):
         tree.spines[side].set_visible(False)
-    tree.set_title(_title(law))
-    _draw_bars(bars, law, outputs)
+    tree.set_title(_title(distribution))
+    _draw_bars(bars, distribution, outputs)
     tree.set_ylim(lines - 0.4, -0.6)
     scale = drawing.colorbar(
         colours,
@@ -114,33 +117,46 @@ def draw_tree(law: WalkLaw, most: int) -> "matplotlib.figure.Figure":
     return drawing
 
 
-def _hidden(law: WalkLaw, outputs: Sequence[Output]) -> int:
+def _hidden(distribution: SamplerDistribution, outputs: Sequence[Output]) -> int:
     """Lines below the outputs: for those not shown, and for failing."""
-    return int(len(outputs) < len(law.outputs)) + int(law.failed + law.never_halts > 0)
+    return int(len(outputs) < len(distribution.outputs)) + int(
+        distribution.failed + distribution.never_halts > 0
+    )
 
 
-def _title(law: WalkLaw) -> str:
-    queries = f"{law.expected_queries:.3g}" if math.isfinite(law.expected_queries) else "infinitely many"
-    return f"{law.walk.partition('(')[0]}: TV {law.total_variation:.3f} from the\nrestricted law, {queries} queries"
+def _title(distribution: SamplerDistribution) -> str:
+    queries = (
+        f"{distribution.expected_calls:.3g}"
+        if math.isfinite(distribution.expected_calls)
+        else "infinitely many"
+    )
+    return (
+        f"{distribution.sampler.partition('(')[0]}: TV {distribution.total_variation:.3f} from "
+        f"the\nrestricted distribution, {queries} queries"
+    )
 
 
-def _draw_bars(bars: Any, law: WalkLaw, outputs: Sequence[Output]) -> None:
-    rows = [(one.text or "(empty)", one.law, one.restricted) for one in outputs]
-    if len(outputs) < len(law.outputs):
-        rest = math.fsum(one.law for one in law.outputs) - math.fsum(one.law for one in outputs)
+def _draw_bars(bars: Any, distribution: SamplerDistribution, outputs: Sequence[Output]) -> None:
+    rows = [(one.text or "(empty)", one.distribution, one.restricted) for one in outputs]
+    if len(outputs) < len(distribution.outputs):
+        rest = math.fsum(one.distribution for one in distribution.outputs) - math.fsum(
+            one.distribution for one in outputs
+        )
         due = 1 - math.fsum(one.restricted for one in outputs)
-        rows.append((f"{len(law.outputs) - len(outputs):,} others", max(0.0, rest), max(0.0, due)))
-    if law.failed + law.never_halts > 0:
-        rows.append(("no output", law.failed + law.never_halts, 0.0))
+        rows.append((f"{len(distribution.outputs) - len(outputs):,} others", max(0.0, rest), max(0.0, due)))
+    if distribution.failed + distribution.never_halts > 0:
+        rows.append(("no output", distribution.failed + distribution.never_halts, 0.0))
     for line, (label, given, due) in enumerate(rows):
-        bars.barh(line - 0.19, due, height=0.36, color=OURS, label="restricted law" if line == 0 else None)
+        bars.barh(
+            line - 0.19, due, height=0.36, color=OURS, label="restricted distribution" if line == 0 else None
+        )
         wrong = due == 0
         bars.barh(
             line + 0.19,
             given,
             height=0.36,
             color=BAD if wrong else "#bf8700",
-            label="the walk" if line == 0 else None,
+            label="the sampler" if line == 0 else None,
         )
         bars.annotate(
             label, (max(given, due), line), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8

@@ -1,4 +1,6 @@
-"""What a walk samples on a small oracle, exactly, beside the law that it is to sample: the oracle's, restricted."""
+"""What a sampler samples on a small oracle, exactly, beside the distribution that it is to sample: the oracle's,
+restricted.
+"""
 
 import math
 from collections.abc import Sequence
@@ -8,23 +10,23 @@ from typing import Any
 import numpy as np
 
 from trialogue.errors import InputError
-from trialogue.generation.exact.settings import LawSettings
+from trialogue.generation.exact.settings import DistributionSettings
 from trialogue.generation.exact.sources import Asked, asked, read_values
 from trialogue.generation.verifier_specs import Built
 from trialogue.models.spelled import SpelledTokenization
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.samplers import ValueGuided, truncated
 from trialogue.samplers.exact import (
-    Law,
+    ExactDistribution,
     PrefixTree,
-    exact_law,
+    exact_distribution,
     exact_values,
     kullback_leibler,
     prefix_tree,
     total_variation,
     walk_conductances,
 )
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.verifiers import Product, TableValues, Threshold
 from trialogue.verifiers.language_verifier import LanguageVerifier
 
@@ -33,30 +35,33 @@ Prefix = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Output:
-    """One output: its completion in tokens, as text, and token by token; what the walk gives it, and what it should."""
+    """One output: its completion in tokens, as text, and token by token; what the sampler gives it, and what it
+    should.
+    """
 
     tokens: Prefix
     text: str
     spelled: tuple[str, ...]
-    law: float
+    distribution: float
     restricted: float
 
 
 @dataclass(frozen=True)
-class WalkLaw:
-    """The exact law of a walk.
+class SamplerDistribution:
+    """The exact distribution of a sampler.
 
-    `outputs` are sorted by their restricted probability, then by that of the walk; `accepted_mass` is the oracle's
-    probability of the rule (of values: their mean). `kl` is KL(law, restricted), infinite where the walk gives outputs
-    that the rule does not allow, or none; `reverse_kl` is KL(restricted, law), infinite where it misses some. Both are
-    in nats; what the law lacks of 1 is output that the restricted law does not have. `weighted_variation` is that of
-    the law of outputs drawn by weight, of many samples, where the walk has weights. `rejected` is the probability of
-    outputs outside of the restricted law, `failed` that of stopping before an output, `never_halts` of neither.
-    `different_nodes` is the expected number of different prefixes whose law is asked for, and `leaf_mass` the
-    stationary probability of leaves, of a value-guided walk.
+    `outputs` are sorted by their restricted probability, then by that of the sampler; `accepted_mass` is the oracle's
+    probability of the rule (of values: their mean). `kl` is KL(distribution, restricted), infinite where the sampler
+    gives outputs that the rule does not allow, or none; `reverse_kl` is KL(restricted, distribution), infinite where it
+    misses some. Both are in nats; what the distribution lacks of 1 is output that the restricted distribution does not
+    have. `weighted_variation` is that of the distribution of outputs drawn by weight, of many samples, where the
+    sampler has weights. `rejected` is the probability of outputs outside of the restricted distribution, `failed` that
+    of stopping before an output, `never_halts` of neither. `different_nodes` is the expected number of different
+    prefixes whose distribution is asked for, and `leaf_mass` the stationary probability of leaves, of a value-guided
+    sampler.
     """
 
-    walk: str
+    sampler: str
     outputs: Sequence[Output]
     accepted_mass: float
     total_variation: float
@@ -66,13 +71,13 @@ class WalkLaw:
     rejected: float
     failed: float
     never_halts: float
-    expected_queries: float
+    expected_calls: float
     states: int
     different_nodes: float | None
     leaf_mass: float | None
 
     def record(self) -> dict[str, Any]:
-        """The law as JSON values: what is infinite is null."""
+        """The distribution as JSON values: what is infinite is null."""
         numbers = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in vars(self).items()
@@ -81,24 +86,29 @@ class WalkLaw:
         return {
             **numbers,
             "outputs": [
-                {"tokens": list(one.tokens), "text": one.text, "law": one.law, "restricted": one.restricted}
+                {
+                    "tokens": list(one.tokens),
+                    "text": one.text,
+                    "distribution": one.distribution,
+                    "restricted": one.restricted,
+                }
                 for one in self.outputs
             ],
         }
 
 
-def law_of(settings: LawSettings) -> WalkLaw:
+def law_of(settings: DistributionSettings) -> SamplerDistribution:
     """Compute what `settings` ask for.
 
-    Raises `InputError` for whatever of them cannot be used, and for trees and walks with more than `max_states` nodes
-    or states.
+    Raises `InputError` for whatever of them cannot be used, and for trees and samplers with more than `max_states`
+    nodes or states.
     """
-    found, walking, walk = asked(settings.source), settings.walking, settings.walk
+    found, walking, sampler = asked(settings.source), settings.walking, settings.sampler
     written = None if walking.values in (None, "exact") else read_values(walking.values, found.tokenization)
     built = settings.rule.build(
-        found.tokenization, verdicts=walk.uses == "verdicts", ranks=walk.uses in ("nothing", "ranks")
+        found.tokenization, verdicts=sampler.uses == "verdicts", ranks=sampler.uses in ("nothing", "ranks")
     )
-    # At temperature 0 there is one output: held against what is left of the law without a temperature.
+    # At temperature 0 there is one output: held against what is left of the distribution without a temperature.
     tempered = truncated(found.oracle, temperature=walking.temperature or 1.0)
     # Values in a file may lead where a language rules everything out.
     tree = _tree(settings, found, tempered, built if written is None else ())
@@ -111,25 +121,27 @@ def law_of(settings: LawSettings) -> WalkLaw:
     if written is not None and judged is not None:
         _require_hope(written, str(walking.values), tree, target, found)
     guide = values or rule
-    law = _law(settings, found, guide)
-    if written is not None and not law.probabilities and not law.never_halts:
-        mend = "with these the walk stops before an output every time: give one, and its way, values above 0"
-        raise InputError("values", walking.values, mend)
+    distribution = _law(settings, found, guide)
+    if written is not None and not distribution.probabilities and not distribution.never_halts:
+        hint = (
+            "with these the sampler stops before an output every time: give one, and its way, values above 0"
+        )
+        raise InputError("values", walking.values, hint)
     guided = None
-    if _is_plain(walk) and guide is not None and not walking.cuts:
+    if _is_plain(sampler) and guide is not None and not walking.cuts:
         guided = walk_conductances(tree, guide)
-    return _report(settings, found, law, target, accepted, guided)
+    return _report(settings, found, distribution, target, accepted, guided)
 
 
-def _is_plain(walk: Walk[Any]) -> bool:
-    """Whether a walk is the value-guided one as printed, which goes to every child and has no momentum."""
-    return isinstance(walk, ValueGuided) and walk == ValueGuided(
-        lazy=walk.lazy, stop_at_leaf=walk.stop_at_leaf
+def _is_plain(sampler: Sampler[Any]) -> bool:
+    """Whether a sampler is the value-guided one as printed, which goes to every child and has no momentum."""
+    return isinstance(sampler, ValueGuided) and sampler == ValueGuided(
+        lazy=sampler.lazy, stop_at_leaf=sampler.stop_at_leaf
     )
 
 
 def _tree(
-    settings: LawSettings, found: Asked, tempered: Autoregressive, built: Sequence[Built]
+    settings: DistributionSettings, found: Asked, tempered: Autoregressive, built: Sequence[Built]
 ) -> PrefixTree:
     """The prefixes that are held against each other: those of the oracle, as far as languages do not rule them out."""
     languages = [one.verifier for one in built if isinstance(one.verifier, LanguageVerifier)]
@@ -150,7 +162,7 @@ def _product(verifiers: Sequence[Verifier]) -> Verifier | None:
     return Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None)
 
 
-def _exact_values(settings: LawSettings, found: Asked, rule: Verifier | None) -> Verifier | None:
+def _exact_values(settings: DistributionSettings, found: Asked, rule: Verifier | None) -> Verifier | None:
     """The values that are asked for by the word "exact"."""
     walking = settings.walking
     if walking.values != "exact" or rule is None:
@@ -200,13 +212,13 @@ def _require_hope(
             raise InputError("values", file, f"of {text!r} it is {value:g}, but {rejected}: give 0 there")
 
 
-def _law(settings: LawSettings, found: Asked, verifier: Verifier | None) -> Law:
-    walking, walk = settings.walking, settings.walk
+def _law(settings: DistributionSettings, found: Asked, verifier: Verifier | None) -> ExactDistribution:
+    walking, sampler = settings.walking, settings.sampler
     try:
-        return exact_law(
-            walk,
+        return exact_distribution(
+            sampler,
             truncated(found.oracle, **walking.truncation),
-            None if walk.uses == "nothing" else verifier,
+            None if sampler.uses == "nothing" else verifier,
             prompt=found.prompt,
             max_new_tokens=walking.max_new_tokens,
             max_states=walking.max_states,
@@ -218,13 +230,13 @@ def _law(settings: LawSettings, found: Asked, verifier: Verifier | None) -> Law:
 def _in_options(error: InputError) -> InputError:
     """What is too large, in the words of the command."""
     if error.field == "max_states":
-        mend = (
-            f"the walk has more states than the {error.value:,} that are listed: shorten --max-new-tokens, raise "
+        hint = (
+            f"the sampler has more states than the {error.value:,} that are listed: shorten --max-new-tokens, raise "
             "--max-states, or sample instead (`trialogue generate`, trialogue.generate)"
         )
-        return InputError("max_states", error.value, mend)
-    if error.field == "max_new_tokens" and "max_nodes" in error.mend:
-        return InputError("max_new_tokens", error.value, error.mend.replace("max_nodes", "--max-states"))
+        return InputError("max_states", error.value, hint)
+    if error.field == "max_new_tokens" and "max_nodes" in error.hint:
+        return InputError("max_new_tokens", error.value, error.hint.replace("max_nodes", "--max-states"))
     return error
 
 
@@ -237,27 +249,27 @@ def _spelled(found: Asked, tokens: Prefix) -> tuple[str, ...]:
 
 
 def _report(
-    settings: LawSettings,
+    settings: DistributionSettings,
     found: Asked,
-    law: Law,
+    distribution: ExactDistribution,
     target: dict[Prefix, float],
     accepted: float,
     guided: Any,
-) -> WalkLaw:
-    start, given = len(found.prompt), law.probabilities
+) -> SamplerDistribution:
+    start, given = len(found.prompt), distribution.probabilities
     text = found.tokenization.text
 
     outputs = [
         Output(x[start:], text(x[start:]), _spelled(found, x[start:]), given.get(x, 0.0), target.get(x, 0.0))
         for x in target.keys() | {x for x, p in given.items() if p > 0}
     ]
-    outputs.sort(key=lambda one: (-one.restricted, -one.law, one.tokens))
-    weights = math.fsum(law.weights.values())
+    outputs.sort(key=lambda one: (-one.restricted, -one.distribution, one.tokens))
+    weights = math.fsum(distribution.weights.values())
     weighted = None
-    if settings.walk.weighted and weights > 0:
-        weighted = total_variation({x: w / weights for x, w in law.weights.items()}, target)
-    return WalkLaw(
-        walk=repr(settings.walk),
+    if settings.sampler.weighted and weights > 0:
+        weighted = total_variation({x: w / weights for x, w in distribution.weights.items()}, target)
+    return SamplerDistribution(
+        sampler=repr(settings.sampler),
         outputs=outputs,
         accepted_mass=accepted,
         total_variation=total_variation(given, target),
@@ -265,10 +277,10 @@ def _report(
         reverse_kl=kullback_leibler(target, given),
         weighted_variation=weighted,
         rejected=math.fsum(p for x, p in given.items() if x not in target),
-        failed=law.failed,
-        never_halts=law.never_halts,
-        expected_queries=law.expected_queries,
-        states=law.states,
+        failed=distribution.failed,
+        never_halts=distribution.never_halts,
+        expected_calls=distribution.expected_calls,
+        states=distribution.states,
         different_nodes=None if guided is None else math.fsum(guided.visited),
         leaf_mass=None
         if guided is None

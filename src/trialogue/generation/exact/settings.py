@@ -1,4 +1,4 @@
-"""What `trialogue law` is asked for: every option is a field here, and its help the field's docstring."""
+"""What `trialogue distribution` is asked for: every option is a field here, and its help the field's docstring."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +19,12 @@ class Source:
     """The oracle, one of three, and the prompt that it continues."""
 
     table: Annotated[str | None, arg(metavar="FILE")] = None
-    """JSON: {"tokens": ["a", "b", "."], "eos": ".", "law": {"": [0.5, 0.5, 0], "a b": {"b": 0.9, ".": 0.1}},
+    """JSON: {"tokens": ["a", "b", "."], "eos": ".", "distribution": {"": [0.5, 0.5, 0], "a b": {"b": 0.9, ".": 0.1}},
     "otherwise": [...]}: the probabilities of the next token by prefix, its tokens separated by spaces; "eos" and
     "otherwise", for all other prefixes, may be left out."""
     distribution: Annotated[str | None, arg(metavar="NAME[:JSON]")] = None
-    """A structured law with its arguments: dyck:{"length": 6}, uniform:{"tokens": ["0", "1"]}, semiprimes:{"digits":
-    1}, primes:{"digits": 2}."""
+    """A structured distribution with its arguments: dyck:{"length": 6}, uniform:{"tokens": ["0", "1"]},
+    semiprimes:{"digits": 1}, primes:{"digits": 2}."""
     model: Annotated[str | None, arg(metavar="MODEL")] = None
     """A language model: hub id, folder, GGUF file, or a name of `trialogue models list`. A tiny one: every token of its
     vocabulary that the rule allows is a branch."""
@@ -35,21 +35,21 @@ class Source:
         given = [name for name in ("table", "distribution", "model") if getattr(self, name) is not None]
         if len(given) != 1:
             value = None if not given else getattr(self, given[1])
-            mend = "give one oracle: --table FILE, --distribution NAME or --model MODEL"
-            raise InputError(given[1] if given else "table", value, mend)
+            hint = "give one oracle: --table FILE, --distribution NAME or --model MODEL"
+            raise InputError(given[1] if given else "table", value, hint)
 
 
 @dataclass(frozen=True)
 class Walking(Drawing):
-    """The walk; what is cut off is cut from its law only, not from the one that it is held against."""
+    """The sampler; what is cut off is cut from its distribution only, not from the one that it is held against."""
 
     max_new_tokens: Annotated[int | None, arg(metavar="N")] = None
     """Longest completion (that of the oracle, where it has one)."""
     values: Annotated[str | None, arg(metavar="exact|FILE")] = None
-    """What guides a walk that uses values, in place of the rule's verdicts: its exact values (the probability that a
+    """What guides a sampler that uses values, in place of the rule's verdicts: its exact values (the probability that a
     prefix becomes what the rule accepts), or those of a JSON file: {"": 1, "a": 0.7, "a b": 0.2}."""
     max_states: Annotated[int, arg(metavar="N")] = 200_000
-    """Prefixes, and states of the walk, that are listed at most."""
+    """Prefixes, and states of the sampler, that are listed at most."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,9 +65,9 @@ class Shown:
     json: bool = False
     """Print one JSON record, with every output, in place of tables."""
     top: Annotated[int, arg(metavar="N")] = 20
-    """Outputs in the table and in the picture: those with the greatest probability under either law."""
+    """Outputs in the table and in the picture: those with the greatest probability under either distribution."""
     figure: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Draw the tree of prefixes, .svg or .png: how often the walk goes each way, against how often it should."""
+    """Draw the tree of prefixes, .svg or .png: how often the sampler goes each way, against how often it should."""
 
     def __post_init__(self) -> None:
         whole_number("top", self.top, 1)
@@ -78,11 +78,11 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class LawSettings:
-    """The law of `walk`, the one that `walking` names, on an oracle under a rule."""
+class DistributionSettings:
+    """The distribution of `sampler`, the one that `walking` names, on an oracle under a rule."""
 
     source: Source
-    walk: Any
+    sampler: Any
     rule: Rule
     walking: Walking
     shown: Shown
@@ -90,18 +90,22 @@ class LawSettings:
     def __post_init__(self) -> None:
         self.rule.require_used()
         if self.rule.on_error != "raise":
-            mend = "leave it out: a law is of what the rule answers, and has none where it raises"
-            raise InputError("on_error", self.rule.on_error, mend)
-        name = self.walking.walk
+            hint = "leave it out: a distribution is of what the rule answers, and has none where it raises"
+            raise InputError("on_error", self.rule.on_error, hint)
+        name = self.walking.sampler
         if self.walking.values is None:
-            if self.walk.uses != "nothing" and not self.rule.verifier:
-                others = " or --values FILE" if self.walk.uses == "weights" else ""
-                raise InputError("verifier", None, f"the walk {name} needs one: give --verifier SPEC{others}")
-        elif self.walk.uses != "weights":
-            raise InputError("values", self.walking.values, f"the walk {name} uses no values: leave them out")
+            if self.sampler.uses != "nothing" and not self.rule.verifier:
+                others = " or --values FILE" if self.sampler.uses == "weights" else ""
+                raise InputError(
+                    "verifier", None, f"the sampler {name} needs one: give --verifier SPEC{others}"
+                )
+        elif self.sampler.uses != "weights":
+            raise InputError(
+                "values", self.walking.values, f"the sampler {name} uses no values: leave them out"
+            )
         elif self.walking.values == "exact" and not self.rule.verifier:
             raise InputError("values", "exact", "they are of a rule: give --verifier SPEC")
 
 
-OPTIONS: dict[str, type] = {"oracle": Source, "rule": Rule, "walk and cut": Walking, "output": Shown}
+OPTIONS: dict[str, type] = {"oracle": Source, "rule": Rule, "sampler and cut": Walking, "output": Shown}
 """The options of the command, by the title that they have in its help."""

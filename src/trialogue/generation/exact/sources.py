@@ -1,4 +1,6 @@
-"""Oracles as the command line names them: a table of conditionals in JSON, a structured law, or a language model."""
+"""Oracles as the command line names them: a table of conditionals in JSON, a structured distribution, or a
+language model.
+"""
 
 import json
 import math
@@ -47,7 +49,7 @@ def asked(source: Source) -> Asked:
     try:
         prompt = spelled.encode(source.prompt)
     except InputError as error:
-        raise InputError("prompt", source.prompt, error.mend) from None
+        raise InputError("prompt", source.prompt, error.hint) from None
     return Asked(oracle, spelled, tuple(prompt))
 
 
@@ -57,28 +59,30 @@ def read_table(file: str) -> tuple[Table, SpelledTokenization]:
     Raises `InputError` that names the prefix where probabilities are negative, or do not sum to one within 1e-6.
     """
     content = _read_object("table", file)
-    _require_fields("table", file, content, {"tokens", "law"}, {"eos", "otherwise", "max_length"})
+    _require_fields("table", file, content, {"tokens", "distribution"}, {"eos", "otherwise", "max_length"})
     spelled = _spelled("table", file, content["tokens"], content.get("eos"))
-    if not isinstance(content["law"], Mapping):
-        raise InputError("table", file, '"law" is to hold the probabilities of each prefix: {"": [...], ...}')
-    law = {
+    if not isinstance(content["distribution"], Mapping):
+        raise InputError(
+            "table", file, '"distribution" is to hold the probabilities of each prefix: {"": [...], ...}'
+        )
+    distribution = {
         prefix_of("table", file, key, spelled): _row(file, f"after {key!r}", row, spelled)
-        for key, row in content["law"].items()
+        for key, row in content["distribution"].items()
     }
     otherwise = _row(file, '"otherwise":', content["otherwise"], spelled) if "otherwise" in content else None
 
     def answer(prefix: Prefix) -> Sequence[float]:
-        row = law.get(prefix, otherwise)
+        row = distribution.get(prefix, otherwise)
         if row is None:
             text = " ".join(spelled.spellings[token] for token in prefix)
-            mend = f'after {text!r}, which can occur, it has no probabilities: list them, or give "otherwise"'
-            raise InputError("table", file, mend)
+            hint = f'after {text!r}, which can occur, it has no probabilities: list them, or give "otherwise"'
+            raise InputError("table", file, hint)
         return row
 
     try:
         oracle = Table(answer, len(spelled.spellings), eos=spelled.eos, max_length=content.get("max_length"))
     except InputError as error:
-        raise InputError("table", file, f"{error.field}: {error.mend}") from None
+        raise InputError("table", file, f"{error.field}: {error.hint}") from None
     return oracle, spelled
 
 
@@ -91,7 +95,7 @@ def read_values(file: str, spelled: Tokenization) -> TableValues:
         checked = {key: non_negative_number(f"the value of {key!r}", value) for key, value in content.items()}
         return TableValues({prefix_of("values", file, key, spelled): value for key, value in checked.items()})
     except InputError as error:
-        raise InputError("values", file, f"{error.field}={error.value!r}: {error.mend}") from None
+        raise InputError("values", file, f"{error.field}={error.value!r}: {error.hint}") from None
 
 
 def prefix_of(field: str, file: str, key: str, spelled: SpelledTokenization) -> Prefix:
@@ -99,8 +103,8 @@ def prefix_of(field: str, file: str, key: str, spelled: SpelledTokenization) -> 
     prefix = []
     for text in key.split():
         if text not in spelled.spellings:
-            mend = f"in {key!r} {text!r} is no token: they are {', '.join(spelled.spellings)}, separated by spaces"
-            raise InputError(field, file, mend)
+            hint = f"in {key!r} {text!r} is no token: they are {', '.join(spelled.spellings)}, separated by spaces"
+            raise InputError(field, file, hint)
         prefix.append(spelled.spellings.index(text))
     return tuple(prefix)
 
@@ -116,7 +120,7 @@ def _spelled(field: str, file: str, tokens: Any, eos: Any = None) -> SpelledToke
     try:
         return SpelledTokenization(tokens, None if eos is None else tokens.index(eos))
     except InputError as error:
-        raise InputError(field, file, f"{error.field}={error.value!r}: {error.mend}") from None
+        raise InputError(field, file, f"{error.field}={error.value!r}: {error.hint}") from None
 
 
 def _row(file: str, where: str, row: Any, spelled: SpelledTokenization) -> list[float]:
@@ -125,8 +129,8 @@ def _row(file: str, where: str, row: Any, spelled: SpelledTokenization) -> list[
     if isinstance(row, Mapping):
         strange = next((name for name in row if name not in names), None)
         if strange is not None:
-            mend = f"{where} {strange!r} is no token: they are {', '.join(names)}"
-            raise InputError("table", file, mend)
+            hint = f"{where} {strange!r} is no token: they are {', '.join(names)}"
+            raise InputError("table", file, hint)
         row = [row.get(name, 0.0) for name in names]
     if not isinstance(row, list) or len(row) != len(names):
         raise InputError("table", file, f"{where} give {len(names)} probabilities, one for each token")
@@ -174,9 +178,9 @@ def _uniform(tokens: Sequence[str], length: int | None = None) -> Named:
 
 
 def _dyck(**arguments: Any) -> Named:
-    law = Dyck(**arguments)
-    pairs = [(f"<{t}", f"{t}>") for t in range(len(_BRACKETS) // 2, len(law.type_probs))]
-    return law, (*_BRACKETS, *(text for pair in pairs for text in pair))[: law.vocab_size]
+    distribution = Dyck(**arguments)
+    pairs = [(f"<{t}", f"{t}>") for t in range(len(_BRACKETS) // 2, len(distribution.type_probs))]
+    return distribution, (*_BRACKETS, *(text for pair in pairs for text in pair))[: distribution.vocab_size]
 
 
 DISTRIBUTIONS: Registry[Callable[..., Named]] = Registry(
@@ -187,11 +191,13 @@ DISTRIBUTIONS: Registry[Callable[..., Named]] = Registry(
         "uniform": _uniform,
     },
 )
-"""Structured laws by name: functions of their arguments."""
+"""Structured distributions by name: functions of their arguments."""
 
 
 def distribution_of(spec: str) -> tuple[Autoregressive, SpelledTokenization]:
-    """The structured law that `spec`, NAME or NAME:JSON, names; raises `InputError` for arguments that it refuses."""
+    """The structured distribution that `spec`, NAME or NAME:JSON, names; raises `InputError` for arguments that it
+    refuses.
+    """
     name, colon, written = spec.partition(":")
     if name not in DISTRIBUTIONS:
         raise InputError("distribution", spec, f"the distributions are {', '.join(DISTRIBUTIONS)}")
@@ -206,5 +212,5 @@ def distribution_of(spec: str) -> tuple[Autoregressive, SpelledTokenization]:
     except TypeError as error:
         raise InputError("distribution", spec, f"it has no such arguments: {error}") from None
     except InputError as error:
-        raise InputError("distribution", spec, f"{error.field}={error.value!r}: {error.mend}") from None
+        raise InputError("distribution", spec, f"{error.field}={error.value!r}: {error.hint}") from None
     return oracle, _spelled("distribution", spec, tokens)

@@ -83,8 +83,8 @@ class LineTranslator:
                 )
             ranking = model.twin() if settings.rescore else None
             if ranking and ranking.model.config.max_length < refiner.model.config.max_length:
-                mend = f"the twin reads {ranking.model.config.max_length} tokens, fewer than the refiner: leave it out"
-                raise InputError("rescore", True, mend)
+                hint = f"the twin reads {ranking.model.config.max_length} tokens, fewer than the refiner: leave it out"
+                raise InputError("rescore", True, hint)
 
             def refined(sources: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Translation]:
                 found = beam.translate(refiner, sources, seed=self._seed, numbers=numbers)
@@ -117,8 +117,8 @@ class LineTranslator:
             return _Line(number, text, [], f"character {place + 1} is no UTF-8: convert the text to UTF-8")
         if len(tokens) <= self._longest or self._truncate:
             return _Line(number, text, tokens[: self._longest], "")
-        mend = f"{len(tokens)} tokens, and the model reads {self._longest}: shorten it, or use --truncate"
-        return _Line(number, text, [], mend)
+        hint = f"{len(tokens)} tokens, and the model reads {self._longest}: shorten it, or use --truncate"
+        return _Line(number, text, [], hint)
 
     def _answered(self, lines: list[_Line]) -> list[Answer]:
         begun = time.perf_counter()

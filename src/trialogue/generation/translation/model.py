@@ -67,21 +67,21 @@ class TranslationModel:
             if not names:
                 raise KeyError("networks")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            mend = f"it holds no {CARD} that `trialogue train-translation` wrote: name such a folder"
-            raise InputError("model", str(folder), mend) from error
+            hint = f"it holds no {CARD} that `trialogue train-translation` wrote: name such a folder"
+            raise InputError("model", str(folder), hint) from error
         usable_device(device)
         vocabulary = SubwordVocabulary.open(path / VOCABULARY, identity)
         networks = {name: load_model(_weights(path, name), EncoderDecoder, device=device) for name in names}
         for name, network in networks.items():
             if network.config.vocab_size != len(vocabulary):
-                mend = f"it has {network.config.vocab_size} tokens and its vocabulary {len(vocabulary)}: train it anew"
-                raise InputError("model", str(_weights(path, name)), mend)
+                hint = f"it has {network.config.vocab_size} tokens and its vocabulary {len(vocabulary)}: train it anew"
+                raise InputError("model", str(_weights(path, name)), hint)
         return cls(vocabulary, networks)
 
     def _network(self, name: Network) -> EncoderDecoder:
         if name not in self.networks:
-            mend = f"the model has a {' and a '.join(self.networks)}: ask for that, or train it with both"
-            raise InputError("network", name, mend)
+            hint = f"the model has a {' and a '.join(self.networks)}: ask for that, or train it with both"
+            raise InputError("network", name, hint)
         return self.networks[name]
 
 

@@ -45,8 +45,8 @@ class Translating:
 
     def __post_init__(self) -> None:
         if self.model is None:
-            mend = "name a folder: trialogue train-translation writes one"
-            raise InputError("model", None, mend)
+            hint = "name a folder: trialogue train-translation writes one"
+            raise InputError("model", None, hint)
         if self.rescore and self.network == "twin":
             raise InputError(
                 "rescore", True, "the twin ranks what the refiner writes: leave one of the two out"

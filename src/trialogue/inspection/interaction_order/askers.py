@@ -84,18 +84,18 @@ class _Network(Asker):
         shape: Any = self._model.config
         size = getattr(shape, "vocab_size", None)
         if size != clones.vocab_size:
-            mend = f"the clones in {clones.folder} were made with another tokenizer, of {clones.vocab_size} tokens"
-            raise InputError("model", place, f"it knows {size} tokens: {mend}")
+            hint = f"the clones in {clones.folder} were made with another tokenizer, of {clones.vocab_size} tokens"
+            raise InputError("model", place, f"it knows {size} tokens: {hint}")
         if not isinstance(self._model, Transformer | MaskedNetwork | AttentionOnly):
-            mend = f"it is a {type(self._model).__name__}, which reads no whole rows: give another model"
-            raise InputError("model", place, mend)
+            hint = f"it is a {type(self._model).__name__}, which reads no whole rows: give another model"
+            raise InputError("model", place, hint)
         if isinstance(self._model, AttentionOnly) and self._model.config.context >= clones.length:
             context = self._model.config.context
-            mend = (
+            hint = (
                 f"it reads {context} tokens before it predicts one, and the rows of the clones have {clones.length}: "
                 "make clones of longer rows, or give a model of a shorter context"
             )
-            raise InputError("model", place, mend)
+            raise InputError("model", place, hint)
         reads_on = isinstance(self._model, Transformer) and self._model.config.causal
         self.causal = reads_on or isinstance(self._model, AttentionOnly)
 
@@ -140,9 +140,9 @@ class _Pretrained(Asker):
             text for text in texts if _folded(self._tokenizer.decode(self._encoded(text))) != _folded(text)
         ]
         if len(lost) > (1 - GIVEN_BACK) * len(texts):
-            mend = "the clones were made with another tokenizer, and the model's own does not give their text back: "
-            mend += f"{lost[0]!r} becomes {self._tokenizer.decode(self._encoded(lost[0]))!r}"
-            raise InputError("model", self._place, mend)
+            hint = "the clones were made with another tokenizer, and the model's own does not give their text back: "
+            hint += f"{lost[0]!r} becomes {self._tokenizer.decode(self._encoded(lost[0]))!r}"
+            raise InputError("model", self._place, hint)
 
 
 class _PretrainedMasked(_Pretrained):
@@ -157,8 +157,8 @@ class _PretrainedMasked(_Pretrained):
         tokens, lengths = padded(framed)
         padding = self._tokenizer.pad_token_id
         if padding is None and len(set(lengths.tolist())) > 1:
-            mend = "its tokenizer has no padding token, and in its own tokens the rows differ in length"
-            raise InputError("model", self._place, mend)
+            hint = "its tokenizer has no padding token, and in its own tokens the rows differ in length"
+            raise InputError("model", self._place, hint)
         tokens = tokens.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], padding or 0)
         return corpus_score(self._oracle, tokens, share, seed, self._oracle.proposable(tokens))
 

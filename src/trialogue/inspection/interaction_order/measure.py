@@ -78,8 +78,8 @@ def checkpoints_of(model: str | Path) -> list[Found]:
         steps = {int(name[1]): path for path, name in names if name}
         if steps:
             return [Found(str(steps[step]), step) for step in sorted(steps)]
-    mend = "the folder holds neither a model (config.json) nor checkpoints (step-N.safetensors, checkpoint-N)"
-    raise InputError("model", str(model), mend)
+    hint = "the folder holds neither a model (config.json) nor checkpoints (step-N.safetensors, checkpoint-N)"
+    raise InputError("model", str(model), hint)
 
 
 def clone_losses(

@@ -1,8 +1,8 @@
 """Brackets: does a model close the innermost one that is open, how deep, how far, and whatever was closed before?
 
-Prefixes are those of `trialogue.data.Dyck`, whose exact law of the next bracket is known, each bracket one token of the
-model; its answers are normalised over the brackets. A pair that is closed again changes nothing of what may follow:
-what it changes of the model's law is a violation of balance as it can be seen from outside.
+Prefixes are those of `trialogue.data.Dyck`, whose exact distribution of the next bracket is known, each bracket one
+token of the model; its answers are normalised over the brackets. A pair that is closed again changes nothing of what
+may follow: what it changes of the model's distribution is a violation of balance as it can be seen from outside.
 """
 
 from __future__ import annotations
@@ -60,8 +60,10 @@ class Brackets(Measure):
     question = "Does it close brackets, at any depth and length?"
     reading = (
         "Right: of the brackets that close, the likeliest is the one that closes the innermost open one; chance is one "
-        "in two. The excess loss is what the model's law over the four brackets costs more than the exact one. "
-        "Balance: a pair that opens and closes is put anywhere into a prefix, and the law of the next bracket should "
+        "in two. The excess loss is what the model's distribution over the four brackets costs more than the "
+        "exact one. "
+        "Balance: a pair that opens and closes is put anywhere into a prefix, and the distribution of the "
+        "next bracket should "
         "not change; of a model that knows nothing it does not change either."
     )
 
@@ -89,12 +91,12 @@ class Brackets(Measure):
         """All numbers of long strings, then the violation of balance."""
         del material
         length = min(LENGTH, _room(subject))
-        law = bracket_law(length)
-        rows = law.sample(effort.rows(_ROWS), seed_of(effort.seed, "brackets"))
+        distribution = bracket_law(length)
+        rows = distribution.sample(effort.rows(_ROWS), seed_of(effort.seed, "brackets"))
         report(f"{len(rows)} strings of {length} brackets")
         found, mass = (answers[:, :-1] for answers in bracket_laws(subject, rows))
-        exact = next_brackets(law, rows)
-        target, depth = rows[:, 1:], law.depth(rows)[:, :-1]
+        exact = next_brackets(distribution, rows)
+        target, depth = rows[:, 1:], distribution.depth(rows)[:, :-1]
         closing = (target % 2 == 1).numpy()
         right = (found[..., 1::2].argmax(-1) == target // 2).numpy()
         excess = (exact.exp() * (exact.clamp_min(-1e9) - found)).sum(-1).numpy()
@@ -139,7 +141,7 @@ class Brackets(Measure):
         ]
 
     def _moved(self, subject: Subject, effort: Effort) -> NDArray[np.float64]:
-        """Total variations (n,) between the laws behind prefixes and behind these with a pair."""
+        """Total variations (n,) between the distributions behind prefixes and behind these with a pair."""
         random = numpy_generator(effort.seed, "a pair inserted")
         found = []
         for length in _lengths():
@@ -159,20 +161,22 @@ def bracket_laws(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
     """
     ids = torch.tensor(spelled(subject))
     before = torch.tensor(subject.frame[0], dtype=torch.int64).expand(len(rows), -1)
-    laws, mass = [], []
+    distributions, mass = [], []
     for part in subject.parts(torch.cat((before, ids[rows]), 1)):
         logits = subject.logits(part)[:, before.shape[1] :]
         chosen = logits[..., ids].double()
-        laws.append(chosen.log_softmax(-1))
+        distributions.append(chosen.log_softmax(-1))
         mass.append((chosen.logsumexp(-1) - logits.logsumexp(-1)).exp())
-    return torch.cat(laws), torch.cat(mass)
+    return torch.cat(distributions), torch.cat(mass)
 
 
-def next_brackets(law: Dyck, rows: Tensor) -> Tensor:
+def next_brackets(distribution: Dyck, rows: Tensor) -> Tensor:
     """The exact log-laws (rows, N - 1, brackets) of all but the first bracket of `rows` (rows, N)."""
     number, length = rows.shape
     lengths = torch.arange(1, length).repeat(number)
-    return law.next_log_probs(rows.repeat_interleave(length - 1, 0), lengths).view(number, length - 1, -1)
+    return distribution.next_log_probs(rows.repeat_interleave(length - 1, 0), lengths).view(
+        number, length - 1, -1
+    )
 
 
 def _row_means(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:

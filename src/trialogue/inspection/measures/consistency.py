@@ -1,8 +1,8 @@
-"""Masked conditionals: do both orders of filling in two tokens come to one joint law?
+"""Masked conditionals: do both orders of filling in two tokens come to one joint distribution?
 
-Of a joint law p(x_i | rest) p(x_j | x_i, rest) is p(x_j | rest) p(x_i | x_j, rest), whatever the tokens; a masked model
-answers for either side, and need not agree with itself. The mean of the logarithm of their ratio over pairs drawn in
-the first order is the divergence KL(first order, second order) in nats, zero where the orders agree.
+Of a joint distribution p(x_i | rest) p(x_j | x_i, rest) is p(x_j | rest) p(x_i | x_j, rest), whatever the tokens; a
+masked model answers for either side, and need not agree with itself. The mean of the logarithm of their ratio over
+pairs drawn in the first order is the divergence KL(first order, second order) in nats, zero where the orders agree.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ def compared_orders(masked: Masked, tokens: Tensor, first: Tensor, second: Tenso
 class MaskedConsistency(Measure):
     """How much the two orders of filling in two tokens disagree."""
 
-    question = "Do its masked conditionals agree on a joint law?"
+    question = "Do its masked conditionals agree on a joint distribution?"
     reading = (
-        "Two tokens of a text are masked and filled in, one given the other, in both orders. A joint law gives the "
+        "Two tokens of a text are masked and filled in, one given the other, in both orders. A joint "
+        "distribution gives the "
         "same either way: a difference of 0 nats. Random weights disagree little because they tell little: "
         "beside it stands what one token tells of the other. Intervals are over documents."
     )

@@ -59,8 +59,8 @@ class ContextLength(Measure):
         losses = []
         for part in subject.parts(torch.cat((before, rows), 1)):
             asked = part[:, len(subject.frame[0]) + 1 :]
-            laws = subject.logits(part)[:, -asked.shape[1] - 1 : -1].log_softmax(-1)
-            losses.append(-laws.gather(-1, asked[..., None])[..., 0].double())
+            distributions = subject.logits(part)[:, -asked.shape[1] - 1 : -1].log_softmax(-1)
+            losses.append(-distributions.gather(-1, asked[..., None])[..., 0].double())
             report(f"{sum(map(len, losses))} of {len(rows)} stretches")
         parted = stretches.by_document(by_context(torch.cat(losses).numpy()))
         edges = edges_of(rows.shape[1])

@@ -110,8 +110,8 @@ def _masked(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArra
     right, losses = [], []
     for step in range(min(_ASKED, distance)):
         site = len(before) + distance + step * distance // min(_ASKED, distance)
-        laws = subject.masked.site_log_weights(framed, torch.full_like(every, site)).cpu()
+        distributions = subject.masked.site_log_weights(framed, torch.full_like(every, site)).cpu()
         asked = framed[:, site]
-        right.append(laws.argmax(-1) == asked)
-        losses.append(-laws[every, asked])
+        right.append(distributions.argmax(-1) == asked)
+        losses.append(-distributions[every, asked])
     return torch.stack(right, 1).double().numpy(), torch.stack(losses, 1).double().numpy()

@@ -1,13 +1,14 @@
-"""Decoding rules: how far what users draw with is from the model's own law, token by token and over whole texts.
+"""Decoding rules: how far what users draw with is from the model's own distribution, token by token and over whole
+texts.
 
 Prefixes are drawn from the model itself, as p says. At each, the total variation between p(. | prefix) and what a rule
-makes of it is exact. Over texts of h tokens, with q the law that the rule samples, it is
+makes of it is exact. Over texts of h tokens, with q the distribution that the rule samples, it is
 
     TV(p, q) = E_p[max(0, 1 - q(x) / p(x))],
 
-the mean of a number between 0 and 1 over texts drawn from p. A temperature is also held against the law that its users
-may have in mind, p(x)^(1/T) of whole texts, among those that go on for h tokens, as it gives most to those that end at
-once: with the weights w(x) = prod_t sum_v p(v | x_<t)^(1/T) of texts drawn at the temperature,
+the mean of a number between 0 and 1 over texts drawn from p. A temperature is also held against the distribution that
+its users may have in mind, p(x)^(1/T) of whole texts, among those that go on for h tokens, as it gives most to those
+that end at once: with the weights w(x) = prod_t sum_v p(v | x_<t)^(1/T) of texts drawn at the temperature,
 
     TV = E_q[|w(x) / E_q[w] - 1|] / 2,
 
@@ -47,7 +48,7 @@ RULES: dict[str, dict[str, Any]] = {
 _UNIT = "total variation"
 _SETTINGS = ("temperature", "top_p", "top_k", "min_p")
 _OF_LENGTH = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
-"""What a publisher says that is no cut of a law"""
+"""What a publisher says that is no cut of a distribution"""
 
 
 @torch.inference_mode()
@@ -60,8 +61,8 @@ def drawn(
     (n,). So many texts at once are drawn as fit a batch, one batch after the other.
     """
     for part in torch.arange(rows).split(_AT_ONCE):
-        for step, (going, laws, chosen) in enumerate(_batch(oracle, opening, part, horizon, seed)):
-            yield step, part[going], laws, chosen
+        for step, (going, distributions, chosen) in enumerate(_batch(oracle, opening, part, horizon, seed)):
+            yield step, part[going], distributions, chosen
 
 
 def _batch(
@@ -77,11 +78,11 @@ def _batch(
     start = torch.full((rows,), context.first)
     for length in range(len(opening), capacity):
         stop = torch.full_like(going, length)
-        laws = context.log_probs(context.features(tokens[going], start[going], stop, going)).cpu()
+        distributions = context.log_probs(context.features(tokens[going], start[going], stop, going)).cpu()
         start[going] = length + 1
-        chosen = streams.choose(laws, going)
+        chosen = streams.choose(distributions, going)
         tokens[going, length] = chosen
-        yield going, laws, chosen
+        yield going, distributions, chosen
         going = going[chosen != oracle.eos] if oracle.eos is not None else going
         if not len(going):
             return
@@ -102,11 +103,11 @@ def rule_distances(
     sums = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}
     steps = torch.zeros(rows, dtype=torch.float64)
     missed = {name: np.zeros((horizon, rows)) for name in rules}
-    for step, going, laws, chosen in drawn(oracle, opening, rows, horizon, seed):
+    for step, going, distributions, chosen in drawn(oracle, opening, rows, horizon, seed):
         steps[going] += 1
-        place, own = torch.arange(len(going)), laws.log_softmax(-1, dtype=torch.float64)
+        place, own = torch.arange(len(going)), distributions.log_softmax(-1, dtype=torch.float64)
         for name, cut in cuts.items():
-            altered = cut.truncate(laws).double()
+            altered = cut.truncate(distributions).double()
             sums[name][going] += (altered.exp() - own.exp()).abs().sum(-1) / 2
             logs[name][going] += altered[place, chosen] - own[place, chosen]
             # Where a text has ended nothing changes.
@@ -124,9 +125,9 @@ def sharpening_weights(
     tempered = truncated(oracle, temperature)
     total = torch.zeros(rows, dtype=torch.float64)
     found = np.full((horizon, rows), -np.inf)
-    for step, going, laws, _ in drawn(tempered, opening, rows, horizon, seed):
+    for step, going, distributions, _ in drawn(tempered, opening, rows, horizon, seed):
         # q = p^(1/T) / Z, and p = q^T Z^T sums to one.
-        total[going] -= (laws.double() * temperature).logsumexp(-1) / temperature
+        total[going] -= (distributions.double() * temperature).logsumexp(-1) / temperature
         found[step, going.numpy()] = total[going].numpy()
     return found
 
@@ -161,17 +162,19 @@ class DecodingRules(Measure):
     """Distances between what common decoding rules sample and what their users believe."""
 
     question = (
-        "How far is what common decoding rules sample from the law that their users believe they sample?"
+        "How far is what common decoding rules sample from the distribution that their users "
+        "believe they sample?"
     )
     reading = (
-        "Total variation: 0 is the same law, 1 another one altogether. Of one token exact at each prefix, and a mean "
+        "Total variation: 0 is the same distribution, 1 another one altogether. Of one token exact at each "
+        "prefix, and a mean "
         "over prefixes that the model draws; of whole texts an estimate without bias, but for p(x)^(1/T), where few "
         "texts put it too low, and no interval is told. What the publisher of the model sets is applied where sampling "
         "is among it, but for settings that the name says are left out."
     )
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Texts from the model's own law, and as many at a temperature."""
+        """Texts from the model's own distribution, and as many at a temperature."""
         del material
         return 2 * effort.rows(_ROWS) * subject.fed(len(subject.opening), _horizon(subject))
 
@@ -184,7 +187,7 @@ class DecodingRules(Measure):
         del material
         oracle, rows, horizon = subject.oracle, effort.rows(_ROWS), _horizon(subject)
         rules = {**RULES, **published(oracle.generation_config)}
-        report(f"{rows} texts of {horizon} tokens from its own law")
+        report(f"{rows} texts of {horizon} tokens from its own distribution")
         single, whole = rule_distances(oracle, rules, subject.opening, rows, horizon, effort.seed)
         report(f"{rows} texts at temperature {TEMPERATURE}")
         logs = sharpening_weights(

@@ -36,8 +36,8 @@ class InteractionOrder(Measure):
         del subject, effort
         clones = _clones(material)
         if not clones.names:
-            mend = "there are none in it yet: `trialogue clone` goes on in it"
-            raise InputError("clones", str(clones.folder), mend)
+            hint = "there are none in it yet: `trialogue clone` goes on in it"
+            raise InputError("clones", str(clones.folder), hint)
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """All rows of every clone; of a masked model, once for each token."""

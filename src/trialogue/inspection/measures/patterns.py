@@ -28,7 +28,8 @@ class TextPatterns(Measure):
 
     question = "How long does it stay in a pattern of text that it is shown?"
     reading = (
-        "Four short texts are repeated four times, and the model goes on by its own law. A text follows the pattern "
+        "Four short texts are repeated four times, and the model goes on by its own distribution. A text "
+        "follows the pattern "
         "whose period differs from its last bytes in the fewest; it has left where that is another one, or another "
         "phase. Bytes are those of UTF-8. A text that ends while it still follows counts as far as it goes, and not as "
         "one that stays (Kaplan and Meier 1958)."

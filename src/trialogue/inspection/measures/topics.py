@@ -38,8 +38,8 @@ class TopicRatios(Measure):
         del subject, effort
         number_of = len(passages_of(material.documents, PASSAGE))
         if number_of < 2 * TOPICS:
-            mend = f"topics take {2 * TOPICS} passages of {PASSAGE} words: give a longer text, or name other --measures"
-            raise InputError("text", f"{number_of} passages", mend)
+            hint = f"topics take {2 * TOPICS} passages of {PASSAGE} words: give a longer text, or name other --measures"
+            raise InputError("text", f"{number_of} passages", hint)
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """What attention is read in; topics take a while beside it."""
@@ -68,8 +68,8 @@ class TopicRatios(Measure):
         except InputError as error:
             if error.field not in _OF_WORDS:
                 raise
-            told = f"topics take {WORDS} words of the text that are single tokens of the model: {error.mend}"
-            raise InputError("model", subject.name, told if error.field == "words" else error.mend) from error
+            told = f"topics take {WORDS} words of the text that are single tokens of the model: {error.hint}"
+            raise InputError("model", subject.name, told if error.field == "words" else error.hint) from error
         # Without an interval, pairs of different topics are at zero or below it in some of the draws.
         ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
         over = [number(f"{name}, same / different", _point(ratio)) for name, ratio in ratios]

@@ -74,16 +74,16 @@ class TopicSettings:
 class TopicMeasurement:
     """What was measured of a model: compare it with `compare`.
 
-    `met` (pairs, 2) are the pairs of words that most often are in a passage together. `laws` (topics, words) are the
-    topics' laws of words. `table` (words, width) are the rows of the model's table of
-    embeddings, `read` what its first block reads, None where that is the row times a number. `documents` (passages,)
-    says of which document each passage is that attention was measured in.
+    `met` (pairs, 2) are the pairs of words that most often are in a passage together. `distributions` (topics, words)
+    are the topics' distributions of words. `table` (words, width) are the rows of the model's table of embeddings,
+    `read` what its first block reads, None where that is the row times a number. `documents` (passages,) says of which
+    document each passage is that attention was measured in.
     """
 
     model: str
     words: Words
     met: NDArray[np.int64]
-    laws: NDArray[np.float64]
+    distributions: NDArray[np.float64]
     table: Tensor
     read: Tensor | None
     sums: AttentionSums
@@ -98,12 +98,12 @@ class TopicMeasurement:
         Intervals are of `resamples` draws of words and documents. Raises `InputError` where topics have fewer words, or
         no two remain.
         """
-        assignment = assigned(self.laws, whole_number("words", words, 2, MOST), single=single)
+        assignment = assigned(self.distributions, whole_number("words", words, 2, MOST), single=single)
         if not assignment.same.any() or not assignment.different.any():
-            mend = (
+            hint = (
                 "no two words are of one topic alone, and of different ones: use more words, or more topics"
             )
-            raise InputError("words", words, mend)
+            raise InputError("words", words, hint)
         kinds, places = np.unique(self.documents, return_inverse=True)
         draws = resampled(len(self.words.names), len(kinds), resamples, seed)
         found = compared_embeddings(self.table, assignment, self.met, draws)
@@ -115,7 +115,7 @@ class TopicMeasurement:
 
     def top_words(self, words: int) -> list[list[str]]:
         """The likeliest words of each topic, the topic of the most words first."""
-        order = np.argsort(-self.laws, axis=1, kind="stable")[:, :words]
+        order = np.argsort(-self.distributions, axis=1, kind="stable")[:, :words]
         return [[self.words.names[word] for word in row] for row in order]
 
 
@@ -137,8 +137,8 @@ def measured(
     words that are single tokens, or the model too few positions.
     """
     if len(corpus) < settings.topics:
-        mend = f"the corpus has {len(corpus)} passages to find them in: ask for fewer, or give a longer text"
-        raise InputError("topics", settings.topics, mend)
+        hint = f"the corpus has {len(corpus)} passages to find them in: ask for fewer, or give a longer text"
+        raise InputError("topics", settings.topics, hint)
     if model.max_length is not None and settings.length > model.max_length:
         raise InputError(
             "length", settings.length, f"{model.name} knows {model.max_length} positions: use at most these"
@@ -150,13 +150,13 @@ def measured(
     fitted = {field: getattr(settings, field) for field in ("topics", "passes", "least", "seed")}
     path = None if folder is None else folder / f"topics-{_named(corpus, words, fitted)}.safetensors"
     if path is not None and path.exists():
-        laws = read_tensors(path, _TOPICS, "delete it to fit anew")[0]["laws"].numpy()
+        distributions = read_tensors(path, _TOPICS, "delete it to fit anew")[0]["distributions"].numpy()
     else:
-        laws = fitted_topics(
+        distributions = fitted_topics(
             words.counts, settings.topics, passes=settings.passes, seed=settings.seed, report=report
         )
         if path is not None:
-            write_tensors(path, _TOPICS, {"laws": torch.from_numpy(laws)}, fitted)
+            write_tensors(path, _TOPICS, {"distributions": torch.from_numpy(distributions)}, fitted)
     met = together(words.counts, _MET)
     drawn = numpy_generator(settings.seed, "passages read").permutation(len(corpus))[: settings.read]
     lengths = numpy_generator(settings.seed, "lengths read").integers(
@@ -177,7 +177,7 @@ def measured(
                 one.name,
                 words,
                 met,
-                laws,
+                distributions,
                 one.embeddings(words.tokens),
                 _as_read(one, words.tokens),
                 sums,

@@ -54,12 +54,12 @@ def _draw_ratios(axes: Axes, compared: Mapping[str, Sequence[Comparison]]) -> No
 
 def _draw_block(axes: Axes, measurement: TopicMeasurement, words: int) -> None:
     """Cosines between the likeliest words of the first topics that have enough of their own."""
-    own = assigned(measurement.laws, words, single=True)
+    own = assigned(measurement.distributions, words, single=True)
     shown: list[int] = []
-    for topic in range(len(measurement.laws)):
+    for topic in range(len(measurement.distributions)):
         of = own.words[own.topics[:, topic]]
         if len(of) >= _WORDS:
-            shown += of[np.argsort(-measurement.laws[topic, of], kind="stable")[:_WORDS]].tolist()
+            shown += of[np.argsort(-measurement.distributions[topic, of], kind="stable")[:_WORDS]].tolist()
         if len(shown) == _TOPICS * _WORDS:
             break
     vectors = torch.nn.functional.normalize(measurement.table[shown], dim=1)

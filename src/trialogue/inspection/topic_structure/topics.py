@@ -46,7 +46,8 @@ def fitted_topics(
     seed: int = 0,
     report: Callable[[str], object] | None = None,
 ) -> NDArray[np.float64]:
-    """The laws of words (topics, words) of a latent Dirichlet allocation of `counts` (passages, words), rows sum to 1.
+    """The distributions of words (topics, words) of a latent Dirichlet allocation of `counts` (passages, words), rows
+    sum to 1.
 
     By online variational Bayes (Hoffman, Blei and Bach 2010) as scikit-learn has it, with its symmetric priors 1/T, in
     `passes` over passages in an order drawn by `seed`; the topic of the most words comes first. `report` is told what
@@ -54,8 +55,8 @@ def fitted_topics(
     """
     number, times = whole_number("topics", topics, 2), whole_number("passes", passes, 1)
     if counts.shape[0] < number:
-        mend = f"the corpus has {counts.shape[0]} documents: ask for fewer topics, or give a longer text"
-        raise InputError("topics", topics, mend)
+        hint = f"the corpus has {counts.shape[0]} documents: ask for fewer topics, or give a longer text"
+        raise InputError("topics", topics, hint)
     order = numpy_generator(seed, "order of passages").permutation(counts.shape[0])
     model = LatentDirichletAllocation(
         number,
@@ -75,16 +76,17 @@ def fitted_topics(
     return weights / weights.sum(1, keepdims=True)
 
 
-def assigned(laws: NDArray[np.float64], words: int, *, single: bool) -> Assignment:
-    """The `words` likeliest words of each topic of `laws` (topics, words); of these, `single` keeps the words of one.
+def assigned(distributions: NDArray[np.float64], words: int, *, single: bool) -> Assignment:
+    """The `words` likeliest words of each topic of `distributions` (topics, words); of these, `single` keeps the words
+    of one.
 
     Raises `InputError` where topics have fewer words.
     """
-    if not 1 <= words <= laws.shape[1]:
-        mend = f"the text has {laws.shape[1]} words that are single tokens: use from 2 to that many"
-        raise InputError("words", words, mend)
-    members = np.zeros(laws.shape, dtype=np.bool_)
-    np.put_along_axis(members, np.argsort(-laws, axis=1, kind="stable")[:, :words], True, axis=1)
+    if not 1 <= words <= distributions.shape[1]:
+        hint = f"the text has {distributions.shape[1]} words that are single tokens: use from 2 to that many"
+        raise InputError("words", words, hint)
+    members = np.zeros(distributions.shape, dtype=np.bool_)
+    np.put_along_axis(members, np.argsort(-distributions, axis=1, kind="stable")[:, :words], True, axis=1)
     often = members.sum(0)
     kept = np.flatnonzero(often == 1 if single else often >= 1)
     return Assignment(kept, members.T[kept])

@@ -83,8 +83,8 @@ def words_of(passages: Sequence[Placed], least: int) -> Words:
             tokens.setdefault(word, Counter())[passage.ids[place]] += 1
     names = sorted(word for word, count in within.items() if count >= least)
     if not names:
-        mend = f"no word of the text is one token in {least} passages of it: give a longer text, or another model"
-        raise InputError("text", len(passages), mend)
+        hint = f"no word of the text is one token in {least} passages of it: give a longer text, or another model"
+        raise InputError("text", len(passages), hint)
     number = {word: index for index, word in enumerate(names)}
     rows, columns = [], []
     for row, passage in enumerate(passages):

@@ -2,7 +2,7 @@
 
 `DyckTransformer` is the network of equations 2.42 to 2.46, with a minimal first layer where its embeddings are of types
 and depths. `balanced_transformer` (Theorem 2.2.1) and `uniform_attention_transformer` (Corollary 2.2.1) are networks
-whose answers are the exact next-bracket law at any length.
+whose answers are the exact next-bracket distribution at any length.
 """
 
 import lazy_loader

@@ -44,9 +44,9 @@ def balanced_transformer(
     """A network of Theorem 2.2.1: random attention in perfect balance, exact at any length, in float64.
 
     Scores of attention and the log-ratios of pairs are normal numbers of standard deviation `logits_std` from the
-    streams of `seed`, but for what the balance condition fixes. The law is (2.39) with equally likely types. Raises
-    `InputError` for sizes below 1, and where an unmatched bracket can have so small a part of the sum that rounding
-    hides it.
+    streams of `seed`, but for what the balance condition fixes. The distribution is (2.39) with equally likely types.
+    Raises `InputError` for sizes below 1, and where an unmatched bracket can have so small a part of the sum that
+    rounding hides it.
     """
     size = _checked(types, depth)
     logits_std = non_negative_number("logits_std", logits_std)
@@ -60,11 +60,11 @@ def balanced_transformer(
             scores[state_of(token, d, depth)] = scores[state_of(token - 1, d, depth)] - ratios[kind, d - 1]
     smallest = smallest_projection(scores, size.types, size.depth)
     if smallest < SMALLEST_PROJECTION:
-        mend = (
+        hint = (
             f"an unmatched bracket's part of the sum can be {smallest:.1g}, below {SMALLEST_PROJECTION}, which "
             "rounding hides: use a smaller spread or another seed"
         )
-        raise InputError("logits_std", logits_std, mend)
+        raise InputError("logits_std", logits_std, hint)
     network = DyckTransformer(
         DyckTransformerConfig(
             types=types,
@@ -268,11 +268,11 @@ def _facts(size: _Size, state: int) -> tuple[int, int, int]:
 
 
 def _answers(types: int, open_prob: float) -> Tensor:
-    """The next-bracket laws (2 k + 1, 2 k) in the order of `_facts`."""
-    laws = torch.zeros(2 * types + 1, 2 * types, dtype=torch.float64)
-    laws[0, ::2] = 1 / types
-    laws[1 : types + 1, ::2] = open_prob / types
+    """The next-bracket distributions (2 k + 1, 2 k) in the order of `_facts`."""
+    distributions = torch.zeros(2 * types + 1, 2 * types, dtype=torch.float64)
+    distributions[0, ::2] = 1 / types
+    distributions[1 : types + 1, ::2] = open_prob / types
     for kind in range(types):
-        laws[1 + kind, 2 * kind + 1] = 1 - open_prob
-        laws[1 + types + kind, 2 * kind + 1] = 1.0
-    return laws
+        distributions[1 + kind, 2 * kind + 1] = 1 - open_prob
+        distributions[1 + types + kind, 2 * kind + 1] = 1.0
+    return distributions

@@ -111,8 +111,8 @@ class DyckTransformer(nn.Module, PrefixOracle):
             for mlp in config.mlps:
                 value_width = width if config.residual else config.width
                 if config.norm == "sum" and mlp and mlp[-1] != value_width:
-                    mend = f"what is added to a stream of {value_width} must be as wide as it"
-                    raise InputError("mlps", config.mlps, mend)
+                    hint = f"what is added to a stream of {value_width} must be as wide as it"
+                    raise InputError("mlps", config.mlps, hint)
                 layers.append(
                     DyckLayer(
                         width,
@@ -213,12 +213,12 @@ class DyckTransformer(nn.Module, PrefixOracle):
         """
         tokens = whole_tensor("tokens", tokens, "give integers of the shape (rows, width)")
         n, width = (*tokens.shape, 0, 0)[:2]
-        mend = f"must be {n} whole numbers in 0..{width}"
-        lengths = whole_tensor("lengths", lengths, mend)
+        hint = f"must be {n} whole numbers in 0..{width}"
+        lengths = whole_tensor("lengths", lengths, hint)
         if lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
-            raise InputError("lengths", lengths.tolist(), mend)
+            raise InputError("lengths", lengths.tolist(), hint)
         if not self.config.causal:
-            raise InputError("causal", False, "a network that looks ahead has no next-token law")
+            raise InputError("causal", False, "a network that looks ahead has no next-token distribution")
         with torch.no_grad():
             answers = [self._answers(tokens[rows], lengths[rows]) for rows in self._parts(lengths)]
         return torch.cat(answers) if answers else torch.empty(0, self.vocab_size, dtype=self.table.dtype)

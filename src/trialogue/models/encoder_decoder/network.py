@@ -37,8 +37,8 @@ def source_rows(sources: Several[Several[Natural]], max_length: int, vocab_size:
         raise InputError("source", greatest, f"use token ids from 0 to {vocab_size - 1}")
     longest = max(map(len, sources), default=0)
     if longest > max_length:
-        mend = f"the model reads at most {max_length} tokens: shorten or cut the text"
-        raise InputError("source", f"{longest} tokens", mend)
+        hint = f"the model reads at most {max_length} tokens: shorten or cut the text"
+        raise InputError("source", f"{longest} tokens", hint)
     return ended(sources)
 
 
@@ -140,7 +140,7 @@ class EncoderDecoder(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """How the last layer of the decoder attends where `decode` is given the same: to itself, and to the source.
 
-        (n, heads, T, T) and (n, heads, T, S), laws over the last dimension.
+        (n, heads, T, T) and (n, heads, T, S), distributions over the last dimension.
         """
         x, mask, vectors = self._opened(inputs, lengths)
         *before, last = zip(self._decoder(), encoded.keys_values, strict=True)
@@ -172,5 +172,5 @@ class EncoderDecoder(nn.Module):
 
     def _require_length(self, field: str, tokens: Tensor) -> None:
         if tokens.shape[1] > self.config.max_length + 1:
-            mend = f"the model reads at most {self.config.max_length} tokens and EOS; shorten or cut the text"
-            raise InputError(field, tokens.shape[1] - 1, mend)
+            hint = f"the model reads at most {self.config.max_length} tokens and EOS; shorten or cut the text"
+            raise InputError(field, tokens.shape[1] - 1, hint)

@@ -23,8 +23,8 @@ class Refiner:
 
     def __init__(self, model: EncoderDecoder) -> None:
         if not isinstance(model, EncoderDecoder) or model.config.causal:
-            mend = "give an EncoderDecoder whose decoder is not causal"
-            raise InputError("model", type(model).__name__, mend)
+            hint = "give an EncoderDecoder whose decoder is not causal"
+            raise InputError("model", type(model).__name__, hint)
         self.model = model.eval()
 
     def condition(self, source: Sequence[int], length: int | None = None) -> ConditionedRefiner:
@@ -36,7 +36,8 @@ class Refiner:
         return ConditionedRefiner(self.model, encoded, length)
 
     def condition_each(self, sources: Sequence[Sequence[int]]) -> tuple[RefinedRows, Tensor]:
-        """The model of rows of which row i translates source i, and the laws (n, max_length + 1) of their lengths.
+        """The model of rows of which row i translates source i, and the distributions (n, max_length + 1) of their
+        lengths.
 
         Lengths are log-probabilities. Raises `InputError` for a source that is too long.
         """
@@ -56,8 +57,8 @@ class Refiner:
 class ConditionedRefiner(MaskedNetwork):
     """A masked oracle of translations of one source.
 
-    Tokens (rows, N) are pieces, without the EOS that the model reads behind them; a law gives the four tokens that are
-    none no probability.
+    Tokens (rows, N) are pieces, without the EOS that the model reads behind them; a distribution gives the four tokens
+    that are none no probability.
     """
 
     mask = MASK
@@ -81,11 +82,11 @@ class ConditionedRefiner(MaskedNetwork):
         """Log-probabilities (rows, N, vocab) of every token given all of what `tokens` now are, in one pass."""
         self._require_data(tokens)
         inputs = tokens.masked_fill(masked, self.mask)
-        laws = [
+        distributions = [
             self._answered(part, *torch.ones_like(part).nonzero().unbind(1)).log_softmax(-1)
             for part in inputs.split(self.batch_size)
         ]
-        return torch.cat(laws).view(*tokens.shape, -1)
+        return torch.cat(distributions).view(*tokens.shape, -1)
 
 
 class RefinedRows(SequenceModel):
@@ -114,12 +115,12 @@ class RefinedRows(SequenceModel):
         real = tokens != PAD
         with torch.no_grad():
             states = _states(self._model, self._encoded, tokens.masked_fill(masked & real, MASK), real.sum(1))
-            laws = _only_pieces(self._model.head(states)).float().log_softmax(-1)
+            distributions = _only_pieces(self._model.head(states)).float().log_softmax(-1)
             if not bool(real.all()):
-                laws[~real] = torch.where(
-                    torch.arange(self.vocab_size, device=laws.device) == PAD, 0.0, -torch.inf
+                distributions[~real] = torch.where(
+                    torch.arange(self.vocab_size, device=distributions.device) == PAD, 0.0, -torch.inf
                 )
-        return laws
+        return distributions
 
 
 def _states(model: EncoderDecoder, encoded: Encoded, tokens: Tensor, lengths: Tensor) -> Tensor:

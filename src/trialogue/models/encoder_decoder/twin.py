@@ -1,4 +1,4 @@
-"""The autoregressive twin as an oracle: of one source for walks, of many for translating them together.
+"""The autoregressive twin as an oracle: of one source for samplers, of many for translating them together.
 
 Its keys and values lie by row and position as those of any `Transformer`; what it reads of the source is evaluated
 once.
@@ -53,8 +53,8 @@ class CausalTranslator:
         that the model does not write, and where there are not as many of both.
         """
         if len(candidates) != len(sources):
-            mend = f"give the candidates of each of the {len(sources)} sources"
-            raise InputError("candidates", f"those of {len(candidates)} sources", mend)
+            hint = f"give the candidates of each of the {len(sources)} sources"
+            raise InputError("candidates", f"those of {len(candidates)} sources", hint)
         counts = [len(texts) for texts in candidates]
         told = [text for texts in candidates for text in texts]
         if not told:
@@ -73,7 +73,7 @@ class CausalTranslator:
             read = encoded.repeated(len(told)) if len(counts) == 1 else encoded.rows(which)
             written = targets != PAD
             states, tokens = self.model.decode(inputs, read)[written], targets[written]
-            # Laws of all places at once would take gigabytes where the vocabulary is large.
+            # Distributions of all places at once would take gigabytes where the vocabulary is large.
             given = torch.cat(
                 [
                     _laws(F.linear(part, head), never).gather(1, token[:, None])[:, 0]
@@ -88,7 +88,7 @@ class CausalTranslator:
 class ConditionedTwin(Autoregressive):
     """An oracle of translations of `encoded`; where there are several sources, row i is of source i modulo them.
 
-    Rows of several sources must not be copied to each other, which walks do: they are given one source.
+    Rows of several sources must not be copied to each other, which samplers do: they are given one source.
     """
 
     def __init__(self, model: EncoderDecoder, encoded: Encoded) -> None:
@@ -102,8 +102,8 @@ class ConditionedTwin(Autoregressive):
         Raises `InputError` where the capacity exceeds the model's positions, or a layer is not one of its decoder.
         """
         if capacity > self.max_length:
-            mend = f"the model writes at most {self.max_length} tokens (EOS included); shorten max_length"
-            raise InputError("capacity", capacity, mend)
+            hint = f"the model writes at most {self.max_length} tokens (EOS included); shorten max_length"
+            raise InputError("capacity", capacity, hint)
         for layer in layers:
             if not -1 <= layer <= self.model.config.decoder_layers:
                 raise InputError("layers", layer, f"must be -1 or in 0..{self.model.config.decoder_layers}")

@@ -1,4 +1,4 @@
-"""Which formats a model's weights are packed in: those asked for, or the fastest that keep its laws."""
+"""Which formats a model's weights are packed in: those asked for, or the fastest that keep its distributions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trialogue.models.packed.gguf_blocks import Blocks
 
 LAW_DISTANCE = 0.03
-"""How far "auto" lets next-token laws be from those of float32: mean total variation."""
+"""How far "auto" lets next-token distributions be from those of float32: mean total variation."""
 # A second copy of the weights is worth its memory from this gain at many rows on.
 _WORTH_A_COPY = 1.2
 _MANY_ROWS = 16
@@ -44,8 +44,8 @@ def require_weights(weights: str, packed: bool, dtype: torch.dtype | str, device
     if not packed:
         raise InputError("weights", weights, "it is a format of packed layers: leave packed=False away")
     if device.type != "cpu" or dtype != torch.float32:
-        mend = f"packed layers are those of float32 models on the CPU; this one is asked for as {dtype} on {device}"
-        raise InputError("weights", weights, mend)
+        hint = f"packed layers are those of float32 models on the CPU; this one is asked for as {dtype} on {device}"
+        raise InputError("weights", weights, hint)
 
 
 def packed_as(
@@ -55,7 +55,8 @@ def packed_as(
     blocks: Mapping[nn.Module, Blocks] | None = None,
     findings: Findings | None = None,
 ) -> None:
-    """Pack the linear layers of `model` in the format `weights`, or for "auto" in the fastest that keeps its laws.
+    """Pack the linear layers of `model` in the format `weights`, or for "auto" in the fastest that keeps its
+    distributions.
 
     `blocks` are those of layers that have no weights yet; what "auto" chooses is taken from the `findings` of the same
     model, or added to them. Raises `InputError` where no layer can be packed in a format below 32 bits, or memory does
@@ -81,8 +82,8 @@ def packed_as(
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
-        mend = "memory does not suffice for the weights as stored and as packed: close other programs"
-        raise InputError("weights", weights, mend) from error
+        hint = "memory does not suffice for the weights as stored and as packed: close other programs"
+        raise InputError("weights", weights, hint) from error
 
 
 def _bytes_packed(layers: list[nn.Linear], packing: Packing) -> int:
@@ -137,7 +138,7 @@ def _laws(model: Any, tokens: Tensor) -> Tensor:
 
 
 def law_distance(first: Tensor, second: Tensor) -> float:
-    """Mean total variation between laws (n, vocab); NaN where one is none."""
+    """Mean total variation between distributions (n, vocab); NaN where one is none."""
     return float((first - second).abs().sum(-1).mean() / 2)
 
 

@@ -168,6 +168,6 @@ def require_format(name: str) -> Format:
     if name not in FORMATS:
         raise InputError("weights", name, f"use auto, {', '.join(FORMATS)}; here there are {there}")
     if name not in available():
-        mend = f"this processor or this build of torch cannot multiply it; there are {there}"
-        raise InputError("weights", name, mend)
+        hint = f"this processor or this build of torch cannot multiply it; there are {there}"
+        raise InputError("weights", name, hint)
     return FORMATS[name]

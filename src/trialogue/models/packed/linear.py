@@ -84,7 +84,7 @@ class PackedLinear(nn.Module):
                 blocks.weight() if blocks is not None and linear.weight.is_meta else linear.weight.detach()
             )
             self._few = few.lay(weight, bias)
-        # Both hold the same weights, so that the law does not depend on how many rows are asked about at once.
+        # Both hold the same weights, so that the distribution does not depend on how many rows are asked about at once.
         shared = many is few or many.states != few.states
         if shared:
             self._many = self._few

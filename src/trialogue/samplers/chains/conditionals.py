@@ -1,4 +1,4 @@
-"""Conditional laws of sites and blocks, from whatever a model can answer, each answer checked.
+"""Conditional distributions of sites and blocks, from whatever a model can answer, each answer checked.
 
 A model that is an `Energy` only gives them by the energies of all values; one that is `Masked` only gives those of
 single sites, and its blocks are refused: conditionals of single sites do not say how the sites of a block depend on
@@ -95,7 +95,7 @@ def with_block(tokens: Tensor, sites: Tensor, held: Tensor, index: Tensor, vocab
 def draw_block(model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
     """Tokens (rows, N) after a joint draw of the sites in `block` (rows, N) given the rest.
 
-    Raises `InputError` where the model has no joint law to draw from, or lists too many states.
+    Raises `InputError` where the model has no joint distribution to draw from, or lists too many states.
     """
     asked = as_model(model)
     if isinstance(asked, Joint):
@@ -114,7 +114,8 @@ def _no_joint_law(model: SequenceModel, size: int) -> InputError:
     return InputError(
         "block",
         size,
-        f"{type(model).__name__} answers for single sites, which gives no joint law of a block: draw its sites one "
+        f"{type(model).__name__} answers for single sites, which gives no joint distribution of a block: draw "
+        "its sites one "
         "after another with `ChainRule(model)`, or use single-site updates",
     )
 

@@ -43,8 +43,8 @@ def convergence(values: Tensor) -> Convergence:
     """
     table = real_tensor("values", values, "give values (times, chains)")
     if table.ndim != 2 or len(table) < 2 * _FEWEST or not table.shape[1]:
-        mend = f"give values (times, chains) of at least {2 * _FEWEST} times"
-        raise InputError("values", tuple(table.shape), mend)
+        hint = f"give values (times, chains) of at least {2 * _FEWEST} times"
+        raise InputError("values", tuple(table.shape), hint)
     if not bool(table.isfinite().all()):
         raise InputError("values", float(table[~table.isfinite()][0]), "give finite values")
     # Loading it takes as long as all else of a command.

@@ -19,7 +19,7 @@ _ERGODIC: WeakKeyDictionary[SequenceModel, set[tuple[Chain[Any], int]]] = WeakKe
 
 
 def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, device: torch.device) -> None:
-    """Raise `InputError` where `chain` on sequences of `sites` tokens has not one law in the long run.
+    """Raise `InputError` where `chain` on sequences of `sites` tokens has not one distribution in the long run.
 
     Nothing is said of more than `CHECKED_STATES` states.
     """
@@ -29,8 +29,8 @@ def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, d
         return
     if as_chain(chain).heat_bath and isinstance(asked, Masked | Energy):
         # Positive conditionals let a heat bath change any site, and leave it as it is.
-        laws = site_laws(asked, whole_sequences(vocab, sites, device))
-        if bool(torch.isfinite(laws).all()):
+        distributions = site_laws(asked, whole_sequences(vocab, sites, device))
+        if bool(torch.isfinite(distributions).all()):
             return
     if _found_before(chain, model, sites):
         return

@@ -1,4 +1,4 @@
-"""Chains that redraw sites from their conditional law: heat bath, single sites and blocks drawn jointly."""
+"""Chains that redraw sites from their conditional distribution: heat bath, single sites and blocks drawn jointly."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -149,17 +149,17 @@ class BlockDynamics(_Blocks):
 
 @dataclass(frozen=True)
 class AdaptiveBlockDynamics(_Blocks):
-    """Adaptive block dynamics: block K ~ `law`(X), then X_K ~ p(. | X_-K, K), which knows that K was chosen.
+    """Adaptive block dynamics: block K ~ `distribution`(X), then X_K ~ p(. | X_-K, K), which knows that K was chosen.
 
-    Definition 4.1.8 of the thesis: p(x_K | x_-K, K) ∝ p(x) p_K(K | x), equation (4.1). `law` gives the probabilities
-    (rows, blocks) of the blocks at `tokens` (rows, N). The joint law of a block is listed. Raises `InputError` for
-    blocks that do not cover every site, and for a law that is none.
+    Definition 4.1.8 of the thesis: p(x_K | x_-K, K) ∝ p(x) p_K(K | x), equation (4.1). `distribution` gives the
+    probabilities (rows, blocks) of the blocks at `tokens` (rows, N). The joint distribution of a block is listed.
+    Raises `InputError` for blocks that do not cover every site, and for a distribution that is none.
     """
 
-    law: StateLaw
+    distribution: StateLaw
 
     def _log_law(self, tokens: Tensor) -> Tensor:
-        return adaptive_law(self.law, tokens, len(self.blocks)).log().to(tokens.device)
+        return adaptive_law(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
         """Redraw one block."""

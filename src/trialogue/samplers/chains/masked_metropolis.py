@@ -28,14 +28,14 @@ class MaskedMetropolis(Chain[Scored]):
     """A uniformly random site is masked and redrawn; the draw is accepted by the ratio of exp(-E) and of proposals.
 
     E(x) = -sum over sites i of h_i(x_i) / `bodies`, h_i the logits where i is masked: section A.3 of the document on
-    the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021. The conditionals of a law of k-body
-    interactions give k times its energy, so that the published score (`bodies` = 1) samples a sharpened law and
-    `bodies` = k the law itself; a model of several orders has no such number, and `Gibbs` is then right where the
-    conditionals are those of a joint law. The "raw" logits are those of the model, in its own gauge, on which E
-    depends; "normalised" ones are log-probabilities, and -E the pseudo-likelihood.
+    the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021. The conditionals of a distribution
+    of k-body interactions give k times its energy, so that the published score (`bodies` = 1) samples a sharpened
+    distribution and `bodies` = k the distribution itself; a model of several orders has no such number, and `Gibbs` is
+    then right where the conditionals are those of a joint distribution. The "raw" logits are those of the model, in its
+    own gauge, on which E depends; "normalised" ones are log-probabilities, and -E the pseudo-likelihood.
 
-    The energy is kept. A proposal asks for the law of the site, and then for the tokens' own logits at all N masked
-    sites of the sequence proposed (`Masked.token_logits`), or for nothing where it is the present one. Raises
+    The energy is kept. A proposal asks for the distribution of the site, and then for the tokens' own logits at all N
+    masked sites of the sequence proposed (`Masked.token_logits`), or for nothing where it is the present one. Raises
     `InputError` for another gauge, `bodies` that are not positive, and a model without conditionals of sites.
     """
 
@@ -55,14 +55,19 @@ class MaskedMetropolis(Chain[Scored]):
         tokens, energy = state
         rows = every_row(tokens)
         site = choose_site(tokens.shape[1], rows, choose)
-        law = site_law(model, tokens, site).double().log_softmax(-1)
-        proposed, present = choose(law, rows), tokens[rows, site]
+        distribution = site_law(model, tokens, site).double().log_softmax(-1)
+        proposed, present = choose(distribution, rows), tokens[rows, site]
         moved = (proposed != present).nonzero()[:, 0]
         if not len(moved):
             return state
         sequences = tokens[moved].scatter(1, site[moved, None], proposed[moved, None])
         scored = self.energy(model, sequences)
-        ratio = energy[moved] - scored + law[moved, present[moved]] - law[moved, proposed[moved]]
+        ratio = (
+            energy[moved]
+            - scored
+            + distribution[moved, present[moved]]
+            - distribution[moved, proposed[moved]]
+        )
         accept = ratio.clamp_max(0.0)
         taken = choose(torch.stack((torch.log(-torch.expm1(accept)), accept), 1), moved) == 1
         tokens, energy = tokens.clone(), energy.clone()
@@ -79,6 +84,6 @@ class MaskedMetropolis(Chain[Scored]):
         if self.gauge == "raw" and isinstance(asked, Masked):
             logits = answered("token_logits", asked.token_logits(tokens), tuple(tokens.shape))
         else:
-            laws = site_laws(asked, tokens).log_softmax(-1)
-            logits = laws.gather(2, tokens[:, :, None])[:, :, 0]
+            distributions = site_laws(asked, tokens).log_softmax(-1)
+            logits = distributions.gather(2, tokens[:, :, None])[:, :, 0]
         return -logits.double().sum(1) / self.bodies

@@ -32,10 +32,10 @@ class Metropolis(Chain[Sequences]):
         tokens = state.tokens
         for sites in scanned(self.order, tokens, choose):
             rows = every_row(tokens)
-            law = site_law(model, tokens, sites).double()
+            distribution = site_law(model, tokens, sites).double()
             present = tokens.gather(1, sites[:, None])
-            proposed = _proposed(present[:, 0], law.shape[1], rows, choose)[:, None]
-            ratio = law.gather(1, proposed) - law.gather(1, present)
+            proposed = _proposed(present[:, 0], distribution.shape[1], rows, choose)[:, None]
+            ratio = distribution.gather(1, proposed) - distribution.gather(1, present)
             accept = ratio.clamp_max(0.0)
             taken = choose(torch.cat((torch.log(-torch.expm1(accept)), accept), 1), rows)[:, None]
             tokens = tokens.scatter(1, sites[:, None], torch.where(taken == 1, proposed, present))

@@ -24,8 +24,8 @@ class IndependentParallel(Chain[Sequences]):
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
         """Redraw every site."""
-        laws, rows = site_laws(model, state.tokens), every_row(state.tokens)
-        values = [choose(laws[:, site], rows) for site in range(state.tokens.shape[1])]
+        distributions, rows = site_laws(model, state.tokens), every_row(state.tokens)
+        values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
         return Sequences(torch.stack(values, 1))
 
 
@@ -34,8 +34,8 @@ class ChainRule(Masked, Joint):
 
     A model for chains that draw blocks, made of any `Masked` oracle by choice: site by site in `order` "forward"
     (from the first to the last) or "random" (uniformly), each from p(. | x outside of what is still masked). Where the
-    conditionals belong to a joint law, the block is drawn from that law; elsewhere the order matters, and this is
-    what it means. A block of k sites asks k times.
+    conditionals belong to a joint distribution, the block is drawn from that distribution; elsewhere the order matters,
+    and this is what it means. A block of k sites asks k times.
 
     Raises `InputError` for a model that is not `Masked`, or another order.
     """
@@ -66,10 +66,10 @@ class ChainRule(Masked, Joint):
         while len(rows):
             masked = left[rows]
             site = choose_member(masked, rows, choose) if self.order == "random" else masked.long().argmax(1)
-            law = self.model.log_probs(tokens[rows], masked)[
+            distribution = self.model.log_probs(tokens[rows], masked)[
                 torch.arange(len(rows), device=rows.device), site
             ]
-            tokens[rows, site] = choose(law, rows)
+            tokens[rows, site] = choose(distribution, rows)
             left[rows, site] = False
             rows = left.any(1).nonzero()[:, 0]
         return tokens
@@ -77,19 +77,21 @@ class ChainRule(Masked, Joint):
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor:
         """log p(x_block | the rest) (rows,), site after site, of the `tokens` (rows, N) as they are.
 
-        For chains that need the law of a block, and not only a draw. Raises `InputError` for a random order, whose law
-        is a mixture over all orders.
+        For chains that need the distribution of a block, and not only a draw. Raises `InputError` for a random order,
+        whose distribution is a mixture over all orders.
         """
         if self.order == "random":
             raise InputError(
-                "order", "random", 'the law of a block is listed in one order only: use "forward"'
+                "order", "random", 'the distribution of a block is listed in one order only: use "forward"'
             )
         sites, held = sites_of(block)
         masked, every = block.clone(), every_row(tokens)
         total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
         for site, absent in zip(sites.T, held.T, strict=True):
-            law = self.model.log_probs(tokens, masked)[every, site].gather(1, tokens[every, site, None])[:, 0]
+            distribution = self.model.log_probs(tokens, masked)[every, site].gather(
+                1, tokens[every, site, None]
+            )[:, 0]
             # Given what is impossible, the oracle may answer anything.
-            total = torch.where(absent | (total == -torch.inf), total, total + law.double())
+            total = torch.where(absent | (total == -torch.inf), total, total + distribution.double())
             masked[every, site] = False
         return total

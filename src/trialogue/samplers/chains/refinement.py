@@ -27,7 +27,8 @@ class Refined(NamedTuple):
 
 @dataclass(frozen=True)
 class Refinement(Chain[Refined]):
-    """All tokens at once from the model's laws given the sequence as it stands: X^(t+1) = f(X^(t)), equation 4.9.
+    """All tokens at once from the model's distributions given the sequence as it stands: X^(t+1) = f(X^(t)), equation
+    4.9.
 
     `start` "random" reads the sequence that it is given (draw its tokens uniformly for the method of the thesis);
     "mask" reads masks everywhere at first. `choice` "argmax" takes the likeliest token, "sampled" draws it. `keep` says
@@ -38,8 +39,8 @@ class Refinement(Chain[Refined]):
 
     From random tokens it is a Markov chain of the tokens, from masks one of tokens and masks.
 
-    The model is a masked oracle (`Masked.refined_log_probs`). It is no heat bath of any law: what it converges to is
-    its own. Raises `InputError` for other words, and for "confident" without masks at the start.
+    The model is a masked oracle (`Masked.refined_log_probs`). It is no heat bath of any distribution: what it converges
+    to is its own. Raises `InputError` for other words, and for "confident" without masks at the start.
     """
 
     start: Literal["random", "mask"] = "random"
@@ -68,11 +69,11 @@ class Refinement(Chain[Refined]):
         tokens, masked, scores, filled = state
         if self.keep == "confident" and not bool(masked.any()):
             return state
-        laws = self._laws(model, tokens, masked)
-        found, drawn = laws.max(-1)
+        distributions = self._laws(model, tokens, masked)
+        found, drawn = distributions.max(-1)
         if self.choice == "sampled":
-            drawn = _drawn(laws, as_model(model).free(tokens), drawn, choose)
-            found = laws.gather(2, drawn[:, :, None])[:, :, 0]
+            drawn = _drawn(distributions, as_model(model).free(tokens), drawn, choose)
+            found = distributions.gather(2, drawn[:, :, None])[:, :, 0]
         found = found.to(scores.dtype)
         if self.keep == "confident":
             tokens, scores = torch.where(masked, drawn, tokens), torch.where(masked, found, scores)
@@ -80,7 +81,7 @@ class Refinement(Chain[Refined]):
         if self.keep == "stutter":
             left = torch.zeros_like(masked)
             left[:, 1:] = (drawn[:, 1:] == drawn[:, :-1]) & ~masked[:, 1:]
-            before = laws.gather(2, tokens[:, :, None])[:, :, 0].to(scores.dtype)
+            before = distributions.gather(2, tokens[:, :, None])[:, :, 0].to(scores.dtype)
             drawn, found = torch.where(left, tokens, drawn), torch.where(left, before, found)
         return Refined(drawn, torch.zeros_like(masked), found, filled)
 
@@ -98,11 +99,13 @@ def _least_likely(count: Tensor, scores: Tensor) -> Tensor:
     return ranks < count[:, None]
 
 
-def _drawn(laws: Tensor, free: Tensor, likeliest: Tensor, choose: Choose) -> Tensor:
-    """Tokens (rows, N) drawn at `free` sites (rows, N) from `laws` (rows, N, vocab); elsewhere the `likeliest`."""
+def _drawn(distributions: Tensor, free: Tensor, likeliest: Tensor, choose: Choose) -> Tensor:
+    """Tokens (rows, N) drawn at `free` sites (rows, N) from `distributions` (rows, N, vocab); elsewhere the
+    `likeliest`.
+    """
     drawn = likeliest.clone()
-    for site in range(laws.shape[1]):
+    for site in range(distributions.shape[1]):
         rows = free[:, site].nonzero()[:, 0]
         if len(rows):
-            drawn[rows, site] = choose(laws[rows, site], rows)
+            drawn[rows, site] = choose(distributions[rows, site], rows)
     return drawn

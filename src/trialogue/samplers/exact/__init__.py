@@ -1,6 +1,7 @@
-"""Exact laws: what a sampler does, computed instead of sampled, from the very `step` that users run.
+"""Exact distributions: what a sampler does, computed instead of sampled, from the very `step` that users run.
 
-Of walks the law of the output and the expected cost, of chains the transition matrix and whether it is ergodic.
+Of samplers the distribution of the output and the expected cost, of chains the transition matrix and whether it is
+ergodic.
 """
 
 import lazy_loader

@@ -7,10 +7,10 @@ from .distances import total_variation as total_variation
 from .electrical_network import Conductances as Conductances
 from .electrical_network import walk_conductances as walk_conductances
 from .expected_outcomes import exact_values as exact_values
-from .prefix_samplers import Law as Law
-from .prefix_samplers import exact_law as exact_law
-from .prefix_samplers import target_law as target_law
-from .prefix_samplers import walk_transitions as walk_transitions
+from .prefix_samplers import ExactDistribution as ExactDistribution
+from .prefix_samplers import exact_distribution as exact_distribution
+from .prefix_samplers import sampler_transitions as sampler_transitions
+from .prefix_samplers import target_distribution as target_distribution
 from .prefix_trees import PrefixTree as PrefixTree
 from .prefix_trees import prefix_tree as prefix_tree
 from .transitions import transition_matrix as transition_matrix

@@ -76,7 +76,7 @@ def _states(
 
 
 class Ergodicity(NamedTuple):
-    """Whether a chain has one law in the long run: one class of states that it never leaves, of period one."""
+    """Whether a chain has one distribution in the long run: one class of states that it never leaves, of period one."""
 
     closed_classes: int
     period: int

@@ -231,9 +231,7 @@ def _weighted_leaving(unweighted: _Factors, state: int, staying: float) -> float
     difference = unweighted._staying[state] - staying
     leaving = unweighted._leaving[state] + difference
     if difference and not leaving > _LOST_DIGITS * abs(difference):
-        hint = (
-            "the expected weights are infinite or lose their digits: weights grow where the walk comes back"
-        )
+        hint = "the expected weights are infinite or lose their digits: weights grow where the sampler comes back"
         raise InputError("log_weight", leaving, hint)
     return leaving
 

@@ -1,4 +1,4 @@
-"""Every state that a walk can come to on a small oracle, by its own `step` on every branch of its choices."""
+"""Every state that a sampler can come to on a small oracle, by its own `step` on every branch of its choices."""
 
 import math
 import sys
@@ -18,21 +18,21 @@ from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
-from trialogue.samplers.prefix.sampler import Walk, log_weight, runnable, take
+from trialogue.samplers.prefix.sampler import Sampler, log_weight, runnable, take
 from trialogue.verifiers.function import VerifierLike, as_verifier
 
 Sequence_ = tuple[int, ...]
 Array = NDArray[np.float64]
 FAILED = -1
-"""In place of the output of a walk that stops on an incomplete sequence."""
+"""In place of the output of a sampler that stops on an incomplete sequence."""
 _ROWS_AT_ONCE = 4096
 _DIGITS = 13
 """Decimals to which the log-weights of the rows of a sample, one relative to another, are told apart."""
 
 
 class Ended(NamedTuple):
-    """Ways in which a walk ends, all (k,): the state that it leaves, the place of its output, or `FAILED`, its
-    log-weight, 0 of a walk that has none, and the probability of this way from that state.
+    """Ways in which a sampler ends, all (k,): the state that it leaves, the place of its output, or `FAILED`, its
+    log-weight, 0 of a sampler that has none, and the probability of this way from that state.
     """
 
     state: NDArray[np.int64]
@@ -43,14 +43,15 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """A walk as an absorbing Markov chain of n states, of which the first is where it begins.
+    """A sampler as an absorbing Markov chain of n states, of which the first is where it begins.
 
     `prefixes` (n,) are what the first row of each holds, `transitions` (n, n) the probabilities to come from one to
-    another, `queries` (n,) the expected number of queries of a step from each. The walk ends in one of the `ended`
+    another, `queries` (n,) the expected number of queries of a step from each. The sampler ends in one of the `ended`
     ways, with one of the `outputs`.
 
     Weights that differ by a factor common to all rows of a sample are one state: `weighted` (n, n) holds the
-    probabilities of transitions times the mean factors by which weights grow in them, None for a walk without weights.
+    probabilities of transitions times the mean factors by which weights grow in them, None for a sampler without
+    weights.
     """
 
     prefixes: list[Sequence_]
@@ -62,24 +63,24 @@ class Explored:
 
 
 def explored(
-    walk: Walk[Any],
+    sampler: Sampler[Any],
     oracle: Autoregressive,
     verifier: VerifierLike | None,
     prompt: Sequence_,
     max_new_tokens: int | None,
     max_states: int,
 ) -> Explored:
-    """Follow `walk` from `prompt` along every branch.
+    """Follow `sampler` from `prompt` along every branch.
 
     Raises `InputError` for more than `max_states` states, and wherever `generate` would.
     """
-    return _Exploration(walk, oracle, verifier, prompt, max_new_tokens, max_states).run()
+    return _Exploration(sampler, oracle, verifier, prompt, max_new_tokens, max_states).run()
 
 
 class _Exploration:
     def __init__(
         self,
-        walk: Walk[Any],
+        sampler: Sampler[Any],
         oracle: Autoregressive,
         verifier: VerifierLike | None,
         prompt: Sequence_,
@@ -87,8 +88,8 @@ class _Exploration:
         max_states: int,
     ) -> None:
         oracle = as_oracle(oracle)
-        walk = runnable(walk, oracle, verifier)
-        self._walk, self._members = walk, walk.rows_per_sample
+        sampler = runnable(sampler, oracle, verifier)
+        self._walk, self._members = sampler, sampler.rows_per_sample
         self._max_states = whole_number("max_states", max_states, 1)
         tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
         self._prompt = tuple(tokens[0].tolist())
@@ -99,7 +100,7 @@ class _Exploration:
         layers = () if resolved is None else tuple(resolved.layers)
         self._batch = Batch(oracle, self._groups_at_once * self._members, self._limit, layers=layers)
         self._judge = cast(Judge, None) if resolved is None else Judge(resolved, self._batch)
-        # Of each state: tokens, lengths and the walk's own state, of all of its rows.
+        # Of each state: tokens, lengths and the sampler's own state, of all of its rows.
         self._states: list[tuple[Tensor, Tensor, Any]] = []
         self._places: dict[bytes, int] = {}
         self._outputs: dict[Sequence_, int] = {}
@@ -120,8 +121,11 @@ class _Exploration:
             first = len(self._queries)
             self._explore(first, min(len(self._states), first + self._groups_at_once))
         size = len(self._states)
-        source, target, *laws = (np.concatenate(parts) for parts in zip(*self._moves, strict=True))
-        matrices = [coo_array((law, (source, target)), shape=(size, size)).tocsr() for law in laws]
+        source, target, *distributions = (np.concatenate(parts) for parts in zip(*self._moves, strict=True))
+        matrices = [
+            coo_array((distribution, (source, target)), shape=(size, size)).tocsr()
+            for distribution in distributions
+        ]
         ended = Ended(*(np.concatenate(parts) for parts in zip(*self._ends, strict=True)))
         return Explored(
             [tuple(tokens[0, : int(lengths[0])].tolist()) for tokens, lengths, _ in self._states],
@@ -148,7 +152,7 @@ class _Exploration:
         self._load([(tokens, lengths) for tokens, lengths, _ in states])
         fields = zip(*(state for _, _, state in states), strict=True)
         state = type(states[0][2])(*(torch.cat(field) for field in fields))
-        # Branches whose probability underflows are followed too, so that what a walk can reach stays known.
+        # Branches whose probability underflows are followed too, so that what a sampler can reach stays known.
         enumeration = Enumeration(len(states), members, smallest=sys.float_info.min * sys.float_info.epsilon)
         asked = torch.zeros(len(states), dtype=torch.float64)
 
@@ -204,8 +208,8 @@ class _Exploration:
             places[group] = place
             if place == len(self._states):
                 if place >= self._max_states:
-                    mend = "use a smaller oracle, or allow more states"
-                    raise InputError("max_states", self._max_states, mend)
+                    hint = "use a smaller oracle, or allow more states"
+                    raise InputError("max_states", self._max_states, hint)
                 rows = slice(group * members, (group + 1) * members)
                 own = type(state)(*(field[rows] for field in state))
                 self._states.append((tokens[rows], lengths[rows], own))

@@ -1,6 +1,6 @@
-"""Exact laws: the distribution over outputs and the expected cost of any walk on a small oracle.
+"""Exact distributions: the distribution over outputs and the expected cost of any sampler on a small oracle.
 
-The walk's own `step` runs with an enumerating `choose`, so what is proved is what users run. All states that a run
+The sampler's own `step` runs with an enumerating `choose`, so what is proved is what users run. All states that a run
 can reach become one absorbing Markov chain, which is solved by elimination without subtraction. What never halts is
 reported as such.
 """
@@ -19,7 +19,7 @@ from trialogue.samplers.exact.elimination import SMALLEST, AbsorbingChain, requi
 from trialogue.samplers.exact.exploration import FAILED, Explored, explored
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.prompts import limits
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.samplers.prefix.values import values
 from trialogue.verifiers.function import VerifierLike
 
@@ -27,44 +27,45 @@ Sequence_ = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Law:
-    """The exact law of a walk's output.
+class ExactDistribution:
+    """The exact distribution of a sampler's output.
 
     `probabilities` maps each complete output (prompt and completion) to its probability; together with `failed`
-    (the walk stopped on an incomplete sequence) and `never_halts` they sum to one. `expected_queries` is infinite
-    where the walk asks in a state from which it can no longer halt. `weights` maps each output x to
-    E[exp(log_weight) 1(output = x)]: the target, unnormalised, where the walk is properly weighted; it equals
-    `probabilities` for a walk without weights. `states` is the number of states the chain has.
+    (the sampler stopped on an incomplete sequence) and `never_halts` they sum to one. `expected_calls` is infinite
+    where the sampler asks in a state from which it can no longer halt. `weights` maps each output x to
+    E[exp(log_weight) 1(output = x)]: the target, unnormalised, where the sampler is properly weighted; it equals
+    `probabilities` for a sampler without weights. `states` is the number of states the chain has.
     """
 
     probabilities: dict[Sequence_, float]
     failed: float
     never_halts: float
-    expected_queries: float
+    expected_calls: float
     weights: dict[Sequence_, float]
     states: int
 
 
-def exact_law(
-    walk: Walk[Any],
+def exact_distribution(
+    sampler: Sampler[Any],
     oracle: Autoregressive,
     verifier: VerifierLike | None = None,
     *,
     prompt: Sequence_ = (),
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
-) -> Law:
-    """Compute the law of the output of `walk` on `oracle` from `prompt`, and its expected number of queries.
+) -> ExactDistribution:
+    """Compute the distribution of the output of `sampler` on `oracle` from `prompt`, and its expected number of
+    queries.
 
     Costs grow as vocabulary to the power of length; `max_states` bounds the chain. Probabilities are right to about
-    twelve digits of their own, however rarely the walk halts. Raises `InputError` where the chain is larger, where the
-    walk halts with a probability below 1e-300 before it comes back to its start, and wherever `generate` would.
+    twelve digits of their own, however rarely the sampler halts. Raises `InputError` where the chain is larger, where
+    the sampler halts with a probability below 1e-300 before it comes back to its start, and wherever `generate` would.
     """
-    return _law(explored(walk, oracle, verifier, prompt, max_new_tokens, max_states))
+    return _law(explored(sampler, oracle, verifier, prompt, max_new_tokens, max_states))
 
 
-def walk_transitions(
-    walk: Walk[Any],
+def sampler_transitions(
+    sampler: Sampler[Any],
     oracle: Autoregressive,
     verifier: VerifierLike | None = None,
     *,
@@ -72,17 +73,17 @@ def walk_transitions(
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
 ) -> tuple[list[Sequence_], csr_array]:
-    """The states (prefixes of the first row) that `walk` visits from `prompt`, and its transitions between them.
+    """The states (prefixes of the first row) that `sampler` visits from `prompt`, and its transitions between them.
 
-    Rows of the sparse matrix sum to one minus the probability that the walk ends there. Meant for walks of one
+    Rows of the sparse matrix sum to one minus the probability that the sampler ends there. Meant for samplers of one
     row without a state of their own, such as `ValueGuided(stop_at_leaf=False)`. Raises `InputError` wherever
-    `exact_law` does.
+    `exact_distribution` does.
     """
-    found = explored(walk, oracle, verifier, prompt, max_new_tokens, max_states)
+    found = explored(sampler, oracle, verifier, prompt, max_new_tokens, max_states)
     return found.prefixes, found.transitions
 
 
-def target_law(
+def target_distribution(
     oracle: Autoregressive,
     verifier: VerifierLike,
     *,
@@ -90,12 +91,12 @@ def target_law(
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
 ) -> dict[Sequence_, float]:
-    """Compute the oracle's law tilted by the verifier's value of complete sequences: p(x) V(x) / sum of p V.
+    """Compute the oracle's distribution tilted by the verifier's value of complete sequences: p(x) V(x) / sum of p V.
 
-    With a 0/1 verifier this is the restricted law. Raises `InputError` where no sequence has positive value, and where
-    the mean value is below 1e-300.
+    With a 0/1 verifier this is the restricted distribution. Raises `InputError` where no sequence has positive value,
+    and where the mean value is below 1e-300.
     """
-    free = exact_law(
+    free = exact_distribution(
         Ancestral(), oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
     ).probabilities
     sequences, longest = list(free), int(limits(oracle, torch.tensor([len(prompt)]), max_new_tokens))
@@ -105,14 +106,14 @@ def target_law(
         raise InputError("verifier", 0.0, "accept at least one sequence that the oracle can give")
     total = math.fsum(tilted.values())
     if not total >= SMALLEST:
-        mend = f"the mean value of the oracle's sequences is below {SMALLEST:g}: beyond double precision"
-        raise InputError("verifier", total, mend)
+        hint = f"the mean value of the oracle's sequences is below {SMALLEST:g}: beyond double precision"
+        raise InputError("verifier", total, hint)
     target = {x: weight / total for x, weight in tilted.items()}
     require_distribution("verifier", target.values())
     return target
 
 
-def _law(found: Explored) -> Law:
+def _law(found: Explored) -> ExactDistribution:
     """Solve the absorbing chain for the distribution of its outputs."""
     ended, size = found.ended, len(found.queries)
     chain = AbsorbingChain(
@@ -133,11 +134,11 @@ def _law(found: Explored) -> Law:
     weights = np.bincount(place, weight[complete], len(found.outputs))
     if not math.isfinite(queries) or not bool((np.isfinite(weights) & (weights >= 0)).all()):
         raise InputError("log_weight", queries, "the expected calls or weights are beyond double precision")
-    return Law(
+    return ExactDistribution(
         probabilities=dict(zip(found.outputs, probabilities, strict=True)),
         failed=failed,
         never_halts=never_halts,
-        expected_queries=math.inf if asks_for_ever else queries,
+        expected_calls=math.inf if asks_for_ever else queries,
         weights=dict(zip(found.outputs, weights.tolist(), strict=True)),
         states=size,
     )

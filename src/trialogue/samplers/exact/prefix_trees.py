@@ -59,7 +59,7 @@ class PrefixTree:
         return np.array([len(prefix) for prefix in self.prefixes]) - self.start
 
     def values(self, verifier: VerifierLike, places: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Values of the prefixes at `places` (all), as a walk is told them: of complete ones as of complete ones."""
+        """Values of the prefixes at `places` (all), as a sampler is told them: of complete ones as of complete ones."""
         chosen = range(len(self.prefixes)) if places is None else places.tolist()
         sequences = [self.prefixes[place] for place in chosen]
         judged = values(verifier, self.oracle, sequences, prompt_lengths=self.start, max_length=self.longest)
@@ -90,15 +90,17 @@ def prefix_tree(
     growing = [] if leaf[0] else [0]
     while growing:
         tokens, lengths = padded([prefixes[place] for place in growing], longest)
-        laws = next_log_probs(oracle, tokens, lengths).double()
+        distributions = next_log_probs(oracle, tokens, lengths).double()
         if viable is not None:
-            laws = laws.masked_fill(_rejected(viable, oracle, tokens, lengths, len(prompt), laws), -math.inf)
-        rows, children = (laws > -math.inf).nonzero(as_tuple=True)
+            distributions = distributions.masked_fill(
+                _rejected(viable, oracle, tokens, lengths, len(prompt), distributions), -math.inf
+            )
+        rows, children = (distributions > -math.inf).nonzero(as_tuple=True)
         if len(prefixes) + len(rows) > most:
             raise _too_many(oracle, len(prompt), longest, most)
         first = len(prefixes)
         for row, token, log_prob in zip(
-            rows.tolist(), children.tolist(), laws[rows, children].tolist(), strict=True
+            rows.tolist(), children.tolist(), distributions[rows, children].tolist(), strict=True
         ):
             place = growing[row]
             prefix = (*prefixes[place], token)
@@ -113,10 +115,15 @@ def prefix_tree(
 
 
 def _rejected(
-    viable: VerifierLike, oracle: Autoregressive, tokens: Tensor, lengths: Tensor, start: int, laws: Tensor
+    viable: VerifierLike,
+    oracle: Autoregressive,
+    tokens: Tensor,
+    lengths: Tensor,
+    start: int,
+    distributions: Tensor,
 ) -> Tensor:
     """Which one-token continuations (n, vocab) bool of the rows have the value zero."""
-    rejected = torch.empty(laws.shape, dtype=torch.bool)
+    rejected = torch.empty(distributions.shape, dtype=torch.bool)
     verifier = as_verifier(viable)
     for places in torch.arange(len(lengths)).split(_ROWS):
         batch = Batch(oracle, len(places), tokens.shape[1], layers=tuple(verifier.layers))
@@ -124,7 +131,7 @@ def _rejected(
         limit = torch.full_like(lengths[places], tokens.shape[1])
         batch.add(tokens[places], lengths[places], torch.full_like(limit, start), limit)
         rows = torch.arange(len(places))
-        rejected[places] = Judge(verifier, batch).children(rows, laws[places] > -math.inf) == 0
+        rejected[places] = Judge(verifier, batch).children(rows, distributions[places] > -math.inf) == 0
     return rejected
 
 
@@ -138,8 +145,8 @@ def _too_many(oracle: Autoregressive, start: int, longest: int, most: int) -> In
     digits = (horizon + 1) * math.log10(max(vocab, 2))
     nodes = sum(vocab**h for h in range(horizon + 1)) if digits < 15 else f"about 10^{digits:.0f}"
     count = f"{nodes:,}" if isinstance(nodes, int) else nodes
-    mend = (
+    hint = (
         f"the tree has up to {count} prefixes, of which at most {most:,} are listed: use a shorter horizon, raise "
         "max_nodes, or sample instead, with generate() or `trialogue generate`"
     )
-    return InputError("max_new_tokens", horizon, mend)
+    return InputError("max_new_tokens", horizon, hint)

@@ -8,8 +8,8 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Chain, SequenceModel
 from trialogue.samplers.exact.chains import chain_transitions
-from trialogue.samplers.exact.prefix_samplers import walk_transitions
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.exact.prefix_samplers import sampler_transitions
+from trialogue.samplers.prefix.sampler import Sampler
 
 
 @overload
@@ -20,17 +20,19 @@ def transition_matrix(
 
 @overload
 def transition_matrix(
-    sampler: Walk[Any], model: Autoregressive, *args: Any, **settings: Any
+    sampler: Sampler[Any], model: Autoregressive, *args: Any, **settings: Any
 ) -> tuple[list[tuple[int, ...]], csr_array]: ...
 
 
 def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> Any:
-    """The transitions of a chain (`chain_transitions`: a dense matrix) or of a walk (`walk_transitions`: sparse)."""
+    """The transitions of a chain (`chain_transitions`: a dense matrix) or of a sampler (`sampler_transitions`:
+    sparse).
+    """
     if isinstance(sampler, type):
         raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
     if not (hasattr(sampler, "init") and hasattr(sampler, "step")):
-        mend = "give a chain, such as Gibbs(), or a walk, such as ValueGuided()"
-        raise InputError("sampler", sampler, mend)
-    if isinstance(sampler, Walk):
-        return walk_transitions(sampler, model, *args, **settings)
+        hint = "give a chain, such as Gibbs(), or a sampler, such as ValueGuided()"
+        raise InputError("sampler", sampler, hint)
+    if isinstance(sampler, Sampler):
+        return sampler_transitions(sampler, model, *args, **settings)
     return chain_transitions(sampler, model, *args, **settings)

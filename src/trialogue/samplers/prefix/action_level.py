@@ -13,7 +13,7 @@ from trialogue.samplers.cut import Cut
 from trialogue.samplers.prefix.guidance import weighed_children
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Walk, log_values_as_given
+from trialogue.samplers.prefix.sampler import Sampler, log_values_as_given
 
 
 class Weighed(NamedTuple):
@@ -23,14 +23,15 @@ class Weighed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ActionLevel(Walk[Weighed]):
+class ActionLevel(Sampler[Weighed]):
     """Draw each token a after y with weight p(a|y) V(ya), and never go back: action-level value-guided sampling.
 
     What it samples is the product over tokens of p(a|y) V(ya) / S(y), S(y) = sum over a of p(a|y) V(ya): for 0/1 values
-    masked decoding, and the restricted law for exact values only. Errors of the values multiply along the sequence.
-    The log-weight of a sample is that of p(x) V(x) over this law, so that E[exp(log_weight) f(x)] = sum over x of
-    p(x) V(x) f(x) for any f, provided that a prefix of value zero has no continuation of positive value: it is
-    sequential Monte Carlo with a mask and one particle. A row none of whose children has weight fails with weight zero.
+    masked decoding, and the restricted distribution for exact values only. Errors of the values multiply along the
+    sequence. The log-weight of a sample is that of p(x) V(x) over this distribution, so that E[exp(log_weight) f(x)] =
+    sum over x of p(x) V(x) f(x) for any f, provided that a prefix of value zero has no continuation of positive value:
+    it is sequential Monte Carlo with a mask and one particle. A row none of whose children has weight fails with weight
+    zero.
     """
 
     uses = "weights"

@@ -6,11 +6,11 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import NoState, Walk
+from trialogue.samplers.prefix.sampler import NoState, Sampler
 
 
 @dataclass(frozen=True)
-class Ancestral(Walk[NoState]):
+class Ancestral(Sampler[NoState]):
     """Sample from the oracle as it is; a verifier, if given, only judges the result."""
 
     judges = "outputs"

@@ -11,7 +11,7 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Uses, Walk
+from trialogue.samplers.prefix.sampler import Sampler, Uses
 
 Redo = Literal["stride", "erased", "accumulated"]
 Verified = Literal["sampled", "every"]
@@ -31,7 +31,7 @@ class BacktrackingState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Backtracking(Walk[BacktrackingState]):
+class Backtracking(Sampler[BacktrackingState]):
     """Where the verifier rejects a sampled token, erase the last `stride` tokens, then append `stride` greedily.
 
     At most `quota` times per sample. The greedy redo is not verified, takes the lowest index among ties, and ends
@@ -65,8 +65,8 @@ class Backtracking(Walk[BacktrackingState]):
     once_per_prefix: bool = False
 
     def __post_init__(self) -> None:
-        counter("quota", self.quota, 0, mend="use 0 or more backtracks, a whole number")
-        counter("stride", self.stride, 1, mend="erase at least 1 token, a whole number")
+        counter("quota", self.quota, 0, hint="use 0 or more backtracks, a whole number")
+        counter("stride", self.stride, 1, hint="erase at least 1 token, a whole number")
         for flag in ("argmax_redo", "erase_prompt", "once_per_prefix"):
             truth_value(flag, getattr(self, flag))
         one_of("redo", self.redo, get_args(Redo))

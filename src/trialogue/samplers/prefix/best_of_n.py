@@ -9,11 +9,11 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import NoState, Walk
+from trialogue.samplers.prefix.sampler import NoState, Sampler
 
 
 @dataclass(frozen=True)
-class BestOfN(Walk[NoState]):
+class BestOfN(Sampler[NoState]):
     """Draw `candidates` completions of each prompt and return the first of those with the greatest value."""
 
     candidates: int = 4
@@ -21,7 +21,7 @@ class BestOfN(Walk[NoState]):
     judges = "outputs"
 
     def __post_init__(self) -> None:
-        counter("candidates", self.candidates, 1, mend="draw at least 1 completion, a whole number")
+        counter("candidates", self.candidates, 1, hint="draw at least 1 completion, a whole number")
 
     @property
     def rows_per_sample(self) -> int:

@@ -12,7 +12,7 @@ from trialogue.oracles import Decoding, Tokenizing
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 
 
 class Block(NamedTuple):
@@ -22,7 +22,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BlockBestOfN(Walk[Block]):
+class BlockBestOfN(Sampler[Block]):
     """Grow `candidates` of the next block; all go on from the first with the greatest value (thesis 3.2.2).
 
     A block ends at a token of `delimiters` once it has at least `min_tokens` tokens, or after `block_tokens` tokens.
@@ -45,7 +45,7 @@ class BlockBestOfN(Walk[Block]):
         counter("min_tokens", self.min_tokens, 1)
         if isinstance(self.delimiters, str | bytes) or not isinstance(self.delimiters, Iterable):
             raise InputError("delimiters", self.delimiters, "give token ids; block_delimiter takes a text")
-        # From whatever holds them: a field that is hashed, as walks are.
+        # From whatever holds them: a field that is hashed, as samplers are.
         delimiters = tuple(sorted({whole_number("delimiters", token, 0) for token in self.delimiters}))
         object.__setattr__(self, "delimiters", delimiters)
         if self.block_tokens is not None:
@@ -54,8 +54,8 @@ class BlockBestOfN(Walk[Block]):
                 raise InputError("block_tokens", self.block_tokens, "leave it out where delimiters are given")
         if self.block_delimiter is not None:
             if delimiters or self.block_tokens is not None:
-                mend = "leave it out where delimiters or block_tokens are given"
-                raise InputError("block_delimiter", self.block_delimiter, mend)
+                hint = "leave it out where delimiters or block_tokens are given"
+                raise InputError("block_delimiter", self.block_delimiter, hint)
             if not (isinstance(self.block_delimiter, str) and self.block_delimiter):
                 raise InputError("block_delimiter", self.block_delimiter, "give a text that is not empty")
 
@@ -65,27 +65,27 @@ class BlockBestOfN(Walk[Block]):
         return self.candidates
 
     def in_tokens(self, tokenization: Tokenizing | None) -> "BlockBestOfN":
-        """Return the walk with the tokens that end a block, unless it counts tokens or has them already.
+        """Return the sampler with the tokens that end a block, unless it counts tokens or has them already.
 
         Raises `InputError` where there is no tokenization, and where no token contains the text.
         """
         if self.delimiters or self.block_tokens is not None:
             return self
         if tokenization is None:
-            mend = "give the tokens that end a block, or block_tokens: the oracle has no tokenization"
-            raise InputError("delimiters", (), mend)
+            hint = "give the tokens that end a block, or block_tokens: the oracle has no tokenization"
+            raise InputError("delimiters", (), hint)
         text = "\n" if self.block_delimiter is None else self.block_delimiter
         tokens = tokenization.tokens_containing(text).tolist()
         if not tokens:
-            mend = "no token of the model contains it: use a shorter one, or block_tokens"
-            raise InputError("block_delimiter", text, mend)
+            hint = "no token of the model contains it: use a shorter one, or block_tokens"
+            raise InputError("block_delimiter", text, hint)
         return replace(self, delimiters=tuple(tokens), block_delimiter=None)
 
     def init(self, decoding: Decoding) -> Block:
         """The first block begins where the rows stand."""
         if self.delimiters and self.delimiters[-1] >= decoding.vocab_size:
-            mend = f"use token ids below {decoding.vocab_size}"
-            raise InputError("delimiters", self.delimiters[-1], mend)
+            hint = f"use token ids below {decoding.vocab_size}"
+            raise InputError("delimiters", self.delimiters[-1], hint)
         return Block(decoding.lengths.clone())
 
     def step(self, decoding: Decoding, state: Block, verifier: Judge, choose: Choose) -> tuple[Moves, Block]:

@@ -1,4 +1,4 @@
-"""Value-guided walks by blocks of tokens, with sampled candidates in place of all children (VGB, Algorithm 3)."""
+"""Value-guided samplers by blocks of tokens, with sampled candidates in place of all children (VGB, Algorithm 3)."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 
 
 class Stand(NamedTuple):
@@ -23,16 +23,16 @@ class Stand(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BlockValueGuided(Walk[Stand]):
-    """Walk on the tree of blocks of `block_tokens` tokens, and return the first leaf.
+class BlockValueGuided(Sampler[Stand]):
+    """Sampler on the tree of blocks of `block_tokens` tokens, and return the first leaf.
 
-    At a node y the oracle draws K = `candidates` blocks z; the walk goes up a block with weight K V(y), or down to yz
-    with weight V(yz). These are the weights of the value-guided walk on blocks in expectation, without listing its
-    children; where no candidate and no parent has weight, others are drawn. What it samples tends, as K grows, to the
-    law of the first leaf on the tree of blocks, which is the restricted law where the values at the ends of blocks are
-    exact; at a finite K it is another one, which `exact_law` tells. With blocks as long as completions it is
-    sampling-importance-resampling among K. Every candidate's tokens are queries; the verifier is asked for the value of
-    each at the end of its block, or where that completes it.
+    At a node y the oracle draws K = `candidates` blocks z; the sampler goes up a block with weight K V(y), or down to
+    yz with weight V(yz). These are the weights of the value-guided sampler on blocks in expectation, without listing
+    its children; where no candidate and no parent has weight, others are drawn. What it samples tends, as K grows, to
+    the distribution of the first leaf on the tree of blocks, which is the restricted distribution where the values at
+    the ends of blocks are exact; at a finite K it is another one, which `exact_distribution` tells. With blocks as long
+    as completions it is sampling-importance-resampling among K. Every candidate's tokens are queries; the verifier is
+    asked for the value of each at the end of its block, or where that completes it.
     """
 
     candidates: int = 4

@@ -1,4 +1,4 @@
-"""What the children of a node weigh in a walk that a value function guides."""
+"""What the children of a node weigh in a sampler that a value function guides."""
 
 import math
 
@@ -14,17 +14,17 @@ from trialogue.samplers.prefix.sampler import require_support
 def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:
     """The children of `rows` (n,), which are not complete, with weights p(a|y) V(ya); a query of each row.
 
-    Of those of positive value only what `cut` keeps of the oracle's law on them.
+    Of those of positive value only what `cut` keeps of the oracle's distribution on them.
     """
     log_probs = decoding.log_probs(rows)
 
     def weigh(some: Tensor) -> Tensor:
-        laws = log_probs[some].double()
-        require_support(laws)
+        distributions = log_probs[some].double()
+        require_support(distributions)
         if cut.nothing:
-            return laws + _log(verifier.children(rows[some], laws > -math.inf))
-        values = verifier.leading_children(rows[some], laws, verdicts=True, cut=cut)
-        allowed = laws.masked_fill(values <= 0, -math.inf)
+            return distributions + _log(verifier.children(rows[some], distributions > -math.inf))
+        values = verifier.leading_children(rows[some], distributions, verdicts=True, cut=cut)
+        allowed = distributions.masked_fill(values <= 0, -math.inf)
         open_ = (allowed.amax(1) > -math.inf).nonzero()[:, 0]
         allowed[open_] = allowed[open_].masked_fill(cut(allowed[open_]) == -math.inf, -math.inf)
         return allowed + _log(values)

@@ -1,4 +1,4 @@
-"""The verifier as walks see it: asked once per node, counted, and held to its contract."""
+"""The verifier as samplers see it: asked once per node, counted, and held to its contract."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -79,9 +79,13 @@ class Judge:
             self._ask(values, rows, values > 0, unanswered)
             return values
 
-        def kept(laws: Tensor) -> Tensor:
+        def kept(distributions: Tensor) -> Tensor:
             # Rows under one verifier are cut alike.
-            return self._batch.cut(laws, rows[:1].expand(len(laws))) if cut is None else cut(laws)
+            return (
+                self._batch.cut(distributions, rows[:1].expand(len(distributions)))
+                if cut is None
+                else cut(distributions)
+            )
 
         def weighed(asked: Tensor) -> Tensor:
             factors = values[asked].sign() if verdicts else values[asked]
@@ -204,6 +208,6 @@ def _checked(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
     if bool(wrong.any()):
         raise InputError("verifier", float(values[wrong][0]), "return finite non-negative values")
     if most < math.inf and bool((values > most).any()):
-        mend = f"it says that it gives at most {most:g}: return no more, or leave `most` as it is by default"
-        raise InputError("verifier", float(values.max()), mend)
+        hint = f"it says that it gives at most {most:g}: return no more, or leave `most` as it is by default"
+        raise InputError("verifier", float(values.max()), hint)
     return values

@@ -43,8 +43,8 @@ class Moves(NamedTuple):
         source, room = self.source, tokens.shape[1]
         beyond = (self.length < 0) | (self.length + (self.token >= 0) > room)
         for row in beyond.nonzero()[:1, 0].tolist():
-            mend = f"row {row} holds at most {room} tokens: keep no more, and append only where there is room"
-            raise InputError("moves", (int(self.length[row]), int(self.token[row])), mend)
+            hint = f"row {row} holds at most {room} tokens: keep no more, and append only where there is room"
+            raise InputError("moves", (int(self.length[row]), int(self.token[row])), hint)
         tokens = tokens[source] if bool((source != torch.arange(len(source))).any()) else tokens.clone()
         grown = (self.token >= 0).nonzero()[:, 0]
         tokens[grown, self.length[grown]] = self.token[grown]

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 
 
 def failure(
-    walk: Walk[Any],
+    sampler: Sampler[Any],
     *,
     cut: bool,
     length: int,
@@ -22,12 +22,12 @@ def failure(
     """
     if refusal is not None:
         return f"the text is whole and not valid: {refusal}"
-    if walk.failure:
-        return walk.failure
-    if walk.rows_per_sample > 1:
-        return f"all {walk.rows_per_sample} rows were rejected"
-    reason = walk.fails_by
-    if cut and not walk.masks_first:
+    if sampler.failure:
+        return sampler.failure
+    if sampler.rows_per_sample > 1:
+        return f"all {sampler.rows_per_sample} rows were rejected"
+    reason = sampler.fails_by
+    if cut and not sampler.masks_first:
         reason += " of those that temperature, top_k, top_p and min_p leave"
     # The token that comes last must complete the text: with more room there might have been another.
     if drawn + 1 == max_new_tokens:

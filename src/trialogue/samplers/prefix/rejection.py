@@ -15,7 +15,7 @@ from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.samplers.prefix.sampler import (
     NoState,
-    Walk,
+    Sampler,
     cut_law,
     log_mass,
     log_values_as_given,
@@ -25,7 +25,7 @@ from trialogue.samplers.prefix.sampler import (
 
 
 @dataclass(frozen=True)
-class _Redrawing(Walk[NoState]):
+class _Redrawing(Sampler[NoState]):
     """Draw whole completions until one is accepted."""
 
     judges = "outputs"
@@ -55,7 +55,9 @@ class _Redrawing(Walk[NoState]):
 
 @dataclass(frozen=True)
 class Rejection(_Redrawing):
-    """Draw whole completions until the verifier accepts one: exactly the oracle's law restricted to the rule."""
+    """Draw whole completions until the verifier accepts one: exactly the oracle's distribution restricted to the
+    rule.
+    """
 
     uses = "verdicts"
 
@@ -104,20 +106,21 @@ TokenwiseState = NoState | AcceptedMass | Rejected
 
 
 @dataclass(frozen=True)
-class TokenwiseRejection(Walk[TokenwiseState]):
+class TokenwiseRejection(Sampler[TokenwiseState]):
     """Draw each token until the verifier accepts the prefix it makes.
 
     `method="redraw"` asks the oracle once per draw, as the definition counts; `method="mask"` asks once per
-    position, and the verifier for all children: the same law of outputs, and the log-weight of each sample with
-    respect to the restricted law. With a mask a row none of whose children is accepted fails; redrawing there
-    never halts, so runs are bounded by `max_queries` or `max_steps`, and by `max_rejections`: a row that many of whose
-    draws were rejected at one position fails.
+    position, and the verifier for all children: the same distribution of outputs, and the log-weight of each sample
+    with respect to the restricted distribution. With a mask a row none of whose children is accepted fails; redrawing
+    there never halts, so runs are bounded by `max_queries` or `max_steps`, and by `max_rejections`: a row that many of
+    whose draws were rejected at one position fails.
 
     A mask does not commute with top-k and top-p. With `mask_first`, as constrained decoding is run, the mask comes
-    first: what they keep of p_T V is drawn from, p_T the law at temperature T, and the log-weight is that of the mass
-    kept, so that E[exp(log_weight) 1(x)] = p_T(x) on every accepted x that the cut can reach. At temperature 0 the
-    likeliest accepted token is taken, and p_T is the law without temperature. Otherwise the law is cut first, as
-    redrawing cuts it: then the mask has the law of redrawing, and fails wherever what is kept is rejected.
+    first: what they keep of p_T V is drawn from, p_T the distribution at temperature T, and the log-weight is that of
+    the mass kept, so that E[exp(log_weight) 1(x)] = p_T(x) on every accepted x that the cut can reach. At temperature 0
+    the likeliest accepted token is taken, and p_T is the distribution without temperature. Otherwise the distribution
+    is cut first, as redrawing cuts it: then the mask has the distribution of redrawing, and fails wherever what is kept
+    is rejected.
     """
 
     method: Literal["redraw", "mask"] = "redraw"
@@ -131,8 +134,8 @@ class TokenwiseRejection(Walk[TokenwiseState]):
         if self.max_rejections is not None:
             counter("max_rejections", self.max_rejections, 1)
             if self.method == "mask":
-                mend = "a mask rejects nothing that was drawn: leave it out, or use method='redraw'"
-                raise InputError("max_rejections", self.max_rejections, mend)
+                hint = "a mask rejects nothing that was drawn: leave it out, or use method='redraw'"
+                raise InputError("max_rejections", self.max_rejections, hint)
 
     @property
     def masks_first(self) -> bool:
@@ -209,10 +212,10 @@ class TokenwiseRejection(Walk[TokenwiseState]):
             asking, allowed = asking[open_], allowed[open_]
         if asking.numel():
             if self.mask_first:
-                law, mass = cut_law(decoding, allowed, asking)
+                distribution, mass = cut_law(decoding, allowed, asking)
             else:
-                law = allowed.log_softmax(1)
-                mass = log_mass(allowed, law)
-            moves.token[asking] = choose(law, asking)
+                distribution = allowed.log_softmax(1)
+                mass = log_mass(allowed, distribution)
+            moves.token[asking] = choose(distribution, asking)
             log_weight = log_weight.index_add(0, asking, mass)
         return moves, AcceptedMass(log_weight)

@@ -48,8 +48,8 @@ class Sample:
         Raises `InputError` where its verifier does not know what texts stand for.
         """
         if self.parser is None:
-            mend = "its verifier does not know what texts stand for: give a schema, a model or tools"
-            raise InputError("parsed", None, mend)
+            hint = "its verifier does not know what texts stand for: give a schema, a model or tools"
+            raise InputError("parsed", None, hint)
         return self.parser(self.text or "") if self.accepted else None
 
 

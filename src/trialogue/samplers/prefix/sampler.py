@@ -1,8 +1,8 @@
-"""The contract of a walk: what each row of the batch does next, decided from where it stands.
+"""The contract of a sampler: what each row of the batch does next, decided from where it stands.
 
-An autoregressive sampler is a walk on the tree of prefixes. At a node a row may append a child token, go back to
+An autoregressive sampler is a sampler on the tree of prefixes. At a node a row may append a child token, go back to
 an ancestor, continue from another row of its group, wait, or stop. `step` says which, for all rows at once; the
-engine applies it, counts, and comes back. A walk contains no loop over tokens, no counting and no printing.
+engine applies it, counts, and comes back. A sampler contains no loop over tokens, no counting and no printing.
 """
 
 from abc import ABC, abstractmethod
@@ -22,19 +22,19 @@ from trialogue.samplers.prefix.moves import Moves
 
 
 class NoState(NamedTuple):
-    """The state of a walk that needs none."""
+    """The state of a sampler that needs none."""
 
 
 Uses = Literal["nothing", "verdicts", "ranks", "weights"]
 Judges = Literal["prefixes", "outputs"]
 
 
-class Walk(ABC, Generic[StateT]):
+class Sampler(ABC, Generic[StateT]):
     """A sampler on the tree of prefixes.
 
-    What a run must know of a walk beforehand the walk says itself: a subclass states what differs from the defaults, as
-    attributes of the class or as properties. One that is registered in `WALKS` is a frozen dataclass that can be made
-    without arguments, its fields named like no option of `trialogue generate`.
+    What a run must know of a sampler beforehand the sampler says itself: a subclass states what differs from the
+    defaults, as attributes of the class or as properties. One that is registered in `SAMPLERS` is a frozen dataclass
+    that can be made without arguments, its fields named like no option of `trialogue generate`.
     """
 
     @property
@@ -55,13 +55,15 @@ class Walk(ABC, Generic[StateT]):
     def weighted(self) -> bool:
         """Whether samples have weights: the state has a field `log_weight` (rows,), log of target over proposal.
 
-        What a walk does is to be the same where the weights of all rows of a sample are multiplied by one factor.
+        What a sampler does is to be the same where the weights of all rows of a sample are multiplied by one factor.
         """
         return False
 
     @property
     def masks_first(self) -> bool:
-        """Whether top-k and top-p cut what the verifier leaves of a law, in place of the law itself."""
+        """Whether top-k and top-p cut what the verifier leaves of a distribution, in place of the distribution
+        itself.
+        """
         return False
 
     @property
@@ -86,7 +88,7 @@ class Walk(ABC, Generic[StateT]):
 
     @property
     def keeps_prompts(self) -> bool:
-        """Whether samples begin with their prompts: no walk goes back into those, unless it says so."""
+        """Whether samples begin with their prompts: no sampler goes back into those, unless it says so."""
         return True
 
     @property
@@ -109,15 +111,16 @@ class Walk(ABC, Generic[StateT]):
         """Decide what each row does next, and the state it keeps (before the gathering along `source`)."""
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
-        """The rows of samples in one of the arrangements that lead to the same law of outputs, by default as they are.
+        """The rows of samples in one of the arrangements that lead to the same distribution of outputs, by default as
+        they are.
 
         `tokens` (rows, capacity), 0 beyond `lengths` (rows,), and the `state` are what rows have after a step, those of
-        a sample one after the other. Equal arrangements of what is alike spare exact laws states.
+        a sample one after the other. Equal arrangements of what is alike spare exact distributions states.
         """
         return tokens, lengths, state
 
-    def in_tokens(self, tokenization: Tokenizing | None) -> "Walk[Any]":
-        """The walk with tokens in place of the texts among its fields, by default itself: it has none.
+    def in_tokens(self, tokenization: Tokenizing | None) -> "Sampler[Any]":
+        """The sampler with tokens in place of the texts among its fields, by default itself: it has none.
 
         Raises `InputError` where there is no tokenization, or no such tokens.
         """
@@ -125,29 +128,29 @@ class Walk(ABC, Generic[StateT]):
         return self
 
 
-def runnable(walk: Walk[Any], oracle: Autoregressive, verifier: object | None) -> Walk[Any]:
-    """The walk as it runs on `oracle`, texts among its fields as tokens.
+def runnable(sampler: Sampler[Any], oracle: Autoregressive, verifier: object | None) -> Sampler[Any]:
+    """The sampler as it runs on `oracle`, texts among its fields as tokens.
 
-    Raises `InputError` for a class in place of a walk, a walk without the verifier that it needs, and texts that the
-    oracle has no tokens for.
+    Raises `InputError` for a class in place of a sampler, a sampler without the verifier that it needs, and texts that
+    the oracle has no tokens for.
     """
-    require_verifier(walk, verifier)
-    return walk.in_tokens(oracle.tokenization)
+    require_verifier(sampler, verifier)
+    return sampler.in_tokens(oracle.tokenization)
 
 
-def require_verifier(walk: Walk[Any], verifier: object | None) -> None:
-    """Raise `InputError` for a class in place of a walk, and for a walk without the verifier that it needs."""
-    if isinstance(walk, type):
-        raise InputError("walk", walk.__name__, f"give an instance: {walk.__name__}()")
-    if not isinstance(walk, Walk):
-        raise InputError("walk", walk, "give an instance of a subclass of Walk, such as Ancestral()")
+def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
+    """Raise `InputError` for a class in place of a sampler, and for a sampler without the verifier that it needs."""
+    if isinstance(sampler, type):
+        raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
+    if not isinstance(sampler, Sampler):
+        raise InputError("sampler", sampler, "give an instance of a subclass of Sampler, such as Ancestral()")
     each = verifier if isinstance(verifier, list | tuple) else [verifier]
-    if walk.uses != "nothing" and all(one is None for one in each):
-        raise InputError("verifier", None, f"{type(walk).__name__} needs one")
+    if sampler.uses != "nothing" and all(one is None for one in each):
+        raise InputError("verifier", None, f"{type(sampler).__name__} needs one")
 
 
 class Weighted(Protocol):
-    """The state of a walk that is weighted."""
+    """The state of a sampler that is weighted."""
 
     @property
     def log_weight(self) -> Tensor:
@@ -156,7 +159,7 @@ class Weighted(Protocol):
 
 
 def log_weight(state: tuple[Tensor, ...]) -> Tensor:
-    """Log-weights (rows,) float64 by the `state` of a walk that is weighted."""
+    """Log-weights (rows,) float64 by the `state` of a sampler that is weighted."""
     return cast(Weighted, state).log_weight
 
 
@@ -173,7 +176,7 @@ def join(first: StateT, second: StateT) -> StateT:
 def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
     """Logarithms (rows,) float64 of the values of prompts that are complete as they stand, zero of all other rows.
 
-    For walks with weights: the value of a prompt counts as one, unless the prompt is the output.
+    For samplers with weights: the value of a prompt counts as one, unless the prompt is the output.
     """
     log_values = torch.zeros(len(decoding.lengths), dtype=torch.float64)
     given = (decoding.complete & (decoding.lengths == decoding.start)).nonzero()[:, 0]
@@ -199,24 +202,26 @@ def masked(log_laws: Tensor, allowed: Tensor) -> Tensor:
 def cut_law(decoding: Decoding, log_laws: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """What top-k and top-p keep of `log_laws` (n, vocab), renormalised, and the log-masses (n,) float64 of that.
 
-    They are laws of `rows` (n,), and need not be normalised; each has a token of positive weight.
+    They are distributions of `rows` (n,), and need not be normalised; each has a token of positive weight.
     """
-    law = decoding.cut(log_laws, rows)
-    return law, log_mass(log_laws, law)
+    distribution = decoding.cut(log_laws, rows)
+    return distribution, log_mass(log_laws, distribution)
 
 
-def log_mass(log_laws: Tensor, law: Tensor) -> Tensor:
-    """Log-masses (n,) float64 by which `log_laws` (n, vocab) were divided to make `law` (n, vocab) of their likeliest.
+def log_mass(log_laws: Tensor, distribution: Tensor) -> Tensor:
+    """Log-masses (n,) float64 by which `log_laws` (n, vocab) were divided to make `distribution` (n, vocab) of their
+    likeliest.
 
     Read off the likeliest token, which every cut keeps: summing over all takes a hundred times as long.
     """
-    return log_laws.amax(1).double() - law.amax(1)
+    return log_laws.amax(1).double() - distribution.amax(1)
 
 
 def require_support(log_probs: Tensor) -> None:
     """Raise `InputError` unless every row of `log_probs` (n, vocab) gives some token a positive probability.
 
-    For walks that exclude tokens: a row on which nothing is left has failed only if the oracle had offered something.
+    For samplers that exclude tokens: a row on which nothing is left has failed only if the oracle had offered
+    something.
     """
     if not bool(torch.isfinite(log_probs.amax(-1)).all()):
         raise no_choice()

@@ -73,7 +73,7 @@ class Samples:
     log_prob: Tensor
     """(n,) float64: log-probability of the completion under the oracle, before truncation"""
     log_weight: Tensor
-    """(n,) float64: log of target over proposal where the walk knows it, else 0"""
+    """(n,) float64: log of target over proposal where the sampler knows it, else 0"""
     queries: Tensor
     """(n,) int64"""
     distinct_queries: Tensor
@@ -95,7 +95,8 @@ class Samples:
     """By prompt the function from an accepted text to its value, where its verifier knows what texts stand for"""
     token_log_probs: Tensor | None = None
     """(n, capacity) float64, where they were asked for: the log-probability of each token of the completion under the
-    oracle, before truncation; 0 elsewhere, and NaN from where a token was appended without asking for its law"""
+    oracle, before truncation; 0 elsewhere, and NaN from where a token was appended without asking for its
+    distribution"""
     errors: Sequence[str | None] = ()
     """What the verifier raised about each sample that was rejected for that, or, of one that failed, about its
     continuations; empty unless `on_error="reject"`"""
@@ -179,8 +180,8 @@ class Samples:
         Raises `InputError` where no verifier of the run knows what texts stand for, or the oracle has no tokenization.
         """
         if not any(self.parsers):
-            mend = "no verifier of the run knows what texts stand for: give a schema, a model or tools"
-            raise InputError("parsed", None, mend)
+            hint = "no verifier of the run knows what texts stand for: give a schema, a model or tools"
+            raise InputError("parsed", None, hint)
         judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
         return [parser(text) if accepted and parser else None for parser, text, accepted in judged]
 
@@ -234,10 +235,10 @@ def _places(index: Any, count: int) -> int | Tensor:
                 return _places(int(given), count)
             if bool(((given >= -count) & (given < count)).all()):
                 return given.to(torch.int64) % count
-    mend = (
+    hint = (
         f"use places from 0 to {count - 1}, or one truth value for each" if count else "there are no samples"
     )
-    raise InputError("index", index, mend)
+    raise InputError("index", index, hint)
 
 
 def _refusal(parser: Parser, text: str) -> str | None:

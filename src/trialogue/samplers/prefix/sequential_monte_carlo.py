@@ -13,7 +13,7 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Walk, cut_law, log_values_as_given, require_support
+from trialogue.samplers.prefix.sampler import Sampler, cut_law, log_values_as_given, require_support
 from trialogue.samplers.prefix.weighted_rejection import draw_accepted
 
 _TIE = 1e-9  # sums are rounded by the batch, and whether to resample must not depend on that
@@ -47,19 +47,20 @@ class Outlook(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SequentialMonteCarlo(Walk[Particles]):
+class SequentialMonteCarlo(Sampler[Particles]):
     """`particles` rows per sample, weighted by the verifier's values and resampled when the weights degenerate.
 
     `proposal` draws the next token a of a prefix y: "oracle" from p(a|y), weight V(ya)/V(y); "mask" from p(a|y) V(ya),
     which is locally optimal, its weight sum over a of p(a|y) V(ya) / V(y) known before the draw and so before the
     resampling; "rejection" from p(a|y) restricted to positive V(ya) by weighted rejection, weight V(ya)/V(y) times the
     estimated mass: no mask is computed. With `mask_first` a mask comes before top-k and top-p: what they keep of
-    p_T(a|y) V(ya) is drawn from, p_T the law at temperature T, and weighed by the mass kept over V(y), as
-    `TokenwiseRejection` does; the other proposals draw from the law that is cut. Groups are resampled (multinomial or
-    systematic) when their effective sample size falls below `ess_threshold` times the particles. The output is one
-    particle drawn by weight; its `log_weight` is the logarithm of the mean weight, so that E[exp(log_weight) f(output)]
-    = sum over complete x of p(x) V(x) f(x) for any f, p being p_T and x what the cut can reach where the mask comes
-    first: properly weighted, provided that a prefix of value zero has no continuation of positive value.
+    p_T(a|y) V(ya) is drawn from, p_T the distribution at temperature T, and weighed by the mass kept over V(y), as
+    `TokenwiseRejection` does; the other proposals draw from the distribution that is cut. Groups are resampled
+    (multinomial or systematic) when their effective sample size falls below `ess_threshold` times the particles. The
+    output is one particle drawn by weight; its `log_weight` is the logarithm of the mean weight, so that
+    E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f, p being p_T and x what the cut can
+    reach where the mask comes first: properly weighted, provided that a prefix of value zero has no continuation of
+    positive value.
     """
 
     particles: int = 8
@@ -71,12 +72,12 @@ class SequentialMonteCarlo(Walk[Particles]):
     weighted = True
 
     def __post_init__(self) -> None:
-        counter("particles", self.particles, 1, mend="use at least 1 particle, a whole number")
-        probability("ess_threshold", self.ess_threshold, mend="use a share of the particles, 0 to 1")
-        mend = "use 'oracle', 'mask' or 'rejection'"
-        one_of("proposal", self.proposal, ("oracle", "mask", "rejection"), mend)
-        mend = "use 'multinomial' or 'systematic'"
-        one_of("resampling", self.resampling, ("multinomial", "systematic"), mend)
+        counter("particles", self.particles, 1, hint="use at least 1 particle, a whole number")
+        probability("ess_threshold", self.ess_threshold, hint="use a share of the particles, 0 to 1")
+        hint = "use 'oracle', 'mask' or 'rejection'"
+        one_of("proposal", self.proposal, ("oracle", "mask", "rejection"), hint)
+        hint = "use 'multinomial' or 'systematic'"
+        one_of("resampling", self.resampling, ("multinomial", "systematic"), hint)
         truth_value("mask_first", self.mask_first)
 
     @property

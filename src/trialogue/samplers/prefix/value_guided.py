@@ -1,13 +1,14 @@
 """VGB, value-guided sampling with stochastic backtracking (thesis Algorithm 2).
 
-Both walk on the tree of completions, whose node y holds the value V(y): the verifier's answer, at a complete sequence
-its outcome. An edge from y to its child ya conducts c(ya) = p(ya) V(ya), with p the oracle's law.
+Both sampler on the tree of completions, whose node y holds the value V(y): the verifier's answer, at a complete
+sequence its outcome. An edge from y to its child ya conducts c(ya) = p(ya) V(ya), with p the oracle's distribution.
 
-`candidates` and `nucleus` limit the children of a node to those that top-k and top-p keep of the oracle's law on the
-tokens of positive value. Their weights are those of the oracle and not renormalised, so that on the tree of candidates
-every conductance is what it is on the whole tree: the law of a leaf, given that it is one, is proportional to p(x) V(x)
-on the sequences all of whose tokens are candidates. (Renormalised weights, which `truncated(oracle, top_k=k)` leads to,
-have another law: p(x) V(x) divided by the mass that was kept at every prefix of x.)
+`candidates` and `nucleus` limit the children of a node to those that top-k and top-p keep of the oracle's distribution
+on the tokens of positive value. Their weights are those of the oracle and not renormalised, so that on the tree of
+candidates every conductance is what it is on the whole tree: the distribution of a leaf, given that it is one, is
+proportional to p(x) V(x) on the sequences all of whose tokens are candidates. (Renormalised weights, which
+`truncated(oracle, top_k=k)` leads to, have another distribution: p(x) V(x) divided by the mass that was kept at every
+prefix of x.)
 """
 
 import math
@@ -24,7 +25,7 @@ from trialogue.samplers.cut import Cut
 from trialogue.samplers.prefix.guidance import weighed_children
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import NoState, Walk
+from trialogue.samplers.prefix.sampler import NoState, Sampler
 
 
 class Heading(NamedTuple):
@@ -42,8 +43,8 @@ class Course(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Backtracking(Walk[StateT]):
-    """A walk that goes up as well."""
+class _Backtracking(Sampler[StateT]):
+    """A sampler that goes up as well."""
 
     lazy: bool = True
     momentum: float = 0.0
@@ -130,21 +131,24 @@ class _Backtracking(Walk[StateT]):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueGuided(_Backtracking[NoState | Heading]):
-    """Walk on the tree of completions: up with weight V(y), down to a with weight p(a|y) V(ya); return the first leaf.
+    """Sampler on the tree of completions: up with weight V(y), down to a with weight p(a|y) V(ya); return the first
+    leaf.
 
-    `lazy` waits with probability 1/2 before each move, which makes the walk aperiodic. By default the walk stops at the
-    first leaf, as in the experiments; with `stop_at_leaf=False` it walks on, and a run of `max_steps=T` returns
-    y^(T), whose law given that it is a leaf tends to the restricted law whatever the positive values inside the tree
-    (`StationaryValueGuided` returns it by itself). Without momentum the first leaf has the restricted law only
-    where the values inside are exact and all leaves are equally deep. A row none of whose neighbours has weight fails.
+    `lazy` waits with probability 1/2 before each move, which makes the sampler aperiodic. By default the sampler stops
+    at the first leaf, as in the experiments; with `stop_at_leaf=False` it samplers on, and a run of `max_steps=T`
+    returns y^(T), whose distribution given that it is a leaf tends to the restricted distribution whatever the positive
+    values inside the tree (`StationaryValueGuided` returns it by itself). Without momentum the first leaf has the
+    restricted distribution only where the values inside are exact and all leaves are equally deep. A row none of whose
+    neighbours has weight fails.
 
     `candidates` limits children to the k most probable tokens of positive value, `nucleus` to the most probable ones
     that reach this share of their mass: the target is then p(x) V(x) on the sequences of such tokens. With `momentum`
-    m in (0, 1] the walk keeps its direction (Hayes and Sinclair's lifting): turning back weighs m min(V(y), S(y)) less,
-    where S(y) is what all children weigh. The stationary law of nodes is the same. Where the values are exact a walk of
-    momentum 1 never turns, and reaches a leaf of the restricted law in as many moves as that has tokens. Where V(y) is
-    at least S(y) everywhere, as for 0/1 values that are never wrong about a prefix, it turns with the mass that is
-    missing and goes all the way up: its first leaf has exactly the restricted law, however deep leaves are.
+    m in (0, 1] the sampler keeps its direction (Hayes and Sinclair's lifting): turning back weighs m min(V(y), S(y))
+    less, where S(y) is what all children weigh. The stationary distribution of nodes is the same. Where the values are
+    exact a sampler of momentum 1 never turns, and reaches a leaf of the restricted distribution in as many moves as
+    that has tokens. Where V(y) is at least S(y) everywhere, as for 0/1 values that are never wrong about a prefix, it
+    turns with the mass that is missing and goes all the way up: its first leaf has exactly the restricted distribution,
+    however deep leaves are.
     """
 
     stop_at_leaf: bool = True
@@ -173,17 +177,18 @@ class ValueGuided(_Backtracking[NoState | Heading]):
 
 @dataclass(frozen=True, kw_only=True)
 class StationaryValueGuided(_Backtracking[Course]):
-    """The value-guided walk as it is analysed: T steps from the root, and a node of the path is returned.
+    """The value-guided sampler as it is analysed: T steps from the root, and a node of the path is returned.
 
     `node` says which: "uniform" y^(i) with i uniform on 1..T, as in the theory, "last" y^(T). Nothing is walked beyond
-    the node that is returned. If it is no leaf, the walk begins anew (footnote 13): at most `tries` times in all, then
-    the sample fails; by default until a budget of the run ends it. A leaf comes up in a share of tries that is E_H / (2
-    sum over h of E_h), E_h the mean of V at depth h: 1/(2H) for exact values and H tokens, as T grows. Its law tends to
-    p(x) V(x), normalised, whatever the positive values inside the tree, and whatever the depths of leaves.
+    the node that is returned. If it is no leaf, the sampler begins anew (footnote 13): at most `tries` times in all,
+    then the sample fails; by default until a budget of the run ends it. A leaf comes up in a share of tries that is E_H
+    / (2 sum over h of E_h), E_h the mean of V at depth h: 1/(2H) for exact values and H tokens, as T grows. Its
+    distribution tends to p(x) V(x), normalised, whatever the positive values inside the tree, and whatever the depths
+    of leaves.
 
-    `steps` is T, by default 4 H^2 for completions of at most H tokens. Without `lazy` the walk has period 2: the last
-    of T steps is then a leaf only if T is as odd as the leaf is deep. `candidates`, `nucleus` and `momentum` are those
-    of `ValueGuided`.
+    `steps` is T, by default 4 H^2 for completions of at most H tokens. Without `lazy` the sampler has period 2: the
+    last of T steps is then a leaf only if T is as odd as the leaf is deep. `candidates`, `nucleus` and `momentum` are
+    those of `ValueGuided`.
     """
 
     node: Literal["uniform", "last"] = "uniform"
@@ -213,7 +218,7 @@ class StationaryValueGuided(_Backtracking[Course]):
     def step(
         self, decoding: Decoding, state: Course, verifier: Judge, choose: Choose
     ) -> tuple[Moves, Course]:
-        """Begin a try, walk, or end it: with a leaf, or at the prompt for another one."""
+        """Begin a try, sampler, or end it: with a leaf, or at the prompt for another one."""
         moves, (up, steps, tries) = Moves.stay(decoding), state
         given = decoding.complete & (decoding.lengths == decoding.start)
         begins = ((steps < 0) & ~given).nonzero()[:, 0]

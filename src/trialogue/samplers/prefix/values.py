@@ -22,7 +22,7 @@ def values(
     max_length: int | None = None,
     batch_size: int | None = None,
 ) -> Tensor:
-    """Values (n,) float64 of `sequences` of token ids, as a walk on `oracle` would be told them.
+    """Values (n,) float64 of `sequences` of token ids, as a sampler on `oracle` would be told them.
 
     `sequences` are a list, a tensor (n, width), or right-padded tokens with their lengths; the first `prompt_lengths`
     of a row (n,) are its prompt. Those that end in the oracle's end of sequence, or have `max_length` tokens (by
@@ -37,8 +37,8 @@ def values(
     checked_prompts(tokens, lengths, oracle.vocab_size)
     start = torch.as_tensor(prompt_lengths).expand(lengths.shape)
     if bool(((start < 0) | (start > lengths)).any()):
-        mend = "use at least 0, and at most the length of the sequence"
-        raise InputError("prompt_lengths", start.tolist(), mend)
+        hint = "use at least 0, and at most the length of the sequence"
+        raise InputError("prompt_lengths", start.tolist(), hint)
     most = oracle.max_length if max_length is None else max_length
     if most is None:
         most = tokens.shape[1] + 1

@@ -1,13 +1,14 @@
-"""Adaptive weighted rejection sampling (Lipkin et al. 2025): each token exactly by its masked law, with its weight.
+"""Adaptive weighted rejection sampling (Lipkin et al. 2025): each token exactly by its masked distribution, with its
+weight.
 
 No mask is computed: the verifier is asked about the tokens drawn and about no others. Tokens are drawn from the
-oracle's law p until one is accepted, rejected ones never again, and then until a second one is accepted. Let r_1..r_K
-be the rejected ones, in the order drawn, and m_k = p(r_1) + .. + p(r_k). Then
+oracle's distribution p until one is accepted, rejected ones never again, and then until a second one is accepted. Let
+r_1..r_K be the rejected ones, in the order drawn, and m_k = p(r_1) + .. + p(r_k). Then
 
     Z' = 1 / sum over k = 0..K of 1 / (1 - m_k)
 
-estimates the accepted mass Z = p(A) without bias and is independent of the token accepted first, whose law is p
-restricted to A.
+estimates the accepted mass Z = p(A) without bias and is independent of the token accepted first, whose distribution is
+p restricted to A.
 
 Why: the rejected tokens come in this order, with the first acceptance after j of them, with probability
 prod_i p(r_i) / (1 - m_(i-1)) times Z / (1 - m_j) times Z / (1 - m_K), whichever token is accepted first. Given the
@@ -27,7 +28,7 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import NO_TOKEN, Moves
-from trialogue.samplers.prefix.sampler import Walk, log_values_as_given
+from trialogue.samplers.prefix.sampler import Sampler, log_values_as_given
 
 _BLOCK = 256
 
@@ -51,14 +52,14 @@ class Draw(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WeightedRejection(Walk[Valued]):
+class WeightedRejection(Sampler[Valued]):
     """Draw each token by rejection without replacement; weigh it by an unbiased estimate of the accepted mass.
 
-    The law of outputs is that of `TokenwiseRejection` with one query per token, and the verifier judges the tokens
-    drawn, never the vocabulary. A positive value accepts a prefix; the value of the complete sequence is a factor of
-    its weight. So E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f: properly weighted,
-    provided that a prefix of value zero has no continuation of positive value. A row whose every token is rejected
-    fails with weight zero.
+    The distribution of outputs is that of `TokenwiseRejection` with one query per token, and the verifier judges the
+    tokens drawn, never the vocabulary. A positive value accepts a prefix; the value of the complete sequence is a
+    factor of its weight. So E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f: properly
+    weighted, provided that a prefix of value zero has no continuation of positive value. A row whose every token is
+    rejected fails with weight zero.
     """
 
     uses = "verdicts"
@@ -92,9 +93,9 @@ def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: J
     """For each of n rows draw a token of positive value, and estimate the mass of all such tokens.
 
     `log_probs` (n, vocab) are of the tokens after the sequences in `prefixes` (n,); `rows` (n,) name the streams of
-    `choose`. The tokens have exactly the law `log_probs` restricted to the accepted, and are `NO_TOKEN` where all are
-    rejected; the estimates of the accepted mass are unbiased and independent of the tokens, and zero where all are
-    rejected.
+    `choose`. The tokens have exactly the distribution `log_probs` restricted to the accepted, and are `NO_TOKEN` where
+    all are rejected; the estimates of the accepted mass are unbiased and independent of the tokens, and zero where all
+    are rejected.
     """
     # First a block of the vocabulary, then a token of the block: a draw costs the square root of the vocabulary.
     vocab = log_probs.shape[1]

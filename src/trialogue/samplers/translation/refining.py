@@ -56,8 +56,8 @@ class LengthBeam:
         if not told:
             return answers
         with torch.inference_mode():
-            model, laws = refiner.condition_each([sources[place] for place in told])
-            lengths = likeliest_lengths(laws, self.hypotheses)
+            model, distributions = refiner.condition_each([sources[place] for place in told])
+            lengths = likeliest_lengths(distributions, self.hypotheses)
             named = told if numbers is None else [numbers[place] for place in told]
             found = self._refined(model, lengths, torch.tensor(named), seed)
         for place, translation in zip(told, found, strict=True):
@@ -120,9 +120,11 @@ class _Beams:
         return left > 0
 
 
-def likeliest_lengths(laws: Tensor, count: int) -> Tensor:
-    """The `count` likeliest lengths (n, count) of at least 1 by `laws` (n, lengths), all where there are fewer."""
-    return laws[:, 1:].topk(min(count, laws.shape[1] - 1), 1).indices + 1
+def likeliest_lengths(distributions: Tensor, count: int) -> Tensor:
+    """The `count` likeliest lengths (n, count) of at least 1 by `distributions` (n, lengths), all where there are
+    fewer.
+    """
+    return distributions[:, 1:].topk(min(count, distributions.shape[1] - 1), 1).indices + 1
 
 
 def random_targets(lengths: Tensor, vocab_size: int, streams: Streams) -> Tensor:

@@ -23,8 +23,8 @@ def rescored(
     """
     checked_alpha(alpha)
     if len(translations) != len(sources):
-        mend = f"give one of each of the {len(sources)} sources"
-        raise InputError("translations", len(translations), mend)
+        hint = f"give one of each of the {len(sources)} sources"
+        raise InputError("translations", len(translations), hint)
     told = [place for place, source in enumerate(sources) if len(source)]
     candidates = [[each.tokens for each in translations[place].hypotheses] for place in told]
     log_probs = twin.log_probs([sources[place] for place in told], candidates)

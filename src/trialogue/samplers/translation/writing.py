@@ -99,12 +99,12 @@ def _beams(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor]
     rows, number = torch.arange(beams * sources), torch.arange(sources)[:, None]
     for length in range(capacity):
         stop = torch.full_like(rows, length)
-        laws = context.log_probs(context.features(tokens, stop, stop, rows)).cpu().double()
-        laws[ended] = -torch.inf
-        laws[ended, PAD] = 0
-        totals = sums[:, :, None] + laws.view(beams, sources, -1).transpose(0, 1)
+        distributions = context.log_probs(context.features(tokens, stop, stop, rows)).cpu().double()
+        distributions[ended] = -torch.inf
+        distributions[ended, PAD] = 0
+        totals = sums[:, :, None] + distributions.view(beams, sources, -1).transpose(0, 1)
         sums, index = totals.flatten(1).topk(beams, 1)
-        parent, token = index // laws.shape[1], (index % laws.shape[1]).T.flatten()
+        parent, token = index // distributions.shape[1], (index % distributions.shape[1]).T.flatten()
         source = (parent * sources + number).T.flatten()
         context.copy(source, rows, 0, length)
         tokens, ended = tokens[source], ended[source] | (token == EOS) | (length + 1 >= rooms.repeat(beams))

@@ -118,8 +118,8 @@ def resolved(schema: dict[str, Any], dialect: type[Validator]) -> list[Subschema
                 target = resolver.lookup(reference)
             except (Unresolvable, ValueError):
                 where = pointer((*path, keyword))
-                mend = "nothing is fetched, and the schema itself has no such place: put it into $defs"
-                raise SchemaMistake(f"{where} leads to {reference!r}: {mend}") from None
+                hint = "nothing is fetched, and the schema itself has no such place: put it into $defs"
+                raise SchemaMistake(f"{where} leads to {reference!r}: {hint}") from None
             place = _place(reference)
             foreign = isinstance(target.contents, dict) and id(target.contents) not in own
             if id(target.contents) not in checked and not foreign:

@@ -109,7 +109,7 @@ def pointer(path: Sequence[object]) -> str:
 
 
 def misspelt(found: Sequence[Subschema]) -> str | None:
-    """What to mend in the first misspelt keyword of the schemas `found`; None where there is none.
+    """What to hint in the first misspelt keyword of the schemas `found`; None where there is none.
 
     It is one letter off (two in long words), or in another case or with underscores, and has what the keyword takes.
     """

@@ -65,8 +65,8 @@ def _defined(value: Any) -> list[Tool]:
     for one in value:
         defined = tool(one)
         if defined is None:
-            mend = 'write each as {"type": "function", "function": {"name": ..., "parameters": {...}}}'
-            raise InputError("tools", shortened(json.dumps(one)), mend)
+            hint = 'write each as {"type": "function", "function": {"name": ..., "parameters": {...}}}'
+            raise InputError("tools", shortened(json.dumps(one)), hint)
         if json.dumps(defined.name) != f'"{defined.name}"' or not defined.name:
             raise InputError("tools", defined.name, "use letters, digits, - and _ in the name of a tool")
         if any(defined.name == other.name for other in found):

@@ -1,4 +1,6 @@
-"""What the compiled kernels compute, again in Python's whole numbers; and how far frequencies may lie from a law."""
+"""What the compiled kernels compute, again in Python's whole numbers; and how far frequencies may lie from a
+distribution.
+"""
 
 import math
 
@@ -48,19 +50,24 @@ def correlation_error(tokens, coupling):
     return abs(float(means.mean()) - ring_correlation(tokens.shape[1], coupling)) / error
 
 
-def p_value(tokens, law, vocab=2):
+def p_value(tokens, distribution, vocab=2):
     """Chi-square test of independent states (n, N) against probabilities (vocab^N,) in `itertools.product` order."""
     weights = vocab ** torch.arange(tokens.shape[1] - 1, -1, -1)
-    counts = torch.bincount(tokens @ weights, minlength=len(law)).double().numpy()
-    law = np.asarray(law)
-    return float(stats.chi2.sf(((counts - len(tokens) * law) ** 2 / (len(tokens) * law)).sum(), len(law) - 1))
+    counts = torch.bincount(tokens @ weights, minlength=len(distribution)).double().numpy()
+    distribution = np.asarray(distribution)
+    return float(
+        stats.chi2.sf(
+            ((counts - len(tokens) * distribution) ** 2 / (len(tokens) * distribution)).sum(),
+            len(distribution) - 1,
+        )
+    )
 
 
-def power(samples, law, other):
+def power(samples, distribution, other):
     """Probability that `p_value` is below `ALPHA` for samples of `other`, to the order of the noncentral chi-square."""
-    law, other = np.asarray(law), np.asarray(other)
-    distance = samples * float(((other - law) ** 2 / law).sum())
-    return float(stats.ncx2.sf(stats.chi2.isf(ALPHA, len(law) - 1), len(law) - 1, distance))
+    distribution, other = np.asarray(distribution), np.asarray(other)
+    distance = samples * float(((other - distribution) ** 2 / distribution).sum())
+    return float(stats.ncx2.sf(stats.chi2.isf(ALPHA, len(distribution) - 1), len(distribution) - 1, distance))
 
 
 def mix(x):
@@ -149,12 +156,12 @@ def multispin(model, words, seed, sweeps):
     for _ in range(sweeps):
         for site, neighbours in enumerate(near):
             coupling = float(model.coupling[site].sum()) / max(1, len(neighbours))
-            laws = []
+            distributions = []
             for up in range(len(neighbours) + 1):
                 local = coupling * (2 * up - len(neighbours)) + float(model.field[site])
-                laws.append((round(2**52 / (1 + math.exp(-2 * abs(local)))), local < 0))
-            numbers_now = drawn({t for t, _ in laws})
+                distributions.append((round(2**52 / (1 + math.exp(-2 * abs(local)))), local < 0))
+            numbers_now = drawn({t for t, _ in distributions})
             for chain, row in enumerate(spins):
-                threshold, flipped = laws[sum(row[neighbour] for neighbour in neighbours)]
+                threshold, flipped = distributions[sum(row[neighbour] for neighbour in neighbours)]
                 row[site] = int((numbers_now[chain] < threshold) != flipped)
     return spins

@@ -1,4 +1,4 @@
-"""The chromatic heat bath: colours, every number again in whole numbers, and the law of what comes out."""
+"""The chromatic heat bath: colours, every number again in whole numbers, and the distribution of what comes out."""
 
 import pytest
 import torch
@@ -113,18 +113,24 @@ def test_chains_start_where_they_are_told():
 
 def test_states_of_ising_models_follow_their_law():
     model, weaker = disordered(5), disordered(5, scale=0.45)
-    law = model.probabilities()
-    assert p_value(run_sweeps(model, chains=SAMPLES, sweeps=40, seed=1, method="chromatic"), law) > ALPHA
+    distribution = model.probabilities()
+    assert (
+        p_value(run_sweeps(model, chains=SAMPLES, sweeps=40, seed=1, method="chromatic"), distribution)
+        > ALPHA
+    )
     # Couplings and fields that are 10 % too small are noticed.
-    assert power(SAMPLES, law, weaker.probabilities()) > 1 - 1e-6
-    assert p_value(run_sweeps(weaker, chains=SAMPLES, sweeps=40, seed=1, method="chromatic"), law) < ALPHA
+    assert power(SAMPLES, distribution, weaker.probabilities()) > 1 - 1e-6
+    assert (
+        p_value(run_sweeps(weaker, chains=SAMPLES, sweeps=40, seed=1, method="chromatic"), distribution)
+        < ALPHA
+    )
 
 
 def test_states_of_windowed_energies_follow_their_law():
     energy = windows(3, 3)
-    law = window_law(energy, 5, periodic=False)
+    distribution = window_law(energy, 5, periodic=False)
     tokens = run_sweeps(window_tables(energy, 5), chains=SAMPLES, sweeps=40, seed=1, method="chromatic")
-    assert p_value(tokens, law, 3) > ALPHA
+    assert p_value(tokens, distribution, 3) > ALPHA
 
 
 def test_a_long_ring_without_field_has_its_correlation():
@@ -135,9 +141,9 @@ def test_a_long_ring_without_field_has_its_correlation():
 @pytest.mark.parametrize("method", ["heat-bath", "chromatic"])
 def test_potts_chains_are_models_too(method):
     energy = windows(3, 2).abs()
-    law = PottsChain(energy).at(5, 0.7)
-    tokens = run_sweeps(law, chains=SAMPLES, sweeps=40, seed=1, method=method)
-    assert p_value(tokens, law.probabilities(), 3) > ALPHA
+    distribution = PottsChain(energy).at(5, 0.7)
+    tokens = run_sweeps(distribution, chains=SAMPLES, sweeps=40, seed=1, method=method)
+    assert p_value(tokens, distribution.probabilities(), 3) > ALPHA
 
 
 def test_other_models_are_named():

@@ -1,4 +1,6 @@
-"""Heat bath by tables: every entry against the exact conditional, every number, and the law of what comes out."""
+"""Heat bath by tables: every entry against the exact conditional, every number, and the distribution of what comes
+out.
+"""
 
 import math
 
@@ -53,7 +55,7 @@ def window_law(energy, sites, periodic):
 
 
 def entry_of(tables, tokens, site):
-    """Place of the law of `site` in `tokens` (rows, N)."""
+    """Place of the distribution of `site` in `tokens` (rows, N)."""
     beside = tokens.numpy()[:, tables.neighbours[site]]
     return (beside * tables.strides[site].astype(np.int64)).sum(1) + int(tables.offsets[site])
 
@@ -99,17 +101,17 @@ def test_every_entry_of_windows_is_the_exact_conditional(vocab, width, periodic)
 
 
 def test_impossible_tokens_have_no_column():
-    law = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1 / 3, 1 / 3, 1 / 3], [1e-30, 0.25, 0.75]])
+    distribution = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1 / 3, 1 / 3, 1 / 3], [1e-30, 0.25, 0.75]])
     tables = SiteTables(
         np.zeros((4, 0), np.int64),
         np.zeros((4, 0), np.uint32),
         np.arange(0, 12, 3, dtype=np.uint32),
-        packed_alias(law),
+        packed_alias(distribution),
         3,
     )
     found = laws_of(tables, torch.zeros(1, 4, dtype=torch.int64))[0].numpy()
-    assert np.abs(found - law).max() <= 2.0**-26
-    assert not found[law == 0].any()
+    assert np.abs(found - distribution).max() <= 2.0**-26
+    assert not found[distribution == 0].any()
 
 
 def strays(names, tables, chains=150, seed=3, sweeps=3, lanes=module.LANES) -> bool:
@@ -210,25 +212,28 @@ def test_chains_start_where_they_are_told():
 
 def test_states_of_ising_models_follow_their_law():
     model = disordered(6)
-    law, weaker = model.probabilities(), disordered(6, scale=0.485).probabilities()
-    assert p_value(run_sweeps(model, chains=SAMPLES, sweeps=60, seed=1), law) > ALPHA
+    distribution, weaker = model.probabilities(), disordered(6, scale=0.485).probabilities()
+    assert p_value(run_sweeps(model, chains=SAMPLES, sweeps=60, seed=1), distribution) > ALPHA
     # Couplings and fields that are 3 % too small are noticed.
-    assert power(SAMPLES, law, weaker) > 1 - 1e-6
-    assert p_value(run_sweeps(disordered(6, scale=0.485), chains=SAMPLES, sweeps=60, seed=1), law) < ALPHA
+    assert power(SAMPLES, distribution, weaker) > 1 - 1e-6
+    assert (
+        p_value(run_sweeps(disordered(6, scale=0.485), chains=SAMPLES, sweeps=60, seed=1), distribution)
+        < ALPHA
+    )
 
 
 @pytest.mark.parametrize(("sites", "periodic"), [(6, False), (5, True)])
 def test_states_of_windowed_energies_follow_their_law(sites, periodic):
     energy = windows(3, 3)
-    law = window_law(energy, sites, periodic)
+    distribution = window_law(energy, sites, periodic)
 
     def sampled(energy):
         tables = window_tables(energy, sites, periodic=periodic)
         return run_sweeps(tables, chains=SAMPLES, sweeps=60, seed=1)
 
-    assert p_value(sampled(energy), law, 3) > ALPHA
-    assert power(SAMPLES, law, window_law(0.95 * energy, sites, periodic)) > 1 - 1e-6
-    assert p_value(sampled(0.95 * energy), law, 3) < ALPHA
+    assert p_value(sampled(energy), distribution, 3) > ALPHA
+    assert power(SAMPLES, distribution, window_law(0.95 * energy, sites, periodic)) > 1 - 1e-6
+    assert p_value(sampled(0.95 * energy), distribution, 3) < ALPHA
 
 
 def test_a_long_ring_without_field_has_its_correlation():

@@ -1,4 +1,4 @@
-"""Multispin coding: thresholds to 52 bits, every bit of every chain, and the law of what comes out."""
+"""Multispin coding: thresholds to 52 bits, every bit of every chain, and the distribution of what comes out."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_every_threshold_is_the_exact_conditional(coupling, count, field):
     assert found == pytest.approx(expit(2 * local).tolist(), rel=0, abs=2.0**-51)
     assert all(0 <= threshold < 2**52 for threshold in thresholds)
     if not field:
-        # A symmetric law costs half as many comparisons.
+        # A symmetric distribution costs half as many comparisons.
         assert len(thresholds) <= count // 2 + 1
 
 
@@ -130,13 +130,16 @@ def test_chains_start_where_they_are_told():
 @pytest.mark.parametrize("name", MODELS)
 def test_states_follow_their_law(name):
     model = MODELS[name]
-    law = model.probabilities()
+    distribution = model.probabilities()
     weaker = Ising(0.95 * model.coupling, 0.95 * model.field)
     sampled = run_sweeps(model, chains=SAMPLES, sweeps=60, seed=1, method="multispin")
-    assert p_value(sampled, law) > ALPHA
+    assert p_value(sampled, distribution) > ALPHA
     # Couplings and fields that are 5 % too small are noticed.
-    assert power(SAMPLES, law, weaker.probabilities()) > 1 - 1e-4
-    assert p_value(run_sweeps(weaker, chains=SAMPLES, sweeps=60, seed=1, method="multispin"), law) < ALPHA
+    assert power(SAMPLES, distribution, weaker.probabilities()) > 1 - 1e-4
+    assert (
+        p_value(run_sweeps(weaker, chains=SAMPLES, sweeps=60, seed=1, method="multispin"), distribution)
+        < ALPHA
+    )
 
 
 def test_a_long_ring_without_field_has_its_correlation():

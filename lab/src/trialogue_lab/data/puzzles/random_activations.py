@@ -58,8 +58,8 @@ class RandomActivations:
                         pair = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
                         after[pair] = probability * share
                     if len(after) > ENUMERABLE:
-                        mend = f"what is drawn by position {place} takes more than {ENUMERABLE} values: use fewer"
-                        raise InputError("length", self.length, mend)
+                        hint = f"what is drawn by position {place} takes more than {ENUMERABLE} values: use fewer"
+                        raise InputError("length", self.length, hint)
                 reached = after
         law: dict[Prefix, float] = {}
         for (prefix, _), probability in reached.items():
@@ -101,8 +101,8 @@ class RandomActivations:
             or not float(weights.sum()) > 0
         ):
             number = f"{self.vocab_size} " if writes else ""
-            mend = f"after {prefix} give {number}non-negative finite weights that are not all zero"
-            raise InputError(field, tuple(weights.tolist()) if weights.ndim else float(weights), mend)
+            hint = f"after {prefix} give {number}non-negative finite weights that are not all zero"
+            raise InputError(field, tuple(weights.tolist()) if weights.ndim else float(weights), hint)
         return weights
 
 

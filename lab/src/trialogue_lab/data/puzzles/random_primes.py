@@ -84,8 +84,8 @@ class DecimalLaw(WeightedPrefixes):
 
     def _enumerable(self) -> int:
         if self.size > ENUMERABLE:
-            mend = f"the law has {self.size} sequences, too many to list (at most {ENUMERABLE}): use fewer digits"
-            raise InputError("digits", self.digits, mend)
+            hint = f"the law has {self.size} sequences, too many to list (at most {ENUMERABLE}): use fewer digits"
+            raise InputError("digits", self.digits, hint)
         return self.size
 
 

@@ -102,10 +102,10 @@ class SudokuPuzzles(WeightedPrefixes):
 
     def _require_listable(self) -> None:
         if self.size > ENUMERABLE:
-            mend = (
+            hint = (
                 f"there are {self.size} puzzles, too many to list (at most {ENUMERABLE}): use 4 clues or 12"
             )
-            raise InputError("clues", self.clues, mend)
+            raise InputError("clues", self.clues, hint)
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
         """Draw sequences (n, 32) int64, solutions and then their clues; number i depends on `seed` and i alone."""

@@ -62,8 +62,8 @@ class Claim:
 
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, Criterion):
-            mend = f"claim {self.id}: compare a quantity with a number, as in `gain() > 0`"
-            raise InputError("criterion", self.criterion, mend)
+            hint = f"claim {self.id}: compare a quantity with a number, as in `gain() > 0`"
+            raise InputError("criterion", self.criterion, hint)
         if self.origin not in ORIGINS:
             raise InputError("origin", self.origin, f"claim {self.id}: use one of {', '.join(ORIGINS)}")
         if self.grade and self.origin == "ours":

@@ -66,8 +66,8 @@ class Replication:
         if self.unit == "exact":
             return 1
         if self.count not in config:
-            mend = f"no such field to count replications by: the config has {', '.join(config)}"
-            raise InputError("count", self.count, mend)
+            hint = f"no such field to count replications by: the config has {', '.join(config)}"
+            raise InputError("count", self.count, hint)
         value = config[self.count]
         return len(value) if isinstance(value, Sized) else int(value)
 

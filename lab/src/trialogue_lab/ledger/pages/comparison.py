@@ -25,8 +25,8 @@ def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
     """Compare two results of `study`; raises `InputError` where either belongs to another study."""
     for result in (first, second):
         if result.study != study.name:
-            mend = f"is of the study {result.study}, the other of {study.name}: compare results of one study"
-            raise InputError("result", str(result.folder), mend)
+            hint = f"is of the study {result.study}, the other of {study.name}: compare results of one study"
+            raise InputError("result", str(result.folder), hint)
     return Comparison(_configs(first, second), _claims(study, first, second), _tables(study, first, second))
 
 

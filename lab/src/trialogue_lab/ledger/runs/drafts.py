@@ -70,8 +70,8 @@ class Draft:
         make_folder(self._work)
         atomic_write(self._work / ".gitignore", "*\n")
         make_folder(self.artifacts)
-        mend = "another process is running this config: wait for it, or stop it"
-        with locked(self._work / "lock", "result", str(self.folder), mend):
+        hint = "another process is running this config: wait for it, or stop it"
+        with locked(self._work / "lock", "result", str(self.folder), hint):
             yield
 
     def clear(self) -> None:

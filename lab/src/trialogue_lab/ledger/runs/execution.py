@@ -119,8 +119,8 @@ def _measured(study: Study[Config], part: Part, artifacts: Path) -> Measured:
         raise
     for row in rows:
         if study.kind not in row:
-            mend = f"part {part.name} of {study.name}: every row says here of which kind it is"
-            raise InputError(study.kind, None, mend)
+            hint = f"part {part.name} of {study.name}: every row says here of which kind it is"
+            raise InputError(study.kind, None, hint)
     return finished_part(part.name, rows, started, models)
 
 

@@ -9,7 +9,7 @@ model itself show that they sample what was computed, and at what cost. Laws are
 spell the same string count together. Every seed draws its own questions; one replication is one seed.
 
 The thesis proves that tokenwise rejection distorts the law on a toy example and says that the value-guided walk is
-there to mend it; that a chat model shows either, and how large it is, is asked here. Deviations: a rejected token is
+there to fix it; that a chat model shows either, and how large it is, is asked here. Deviations: a rejected token is
 masked out and not redrawn, which has the same law for fewer queries; the value-guided walk stops at its first leaf,
 as in the thesis' experiments, where its theorem is about a uniform node of the path.
 """

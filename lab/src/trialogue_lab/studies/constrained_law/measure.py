@@ -20,11 +20,17 @@ from trialogue.samplers import (
     WeightedRejection,
     generate,
 )
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.constrained_law.cases import Case, case_of
 from trialogue_lab.studies.constrained_law.config import Config
-from trialogue_lab.studies.constrained_law.laws import Law, by_text, distance, drawn_distance, sampling_error
+from trialogue_lab.studies.constrained_law.laws import (
+    ExactDistribution,
+    by_text,
+    distance,
+    drawn_distance,
+    sampling_error,
+)
 from trialogue_lab.studies.constrained_law.tasks import TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
 from trialogue_lab.theory.resampling import resampled_law
@@ -39,7 +45,7 @@ class Rule(NamedTuple):
     otherwise, the walk is only timed, on `1 / timed` of the outputs.
     """
 
-    walk: Walk[Any]
+    walk: Sampler[Any]
     weighted: bool = False
     timed: int | None = None
 
@@ -89,7 +95,7 @@ def measure(case: Case, config: Config, seed: int) -> Iterator[dict[str, Any]]:
         "unexplored_q": tree.left_q,
         "cpu_seconds": time.process_time() - began,
     }
-    laws: dict[str, Law] = {"restricted": target, "masked": masked}
+    laws: dict[str, ExactDistribution] = {"restricted": target, "masked": masked}
     yield from _exact(case, tree, target, config, seed, laws)
     yield from _run(case, target, masked, config, seed, laws)
     for text in sorted({text for law in laws.values() for text in law}):
@@ -97,7 +103,12 @@ def measure(case: Case, config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _exact(
-    case: Case, tree: TokenTree, target: Law, config: Config, seed: int, laws: dict[str, Law]
+    case: Case,
+    tree: TokenTree,
+    target: ExactDistribution,
+    config: Config,
+    seed: int,
+    laws: dict[str, ExactDistribution],
 ) -> Iterator[dict[str, Any]]:
     restricted, masked = tree.restricted, tree.masked
     q = np.array([masked[x] for x in restricted])
@@ -126,7 +137,7 @@ def _exact(
     lumped = Lumped(tree, case.oracle.eos)
     for number in config.particles:
         walk = SequentialMonteCarlo(number, proposal="mask")
-        drawn = generate(lumped, walk=walk, verifier=lumped, num_samples=config.simulations, seed=seed)
+        drawn = generate(lumped, sampler=walk, verifier=lumped, num_samples=config.simulations, seed=seed)
         texts = by_text(_shares(drawn, lumped.leaves.__getitem__), case.text)
         yield {
             "measure": "simulated",
@@ -150,7 +161,12 @@ def _shares(drawn: Samples, output: Callable[[tuple[int, ...]], Output]) -> dict
 
 
 def _run(
-    case: Case, target: Law, masked: Law, config: Config, seed: int, laws: dict[str, Law]
+    case: Case,
+    target: ExactDistribution,
+    masked: ExactDistribution,
+    config: Config,
+    seed: int,
+    laws: dict[str, ExactDistribution],
 ) -> Iterator[dict[str, Any]]:
     """Walks on the model itself: what they give, and what it costs."""
     for name, (walk, weighted, timed) in RULES.items():
@@ -159,7 +175,7 @@ def _run(
         drawn = generate(
             case.oracle,
             [case.prompt],
-            walk=walk,
+            sampler=walk,
             verifier=case.verifier,
             max_new_tokens=case.max_new_tokens,
             num_samples=samples,

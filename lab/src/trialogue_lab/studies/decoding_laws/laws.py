@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from trialogue.samplers.exact import Law
+from trialogue.samplers.exact import ExactDistribution
 from trialogue_lab.studies.decoding_laws.rules import (
     KEPT,
     LIKELIEST,
@@ -60,7 +60,7 @@ def best_of_law(free: Probabilities, restricted: Probabilities, number: int) -> 
     }
 
 
-def weighted_law(masked: Law, number: int) -> dict[Prefix, float]:
+def weighted_law(masked: ExactDistribution, number: int) -> dict[Prefix, float]:
     """The law of one output drawn by weight among `number` of a walk each of whose outputs has one weight."""
     outputs = [x for x, p in masked.probabilities.items() if p > 0]
     proposal = np.array([masked.probabilities[x] for x in outputs])

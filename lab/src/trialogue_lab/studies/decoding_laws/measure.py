@@ -8,7 +8,7 @@ from typing import Any
 
 from trialogue.oracles import Autoregressive
 from trialogue.samplers import Ancestral, truncated
-from trialogue.samplers.exact import exact_law, exact_values, target_law, total_variation
+from trialogue.samplers.exact import exact_distribution, exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
 from trialogue.verifiers.function import VerifierLike
 from trialogue_lab.ledger import Part
@@ -55,34 +55,34 @@ def _uniform(config: Config, _: Path) -> Rows:
     for task, place in _tasks(config):
         if task.family.name != HIDDEN:
             oracle = uniform_oracle(task)
-            masked = exact_law(RULES[MASK].walk, oracle, task).probabilities
-            variation = total_variation(masked, target_law(oracle, task))
+            masked = exact_distribution(RULES[MASK].walk, oracle, task).probabilities
+            variation = total_variation(masked, target_distribution(oracle, task))
             yield {"kind": "uniform", "variation": variation, **place}
 
 
 def measure_task(config: Config, task: Task, oracle: Autoregressive, seed: int) -> Rows:
     """A row of what the rule of the task shows, and one per decoding rule."""
     yield {"kind": "task", **shown(oracle, task)._asdict()}
-    free, restricted = exact_law(Ancestral(), oracle), target_law(oracle, task)
-    tempered = target_law(truncated(oracle, temperature=TEMPERATURE), task)
+    free, restricted = exact_distribution(Ancestral(), oracle), target_distribution(oracle, task)
+    tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
     exact = exact_values(oracle, task)
     noisy = NoisyValues(exact, config.error, seed=seed)
     guides: dict[str, VerifierLike] = {VERDICTS: task, EXACT: exact, NOISY: noisy}
     for name, rule in RULES.items():
         guide = None if rule.walk.uses == "nothing" else guides[rule.guide]
-        law = exact_law(rule.walk, truncated(oracle, **rule.cut) if rule.cut else oracle, guide)
+        law = exact_distribution(rule.walk, truncated(oracle, **rule.cut) if rule.cut else oracle, guide)
         given = law.probabilities
         believed = believed_law(rule.believed, free.probabilities, restricted, tempered, given)
         weights = law.weights if rule.walk.weighted else None
         none = law.failed + law.never_halts
-        yield _row(name, given, believed, restricted, law.expected_queries, none, weights)
+        yield _row(name, given, believed, restricted, law.expected_calls, none, weights)
     for number in config.candidates:
         best = best_of_law(free.probabilities, restricted, number)
-        queries = number * free.expected_queries
+        queries = number * free.expected_calls
         yield _row(f"best of {number}", best, restricted, restricted, queries)
-    masked = exact_law(RULES[MASK].walk, oracle, task)
+    masked = exact_distribution(RULES[MASK].walk, oracle, task)
     for number in config.drawn_among:
-        drawn, queries = weighted_law(masked, number), number * masked.expected_queries
+        drawn, queries = weighted_law(masked, number), number * masked.expected_calls
         none = masked.failed**number
         yield _row(f"drawn by weight, {number}", drawn, restricted, restricted, queries, none)
 

@@ -14,7 +14,7 @@ from trialogue.samplers import (
     TokenwiseRejection,
     ValueGuided,
 )
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 
 RESTRICTED = "the model, given the rule"
 SHARPENED = "p(x)^(1/T), given the rule"
@@ -49,7 +49,7 @@ class Rule:
     `exact` says that it is proved to sample that, `weighs` that its outputs, drawn by their weights, are proved to.
     """
 
-    walk: Walk[Any]
+    walk: Sampler[Any]
     believed: str = RESTRICTED
     guide: Guide = VERDICTS
     cut: Cut = field(default_factory=Cut)

@@ -1,4 +1,4 @@
-"""Does a verifier that may erase the last few tokens mend what a trained model gets wrong, and what does it cost?
+"""Does a verifier that may erase the last few tokens fix what a trained model gets wrong, and what does it cost?
 
 Thesis section 3.2.1. Transformers learn Dyck strings of length 32 (type probability p = 0.2, opening probability
 q = 0.5) and then complete prompts drawn with p = 0.8, where they err. A probe on the hidden states of erroneous and

@@ -70,8 +70,8 @@ class Config(Settings):
             raise InputError("length", self.length, "must be an even number")
         first, last = self.prompt_lengths
         if not max(STRIDES_FORCED) <= first <= last < self.length:
-            mend = f"must be a range within {max(STRIDES_FORCED)}..{self.length - 1}"
-            raise InputError("prompt_lengths", self.prompt_lengths, mend)
+            hint = f"must be a range within {max(STRIDES_FORCED)}..{self.length - 1}"
+            raise InputError("prompt_lengths", self.prompt_lengths, hint)
         self.model()
         self.training(0)
 

@@ -16,7 +16,7 @@ from sklearn.manifold import TSNE
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Ancestral, Backtracking, Samples, generate, truncated
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.training.probes import ProbeConfig, train_probe
 from trialogue.verifiers.function import Threshold
 from trialogue.verifiers.random import RandomVerifier
@@ -136,7 +136,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
     prompts = config.ood_prompts(config.unseen_prompts, seed, "unseen")
     probe = probe_verifier(config, seed, artifacts)
     algorithm, trained = Backtracking(4, 4), Threshold(probe, config.threshold)
-    decodings: dict[str, tuple[Walk[Any], Verifier | None]] = {
+    decodings: dict[str, tuple[Sampler[Any], Verifier | None]] = {
         "none": (Ancestral(), None),
         "trained": (algorithm, trained),
         "trained, low threshold": (algorithm, Threshold(probe, config.low_threshold)),
@@ -184,7 +184,7 @@ def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[di
         walk = Backtracking(4, 4) if verifier else Ancestral()
         streams = seed_of(seed, "diversity", name)
         sequences = generate(
-            oracle, prompts, walk=walk, verifier=verifier, num_samples=completions, seed=streams
+            oracle, prompts, sampler=walk, verifier=verifier, num_samples=completions, seed=streams
         ).sequences()
         groups = (sequences[first : first + completions] for first in range(0, len(sequences), completions))
         distinct = np.array([len(set(group)) for group in groups])

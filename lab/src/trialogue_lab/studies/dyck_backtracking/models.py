@@ -134,8 +134,8 @@ def collected_errors(config: Config, seed: int, artifacts: Path) -> Errors:
         found += len(wrong)
         tried += int(wrong[-1]) + 1 if found == wanted else chunk
     if found < wanted:
-        mend = f"the model of seed {seed} made only {found} of {wanted} errors: raise it"
-        raise InputError("max_prompts", config.max_prompts, mend)
+        hint = f"the model of seed {seed} made only {found} of {wanted} errors: raise it"
+        raise InputError("max_prompts", config.max_prompts, hint)
     wrong_tokens, wrong_lengths = torch.cat(strings), torch.cat(lengths)
     correct_lengths = wrong_lengths[: config.probe_errors].clamp_max(config.length)
     correct = config.ood_law().sample(config.probe_errors, seed_of(seed, "correct"))

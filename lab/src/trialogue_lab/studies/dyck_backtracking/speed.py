@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
 from trialogue.samplers import Ancestral, Backtracking, BestOfN, generate, truncated
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.verifiers.function import Threshold
 from trialogue_lab.studies.dyck_backtracking.config import BATCHES, CANDIDATES, Config
 from trialogue_lab.studies.dyck_backtracking.models import probe_verifier, trained_model
@@ -27,7 +27,7 @@ def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
     oracle = truncated(trained_model(config, seed, artifacts), top_p=0.9)
     probe = probe_verifier(config, seed, artifacts)
     trained = Threshold(probe, config.threshold)
-    decodings: dict[str, tuple[Walk[Any], Verifier | None]] = {
+    decodings: dict[str, tuple[Sampler[Any], Verifier | None]] = {
         "none": (Ancestral(), None),
         "trained": (Backtracking(4, 4), trained),
         "trained, as released": (Backtracking.released(4, 4), trained),
@@ -44,7 +44,7 @@ def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
                 samples = generate(
                     oracle,
                     (tokens, lengths),
-                    walk=walk,
+                    sampler=walk,
                     verifier=verifier,
                     batch_size=batch,
                     seed=seed_of(seed, "speed"),

@@ -26,8 +26,8 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     sites = whole_number("sites", sites, 1)
     site, vocab = whole_number("site", site, 0, sites - 1), model.vocab_size
     if (sites - 1) * math.log2(vocab) > math.log2(CONTEXTS) + 1e-9:
-        mend = f"{vocab}^{sites - 1} contexts are too many to list: use fewer sites"
-        raise InputError("sites", sites, mend)
+        hint = f"{vocab}^{sites - 1} contexts are too many to list: use fewer sites"
+        raise InputError("sites", sites, hint)
     others = whole_sequences(vocab, sites - 1) if sites > 1 else torch.empty(1, 0, dtype=torch.int64)
     asked = torch.zeros(len(others), 1, dtype=torch.int64)
     tokens = torch.cat((others[:, :site], asked, others[:, site:]), 1)

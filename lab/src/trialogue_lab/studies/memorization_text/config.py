@@ -65,8 +65,8 @@ class Config(Settings):
             raise InputError("length", self.length, "use rows longer than a context and the token after it")
         least = int(self.shares[0] * self.contexts)
         if least < self.widths[-1]:
-            mend = f"{self.shares[0]:g} of {self.contexts} contexts are fewer: use less, or more contexts"
-            raise InputError("widths", self.widths, mend)
+            hint = f"{self.shares[0]:g} of {self.contexts} contexts are fewer: use less, or more contexts"
+            raise InputError("widths", self.widths, hint)
 
 
 PRESETS = {

@@ -106,8 +106,8 @@ def _sample(config: Config, seed: int, artifacts: Path) -> Row:
     note_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
     rows, held_out = (part[seed :: config.samples] for part in (corpus.train, corpus.test))
     if not len(rows) or not len(held_out):
-        mend = "the text has too few rows to deal out: use fewer samples, shorter rows, or a longer text"
-        raise InputError("samples", config.samples, mend)
+        hint = "the text has too few rows to deal out: use fewer samples, shorter rows, or a longer text"
+        raise InputError("samples", config.samples, hint)
     rows = rows[: config.rows]
     for context in config.context_lengths:
         law = SampleLaw(config, context, rows, held_out)

@@ -56,11 +56,11 @@ class Config(Settings):
     def check(self) -> None:
         """Raise `InputError` where fields do not go together."""
         if self.head_widths[-1] >= self.fixed_width:
-            mend = f"use less than fixed_width = {self.fixed_width}"
-            raise InputError("head_widths", self.head_widths, mend)
+            hint = f"use less than fixed_width = {self.fixed_width}"
+            raise InputError("head_widths", self.head_widths, hint)
         if self.fixed_width in self.embedding_widths:
-            mend = f"leave out fixed_width = {self.fixed_width}, which is measured with head_widths"
-            raise InputError("embedding_widths", self.embedding_widths, mend)
+            hint = f"leave out fixed_width = {self.fixed_width}, which is measured with head_widths"
+            raise InputError("embedding_widths", self.embedding_widths, hint)
 
     def training(self, contexts: int) -> TrainingConfig:
         """How a network is trained on so many contexts, all of them in every step."""

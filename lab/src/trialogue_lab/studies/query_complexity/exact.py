@@ -8,7 +8,7 @@ import torch
 
 from trialogue.data import Dyck, Table
 from trialogue.samplers import TokenwiseRejection, truncated
-from trialogue.samplers.exact import exact_law, target_law, total_variation
+from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 from trialogue_lab.data.hidden_string import (
     ConstrainedTask,
     HiddenString,
@@ -127,13 +127,13 @@ def law_rows(lengths: Iterable[int]) -> Rows:
         strings = product((0, 1), repeat=length)
         others = [law.get(string, 0) * 2**length for string in strings if string != last]
         task = some_zero_task(length)
-        walked = exact_law(TokenwiseRejection(), task.oracle, task.verifier).probabilities
+        walked = exact_distribution(TokenwiseRejection(), task.oracle, task.verifier).probabilities
         yield {
             "kind": "law",
             "length": length,
             "variation": float(variation),
             "off": float(abs(variation * 2**length * (2**length - 1) - (2**length - 2))),
-            "walked": total_variation(walked, target_law(task.oracle, task.verifier)),
+            "walked": total_variation(walked, target_distribution(task.oracle, task.verifier)),
             "last": float(law[last] * 2**length),
             "least": float(min(others)),
             "least_of_a": float(min(mass for mass in others if mass)) if length > 1 else 1.0,

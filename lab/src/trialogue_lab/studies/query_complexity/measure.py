@@ -8,7 +8,7 @@ import numpy as np
 
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Rejection, TokenwiseRejection, generate
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue_lab.data.hidden_string import HiddenString, all_zeros_task
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.query_complexity.config import Config
@@ -27,7 +27,7 @@ from trialogue_lab.theory.query_complexity import search_hidden_string
 Rows = Iterator[dict[str, Any]]
 
 REJECTION, TOKENWISE = "rejection", "tokenwise rejection"
-WALKS: dict[str, Walk[Any]] = {REJECTION: Rejection(), TOKENWISE: TokenwiseRejection()}
+SAMPLERS: dict[str, Sampler[Any]] = {REJECTION: Rejection(), TOKENWISE: TokenwiseRejection()}
 
 
 def parts(config: Config) -> list[Part]:
@@ -86,10 +86,10 @@ def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> Rows:
     for seed in seeds:
         for length in lengths:
             task = all_zeros_task(length)
-            for name, walk in WALKS.items():
+            for name, walk in SAMPLERS.items():
                 run = generate(
                     task.oracle,
-                    walk=walk,
+                    sampler=walk,
                     verifier=task.verifier,
                     num_samples=walks,
                     # Far beyond what is likely: a run that is cut off would be cheaper than it is.

@@ -10,7 +10,7 @@ from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.query_complexity.config import PRESETS
 from trialogue_lab.studies.query_complexity.exact import DYCK, HIDDEN
-from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE, WALKS
+from trialogue_lab.studies.query_complexity.measure import REJECTION, SAMPLERS, TOKENWISE
 from trialogue_lab.studies.query_complexity.quantities import searched, solved, walked
 
 _BEST = "best, infers the last"
@@ -220,7 +220,7 @@ def _draw_costs(rows: Rows) -> Drawing:
         axes.plot(table.length, table.tokenwise, "o-", color=GOOD, label="tokenwise rejection")
         axes.set(yscale="log", xlabel="length D", ylabel="expected queries", title=title)
     ran = _lengths(rows, "walk")
-    for walk in WALKS:
+    for walk in SAMPLERS:
         label = "as they run" if walk == REJECTION else None
         spread(
             middle, ran, [walked(walk, length) for length in ran], rows, "+", color=OURS, ms=9, label=label

@@ -10,7 +10,7 @@ import torch
 
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_activations import activated_factors
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
@@ -54,7 +54,7 @@ def stop_rows(config: Config) -> Rows:
     for digits in config.stopped_digits:
         numbers = RandomNumbers(digits)
         oracle = Stopped(numbers)
-        law = exact_law(Ancestral(), oracle).probabilities
+        law = exact_distribution(Ancestral(), oracle).probabilities
         uniform = {(*row, oracle.eos): 1 / numbers.size for row in numbers.states().tolist()}
         yield {"kind": "stop", "digits": digits, "variation": total_variation(law, uniform)}
 
@@ -112,7 +112,7 @@ def question_rows(config: Config) -> Rows:
         fixed = indexed.law()
         states = list(map(tuple, fixed.states().tolist()))
         shares = fixed.probabilities().tolist()
-        law = exact_law(Ancestral(), indexed).probabilities
+        law = exact_distribution(Ancestral(), indexed).probabilities
         variation = total_variation(law, dict(zip(states, shares, strict=True)))
         for asked in range(config.rounds):
             reached: dict[Prefix, float] = {}

@@ -11,7 +11,7 @@ import torch
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import seed_of
 from trialogue.samplers import Ancestral, Backtracking, BlockBestOfN, Samples, generate, truncated
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
 from trialogue_lab.data.list_append.cases import Evaluation, distinct_correct, evaluate
 from trialogue_lab.studies.test_cases.decodings import DecodingRule
@@ -43,7 +43,7 @@ def measure_decoding(
     samples = generate(
         cut(oracle, decoding),
         encoded,
-        walk=walk_of(decoding, oracle),
+        sampler=walk_of(decoding, oracle),
         verifier=judges,
         num_samples=runs,
         max_new_tokens=subject.max_new_tokens,
@@ -116,7 +116,7 @@ def cut(oracle: TextOracle, decoding: DecodingRule) -> Autoregressive:
     )
 
 
-def walk_of(decoding: DecodingRule, oracle: TextOracle) -> Walk[Any]:
+def walk_of(decoding: DecodingRule, oracle: TextOracle) -> Sampler[Any]:
     """The walk of a decoding."""
     if decoding.candidates:
         newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())

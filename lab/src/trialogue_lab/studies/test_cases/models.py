@@ -96,8 +96,8 @@ def states_of(subject: Subject, seed: int, kind: Kind, artifacts: Path) -> tuple
     draw = numpy_generator(seed, "examples", kind)
     examples = examples_of(completions, oracle.tokenization, subject.cases, kind, draw)
     if len(set(examples.labels)) < 2:
-        mend = f"they hold {len(examples.labels)} examples of one kind only: draw more"
-        raise InputError("training_runs", subject.training_runs, mend)
+        hint = f"they hold {len(examples.labels)} examples of one kind only: draw more"
+        raise InputError("training_runs", subject.training_runs, hint)
     states = hidden_states_of_prefixes(oracle, examples.sequences, examples.lengths, subject.layers)
     labels = torch.tensor(examples.labels)
     write_tensors(path, _STATES, {"states": states, "labels": labels}, {})

@@ -35,7 +35,7 @@ def measure_speed(subject: Subject, seed: int, artifacts: Path) -> Iterator[dict
             samples = generate(
                 cut(oracle, decoding),
                 [oracle.tokenization.encode(prompt[2])],
-                walk=walk_of(decoding, oracle),
+                sampler=walk_of(decoding, oracle),
                 verifier=judges,
                 max_new_tokens=subject.max_new_tokens,
                 batch_size=max(1, decoding.candidates),

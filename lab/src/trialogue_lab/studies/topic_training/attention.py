@@ -33,8 +33,8 @@ def attention_by_class(
     vocabulary.
     """
     if model.vocab_size != network.vocab_size:
-        mend = f"the network has {network.vocab_size} words: give its topic model"
-        raise InputError("model", model.vocab_size, mend)
+        hint = f"the network has {network.vocab_size} words: give its topic model"
+        raise InputError("model", model.vocab_size, hint)
     moved = torch.arange(model.vocab_size) + whole_number("shift", shift, 0, model.vocab_size)
     topic = moved // model.words_per_topic
     word = torch.eye(model.vocab_size, dtype=torch.bool)

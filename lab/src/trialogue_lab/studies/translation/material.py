@@ -114,8 +114,8 @@ def _shuffled(pairs: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
 def _prepare(config: Config, seed: int, folder: Path) -> None:
     parts = _split(config, seed)
     if len(parts.test.sources) < config.test:
-        mend = f"the text has {len(parts.test.sources)} pairs to test on: ask for at most as many"
-        raise InputError("test", config.test, mend)
+        hint = f"the text has {len(parts.test.sources)} pairs to test on: ask for at most as many"
+        raise InputError("test", config.test, hint)
     texts = [*parts.train.sources, *parts.train.targets]
     vocabulary = SubwordVocabulary.train(texts, config.vocab_size)
     vocabulary.save(folder / "vocabulary.json")
@@ -141,8 +141,8 @@ def _split(config: Config, seed: int) -> Split:
     if config.text in HUB_PAIRS:
         return hub_parallel(config.text)
     if config.text and not Path(config.text).exists():
-        mend = f"name a table of pairs that is there, or one of {', '.join(HUB_PAIRS)}"
-        raise InputError("text", config.text, mend)
+        hint = f"name a table of pairs that is there, or one of {', '.join(HUB_PAIRS)}"
+        raise InputError("text", config.text, hint)
     text = ParallelText.read(config.text, config.columns) if config.text else _made_up()
     return split(text, config.test, config.validation, seed=seed)
 

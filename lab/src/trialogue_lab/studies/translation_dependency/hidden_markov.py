@@ -140,8 +140,8 @@ class HiddenMarkov(Masked, Energy):
         total = weights.sum(2, keepdim=True)
         if not bool((total > 0).all()):
             row = int((total <= 0).any(1)[:, 0].nonzero()[0])
-            mend = f"row {row} of them cannot occur, so that a site has no law given the others"
-            raise InputError("tokens", (rows, sites), mend)
+            hint = f"row {row} of them cannot occur, so that a site has no law given the others"
+            raise InputError("tokens", (rows, sites), hint)
         return (weights / total).log()
 
 

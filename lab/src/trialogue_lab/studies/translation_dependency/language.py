@@ -182,10 +182,10 @@ class TranslationLanguage:
     @validated
     def phrases(self, source: Several[int]) -> list[list[list[int]]]:
         """The synonyms of the words of `source`, ids; raises `InputError` for no sentence of different words."""
-        mend = f"give different words from {SPECIAL} to {SPECIAL + self.words - 1}"
-        words = [whole_number("source", word, SPECIAL, SPECIAL + self.words - 1, mend) for word in source]
+        hint = f"give different words from {SPECIAL} to {SPECIAL + self.words - 1}"
+        words = [whole_number("source", word, SPECIAL, SPECIAL + self.words - 1, hint) for word in source]
         if not words or len(set(words)) < len(words):
-            raise InputError("source", tuple(words), mend)
+            raise InputError("source", tuple(words), hint)
         return [self.lexicon[word - SPECIAL][: self.synonyms] for word in words]
 
     def condition(self, source: Sequence[int], *, slips: float | None = None) -> Translations:

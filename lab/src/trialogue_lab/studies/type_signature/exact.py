@@ -8,7 +8,7 @@ import torch
 
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
-from trialogue.samplers.exact import exact_law, total_variation
+from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import HiddenStream, hidden_factors, random_seed
 from trialogue_lab.data.puzzles.integer_polynomials import RootedPolynomials
@@ -142,7 +142,7 @@ def coin_rows() -> Rows:
     def digit(prefix: Prefix, coins: int) -> int:
         return states[coins][len(prefix)]
 
-    law = exact_law(Ancestral(), derandomized(digit, len(states), 10, 4)).probabilities
+    law = exact_distribution(Ancestral(), derandomized(digit, len(states), 10, 4)).probabilities
     uniform = dict.fromkeys(states, 1 / len(states))
     for fresh in (True, False):
         own = law_over_coins(digit, len(states), 4, fresh=fresh)
@@ -184,7 +184,7 @@ def _overlap(success: torch.Tensor, target: torch.Tensor | None = None) -> dict[
 
 def _law(oracle: WeightedPrefixes) -> dict[Prefix, float]:
     """What the user sees when tokens are drawn one by one."""
-    law = exact_law(Ancestral(), oracle).probabilities
+    law = exact_distribution(Ancestral(), oracle).probabilities
     return oracle.visible_law(law) if isinstance(oracle, HiddenStream) else law
 
 

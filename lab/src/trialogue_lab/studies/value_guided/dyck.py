@@ -14,7 +14,7 @@ from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Ancestral, Backtracking, SequentialMonteCarlo, generate
 from trialogue.samplers.exact import PrefixTree, exact_values, prefix_tree, total_variation
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.training.probes import ProbeConfig
 from trialogue.training.recipes import Recipe, trained
 from trialogue.training.values import train_values
@@ -23,7 +23,7 @@ from trialogue_lab.studies.value_guided.config import Config
 from trialogue_lab.theory.value_guided import action_level_law, first_leaf
 
 Prefix = tuple[int, ...]
-Law = Mapping[Prefix, float]
+ExactDistribution = Mapping[Prefix, float]
 EXACT, NOISY, TRAINED = "exact", "noisy", "trained"
 NOISE = 1.0
 """Noisy values are a factor of 2 above or below the exact ones."""
@@ -98,7 +98,7 @@ def measure_prompt(
         yield _row("first leaf", name, found.law, target, found.moves, found.nodes)
         down = action_level_law(model, guide, prompt=prompt, max_new_tokens=horizon)
         yield _row("action level", name, down, target, horizon, horizon)
-    walks: dict[tuple[str, str], tuple[Walk[Any], Verifier | None]] = {
+    walks: dict[tuple[str, str], tuple[Sampler[Any], Verifier | None]] = {
         ("no rule", ""): (Ancestral(), None),
         ("backtracking", ""): (Backtracking(4, 4), law),
         **{
@@ -110,7 +110,7 @@ def measure_prompt(
         drawn = generate(
             model,
             [prompt],
-            walk=walk,
+            sampler=walk,
             verifier=verifier,
             max_new_tokens=horizon,
             num_samples=config.outputs,
@@ -134,7 +134,12 @@ def _expected_length(tree: PrefixTree) -> float:
 
 
 def _row(
-    rule: str, values: str, law: Law, target: Law, queries: float, nodes: float | None = None
+    rule: str,
+    values: str,
+    law: ExactDistribution,
+    target: ExactDistribution,
+    queries: float,
+    nodes: float | None = None,
 ) -> dict[str, Any]:
     row = {
         "rule": rule,

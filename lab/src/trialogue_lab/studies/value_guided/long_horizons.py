@@ -20,7 +20,7 @@ from trialogue.data import Table
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import ActionLevel, ValueGuided, generate
-from trialogue.samplers.prefix.sampler import Walk
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.verifiers import NoisyValues
 from trialogue_lab.studies.value_guided.config import LAST_TOKEN, Config
 
@@ -88,7 +88,7 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
 def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     """Walks as they run, and what is computed of them."""
     values = NoisyValues(ProductValues(config.tilt), ERROR, LAST_TOKEN)
-    walks: dict[str, tuple[Walk[Any], Any]] = {
+    walks: dict[str, tuple[Sampler[Any], Any]] = {
         "action level": (ActionLevel(), action_level_shares),
         "first leaf": (ValueGuided(lazy=False), first_leaf_shares),
     }
@@ -99,7 +99,7 @@ def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[s
             computed, chance = variation(shares, config.tilt, 0)
             samples = generate(
                 coins,
-                walk=walk,
+                sampler=walk,
                 verifier=values,
                 num_samples=config.draws,
                 seed=seed_of(seed, name, horizon),

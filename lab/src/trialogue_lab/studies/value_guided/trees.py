@@ -7,7 +7,7 @@ from typing import Any
 
 from trialogue.data import Table
 from trialogue.randomness import numpy_generator
-from trialogue.samplers.exact import exact_values, target_law, total_variation
+from trialogue.samplers.exact import exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
 from trialogue_lab.studies.value_guided.config import EXACT, KINDS, Config
 from trialogue_lab.theory.value_guided import (
@@ -47,7 +47,7 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
         def outcome(sequence: Prefix) -> float:
             return outcome_of(seed, sequence)
 
-        target, exact = target_law(oracle, outcome), exact_values(oracle, outcome)
+        target, exact = target_distribution(oracle, outcome), exact_values(oracle, outcome)
         errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:
             values = exact if kind == EXACT else NoisyValues(exact, error, kind, seed=seed)

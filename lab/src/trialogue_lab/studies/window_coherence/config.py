@@ -51,15 +51,15 @@ class Config(Settings):
         """Raise `InputError` where fields do not go together."""
         longest = self.periods * (2 ** min(self.pattern_bits, _MOST_TOKENS) - 1)
         if longest > _MOST_TOKENS:
-            mend = f"windows of {longest} tokens measure, and at most {_MOST_TOKENS} can be solved: use fewer periods "
-            raise InputError("periods", self.periods, mend + "or pattern_bits")
+            hint = f"windows of {longest} tokens measure, and at most {_MOST_TOKENS} can be solved: use fewer periods "
+            raise InputError("periods", self.periods, hint + "or pattern_bits")
         if len(self.windows) < 2 or self.windows[-1] > longest:
             raise InputError("windows", self.windows, f"give two or more, from 1 to {longest} tokens")
         if self.best_windows > longest:
             raise InputError("best_windows", self.best_windows, f"use at most {longest}")
         if self.receptive_field > longest:
-            mend = f"{self.layers} layers of it see {self.receptive_field} tokens of {longest}: use a shorter one"
-            raise InputError("attention_window", self.attention_window, mend)
+            hint = f"{self.layers} layers of it see {self.receptive_field} tokens of {longest}: use a shorter one"
+            raise InputError("attention_window", self.attention_window, hint)
         for field in ("temperatures", "exact_temperatures"):
             values = getattr(self, field)
             if values[0] >= 1 or 1.0 not in values:

@@ -85,8 +85,8 @@ class PatternCorpus(PrefixOracle):
         """
         width = whole_number("window", window, 0)
         if width * math.log(self.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
-            mend = f"there are {self.vocab_size}^{width} contexts (at most {MAX_CONTEXTS}): use a shorter one"
-            raise InputError("window", window, mend)
+            hint = f"there are {self.vocab_size}^{width} contexts (at most {MAX_CONTEXTS}): use a shorter one"
+            raise InputError("window", window, hint)
         parts = whole_sequences(self.vocab_size, width).split(_ROWS_AT_ONCE)
         return torch.cat([self.next_log_probs(part, torch.full((len(part),), width)) for part in parts])
 

@@ -228,4 +228,4 @@ def _positive(field: str, value: float) -> None:
 
 
 def _risk(delta: float) -> None:
-    probability("delta", delta, zero=False, one=False, mend="use a probability between 0 and 1")
+    probability("delta", delta, zero=False, one=False, hint="use a probability between 0 and 1")

@@ -114,14 +114,14 @@ def escape_probability(log_matrix: Array, up: int, steps: int) -> Array:
 
 
 def _log_matrix(log_matrix: Array) -> Array:
-    mend = "give the logarithms of a square transition matrix"
-    matrix: Array = real_tensor("log_matrix", log_matrix, mend).numpy()
+    hint = "give the logarithms of a square transition matrix"
+    matrix: Array = real_tensor("log_matrix", log_matrix, hint).numpy()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix) or np.isnan(matrix).any():
-        raise InputError("log_matrix", matrix.shape, mend)
+        raise InputError("log_matrix", matrix.shape, hint)
     totals = logsumexp(matrix, axis=1)
     wrong = totals[~(abs(totals) <= SINGLE)]
     if len(wrong):
-        raise InputError("log_matrix", float(wrong[0]), f"{mend}: this is the logarithm of a row's sum")
+        raise InputError("log_matrix", float(wrong[0]), f"{hint}: this is the logarithm of a row's sum")
     return matrix
 
 

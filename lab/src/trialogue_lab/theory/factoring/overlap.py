@@ -69,8 +69,8 @@ def optimal_cheating(success: Tensor, target: Tensor | None = None) -> Cheating:
 def tightest_success(semiprimes: int, factored: int) -> Tensor:
     """The chances p (N,) for which sqrt(epsilon) is attained: k/N for `factored` = k semiprimes, 0 for the others."""
     semiprimes = whole_number("semiprimes", semiprimes, 1)
-    mend = f"use from 1 to semiprimes={semiprimes}"
-    factored = whole_number("factored", factored, 1, semiprimes, mend)
+    hint = f"use from 1 to semiprimes={semiprimes}"
+    factored = whole_number("factored", factored, 1, semiprimes, hint)
     success = torch.zeros(semiprimes, dtype=torch.float64)
     success[:factored] = factored / semiprimes
     return success
@@ -94,11 +94,11 @@ def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) ->
     if tuples.order != "product-first":
         raise InputError("order", tuples.order, "use product-first")
     masses = semiprime_masses(tuples)
-    mend = f"give a chance for each of the {len(masses)} products"
+    hint = f"give a chance for each of the {len(masses)} products"
     if not isinstance(success, Mapping):
-        raise InputError("success", success, mend)
+        raise InputError("success", success, hint)
     if set(success) != set(masses):
-        raise InputError("success", len(success), mend)
+        raise InputError("success", len(success), hint)
     success = {product: probability("success", success[product]) for product in masses}
     chances = torch.tensor(list(success.values()), dtype=torch.float64)
     first = optimal_cheating(chances, torch.tensor(list(masses.values()), dtype=torch.float64)).first

@@ -70,11 +70,11 @@ def _require_forgetful(algorithm: Algorithm, written: Prefix, seed: int) -> None
         except Exception as error:
             token = reason(error)
         if token != written[place]:
-            mend = (
+            hint = (
                 f"it keeps something between calls: after {written[:place]} it gave {written[place]}, and asked again "
                 f"with the same coins {token}; let prefix and coins alone decide"
             )
-            raise InputError("algorithm", type(algorithm).__name__, mend)
+            raise InputError("algorithm", type(algorithm).__name__, hint)
 
 
 TOSSES = 10**6

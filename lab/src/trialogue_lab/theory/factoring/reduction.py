@@ -56,8 +56,8 @@ def factor_by_generating(
     length = oracle.max_length
     # Without an end of sequence, only the length says where a tuple ends.
     if length is not None and (length < 4 * digits or (oracle.eos is None and length > 4 * digits)):
-        mend = f"the generator writes {oracle.max_length} tokens, not {4 * digits}"
-        raise InputError("products", products[0], mend)
+        hint = f"the generator writes {oracle.max_length} tokens, not {4 * digits}"
+        raise InputError("products", products[0], hint)
     prompts = torch.tensor([digits_of(product, 2 * digits) for product in products])
     run = generate(oracle, prompts, max_new_tokens=2 * digits, seed=seed)
     return [

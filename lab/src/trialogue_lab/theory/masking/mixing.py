@@ -94,7 +94,7 @@ def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> fl
     as equal to it; of a slow chain rounding may move t by a share of 1e-16 t. Raises `InputError` where the chain is
     not ergodic (reducible or periodic), and where it mixes too slowly for double precision.
     """
-    eps = probability("eps", eps, zero=False, one=False, mend="use a distance between 0 and 1")
+    eps = probability("eps", eps, zero=False, one=False, hint="use a distance between 0 and 1")
     matrix = _matrix(transitions, model)
     members = _closed_class(matrix)
     period = ergodicity(torch.from_numpy(matrix)).period
@@ -157,15 +157,15 @@ def chi_square_decay(
     initial = chi_square(start, law)
     if truth_value("discrete", discrete):
         _require_positive(matrix, law)
-    mend = "use whole numbers of steps" if discrete else "use finite times that are not negative"
-    times = real_tensor("times", times, mend).tolist()
+    hint = "use whole numbers of steps" if discrete else "use finite times that are not negative"
+    times = real_tensor("times", times, hint).tolist()
     if not isinstance(times, list):
         raise InputError("times", times, "give a list of times")
     values, bounds = [], []
     for time in times:
-        time = non_negative_number("times", time, mend)
+        time = non_negative_number("times", time, hint)
         if discrete and time != int(time):
-            raise InputError("times", time, mend)
+            raise InputError("times", time, hint)
         if discrete:
             power = torch.linalg.matrix_power(matrix, int(time))
             bounds.append((1 - 1 / constant) ** (2 * time) * initial)
@@ -223,8 +223,8 @@ def _matrix(transitions: Any, model: Any) -> NDArray[np.float64]:
     matrix: NDArray[np.float64] = real_tensor("transitions", transitions, "use a square matrix").numpy()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise InputError("transitions", matrix.shape, "use a square matrix")
-    mend = "use finite probabilities that are not negative: every row sums to one"
-    checked_probabilities("transitions", matrix, matrix.shape, tolerance=_ROW_SUM, mend=mend)
+    hint = "use finite probabilities that are not negative: every row sums to one"
+    checked_probabilities("transitions", matrix, matrix.shape, tolerance=_ROW_SUM, hint=hint)
     return matrix
 
 

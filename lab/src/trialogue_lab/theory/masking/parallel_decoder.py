@@ -51,10 +51,10 @@ class ParallelDecoder:
 
     def predictions(self, states: Tensor) -> Tensor:
         """Laws (rows, N, |Omega|) float64 of every position after `states` (rows, N) int64, eq. (4.60)."""
-        mend = f"give tokens (rows, {self.positions.shape[1]}) below {self.tokens.shape[1]}"
-        states = whole_tensor("states", states, mend)
+        hint = f"give tokens (rows, {self.positions.shape[1]}) below {self.tokens.shape[1]}"
+        states = whole_tensor("states", states, hint)
         if states.ndim != 2 or states.shape[1] != self.positions.shape[1]:
-            raise InputError("states", tuple(states.shape), mend)
+            raise InputError("states", tuple(states.shape), hint)
         x = self.tokens[:, states].movedim(1, 0) + self.positions
         for block in self.blocks:
             x = block(x)
@@ -71,13 +71,13 @@ def kernel_decoder(predictions: Tensor) -> ParallelDecoder:
 
     Raises `InputError` where these are no positive laws for every state and position.
     """
-    mend = "give positive laws (vocab ** sites, sites, vocab)"
-    laws = real_tensor("predictions", predictions, mend)
+    hint = "give positive laws (vocab ** sites, sites, vocab)"
+    laws = real_tensor("predictions", predictions, hint)
     if laws.ndim != 3 or laws.shape[0] != laws.shape[2] ** laws.shape[1]:
-        raise InputError("predictions", tuple(laws.shape), mend)
-    checked_probabilities("predictions", laws, tuple(laws.shape), mend=mend)
+        raise InputError("predictions", tuple(laws.shape), hint)
+    checked_probabilities("predictions", laws, tuple(laws.shape), hint=hint)
     if not bool((laws > 0).all()):
-        raise InputError("predictions", 0.0, mend)
+        raise InputError("predictions", 0.0, hint)
     return _lookup(laws.log())
 
 
@@ -86,12 +86,12 @@ def map_decoder(following: Tensor, vocab_size: int) -> ParallelDecoder:
 
     Propositions 4.1.2 and 4.3.4, and so for any number of steps. Raises `InputError` for anything but states.
     """
-    mend = f"give the state after each of vocab_size ** sites states, of tokens below {vocab_size}"
-    following = whole_tensor("following", following, mend)
+    hint = f"give the state after each of vocab_size ** sites states, of tokens below {vocab_size}"
+    following = whole_tensor("following", following, hint)
     if following.ndim != 2 or len(following) != vocab_size ** following.shape[1]:
-        raise InputError("following", tuple(following.shape), mend)
+        raise InputError("following", tuple(following.shape), hint)
     if not 0 <= int(following.min()) <= int(following.max()) < vocab_size:
-        raise InputError("following", int(following.max()), mend)
+        raise InputError("following", int(following.max()), hint)
     return _lookup(one_hot(following, vocab_size).double())
 
 

@@ -85,8 +85,8 @@ def product_transitions(predictions: ArrayLike) -> Array:
     table = _array("predictions", predictions, "use the shape (vocab ** sites, sites, vocab)")
     if table.ndim != 3 or table.shape[0] != table.shape[2] ** table.shape[1]:
         raise InputError("predictions", table.shape, "use the shape (vocab ** sites, sites, vocab)")
-    mend = "give probabilities that sum to one for every site"
-    checked_probabilities("predictions", table, table.shape, mend=mend)
+    hint = "give probabilities that sum to one for every site"
+    checked_probabilities("predictions", table, table.shape, hint=hint)
     return np.stack([_joint(sites).ravel() for sites in table])
 
 
@@ -117,8 +117,8 @@ def factorization_gap(transitions: ArrayLike, sites: int) -> Factorization:
     )
 
 
-def _array(field: str, values: ArrayLike, mend: str) -> Array:
-    array: Array = real_tensor(field, values, mend).numpy()
+def _array(field: str, values: ArrayLike, hint: str) -> Array:
+    array: Array = real_tensor(field, values, hint).numpy()
     return array
 
 

@@ -136,8 +136,8 @@ def sandwich_covariance(
     probabilities = law_of_states(probabilities, law.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, law)
     if float(gradient.abs().max()) > 1e-6:
-        mend = "the loss has a gradient here: give the law that minimises it"
-        raise InputError("probabilities", float(gradient.abs().max()), mend)
+        hint = "the loss has a gradient here: give the law that minimises it"
+        raise InputError("probabilities", float(gradient.abs().max()), hint)
     inverse = _inverse(hessian)
     return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
 
@@ -191,10 +191,10 @@ def information_equality(
     else.
     """
     probabilities, features = enumerated(model)
-    mend = f"give one number, or one for each of {len(model.parameters)} parameters"
-    moved = real_tensor("shift", shift, mend)
+    hint = f"give one number, or one for each of {len(model.parameters)} parameters"
+    moved = real_tensor("shift", shift, hint)
     if moved.shape not in ((), model.parameters.shape) or not bool(moved.isfinite().all()):
-        raise InputError("shift", tuple(moved.shape), mend)
+        raise InputError("shift", tuple(moved.shape), hint)
     parameters = model.parameters.double() + moved
     hessian = torch.autograd.functional.hessian(
         lambda theta: pseudolikelihood_loss(probabilities, features @ theta, law), parameters

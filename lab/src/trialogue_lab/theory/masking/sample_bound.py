@@ -120,4 +120,4 @@ def _root(twos: int, vocab_size: int, power: int, factor: float) -> float:
 
 
 def _inside(field: str, value: float) -> None:
-    probability(field, value, zero=False, one=False, mend="use a number between 0 and 1")
+    probability(field, value, zero=False, one=False, hint="use a number between 0 and 1")

@@ -191,6 +191,6 @@ def memorize_by_ridge(
     kept = torch.zeros(len(problem.contexts), dtype=torch.bool)
     found, due = problem.answered(solution(best), kept, math.inf), problem.divergence_by(solution(best))
     if not abs(found.kl - due) <= _LOST * max(1.0, due):
-        mend = f"rounding makes {found.kl:.3g} of {due:.3g} nats: leave out contexts that are least likely"
-        raise InputError("prior", float(problem.prior.min()), mend)
+        hint = f"rounding makes {found.kl:.3g} of {due:.3g} nats: leave out contexts that are least likely"
+        raise InputError("prior", float(problem.prior.min()), hint)
     return found

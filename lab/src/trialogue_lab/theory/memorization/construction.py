@@ -108,8 +108,8 @@ def memorize(
     states = padded_states(held, features, width).numpy()
     solution, rank, singular = solved(features.numpy(), states)
     if rank < len(tokens):
-        mend = f"the features of {len(tokens)} contexts have rank {rank}: use more heads, or another seed"
-        raise InputError("seed", seed, mend)
+        hint = f"the features of {len(tokens)} contexts have rank {rank}: use more heads, or another seed"
+        raise InputError("seed", seed, hint)
     skip_condition = fold(network, solution, held)
     network.remember(tokens)
     answers = network.answers(tokens)
@@ -142,17 +142,17 @@ def _asked(
     if isinstance(targets, Tensor) and targets.is_floating_point():
         laws = checked_log_probs(targets)
         if vocab_size is not None:
-            mend = f"the targets are laws of {laws.shape[1]} tokens: leave it out"
-            whole_number("vocab_size", vocab_size, laws.shape[1], laws.shape[1], mend)
+            hint = f"the targets are laws of {laws.shape[1]} tokens: leave it out"
+            whole_number("vocab_size", vocab_size, laws.shape[1], laws.shape[1], hint)
         _require_vocabulary(laws.shape[1])
         tokens = checked_contexts(contexts, len(laws), laws.shape[1])
         weights = checked_prior(prior, len(laws))
         found = nearest_encoder(laws, width, weights) if encoder is None else encoder
         return laws, checked_encoder(found, laws, width), tokens, weights
-    mend = "give token ids (T,), or log-probabilities (T, N)"
-    chosen = whole_tensor("targets", targets, mend)
+    hint = "give token ids (T,), or log-probabilities (T, N)"
+    chosen = whole_tensor("targets", targets, hint)
     if chosen.ndim != 1 or not len(chosen):
-        raise InputError("targets", tuple(chosen.shape), mend)
+        raise InputError("targets", tuple(chosen.shape), hint)
     tokens = whole_tensor("contexts", contexts, "give token ids (T, S)")
     most = max(int(chosen.max()), int(tokens.max()) if tokens.numel() else 0)
     size = whole_number("vocab_size", most + 1 if vocab_size is None else vocab_size, max(2, most + 1))

@@ -58,8 +58,8 @@ def checked_encoder(encoder: InstanceOf[Encoder], laws: Tensor, width: int) -> E
     (total, vocab), rank = laws.shape, min(encoder.states.shape[1], whole_number("width", width, 1))
     wanted = (total, rank), (vocab, rank)
     if (tuple(encoder.states.shape), tuple(encoder.unembedding.shape)) != wanted:
-        mend = f"give one of {total} contexts and {vocab} tokens, of width {width} at most"
-        raise InputError("encoder", tuple(encoder.states.shape), mend)
+        hint = f"give one of {total} contexts and {vocab} tokens, of width {width} at most"
+        raise InputError("encoder", tuple(encoder.states.shape), hint)
     return encoder
 
 
@@ -129,7 +129,7 @@ def harmonic_vectors(vocab_size: int, width: int) -> Tensor:
     """
     size = whole_number("vocab_size", vocab_size, 2)
     width = whole_number(
-        "width", width, 2, mend="use at least 2: on a line no three tokens can each come first"
+        "width", width, 2, hint="use at least 2: on a line no three tokens can each come first"
     )
     waves = torch.arange(1, min(width // 2, size // 2) + 1, dtype=torch.float64)
     angles = 2 * math.pi / size * torch.arange(size, dtype=torch.float64)[:, None] * waves

@@ -71,8 +71,8 @@ def feature_rank(
     )
     if contexts is None:
         if vocab_size**context > _MOST_CONTEXTS:
-            mend = f"{vocab_size}^{context} contexts are more than {_MOST_CONTEXTS}: give some of them"
-            raise InputError("contexts", None, mend)
+            hint = f"{vocab_size}^{context} contexts are more than {_MOST_CONTEXTS}: give some of them"
+            raise InputError("contexts", None, hint)
         contexts = whole_sequences(vocab_size, context)
     return int(torch.linalg.matrix_rank(generic_network(config, seed).features(contexts)))
 
@@ -132,18 +132,18 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
     if have >= total:
         return
     if length == 1:
-        mend = (
+        hint = (
             f"with one token of context attention is the identity, heads add nothing, and {total} contexts need a "
             f"width of {total}: use it, or a longer context"
         )
-        raise InputError("width", config.width, mend)
+        raise InputError("width", config.width, hint)
     each = expected_rank_of(config, contexts, 1) - skip
     needed = f"use {-(-(total - skip) // each)} heads" if each > 0 else "use wider heads"
-    mend = (
+    hint = (
         f"{total} contexts need features of rank {total}: the heads have {config.heads * each} and the skip "
         f"connection {skip}; {needed} of {config.head_width}, and 5 % more for good numbers"
     )
-    raise InputError("heads", config.heads, mend)
+    raise InputError("heads", config.heads, hint)
 
 
 def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:

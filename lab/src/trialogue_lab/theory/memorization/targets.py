@@ -14,20 +14,20 @@ from trialogue.probabilities import SINGLE, checked_law
 
 def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
     """`log_probs` (T, N) as float64 laws; raises `InputError` where rows are none, or (unless `zeros`) have zeros."""
-    mend = "give log-probabilities (T, N) of N tokens, at least 2, after each of T contexts"
-    laws = real_tensor("targets", log_probs, mend)
+    hint = "give log-probabilities (T, N) of N tokens, at least 2, after each of T contexts"
+    laws = real_tensor("targets", log_probs, hint)
     if laws.ndim != 2 or not len(laws) or laws.shape[1] < 2:
-        raise InputError("targets", tuple(laws.shape), mend)
+        raise InputError("targets", tuple(laws.shape), hint)
     sums = laws.logsumexp(1)
     wrong = ~(sums.abs() <= SINGLE)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0, 0])
-        mend = f"the log of the sum of row {row}; give log-probabilities, normalised (`log_softmax`)"
-        raise InputError("targets", float(sums[row]), mend)
+        hint = f"the log of the sum of row {row}; give log-probabilities, normalised (`log_softmax`)"
+        raise InputError("targets", float(sums[row]), hint)
     if not zeros and not bool(torch.isfinite(laws).all()):
         row = int((~torch.isfinite(laws)).nonzero()[0, 0])
-        mend = f"row {row} has a token of probability zero, which no finite logits give: use `softened(targets, floor)`"
-        raise InputError("targets", -math.inf, mend)
+        hint = f"row {row} has a token of probability zero, which no finite logits give: use `softened(targets, floor)`"
+        raise InputError("targets", -math.inf, hint)
     return laws - sums[:, None]
 
 
@@ -43,10 +43,10 @@ def checked_prior(prior: Tensor | None, contexts: int) -> Tensor:
 
 def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
     """`contexts` (T, S) int64; raises `InputError` where they do not go with `targets`, or one comes twice."""
-    mend = "give token ids (T, S), a row of S tokens for each target"
-    tokens = whole_tensor("contexts", contexts, mend)
+    hint = "give token ids (T, S), a row of S tokens for each target"
+    tokens = whole_tensor("contexts", contexts, hint)
     if tokens.ndim != 2 or not tokens.numel() or len(tokens) != targets:
-        raise InputError("contexts", tuple(tokens.shape), f"{mend}: there are {targets} targets")
+        raise InputError("contexts", tuple(tokens.shape), f"{hint}: there are {targets} targets")
     wrong = tokens[(tokens < 0) | (tokens >= vocab_size)]
     if len(wrong):
         raise InputError("contexts", int(wrong[0]), f"tokens are 0 to {vocab_size - 1}, those of the targets")

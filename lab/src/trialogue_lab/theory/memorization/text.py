@@ -68,8 +68,8 @@ class TextMemorySettings:
         for field in ("context", "width", "heads"):
             whole_number(field, getattr(self, field), 1)
         if self.context == 1:
-            mend = "with one token of context attention is the identity and heads add nothing: use at least 2"
-            raise InputError("context", 1, mend)
+            hint = "with one token of context attention is the identity and heads add nothing: use at least 2"
+            raise InputError("context", 1, hint)
         if self.contexts is not None:
             whole_number("contexts", self.contexts, 1)
         whole_number("seed", self.seed, 0)
@@ -153,8 +153,8 @@ class TextMemory:
         else:
             most = settings.contexts
             if settings.method == "exact" and most > room:
-                mend = f"the features have rank {room}: use at most as many, more heads, or --method ridge"
-                raise InputError("contexts", most, mend)
+                hint = f"the features have rank {room}: use at most as many, more heads, or --method ridge"
+                raise InputError("contexts", most, hint)
         laws = ngram_laws(self.corpus.train.flatten(), settings.context, self.corpus.vocab_size, most)
         require_memory(
             "heads", settings.heads, _SCRATCH * 8 * len(laws.contexts) * (len(laws.contexts) + room)

@@ -29,8 +29,8 @@ def largest_wall_energy(window: int, max_energy: float) -> float:
     Raises `InputError` where E_max is not finite: windows that are forbidden can make every wall impossible, and then
     the theorem does not hold.
     """
-    mend = "use a finite number of at least 0: a chain with forbidden windows may never have a wall"
-    return (whole_number("window", window, 1) - 1) * non_negative_number("max_energy", max_energy, mend)
+    hint = "use a finite number of at least 0: a chain with forbidden windows may never have a wall"
+    return (whole_number("window", window, 1) - 1) * non_negative_number("max_energy", max_energy, hint)
 
 
 def largest_wall_entropy(length: int, patterns: int) -> float:
@@ -220,10 +220,10 @@ def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[n
 
 
 def _table(energies: Tensor) -> NDArray[np.float64]:
-    mend = "give W axes of one size V, at least 1"
-    table: NDArray[np.float64] = real_tensor("energies", energies, mend).numpy()
+    hint = "give W axes of one size V, at least 1"
+    table: NDArray[np.float64] = real_tensor("energies", energies, hint).numpy()
     if table.ndim == 0 or len(set(table.shape)) != 1 or not table.size:
-        raise InputError("energies", table.shape, mend)
+        raise InputError("energies", table.shape, hint)
     if np.isnan(table).any() or table.min() < 0:
         raise InputError(
             "energies", float(table.min()), "give numbers of at least 0, of which the least is 0"
@@ -233,10 +233,10 @@ def _table(energies: Tensor) -> NDArray[np.float64]:
 
 def _checked(energies: Tensor, patterns: Tensor) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     table = _table(energies)
-    mend = f"give tokens of the shape (N, L) with L of at least {table.ndim}"
-    sequences: NDArray[np.int64] = whole_tensor("patterns", patterns, mend).numpy()
+    hint = f"give tokens of the shape (N, L) with L of at least {table.ndim}"
+    sequences: NDArray[np.int64] = whole_tensor("patterns", patterns, hint).numpy()
     if sequences.ndim != 2 or not len(sequences) or sequences.shape[1] < table.ndim:
-        raise InputError("patterns", sequences.shape, mend)
+        raise InputError("patterns", sequences.shape, hint)
     if sequences.min() < 0 or sequences.max() >= table.shape[0]:
         raise InputError("patterns", int(sequences.max()), f"use tokens from 0 to {table.shape[0] - 1}")
     windows = np.lib.stride_tricks.sliding_window_view(sequences, table.ndim, axis=1)

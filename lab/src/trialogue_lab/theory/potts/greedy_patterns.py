@@ -72,8 +72,8 @@ def log_survival(log_probs: Tensor, context: int, length: int) -> Tensor:
 def checked_log_probs(log_probs: Tensor) -> Tensor:
     """The log-probabilities (..., V) as float64; raises `InputError` for NaN and rows that do not sum to one."""
     rows = real_tensor("log_probs", log_probs, "give log-probabilities (..., V)")
-    mend = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
-    checked_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, mend=mend)
+    hint = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
+    checked_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, hint=hint)
     return rows
 
 

@@ -118,8 +118,8 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
             torch.finfo(answer.dtype).eps
         ):  # networks' answers change a little with the length
             back = "one token" if length == width + 1 else f"{length - width} tokens"
-            mend = f"what stands {back} further back changes a probability by {change:.2g}: use more"
-            raise InputError("context", width, mend)
+            hint = f"what stands {back} further back changes a probability by {change:.2g}: use more"
+            raise InputError("context", width, hint)
 
 
 def hamiltonian_of(
@@ -185,8 +185,8 @@ class ChainConditionals(PrefixOracle):
         Raises `InputError` for sequences that are complete.
         """
         if len(lengths) and int(lengths.max()) >= self._length:
-            mend = f"sequences are complete at {self._length} tokens: ask about shorter ones"
-            raise InputError("lengths", int(lengths.max()), mend)
+            hint = f"sequences are complete at {self._length} tokens: ask about shorter ones"
+            raise InputError("lengths", int(lengths.max()), hint)
         answer = torch.empty(len(lengths), self.vocab_size, dtype=torch.float64)
         places = self.vocab_size ** torch.arange(self._context - 1, -1, -1)
         for known in lengths[lengths < self._context].unique().tolist():

@@ -72,8 +72,8 @@ class PatternSurvival:
         if whole_number("label", label, 0) >= stored.labels:
             raise InputError("label", label, f"the patterns have {stored.labels} labels: use a lower one")
         if self.vocab_size**window > _MOST_STATES:
-            mend = f"{self.vocab_size}^{window} windows are too many to list: use a shorter one"
-            raise InputError("window", window, mend)
+            hint = f"{self.vocab_size}^{window} windows are too many to list: use a shorter one"
+            raise InputError("window", window, hint)
         self._predicted = [
             stored.predicted(other, 0, self.period + window).numpy() for other in range(stored.labels)
         ]
@@ -164,8 +164,8 @@ class PatternSurvival:
         v = self.vocab_size
         contexts = {v**width for width in range(self.window + 1)}
         if by_step.ndim != 3 or by_step.shape[2] != v or by_step.shape[1] not in contexts:
-            mend = f"give ({v}^w, {v}) with w of at most window={self.window}, or such a table for each step"
-            raise InputError("log_probs", shape, mend)
+            hint = f"give ({v}^w, {v}) with w of at most window={self.window}, or such a table for each step"
+            raise InputError("log_probs", shape, hint)
         if len(by_step) not in (1, steps):
             raise InputError("log_probs", shape, f"give one table, or one for each of {steps} steps")
         probabilities: Array = checked_log_probs(by_step).exp().numpy()

@@ -89,14 +89,14 @@ def search_hidden_string(
 
 
 def _checked_order(order: Iterable[Prefix], bits: int) -> list[Prefix]:
-    mend = f"give candidates of {bits} bits, each 0 or 1"
+    hint = f"give candidates of {bits} bits, each 0 or 1"
     if not isinstance(order, Iterable):
-        raise InputError("order", order, mend)
+        raise InputError("order", order, hint)
     candidates = []
     for candidate in order:
         found = tuple(candidate) if isinstance(candidate, Iterable) else ()
         if len(found) != bits or not all(bit in (0, 1) for bit in found):
-            raise InputError("order", candidate, mend)
+            raise InputError("order", candidate, hint)
         candidates.append(tuple(map(int, found)))
     return candidates
 

@@ -65,11 +65,11 @@ def _law(
 def _weights(conditional: Conditional, prefix: Prefix) -> list[Fraction]:
     """The weights of the tokens after `prefix`; raises `InputError` unless they are non-negative numbers."""
     given = conditional(prefix)
-    mend = f"after {prefix} give one non-negative number for each token"
+    hint = f"after {prefix} give one non-negative number for each token"
     try:
         weights = [Fraction(weight) for weight in given]
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError("conditional", given, mend) from error
+        raise InputError("conditional", given, hint) from error
     if any(weight < 0 for weight in weights):
-        raise InputError("conditional", given, mend)
+        raise InputError("conditional", given, hint)
     return weights

@@ -36,7 +36,7 @@ def generated(task: ConstrainedTask, *, seed: int = 0) -> Generated:
     """
     run = generate(
         task.oracle,
-        walk=TokenwiseRejection("mask"),
+        sampler=TokenwiseRejection("mask"),
         verifier=_StringByString(task.verifier),
         max_new_tokens=task.length,
         seed=seed,

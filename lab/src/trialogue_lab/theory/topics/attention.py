@@ -158,9 +158,9 @@ def _read(model: TopicModel, masking: BertMasking, values: str, variant: str) ->
 
 
 def _weights(field: str, values: ArrayLike | Tensor) -> Array:
-    mend = "give weights of attention: finite numbers of at least 0"
-    weights = real_tensor(field, values, mend).detach().cpu().numpy()
+    hint = "give weights of attention: finite numbers of at least 0"
+    weights = real_tensor(field, values, hint).detach().cpu().numpy()
     wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
     if wrong.size:
-        raise InputError(field, float(wrong[0]), mend)
+        raise InputError(field, float(wrong[0]), hint)
     return np.asarray(weights)

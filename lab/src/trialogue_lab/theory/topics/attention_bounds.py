@@ -64,8 +64,8 @@ def attention_bounds(
             masking.p_correct * (1 - 1 / size) + masking.p_random,
         )
     if math.sqrt(size - 1) - 1 - kept <= 0:
-        mend = f"lambda_4 is positive with more than {(1 + kept) ** 2 + 1:.3g} words a topic: use as many"
-        raise InputError("words_per_topic", size, mend)
+        hint = f"lambda_4 is positive with more than {(1 + kept) ** 2 + 1:.3g} words a topic: use as many"
+        raise InputError("words_per_topic", size, hint)
     return AttentionBounds(
         (kept + random) * size / 100 * tau,
         kept

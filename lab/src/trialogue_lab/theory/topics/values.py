@@ -37,16 +37,16 @@ def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -
     if model.topics_per_document is None:
         raise InputError("model", "Dirichlet", "give a TopicModel with topics_per_document")
     if model.topics_per_document == model.topics:
-        mend = (
+        hint = (
             f"with all {model.topics} topics every document shows the same law of words, which a single equation "
             "fits: optima are not those of Lemma 2.1.1; use fewer"
         )
-        raise InputError("topics_per_document", model.topics_per_document, mend)
+        raise InputError("topics_per_document", model.topics_per_document, hint)
     if masking.p_mask == 0:
         raise InputError("p_mask", masking.p_mask, "nothing is predicted: use a probability above 0")
     if masking.p_hidden <= 1e-12:
-        mend = f"with p_correct={masking.p_correct} no [MASK] is read: use less"
-        raise InputError("p_random", masking.p_random, mend)
+        hint = f"with p_correct={masking.p_correct} no [MASK] is read: use less"
+        raise InputError("p_random", masking.p_random, hint)
     kept = 1 - (1 - masking.p_correct) * masking.p_mask
     if kept <= 0:
         raise InputError("p_mask", masking.p_mask, "no word is read as it is: use a probability below 1")

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import eigsh
 from trialogue.errors import InputError, probability, whole_number
 from trialogue.oracles import Autoregressive
 from trialogue.probabilities import checked_probabilities
-from trialogue.samplers.exact import total_variation, walk_transitions
+from trialogue.samplers.exact import sampler_transitions, total_variation
 from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution, stationary_distribution
 from trialogue.samplers.prefix.value_guided import ValueGuided
 from trialogue.verifiers.function import VerifierLike
@@ -199,9 +199,9 @@ def value_guided_chain(
 ) -> WalkChain:
     """The chain of `ValueGuided(stop_at_leaf=False)`, from every branch of its `step`.
 
-    Raises `InputError` for more than `max_states` states, and wherever `exact_law` does.
+    Raises `InputError` for more than `max_states` states, and wherever `exact_distribution` does.
     """
-    states, transitions = walk_transitions(
+    states, transitions = sampler_transitions(
         ValueGuided(lazy=lazy, stop_at_leaf=False),
         oracle,
         values,

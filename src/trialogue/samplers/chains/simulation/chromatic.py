@@ -1,9 +1,9 @@
 """Heat bath of many chains by whole-tensor operations, on any device: all sites of one colour at a time.
 
 Sites that do not look at each other may be drawn together (the chromatic sampler of Gonzalez, Low, Gretton and Guestrin
-2011): a sweep goes through the colours, and each step is the exact conditional law of its sites, from the tables that
-the compiled `HeatBath` reads. Chain c draws number n of its own SplitMix64 stream, in whole numbers alone, so that its
-tokens depend neither on how many chains there are nor on the device, bit for bit.
+2011): a sweep goes through the colours, and each step is the exact conditional distribution of its sites, from the
+tables that the compiled `HeatBath` reads. Chain c draws number n of its own SplitMix64 stream, in whole numbers alone,
+so that its tokens depend neither on how many chains there are nor on the device, bit for bit.
 """
 
 from typing import NamedTuple
@@ -49,7 +49,7 @@ def colours_of(tables: SiteTables) -> list[list[int]]:
 class Chromatic:
     """`chains` independent chains on one model, each with a stream of its own, moved by sweeps over its colours.
 
-    The model says its conditional laws as tables. Chains start at independent uniform tokens, or at `tokens`
+    The model says its conditional distributions as tables. Chains start at independent uniform tokens, or at `tokens`
     (chains, N), and live on `device`. Raises `InputError` where the table would be too large.
     """
 

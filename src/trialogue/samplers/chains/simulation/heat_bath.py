@@ -66,7 +66,7 @@ def find_places(
     offset: np.uint32,
     places: NDArray[np.uint32],
 ) -> None:
-    """Where the law of one site lies in every lane, from the `tokens` (sites, LANES) as they are now."""
+    """Where the distribution of one site lies in every lane, from the `tokens` (sites, LANES) as they are now."""
     places[:LANES] = offset
     for k in range(len(neighbours)):
         beside, stride = tokens[neighbours[k]], strides[k]
@@ -133,7 +133,7 @@ def sweep_blocks(
 class HeatBath:
     """`chains` independent chains on one model, each with a stream of its own, moved by sweeps of the heat bath.
 
-    The model says its conditional laws as tables. Chains start at independent uniform tokens, or at `tokens`
+    The model says its conditional distributions as tables. Chains start at independent uniform tokens, or at `tokens`
     (chains, N). Raises `InputError` where the table would be too large.
     """
 
@@ -165,8 +165,8 @@ class HeatBath:
     def _sweep(self, tables: SiteTables, sweeps: int) -> None:
         arrays = (tables.neighbours, tables.strides, tables.offsets, tables.entries)
         width = self._sites * LANES * sweeps
-        laws = (*arrays, np.uint64(tables.vocab_size), sweeps)
-        over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *laws)
+        distributions = (*arrays, np.uint64(tables.vocab_size), sweeps)
+        over_rows(sweep_blocks, len(self._tokens), width, self._tokens, self._states, *distributions)
 
 
 def _uniform(tables: SiteTables) -> SiteTables:

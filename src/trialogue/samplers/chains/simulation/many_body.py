@@ -1,4 +1,4 @@
-"""Heat bath of many chains on a many-body law: sites in order, each drawn from its exact conditional."""
+"""Heat bath of many chains on a many-body distribution: sites in order, each drawn from its exact conditional."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from trialogue.randomness import Streams, seed_of
 
 
 class ManyBodyHeatBath:
-    """`chains` independent chains on a many-body law, each with a stream of its own, moved by compiled sweeps.
+    """`chains` independent chains on a many-body distribution, each with a stream of its own, moved by compiled sweeps.
 
     A chain draws what `run_chain` with systematic Gibbs would draw from the same stream, up to the rounding of sums.
     Chains start at independent uniform tokens, or at `tokens` (chains, N). Raises `InputError` for another model.
@@ -18,7 +18,7 @@ class ManyBodyHeatBath:
 
     def __init__(self, model: ManyBody, chains: int, seed: int, tokens: Tensor | None = None) -> None:
         if not isinstance(model, ManyBody):
-            raise InputError("method", "many-body", 'needs a ManyBody law: use "heat-bath"')
+            raise InputError("method", "many-body", 'needs a ManyBody distribution: use "heat-bath"')
         chains = whole_number("chains", chains, 1)
         self._kernel = model.kernel
         self._streams = Streams(seed_of(seed, "many-body"), torch.arange(chains))

@@ -1,9 +1,9 @@
 """Multispin coding: heat bath of Ising models with 64 chains per word of 64 bits, all by Boolean algebra.
 
 For models whose sites each have equal couplings (rings, lattices, regular graphs, cliques; any fields), so that the
-law of a site is a threshold by how many neighbours are up. A random number u of 52 bits per chain arrives bit by bit,
-the most significant first, one random word for 64 chains, and u < t is decided by AND and OR of such words. No more
-bits are drawn once all chains of a block are decided, about 16 of the 52.
+distribution of a site is a threshold by how many neighbours are up. A random number u of 52 bits per chain arrives bit
+by bit, the most significant first, one random word for 64 chains, and u < t is decided by AND and OR of such words. No
+more bits are drawn once all chains of a block are decided, about 16 of the 52.
 
 Chains lie in blocks of `WORDS` words. Word w draws from a xoshiro256++ generator (Blackman and Vigna 2021) keyed by the
 seed and w, and blocks are always computed whole: how many bits are drawn depends on the block's random words alone.

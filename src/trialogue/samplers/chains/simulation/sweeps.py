@@ -51,11 +51,11 @@ def run_sweeps(
 ) -> Tensor:
     """Tokens (chains, N) int64 of independent chains after so many sweeps of the heat bath, every site once in each.
 
-    `model` is any that says its conditional laws as tables (`Tabulated`): an `Ising` model, a Potts chain
-    (`PottsChain.at(length, temperature)`), or tables such as `window_tables(energy, sites)`; or a `ManyBody` law,
-    which has a compiled heat bath of its own, "many-body", on the CPU. Chains start at `start` (chains, N), or `chains`
-    of them at independent uniform tokens. Chain c depends on `seed`, its start and c, neither
-    on how many chains there are nor on the threads (`torch.get_num_threads()`).
+    `model` is any that says its conditional distributions as tables (`Tabulated`): an `Ising` model, a Potts chain
+    (`PottsChain.at(length, temperature)`), or tables such as `window_tables(energy, sites)`; or a `ManyBody`
+    distribution, which has a compiled heat bath of its own, "many-body", on the CPU. Chains start at `start` (chains,
+    N), or `chains` of them at independent uniform tokens. Chain c depends on `seed`, its start and c, neither on how
+    many chains there are nor on the threads (`torch.get_num_threads()`).
 
     On the CPU, "heat-bath" is compiled and visits the sites in order, and is what runs by default; "multispin" packs 64
     chains into a word and computes 4096 at a time: the faster one for many chains on Ising models whose sites each have

@@ -1,4 +1,4 @@
-"""The batch that walks see and the engine moves: sequences, what is evaluated of them, and what is remembered."""
+"""The batch that samplers see and the engine moves: sequences, what is evaluated of them, and what is remembered."""
 
 from trialogue.samplers.prefix.batch.batch import DEFAULT_MEMORY, Batch, View
 from trialogue.samplers.prefix.batch.rows import SequenceStop, Stop, says

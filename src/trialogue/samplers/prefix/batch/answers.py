@@ -1,4 +1,4 @@
-"""The laws an oracle has answered with, remembered per prefix."""
+"""The distributions an oracle has answered with, remembered per prefix."""
 
 from collections.abc import Callable
 
@@ -10,31 +10,33 @@ from trialogue.samplers.prefix.batch.tree import NodeTable, PrefixTree, renumber
 
 MOST_BYTES = 96 << 20
 
-Laws = tuple[Tensor, ...]
-"""Next-token laws (n, vocab), and the same before truncation where that is something else."""
+Distributions = tuple[Tensor, ...]
+"""Next-token distributions (n, vocab), and the same before truncation where that is something else."""
 
 
 class Answers:
-    """The laws of up to `limit` nodes, in `most_bytes` bytes at most: of those that were asked for last.
+    """The distributions of up to `limit` nodes, in `most_bytes` bytes at most: of those that were asked for last.
 
-    Returning to a remembered node costs a copy of its law instead of another pass through the output head, which for a
-    large vocabulary is a good part of the model.
+    Returning to a remembered node costs a copy of its distribution instead of another pass through the output head,
+    which for a large vocabulary is a good part of the model.
     """
 
     def __init__(self, tree: PrefixTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
         self._limit, self._most_bytes, self._free = limit, most_bytes, 0
         self._place_of = NodeTable(tree, -1, torch.int64)
         self._nodes = torch.empty(0, dtype=torch.int64)
-        self._laws: Laws = ()
+        self._laws: Distributions = ()
 
-    def of(self, nodes: Tensor, answer: Callable[[Tensor], Laws]) -> Laws:
-        """Laws of `nodes` (n,); `answer` gives those of the nodes at some indices (m,), and is asked once for each."""
+    def of(self, nodes: Tensor, answer: Callable[[Tensor], Distributions]) -> Distributions:
+        """Distributions of `nodes` (n,); `answer` gives those of the nodes at some indices (m,), and is asked once for
+        each.
+        """
         places = self._place_of.values[nodes]
         remembered = places >= 0
         if bool(remembered.any()):
             remembered[remembered.clone()] = self._nodes[places[remembered]] == nodes[remembered]
         if bool(remembered.all()):
-            return tuple(laws[places] for laws in self._laws)
+            return tuple(distributions[places] for distributions in self._laws)
         missing = (~remembered).nonzero()[:, 0]
         first, inverse = (
             torch.from_numpy(index)
@@ -48,9 +50,9 @@ class Answers:
         # What is remembered is read first: keeping the others may make it be forgotten.
         recalled = remembered.nonzero()[:, 0]
         whole = []
-        for number, laws in enumerate(answered):
-            joined = laws.new_empty(len(nodes), laws.shape[1])
-            joined[missing] = laws if once else laws[inverse]
+        for number, distributions in enumerate(answered):
+            joined = distributions.new_empty(len(nodes), distributions.shape[1])
+            joined[missing] = distributions if once else distributions[inverse]
             if len(recalled):
                 joined[recalled] = self._laws[number][places[recalled]]
             whole.append(joined)
@@ -61,20 +63,23 @@ class Answers:
         """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
         self._nodes = renumbered(self._nodes, new)
 
-    def _keep(self, nodes: Tensor, answered: Laws) -> None:
+    def _keep(self, nodes: Tensor, answered: Distributions) -> None:
         if not self._laws:
-            size = sum(laws.shape[1] * laws.element_size() for laws in answered)
+            size = sum(distributions.shape[1] * distributions.element_size() for distributions in answered)
             room = max(1, min(self._limit, self._most_bytes // size))
             # Memory is only taken as places are written, and numpy asks for it in large pages: a quarter of the time.
             self._laws = tuple(
-                torch.from_numpy(np.empty((room, laws.shape[1]), dtype=laws.numpy().dtype))
-                for laws in answered
+                torch.from_numpy(np.empty((room, distributions.shape[1]), dtype=distributions.numpy().dtype))
+                for distributions in answered
             )
             self._nodes = torch.full((room,), -1)
-        nodes, answered = nodes[-len(self._nodes) :], tuple(laws[-len(self._nodes) :] for laws in answered)
+        nodes, answered = (
+            nodes[-len(self._nodes) :],
+            tuple(distributions[-len(self._nodes) :] for distributions in answered),
+        )
         places = (self._free + torch.arange(len(nodes))) % len(self._nodes)
         self._free = (self._free + len(nodes)) % len(self._nodes)
         self._place_of.values[nodes] = places
         self._nodes[places] = nodes
-        for kept, laws in zip(self._laws, answered, strict=True):
-            kept[places] = laws
+        for kept, distributions in zip(self._laws, answered, strict=True):
+            kept[places] = distributions

@@ -1,4 +1,4 @@
-"""The batch of sequences that the engine moves: what the walks see of it, and what only the engine may do to it."""
+"""The batch of sequences that the engine moves: what the samplers see of it, and what only the engine may do to it."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -10,7 +10,7 @@ from trialogue.indices import first_outside, require_int64
 from trialogue.oracles import Autoregressive, Decoding, as_context, as_oracle
 from trialogue.oracles.output_checks import require_log_probs
 from trialogue.samplers.prefix.batch import kernels
-from trialogue.samplers.prefix.batch.answers import Laws
+from trialogue.samplers.prefix.batch.answers import Distributions
 from trialogue.samplers.prefix.batch.evaluations import Evaluations
 from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge, Meter
 from trialogue.samplers.prefix.batch.rows import Ends, Rows, Stop, Stopping
@@ -24,10 +24,11 @@ _VISITED, _LEAST_VISITED = 16, 1 << 16  # prefixes in the tree for each that is 
 
 
 class View(Decoding):
-    """A decoding as walks and verifiers see it: `rows`, what is evaluated of them, and what the run knows.
+    """A decoding as samplers and verifiers see it: `rows`, what is evaluated of them, and what the run knows.
 
-    `scratch_rows` are as many children as it is wise to evaluate at once. `scores` are told the laws that are answered.
-    `truncations` say, by rule, how the laws of rows are truncated, where that is not the same for all.
+    `scratch_rows` are as many children as it is wise to evaluate at once. `scores` are told the distributions that are
+    answered. `truncations` say, by rule, how the distributions of rows are truncated, where that is not the same for
+    all.
     """
 
     def __init__(
@@ -96,24 +97,24 @@ class View(Decoding):
         return self._bill.meter
 
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
-        """Ask for the next-token law (n, vocab) of each row, cut to `lengths` (n,): one query per row asked.
+        """Ask for the next-token distribution (n, vocab) of each row, cut to `lengths` (n,): one query per row asked.
 
-        Unless `cut`, it is the law before top-k and top-p. Raises `InputError` for rows that do not exist, and for
-        lengths that they do not have.
+        Unless `cut`, it is the distribution before top-k and top-p. Raises `InputError` for rows that do not exist, and
+        for lengths that they do not have.
         """
         lengths = self._cut_to(rows, lengths)
         features = self._evaluations.features(rows, lengths, counting=True)
         if features.shape[1] < self.vocab_size:
             nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
-            laws = self.knowledge.answers[cut].of(
+            distributions = self.knowledge.answers[cut].of(
                 nodes, lambda asked: self._laws(features[asked], cut, rows, asked)
             )
         else:
             # A head that is no larger than what it reads, or none, is applied as fast as its answers are copied.
-            laws = self._laws(features, cut, rows)
+            distributions = self._laws(features, cut, rows)
         if self._scores is not None:
-            self._scores.answered(rows, lengths, laws[-1])
-        return laws[0]
+            self._scores.answered(rows, lengths, distributions[-1])
+        return distributions[0]
 
     def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
         """What top-k and top-p keep of `log_laws` (n, vocab) of `rows` (n,), renormalised."""
@@ -122,13 +123,15 @@ class View(Decoding):
         if rows is None:
             different = set(self._truncations.values())
             if len(different) != 1:
-                raise InputError("rows", None, "rows are cut each in its own way: say whose laws these are")
+                raise InputError(
+                    "rows", None, "rows are cut each in its own way: say whose distributions these are"
+                )
             return different.pop().cut(log_laws)
         return self._each(log_laws, rows, Truncated.cut)
 
-    def _laws(self, features: Tensor, cut: bool, rows: Tensor, asked: Tensor | None = None) -> Laws:
-        """Laws by `features` (m, features) of `rows` (n,), or of those of them that are `asked` (m,)."""
-        answers, untruncated = self._evaluations.context.laws(features, cut)
+    def _laws(self, features: Tensor, cut: bool, rows: Tensor, asked: Tensor | None = None) -> Distributions:
+        """Distributions by `features` (m, features) of `rows` (n,), or of those of them that are `asked` (m,)."""
+        answers, untruncated = self._evaluations.context.distributions(features, cut)
         if not self.knowledge.checked:
             shape = (len(features), self.vocab_size)
             require_log_probs("oracle", untruncated, shape)
@@ -141,7 +144,7 @@ class View(Decoding):
             return self._each(own, rows, Truncated.truncate if cut else Truncated.temper), own
         different = (answers,) if untruncated is answers else (answers, untruncated)
         # Random choices and values need at least single precision.
-        return tuple(_single(laws).to(self._rows.tokens.device) for laws in different)
+        return tuple(_single(distributions).to(self._rows.tokens.device) for distributions in different)
 
     def _each(self, log_laws: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]) -> Tensor:
         """`log_laws` (n, vocab), altered by the truncation that each of `rows` (n,) is under."""
@@ -219,7 +222,7 @@ class Batch(View):
 
     `layers` are those whose hidden states are asked for, `memory` the number of nodes that are remembered. With
     `scored` the oracle's log-probabilities, before truncation, are accumulated along each completion. What holds for
-    the rows under one rule alone is given by rule: how they `stop`, and `truncations` of the oracle's laws.
+    the rows under one rule alone is given by rule: how they `stop`, and `truncations` of the oracle's distributions.
     """
 
     def __init__(
@@ -317,10 +320,10 @@ class Batch(View):
             place = kernels.first_misplaced(source.numpy(), moves.length.numpy(), held.numpy())
             if place >= 0:
                 wrong = (int(source[place]), int(moves.length[place]))
-                mend = (
+                hint = (
                     f"row {place} continues from a row of the batch, and from no more tokens than that holds"
                 )
-                raise InputError("moves", wrong, mend)
+                raise InputError("moves", wrong, hint)
             moved, held = (source != self._rows.everything).nonzero()[:, 0], held[source]
             self._continue_from(source[moved], moved, moves.length[moved])
         self._rows.advance(held, moves.length, moves.token)

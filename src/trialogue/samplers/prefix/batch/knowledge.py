@@ -51,8 +51,8 @@ class Bill:
 class Knowledge:
     """What one run shares over all its rows: the tree, what is remembered of its nodes, and who was asked.
 
-    `answers` are remembered by whether top-k and top-p have cut them; `weighed` are children as the walk weighs them.
-    `checked` says whether the first answer of the oracle has been checked.
+    `answers` are remembered by whether top-k and top-p have cut them; `weighed` are children as the sampler weighs
+    them. `checked` says whether the first answer of the oracle has been checked.
     """
 
     def __init__(self, vocab_size: int, memory: int) -> None:

@@ -10,7 +10,8 @@ from trialogue.samplers.prefix.moves import Moves
 class Scores:
     """The oracle's log-probability of every prefix of each row's completion, before truncation.
 
-    `values` (rows, capacity + 1) float64 is NaN where a token was appended without asking for its law in the same step.
+    `values` (rows, capacity + 1) float64 is NaN where a token was appended without asking for its distribution in the
+    same step.
     """
 
     def __init__(self, capacity: int) -> None:

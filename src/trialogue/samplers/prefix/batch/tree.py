@@ -101,9 +101,9 @@ class PrefixTree:
             complete.numpy(),
         )
         if size < 0:
-            mend = f"row {completed} holds {int(held[completed])} tokens of at most {tokens.shape[1]}: keep no more, "
-            mend += f"and append a token below {self._vocab} only where there is room"
-            raise InputError("moves", (int(kept[completed]), int(appended[completed])), mend)
+            hint = f"row {completed} holds {int(held[completed])} tokens of at most {tokens.shape[1]}: keep no more, "
+            hint += f"and append a token below {self._vocab} only where there is room"
+            raise InputError("moves", (int(kept[completed]), int(appended[completed])), hint)
         self.size = size
         return lengths, complete, completed
 

@@ -1,4 +1,4 @@
-"""The children of nodes, weighed by a walk, remembered per node."""
+"""The children of nodes, weighed by a sampler, remembered per node."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,7 +13,9 @@ _NARROW = 512  # of fewer tokens the weights are worked out as fast as they are 
 
 
 class Children(NamedTuple):
-    """Children of n nodes that a walk may go to: `tokens` (n, k) int64, `log_weights` (n, k) float64, -inf for none."""
+    """Children of n nodes that a sampler may go to: `tokens` (n, k) int64, `log_weights` (n, k) float64, -inf for
+    none.
+    """
 
     tokens: Tensor
     log_weights: Tensor

@@ -1,4 +1,4 @@
-"""The engine: runs any walk on any oracle, all rows as one batch, and counts what it cost."""
+"""The engine: runs any sampler on any oracle, all rows as one batch, and counts what it cost."""
 
 from trialogue.samplers.prefix.engine.open_run import Drawn, Growing, OpenRun, Submission, Terms
 from trialogue.samplers.prefix.engine.run import generate, rows_at_once

@@ -10,7 +10,7 @@ from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Walk, join, log_weight, take
+from trialogue.samplers.prefix.sampler import Sampler, join, log_weight, take
 
 _UNBOUNDED = torch.iinfo(torch.int64).max
 
@@ -23,9 +23,9 @@ class Groups:
     least of these; `most_queries` (groups,) is how many it may ask, and `any_bounded` says whether any may not ask on.
     """
 
-    def __init__(self, walk: Walk[Any], batch: Batch) -> None:
-        self._walk, self.batch, self.members = walk, batch, walk.rows_per_sample
-        self.state: tuple[Tensor, ...] = walk.init(batch)
+    def __init__(self, sampler: Sampler[Any], batch: Batch) -> None:
+        self._walk, self.batch, self.members = sampler, batch, sampler.rows_per_sample
+        self.state: tuple[Tensor, ...] = sampler.init(batch)
         self._streams = Streams(0, torch.zeros(0, dtype=torch.int64))
         self.sample = self.deadline = self.most_queries = torch.zeros(0, dtype=torch.int64)
         self.charged = torch.zeros(0, dtype=torch.float64)
@@ -41,7 +41,7 @@ class Groups:
 
     @property
     def log_weight(self) -> Tensor | None:
-        """Log-weights (rows,) float64, if the walk has them."""
+        """Log-weights (rows,) float64, if the sampler has them."""
         return log_weight(self.state) if self._walk.weighted else None
 
     def every(self, marked: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class Groups:
         return finished
 
     def step(self, judge: Judge) -> tuple[Moves, tuple[Tensor, ...]]:
-        """What each row does next by the walk, and the state it keeps before it continues from another one."""
+        """What each row does next by the sampler, and the state it keeps before it continues from another one."""
         return self._walk.step(self.batch, self.state, judge, self._streams.choose)
 
     def apply(self, moves: Moves, state: tuple[Tensor, ...]) -> None:

@@ -29,7 +29,7 @@ from trialogue.samplers.prefix.prompts import (
     replace_empty_prompts,
     stopping,
 )
-from trialogue.samplers.prefix.sampler import Walk, require_verifier
+from trialogue.samplers.prefix.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.samples import Samples
 from trialogue.samplers.truncation import Truncated
 from trialogue.verifiers.function import VerifierLike
@@ -99,7 +99,7 @@ class Growing(NamedTuple):
 
 
 class OpenRun:
-    """Draws samples by `walk` (ancestral sampling by default) for whoever asks while it goes on.
+    """Draws samples by `sampler` (ancestral sampling by default) for whoever asks while it goes on.
 
     `submit` lets samples of a prompt wait, `step` lets those begin for which there is room and takes one step with all
     that are under way, `withdraw` ends a submission early. At most `batch_size` rows move at once (by default as many
@@ -113,7 +113,7 @@ class OpenRun:
     def __init__(
         self,
         oracle: Autoregressive,
-        walk: Walk[Any] | None = None,
+        sampler: Sampler[Any] | None = None,
         *,
         batch_size: int | None = None,
         capacity: int | None = None,
@@ -123,17 +123,17 @@ class OpenRun:
     ) -> None:
         self._oracle = oracle = as_oracle(oracle)
         if oracle.cuts:
-            mend = "it is truncated already: give the oracle itself, and what truncates it with each request"
-            raise InputError("oracle", type(oracle).__name__, mend)
+            hint = "it is truncated already: give the oracle itself, and what truncates it with each request"
+            raise InputError("oracle", type(oracle).__name__, hint)
         if capacity is None and oracle.max_length is None:
             raise InputError("capacity", None, "give a number: the oracle has no longest sequence")
         known = [length for length in (capacity, oracle.max_length) if length is not None]
         self.capacity = min(whole_number("capacity", length, 1) for length in known)
-        self.walk = (Ancestral() if walk is None else walk).in_tokens(oracle.tokenization)
+        self.sampler = (Ancestral() if sampler is None else sampler).in_tokens(oracle.tokenization)
         self._layers, self._on_error = layers, on_error
         self._stops, self._truncations = dict[int, Stop](), dict[int, Truncated]()
         most = oracle.batch_size if batch_size is None else batch_size
-        rows = rows_at_once(oracle, self.walk, whole_number("batch_size", most, 1), most)
+        rows = rows_at_once(oracle, self.sampler, whole_number("batch_size", most, 1), most)
         batch = Batch(
             oracle,
             rows,
@@ -145,7 +145,9 @@ class OpenRun:
             truncations=self._truncations,
         )
         self._judge = JudgeOfRules({}, batch)
-        self._running = Running(Groups(self.walk, batch), self._judge, room=rows // self.walk.rows_per_sample)
+        self._running = Running(
+            Groups(self.sampler, batch), self._judge, room=rows // self.sampler.rows_per_sample
+        )
         self._rules, self._numbers = dict[Terms, _Rule](), count()
         self._submissions = dict[Order, Submission]()
 
@@ -163,7 +165,7 @@ class OpenRun:
     ) -> Submission:
         """Ask for `num_samples` completions of `prompt`, token ids, on `terms`; they are drawn as `step` is called."""
         terms = Terms() if terms is None else terms
-        require_verifier(self.walk, terms.verifier)
+        require_verifier(self.sampler, terms.verifier)
         tokens, lengths = replace_empty_prompts(self._oracle, *prompt_tensors([prompt]))
         checked_prompts(tokens, lengths, self._oracle.vocab_size)
         asked = terms.max_new_tokens
@@ -206,8 +208,8 @@ class OpenRun:
             raised = Raised() if self._on_error == "reject" else None
             verifier = judging(terms.verifier, terms.stop, raised)
             if not set(verifier.layers) <= set(self._layers):
-                mend = f"it reads hidden states of layers that the run does not keep: open it with {verifier.layers}"
-                raise InputError("layers", self._layers, mend)
+                hint = f"it reads hidden states of layers that the run does not keep: open it with {verifier.layers}"
+                raise InputError("layers", self._layers, hint)
             self._judge.add(number, verifier)
             self._truncations[number] = truncation
             if stop is not None:

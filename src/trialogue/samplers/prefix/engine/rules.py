@@ -85,7 +85,7 @@ def _named(one: VerifierLike, given: object) -> Verifier:
         if not isinstance(given, list | tuple):
             raise
         place = next(place for place, other in enumerate(given) if other is one)
-        raise InputError(f"verifier[{place}]", error.value, error.mend) from None
+        raise InputError(f"verifier[{place}]", error.value, error.hint) from None
 
 
 def _each(
@@ -94,6 +94,6 @@ def _each(
     if not isinstance(verifier, list | tuple):
         return [verifier] * prompts  # type: ignore[list-item]
     if len(verifier) != prompts:
-        mend = f"give one for each of the {prompts} prompts (None where all is accepted), or one for all"
-        raise InputError("verifier", f"{len(verifier)} verifiers", mend)
+        hint = f"give one for each of the {prompts} prompts (None where all is accepted), or one for all"
+        raise InputError("verifier", f"{len(verifier)} verifiers", hint)
     return list(verifier)

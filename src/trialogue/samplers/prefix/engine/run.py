@@ -1,4 +1,4 @@
-"""The engine: runs any walk on any oracle, all rows as one batch, and counts what it cost."""
+"""The engine: runs any sampler on any oracle, all rows as one batch, and counts what it cost."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -32,7 +32,7 @@ from trialogue.samplers.prefix.prompts import (
     stop_strings,
     stopping,
 )
-from trialogue.samplers.prefix.sampler import Walk, runnable
+from trialogue.samplers.prefix.sampler import Sampler, runnable
 from trialogue.samplers.prefix.samples import Samples
 from trialogue.verifiers.function import VerifierLike
 
@@ -46,7 +46,7 @@ def generate(
     oracle: Autoregressive,
     prompts: Prompts | Sequence[str] | None = None,
     *,
-    walk: Walk[Any] | None = None,
+    sampler: Sampler[Any] | None = None,
     verifier: VerifierLike | Sequence[VerifierLike | None] | None = None,
     max_new_tokens: int | None = None,
     num_samples: int = 1,
@@ -63,7 +63,7 @@ def generate(
     progress: bool = False,
     observer: Observer | None = None,
 ) -> Samples:
-    """Draw `num_samples` completions of each prompt by `walk` (ancestral sampling by default).
+    """Draw `num_samples` completions of each prompt by `sampler` (ancestral sampling by default).
 
     `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
     by default one empty prompt; or texts, where the oracle has a tokenization. An empty prompt stands for the BOS of
@@ -79,7 +79,7 @@ def generate(
     suggests, or 1024), or one sample's group. A sample stops after the step that uses up `max_queries` queries, or
     after `max_steps` moves (by default 1000 per token of the longest completion).
     `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
-    in 256 MiB at most, and, where the vocabulary is wider than those, their next-token laws in another 96 MiB.
+    in 256 MiB at most, and, where the vocabulary is wider than those, their next-token distributions in another 96 MiB.
     About 110 bytes are kept of each prefix that was visited or judged, so that none is judged or counted twice: below a
     prompt until its last sample is finished, and of at most 16 times as many prefixes as are remembered, or 65,536.
     Beyond that half of them are forgotten, those first that nothing known lies below.
@@ -93,7 +93,7 @@ def generate(
     run = started(
         oracle,
         prompts,
-        walk=walk,
+        sampler=sampler,
         verifier=verifier,
         max_new_tokens=max_new_tokens,
         num_samples=num_samples,
@@ -117,7 +117,7 @@ def started(
     oracle: Autoregressive,
     prompts: Prompts | Sequence[str] | None = None,
     *,
-    walk: Walk[Any] | None = None,
+    sampler: Sampler[Any] | None = None,
     verifier: VerifierLike | Sequence[VerifierLike | None] | None = None,
     max_new_tokens: int | None = None,
     num_samples: int = 1,
@@ -138,12 +138,12 @@ def started(
     tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
-    walk = runnable(Ancestral() if walk is None else walk, oracle, verifier)
+    sampler = runnable(Ancestral() if sampler is None else sampler, oracle, verifier)
     num_samples = whole_number("num_samples", num_samples, 1)
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)
     most_steps = None if max_steps is None else whole_number("max_steps", max_steps, 1)
-    rows = rows_at_once(oracle, walk, len(lengths) * num_samples, batch_size)
+    rows = rows_at_once(oracle, sampler, len(lengths) * num_samples, batch_size)
     capacity = _capacity(lengths, limit, most_steps)
     _require_memory(max_new_tokens, capacity - int(lengths.min()), capacity, rows, num_samples, len(lengths))
     ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
@@ -175,9 +175,9 @@ def started(
         scored=truth_value("token_log_probs", token_log_probs),
     )
     running = Running(
-        Groups(walk, batch),
+        Groups(sampler, batch),
         None if rules is None else rules.judge(batch),
-        room=rows // walk.rows_per_sample,
+        room=rows // sampler.rows_per_sample,
         recorder=Recorder() if truth_value("trace", trace) else None,
         observer=observer,
     )
@@ -201,7 +201,9 @@ def _require_memory(
     require_room("num_samples", num_samples, num_samples, _BYTES * (capacity + _COLUMNS) * prompts)
 
 
-def rows_at_once(oracle: Autoregressive, walk: Walk[Any], samples: int, batch_size: int | None = None) -> int:
+def rows_at_once(
+    oracle: Autoregressive, sampler: Sampler[Any], samples: int, batch_size: int | None = None
+) -> int:
     """How many rows `generate` moves at once: those of as many of the `samples` as fit, but at least of one."""
     most = oracle.batch_size if batch_size is None else whole_number("batch_size", batch_size, 1)
-    return max(1, min(samples, most // walk.rows_per_sample)) * walk.rows_per_sample
+    return max(1, min(samples, most // sampler.rows_per_sample)) * sampler.rows_per_sample

@@ -103,7 +103,7 @@ class Running:
     def _moved(self) -> list[Finished]:
         groups, batch = self._groups, self._groups.batch
         self._admit()
-        # A walk that uses nothing of the verifier never asks for one.
+        # A sampler that uses nothing of the verifier never asks for one.
         moves, state = groups.step(cast(Judge, self._judge))
         if self._recorder is not None:
             self._recorder.record(self._step, groups, moves)

@@ -32,17 +32,17 @@ def stream(
 
     `for sample in stream(...)` works between one sample and the next, `async for sample in stream(...)` in a thread of
     its own; a loop that is left draws no more. With `partial` a sample is given whenever it has changed, too: it is not
-    `finished`, its text leaves out an end that may become a stop string, and a walk that goes back may take back what
-    it showed. Raises `InputError` as `generate` does, what is asked for at once, for `progress` and `trace`, and where
-    two loops share one stream.
+    `finished`, its text leaves out an end that may become a stop string, and a sampler that goes back may take back
+    what it showed. Raises `InputError` as `generate` does, what is asked for at once, for `progress` and `trace`, and
+    where two loops share one stream.
     """
     oracle = as_oracle(oracle)
     truth_value("ordered", ordered)
     if truth_value("partial", partial) and ordered:
         raise InputError("ordered", True, "leave it out: partial samples come as they change")
-    for name, mend in _OF_WHOLE_RUNS.items():
+    for name, hint in _OF_WHOLE_RUNS.items():
         if settings.pop(name, False):
-            raise InputError(name, True, f"leave it out of stream: {mend}")
+            raise InputError(name, True, f"leave it out of stream: {hint}")
     run = started(oracle, prompts, **settings)
     return SampleStream(run, ordered, partial, decoder(oracle, settings.get("stop"), final=False))
 
@@ -66,8 +66,8 @@ class SampleStream:
 
     def _take(self) -> None:
         if self._taken:
-            mend = "another loop has its samples: call stream again for a run of its own"
-            raise InputError("stream", "in use", mend)
+            hint = "another loop has its samples: call stream again for a run of its own"
+            raise InputError("stream", "in use", hint)
         self._taken = True
 
     def _drawn(self) -> Iterator[Sample]:

@@ -1,4 +1,6 @@
-"""The law of a chain of windows of one length, with all that samplers ask of it answered by transfer matrices."""
+"""The distribution of a chain of windows of one length, with all that samplers ask of it answered by transfer
+matrices.
+"""
 
 import math
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ ENUMERABLE_STATES = 2**20
 _AT_ONCE = 2**22
 
 
-class PottsLaw(Masked, Energy, Joint):
+class PottsDistribution(Masked, Energy, Joint):
     """p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]) on sequences x of N = `sites` tokens, open ends.
 
     It is an energy, a masked oracle whose conditionals are exact for any mask, and draws blocks of any size jointly, in
@@ -67,13 +69,15 @@ class PottsLaw(Masked, Energy, Joint):
         return (-self.energy(self.states())).softmax(0)
 
     def site_tables(self) -> SiteTables:
-        """The conditional laws of all sites, for compiled sweeps; raises `InputError` where they would not fit."""
+        """The conditional distributions of all sites, for compiled sweeps; raises `InputError` where they would
+        not fit.
+        """
         return window_tables(self.energies, self.sites)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
         """log p(x_i | all others) (rows, V) float64 of one site i = `sites` (rows,) of each row, up to a constant.
 
-        Raises `InputError` for tokens that are no sequences of the law, and unless there is one site for each.
+        Raises `InputError` for tokens that are no sequences of the distribution, and unless there is one site for each.
         """
         tokens = self._checked(tokens)
         sites = site_indices(sites, len(tokens), self.sites)
@@ -115,9 +119,9 @@ class PottsLaw(Masked, Energy, Joint):
         answer = one_hot(tokens, self.vocab_size).double().log()
         for rows in self._chunks(masked):
             near = _Neighbourhood(self, tokens[rows], masked[rows])
-            for column, law in enumerate(near.marginals()):
+            for column, distribution in enumerate(near.marginals()):
                 sites, drawn = near.sites[:, column], near.drawn[:, column]
-                answer[rows[drawn], sites[drawn]] = law[drawn]
+                answer[rows[drawn], sites[drawn]] = distribution[drawn]
         return answer
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
@@ -161,13 +165,13 @@ class PottsLaw(Masked, Energy, Joint):
 class _Neighbourhood:
     """Rows cut down to the sites that share a window with a site of their block, and padded.
 
-    Whole windows of tokens that stay as they are multiply the law by a constant. `sites` (rows, M) are in order, the
-    padding first, together with W - 1 columns that make the first window whole; `drawn` (rows, M) bool are those of
-    the block.
+    Whole windows of tokens that stay as they are multiply the distribution by a constant. `sites` (rows, M) are in
+    order, the padding first, together with W - 1 columns that make the first window whole; `drawn` (rows, M) bool are
+    those of the block.
     """
 
-    def __init__(self, law: PottsLaw, tokens: Tensor, block: Tensor) -> None:
-        self._messages, reach = law.messages, law.window - 1
+    def __init__(self, distribution: PottsDistribution, tokens: Tensor, block: Tensor) -> None:
+        self._messages, reach = distribution.messages, distribution.window - 1
         near = max_pool1d(block.double()[:, None], 2 * reach + 1, 1, reach)[:, 0] > 0
         sites, held = sites_of(near)
         before = torch.zeros(len(tokens), reach, dtype=torch.int64)
