@@ -1,7 +1,9 @@
 """Types of arguments, and the decorator that checks them: what is accepted, what is refused, and in which words."""
 
 import math
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -14,6 +16,7 @@ from trialogue.errors import InputError
 from trialogue.validation import (
     Count,
     Different,
+    Finite,
     Increasing,
     InstanceOf,
     Natural,
@@ -136,3 +139,28 @@ def test_other_values_are_one_line(arguments: dict[str, object], message: str) -
 def test_a_wrong_call_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
         checked(other=1)  # type: ignore[call-arg]
+
+
+@validated
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A class whose constructor is checked."""
+
+    low: Finite
+    high: Finite = 1.0
+    steps: Several[Count] = (1,)
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise InputError("low", self.low, f"use at most high = {self.high:g}")
+
+
+def test_a_class_is_checked_before_its_own_checks() -> None:
+    assert Interval(low=0.0, steps=[2, 3]) == Interval(low=0.0, steps=(2, 3))
+    for arguments, message in (
+        ({"low": "a"}, "low='a': use a number"),
+        ({"low": 2.0}, "low=2.0: use at most high = 1"),
+        ({"low": 0.0, "steps": [0]}, "steps=0: item 1: use at least 1"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            Interval(**arguments)  # type: ignore[arg-type]

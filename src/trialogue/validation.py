@@ -5,6 +5,11 @@
 
     repeat("a", 0)     # InputError: times=0: use at least 1
 
+    @validated
+    @dataclass(frozen=True)
+    class Walk:
+        steps: Count = 1
+
 Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: no text is accepted as a number, and no
 2.0 as an integer.
 """
@@ -26,6 +31,7 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    overload,
 )
 
 from annotated_types import Ge, Gt, Interval, MinLen
@@ -42,6 +48,7 @@ from trialogue.errors import InputError
 
 Item = TypeVar("Item")
 Args = ParamSpec("Args")
+Class = TypeVar("Class")
 Result = TypeVar("Result")
 
 
@@ -93,16 +100,35 @@ Increasing = Annotated[tuple[Item, ...], MinLen(1), AfterValidator(_increasing)]
 """One or more, each larger than the one before."""
 
 
-def validated(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Return `function` with its arguments checked against their annotated types.
+@overload
+def validated(target: type[Class]) -> type[Class]: ...
+
+
+@overload
+def validated(target: Callable[Args, Result]) -> Callable[Args, Result]: ...
+
+
+def validated(target: Any) -> Any:
+    """Return a function, or a class, whose arguments are checked against their annotated types.
 
     A parameter is checked if its type is `Annotated`, `int`, `float`, `bool`, `str`, `Literal` or `Callable`, or a
     union or tuple of such types. Other parameters are passed on as they are. NumPy scalars and tensors of one number
     count as numbers. The function receives the values that the types return, such as a tensor for a list of numbers.
 
+    Of a class, the arguments of the constructor are checked. Put `@validated` above `@dataclass`, and check relations
+    between fields in `__post_init__`, which runs after the checks. A derived class needs a decorator of its own.
+
     Raises:
         InputError: names the parameter, the value and what to use instead.
     """
+    if isinstance(target, type):
+        constructor: Any = target
+        constructor.__init__ = _validated(constructor.__init__)
+        return target
+    return _validated(target)
+
+
+def _validated(function: Callable[Args, Result]) -> Callable[Args, Result]:
     parameters = signature(function)
     names = list(parameters.parameters)
 

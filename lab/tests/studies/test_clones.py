@@ -18,10 +18,10 @@ from trialogue_lab.ledger import NoRows, Result, Rows
 from trialogue_lab.ledger.claims.claims import Registration
 from trialogue_lab.ledger.claims.verdicts import ALPHA
 from trialogue_lab.ledger.runs.results import config_values
-from trialogue_lab.studies.clones import quantities
+from trialogue_lab.studies.clones import statistics
 from trialogue_lab.studies.clones.config import ENCODER, PRESETS, TEXT
 from trialogue_lab.studies.clones.material import corpus_of, order_of, starts_of
-from trialogue_lab.studies.clones.quantities import saturated
+from trialogue_lab.studies.clones.statistics import saturated
 from trialogue_lab.studies.clones.twin import _conditional_entropy, twin_rows
 from trialogue_lab.studies.clones_gpt.config import PRESETS as GPT_PRESETS
 
@@ -87,29 +87,29 @@ ORDERED = rows(
 
 @pytest.mark.parametrize("sampler", ["metropolis", "gibbs"])
 def test_curves_in_order(sampler):
-    assert quantities.in_order(sampler)(ORDERED).tolist() == [1.0, 1.0]
-    later = quantities.later(sampler)(ORDERED)
-    low, high = (quantities.saturation(name, sampler)(ORDERED) for name in ("layers-1", ENCODER))
+    assert statistics.in_order(sampler)(ORDERED).tolist() == [1.0, 1.0]
+    later = statistics.later(sampler)(ORDERED)
+    low, high = (statistics.saturation(name, sampler)(ORDERED) for name in ("layers-1", ENCODER))
     assert later.tolist() == pytest.approx((high / low).tolist())
-    assert quantities.lowest_saturation(sampler)(ORDERED).tolist() == low.tolist()
+    assert statistics.lowest_saturation(sampler)(ORDERED).tolist() == low.tolist()
     # Three tenths of 1000 steps lie log10(3) of the way from 100 to 1000.
     scale, left = 1.01 if sampler == "metropolis" else 1.0, 1 - np.log10(3)
-    assert quantities.late_gain(sampler)(ORDERED).tolist() == pytest.approx([scale * left * 0.8] * 2)
-    assert quantities.late_change(ENCODER, sampler)(ORDERED).tolist() == pytest.approx(
+    assert statistics.late_gain(sampler)(ORDERED).tolist() == pytest.approx([scale * left * 0.8] * 2)
+    assert statistics.late_change(ENCODER, sampler)(ORDERED).tolist() == pytest.approx(
         [scale * left * 0.8] * 2
     )
-    assert quantities.late_change("layers-1", sampler)(ORDERED).tolist() == pytest.approx(
+    assert statistics.late_change("layers-1", sampler)(ORDERED).tolist() == pytest.approx(
         [-scale * left / 2] * 2
     )
     # Of two depths the deeper is no low order.
-    assert quantities.low_orders_later(sampler)(ORDERED).tolist() == pytest.approx((high / low).tolist())
-    assert quantities.late_share(sampler)(ORDERED).tolist() == [0.0, 0.0]
+    assert statistics.low_orders_later(sampler)(ORDERED).tolist() == pytest.approx((high / low).tolist())
+    assert statistics.late_share(sampler)(ORDERED).tolist() == [0.0, 0.0]
 
 
 def test_a_loss_that_rises_less_than_another_is_no_gain():
     rising = rows({"layers-1": (4.0, 2.0, 1.0, 2.0, 5.0), ENCODER: (4.0, 2.0, 1.0, 1.5, 2.0)})
-    assert quantities.late_gain("gibbs")(rising).tolist() == [0.0, 0.0]
-    assert (quantities.late_change(ENCODER, "gibbs")(rising) < 0).all()
+    assert statistics.late_gain("gibbs")(rising).tolist() == [0.0, 0.0]
+    assert (statistics.late_change(ENCODER, "gibbs")(rising) < 0).all()
 
 
 def test_the_latest_of_the_low_orders_is_compared_with_all_orders():
@@ -129,11 +129,11 @@ def test_the_latest_of_the_low_orders_is_compared_with_all_orders():
         )
     )
     table.config["layers"] = [1, 2, 4]
-    found = quantities.low_orders_later("gibbs")(table)
-    later = quantities.saturation(ENCODER, "gibbs")(table) / quantities.saturation("layers-2", "gibbs")(table)
+    found = statistics.low_orders_later("gibbs")(table)
+    later = statistics.saturation(ENCODER, "gibbs")(table) / statistics.saturation("layers-2", "gibbs")(table)
     assert found.tolist() == pytest.approx(later.tolist())
     table.config["layers"] = [4]
-    assert quantities.low_orders_later("gibbs")(table).empty
+    assert statistics.low_orders_later("gibbs")(table).empty
 
 
 LATE = [
@@ -148,7 +148,7 @@ LATE = [
 
 @pytest.mark.parametrize(("steps", "losses", "share"), LATE)
 def test_the_share_of_the_fall_that_comes_after_a_tenth_of_the_steps(steps, losses, share):
-    found = quantities.late_share("gibbs")(rows({"layers-1": losses}, steps=steps))
+    found = statistics.late_share("gibbs")(rows({"layers-1": losses}, steps=steps))
     assert found.tolist() == pytest.approx([share] * 2)
 
 
@@ -166,7 +166,7 @@ def test_the_share_of_the_fall_that_comes_after_a_tenth_of_the_steps(steps, loss
     ids=["to the last loss", "the whole fall as the late one", "in steps", "at the nearest look"],
 )
 def test_wrong_late_shares_are_rejected(change):
-    mutant = altered(quantities, change, compiled=False)["late_share"]("gibbs")
+    mutant = altered(statistics, change, compiled=False)["late_share"]("gibbs")
     found = [mutant(rows({"layers-1": losses}, steps=steps)).iloc[0] for steps, losses, _ in LATE]
     assert found != pytest.approx([share for *_, share in LATE])
 
@@ -180,21 +180,21 @@ def test_curves_out_of_order():
             TEXT: (4.0, 2.2, 1.4, 0.9, 0.0),
         }
     )
-    assert quantities.in_order("gibbs")(swapped).tolist() == [0.0, 0.0]
-    assert (quantities.later("gibbs")(swapped) < 1).all()
+    assert statistics.in_order("gibbs")(swapped).tolist() == [0.0, 0.0]
+    assert (statistics.later("gibbs")(swapped) < 1).all()
 
 
 def test_early_on_curves_differ_by_little():
     """Up to a third of the first saturation, at step 4 or so, only the steps 0 and 1 count."""
-    spread = quantities.early_spread("gibbs")(ORDERED)
+    spread = statistics.early_spread("gibbs")(ORDERED)
     assert spread.tolist() == pytest.approx([0.2 / 4.0] * 2)
 
 
 def test_clones_of_more_sweeps_differ_as_they_do():
     for name in ("layers-1", ENCODER):
-        assert quantities.between_sweeps(name, "metropolis")(ORDERED).tolist() == pytest.approx([0.01] * 2)
+        assert statistics.between_sweeps(name, "metropolis")(ORDERED).tolist() == pytest.approx([0.01] * 2)
     with pytest.raises(LookupError):
-        quantities.between_sweeps("layers-4", "metropolis").statistic(ORDERED)
+        statistics.between_sweeps("layers-4", "metropolis").statistic(ORDERED)
 
 
 @pytest.mark.parametrize(
@@ -206,14 +206,14 @@ def test_clones_of_more_sweeps_differ_as_they_do():
     ids=["the minimum itself", "the first step down"],
 )
 def test_wrong_ends_are_rejected(change):
-    mutant = altered(quantities, change, compiled=False)["saturated"]
+    mutant = altered(statistics, change, compiled=False)["saturated"]
     cases = (curve(104.0, 103.0, 102.0, 101.0, 100.0), curve(4.0, 1.0, 0.9, 0.05, 0.0))
     assert [mutant(case) for case in cases] != pytest.approx([saturated(case) for case in cases])
 
 
 def test_a_share_of_the_level_would_see_no_fall_above_a_floor():
     change = ("losses.min() + NEAR * (losses[0] - losses.min())", "losses.min() + NEAR * losses[0]")
-    mutant = altered(quantities, change, compiled=False)["saturated"]
+    mutant = altered(statistics, change, compiled=False)["saturated"]
     assert mutant(curve(4.0, 3.0, 2.0, 1.0, 0.0)) == 820.0
     with pytest.raises(NoRows, match="never falls"):
         mutant(curve(104.0, 103.0, 102.0, 101.0, 100.0))
@@ -263,7 +263,7 @@ def test_chains_start_from_held_out_text(tmp_path: Path):
 def test_losses_on_exact_clones_are_bounded_by_their_entropies(smoke: Rows):
     for order in SMOKE.twin_orders:
         entropy = smoke.where("twin-law", order=order).set_index("seed").entropy
-        losses = quantities.twin_curves(smoke, order)
+        losses = statistics.twin_curves(smoke, order)
         assert (losses >= entropy - 1e-9).all(axis=None)
         # Nothing learned: near uniform.
         assert losses.iloc[0].to_numpy() == pytest.approx(np.log(SMOKE.twin_vocab), abs=0.05)
@@ -296,9 +296,9 @@ def test_a_twin_need_not_be_followed_on_its_own_law(tmp_path: Path):
     whole, parts = twin(2, 3, 4), twin(2, 3)
     for order in (2, 3):
         pd.testing.assert_frame_equal(
-            quantities.twin_curves(parts, order), quantities.twin_curves(whole, order)
+            statistics.twin_curves(parts, order), statistics.twin_curves(whole, order)
         )
-    later = quantities.twin_later(4, 3)
+    later = statistics.twin_later(4, 3)
     assert later(parts).empty
     assert later.absence(parts) == "no exact clone of 4 bodies"
 

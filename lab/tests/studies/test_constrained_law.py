@@ -19,7 +19,7 @@ from trialogue_lab.studies.constrained_law.cases import Case, toy_case
 from trialogue_lab.studies.constrained_law.config import PRESETS, Config
 from trialogue_lab.studies.constrained_law.laws import distance, drawn_distance, sampling_error
 from trialogue_lab.studies.constrained_law.measure import measure
-from trialogue_lab.studies.constrained_law.quantities import (
+from trialogue_lab.studies.constrained_law.statistics import (
     best_weighted,
     decoded,
     gain_of_resampling_on_the_way,

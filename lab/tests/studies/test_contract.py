@@ -19,7 +19,7 @@ from trialogue_lab.ledger.runs.results import config_values, open_result
 from trialogue_lab.ledger.settings import seeds_of
 
 RESULTS = Path(__file__).parents[2] / "results"
-BUILT_IN = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue."))
+BUILT_IN = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue_lab."))
 REPORTED = [name for name in BUILT_IN if (RESULTS / name).is_dir()]
 
 

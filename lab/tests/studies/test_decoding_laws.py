@@ -22,15 +22,6 @@ from trialogue_lab.studies.decoding_laws import STUDY, measure
 from trialogue_lab.studies.decoding_laws.config import PRESETS, Config
 from trialogue_lab.studies.decoding_laws.laws import believed_law, best_of_law, weighted_law
 from trialogue_lab.studies.decoding_laws.measure import measure_task
-from trialogue_lab.studies.decoding_laws.quantities import (
-    at_varying_lengths,
-    decoded,
-    growth,
-    on_task,
-    order,
-    price,
-    shown_tasks,
-)
 from trialogue_lab.studies.decoding_laws.rules import (
     KEPT,
     LIKELIEST,
@@ -41,6 +32,15 @@ from trialogue_lab.studies.decoding_laws.rules import (
     SHARPENED,
     TEMPERATURE,
     TEMPERED,
+)
+from trialogue_lab.studies.decoding_laws.statistics import (
+    at_varying_lengths,
+    decoded,
+    growth,
+    on_task,
+    order,
+    price,
+    shown_tasks,
 )
 from trialogue_lab.studies.decoding_laws.tasks import (
     HIDDEN,

@@ -17,7 +17,7 @@ from trialogue_lab.studies.dyck_attention import STUDY
 from trialogue_lab.studies.dyck_attention.config import PRESETS, Config
 from trialogue_lab.studies.dyck_attention.measure import parts
 from trialogue_lab.studies.dyck_attention.networks import NESTED, SETTINGS
-from trialogue_lab.studies.dyck_attention.quantities import (
+from trialogue_lab.studies.dyck_attention.statistics import (
     closed,
     learned_share,
     minimal,

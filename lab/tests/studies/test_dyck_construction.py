@@ -9,7 +9,7 @@ from trialogue.models.dyck_transformer import balanced_transformer
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.dyck_construction.config import PRESETS
 from trialogue_lab.studies.dyck_construction.measure import _closings, _disturb, _lemma
-from trialogue_lab.studies.dyck_construction.quantities import accuracy, failed, positive, slope
+from trialogue_lab.studies.dyck_construction.statistics import accuracy, failed, positive, slope
 
 
 def test_prefixes_end_with_a_closing_bracket_and_leave_one_open() -> None:

@@ -6,7 +6,7 @@ import torch
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.dyck_copying.measure import _read
-from trialogue_lab.studies.dyck_copying.quantities import copied, lost, sharpest
+from trialogue_lab.studies.dyck_copying.statistics import copied, lost, sharpest
 
 
 def test_what_is_read_of_known_patterns() -> None:

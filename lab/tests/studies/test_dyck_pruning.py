@@ -8,7 +8,7 @@ import pytest
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.dyck_pruning.config import PRESETS
 from trialogue_lab.studies.dyck_pruning.measure import parts
-from trialogue_lab.studies.dyck_pruning.quantities import (
+from trialogue_lab.studies.dyck_pruning.statistics import (
     both_transformers_within,
     different_first,
     different_shared_layers,

@@ -21,7 +21,7 @@ from trialogue_lab.studies.gradient_flow.measure import (
     three_bodies,
     two_body_row,
 )
-from trialogue_lab.studies.gradient_flow.quantities import example, growth, kept
+from trialogue_lab.studies.gradient_flow.statistics import example, growth, kept
 from trialogue_lab.theory import gradient_flow
 
 SMOKE = PRESETS["smoke"]

@@ -19,15 +19,6 @@ from trialogue_lab.studies.interaction_order.config import PRESETS, Config
 from trialogue_lab.studies.interaction_order.large import TESTS, measure_large, unseen_loss
 from trialogue_lab.studies.interaction_order.laws import Staircase, population_of, staircase
 from trialogue_lab.studies.interaction_order.measure import parts
-from trialogue_lab.studies.interaction_order.quantities import (
-    excess,
-    exchange_exponent,
-    in_order,
-    last_first,
-    middle_before_first,
-    pair_excess,
-    standing,
-)
 from trialogue_lab.studies.interaction_order.small import (
     correlation,
     exchange_rows,
@@ -36,6 +27,15 @@ from trialogue_lab.studies.interaction_order.small import (
     spectrum_rows,
     stays,
     trained,
+)
+from trialogue_lab.studies.interaction_order.statistics import (
+    excess,
+    exchange_exponent,
+    in_order,
+    last_first,
+    middle_before_first,
+    pair_excess,
+    standing,
 )
 
 SMOKE = PRESETS["smoke"]

@@ -19,7 +19,7 @@ from trialogue_lab.ledger.runs.execution import execute
 from trialogue_lab.studies.ising_masking import STUDY, measure
 from trialogue_lab.studies.ising_masking.config import PRESETS, Config
 from trialogue_lab.studies.ising_masking.measure import every_mask, exact_rows, measured_rows
-from trialogue_lab.studies.ising_masking.quantities import (
+from trialogue_lab.studies.ising_masking.statistics import (
     error_over_limit,
     gain,
     scaled_error,

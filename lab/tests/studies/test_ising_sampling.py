@@ -20,7 +20,7 @@ from trialogue_lab.ledger.runs.execution import execute
 from trialogue_lab.studies.ising_sampling import STUDY, measure
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, Config, block_label
 from trialogue_lab.studies.ising_sampling.measure import exact_row, simulated_rows
-from trialogue_lab.studies.ising_sampling.quantities import (
+from trialogue_lab.studies.ising_sampling.statistics import (
     blocks,
     expected_steps,
     largest_increase_with_blocks,

@@ -10,7 +10,7 @@ from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.studies.memorization_construct import STUDY
 from trialogue_lab.studies.memorization_construct.config import PRESETS
-from trialogue_lab.studies.memorization_construct.quantities import (
+from trialogue_lab.studies.memorization_construct.statistics import (
     beyond_bound,
     held,
     least_slack,

@@ -24,7 +24,7 @@ from trialogue_lab.studies.memorization_text.networks import (
     equal_transformer,
     size_of,
 )
-from trialogue_lab.studies.memorization_text.quantities import (
+from trialogue_lab.studies.memorization_text.statistics import (
     beyond,
     digits_over,
     digits_over_alone,

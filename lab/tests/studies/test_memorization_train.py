@@ -25,7 +25,7 @@ from trialogue_lab.studies.memorization_train.measure import (
     parts,
 )
 from trialogue_lab.studies.memorization_train.published import POINTS
-from trialogue_lab.studies.memorization_train.quantities import (
+from trialogue_lab.studies.memorization_train.statistics import (
     accuracy,
     ahead,
     bend,

@@ -22,7 +22,7 @@ from trialogue_lab.studies.mixing_and_learning.measure import (
     more_rows,
 )
 from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_law
-from trialogue_lab.studies.mixing_and_learning.quantities import (
+from trialogue_lab.studies.mixing_and_learning.statistics import (
     FEW,
     MANY,
     best_gain,

@@ -10,9 +10,9 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.one_step_corollary import STUDY, measure
 from trialogue_lab.studies.one_step_corollary.config import PRESETS, Config
 from trialogue_lab.studies.one_step_corollary.measure import decoder_rows
-from trialogue_lab.studies.one_step_corollary.quantities import largest_error
+from trialogue_lab.studies.one_step_corollary.statistics import largest_error
 from trialogue_lab.studies.parallel_gap.cliques import one_step_rows, simulated_corollary_rows
-from trialogue_lab.studies.parallel_gap.quantities import both_events
+from trialogue_lab.studies.parallel_gap.statistics import both_events
 from trialogue_lab.theory.masking.parallel_decoder import map_decoder
 
 

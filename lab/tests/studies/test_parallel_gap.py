@@ -27,7 +27,7 @@ from trialogue_lab.studies.parallel_gap.cliques import (
 )
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, PRESETS, Config, Instance
 from trialogue_lab.studies.parallel_gap.measure import parts
-from trialogue_lab.studies.parallel_gap.quantities import both_events, leaves, long_run_variation, network
+from trialogue_lab.studies.parallel_gap.statistics import both_events, leaves, long_run_variation, network
 from trialogue_lab.studies.parallel_gap.transitions import (
     Imitation,
     kernel_rows,

@@ -25,7 +25,7 @@ from trialogue_lab.studies.potts_coherence.chains import (
 from trialogue_lab.studies.potts_coherence.config import PRESETS, Config, Sampled
 from trialogue_lab.studies.potts_coherence.maps import law_of, map_rows, random_model
 from trialogue_lab.studies.potts_coherence.measure import parts
-from trialogue_lab.studies.potts_coherence.quantities import rise, run_ratio, smallest_step
+from trialogue_lab.studies.potts_coherence.statistics import rise, run_ratio, smallest_step
 
 SMOKE = PRESETS["smoke"]
 

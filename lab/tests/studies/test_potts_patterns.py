@@ -12,7 +12,7 @@ from trialogue_lab.studies.potts_coherence.chains import shared_tokens, uniform
 from trialogue_lab.studies.potts_patterns import measure, survival
 from trialogue_lab.studies.potts_patterns.config import Config
 from trialogue_lab.studies.potts_patterns.measure import cold_rows, plane_rows
-from trialogue_lab.studies.potts_patterns.quantities import (
+from trialogue_lab.studies.potts_patterns.statistics import (
     cold_change,
     cold_error,
     decay_ratio,

@@ -24,7 +24,7 @@ from trialogue_lab.studies.query_complexity.exact import (
 )
 from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, knapsack_rows, lattice_rows
 from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE, search_rows, walk_rows
-from trialogue_lab.studies.query_complexity.quantities import (
+from trialogue_lab.studies.query_complexity.statistics import (
     calls_beyond,
     capped_error,
     growth,

@@ -19,7 +19,7 @@ from trialogue_lab.studies.solution_first.measure import (
     stop_rows,
     sudoku_rows,
 )
-from trialogue_lab.studies.solution_first.quantities import counted_fall, growth, leading_fall
+from trialogue_lab.studies.solution_first.statistics import counted_fall, growth, leading_fall
 from trialogue_lab.theory.factoring.prime_density import density_variation
 
 SMOKE = PRESETS["smoke"]

@@ -24,7 +24,7 @@ from trialogue_lab.studies.test_cases.decodings import (
     out_of_distribution,
 )
 from trialogue_lab.studies.test_cases.published import PUBLISHED, Published
-from trialogue_lab.studies.test_cases.quantities import (
+from trialogue_lab.studies.test_cases.statistics import (
     distinct_share,
     gain,
     gain_on_misleading,

@@ -32,7 +32,7 @@ from trialogue_lab.studies.test_cases.decodings import (
 )
 from trialogue_lab.studies.test_cases.examples import Completion, GroundTruth, examples_of, token_of
 from trialogue_lab.studies.test_cases.models import after_first_error, trained_verifier
-from trialogue_lab.studies.test_cases.quantities import measured
+from trialogue_lab.studies.test_cases.statistics import measured
 from trialogue_lab.studies.test_cases.subjects import SMALLEST, Subject
 from trialogue_lab.studies.test_cases.surrogate import (
     PieceTokens,

@@ -9,7 +9,7 @@ from trialogue_lab.ledger import NoRows, Rows
 from trialogue_lab.studies.topic_optima import STUDY
 from trialogue_lab.studies.topic_optima.config import PRESETS, Config
 from trialogue_lab.studies.topic_optima.measure import heights, population
-from trialogue_lab.studies.topic_optima.quantities import least_growth, minimum
+from trialogue_lab.studies.topic_optima.statistics import least_growth, minimum
 
 SMOKE = PRESETS["smoke"]
 

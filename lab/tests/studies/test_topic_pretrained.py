@@ -11,7 +11,7 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.topic_pretrained import STUDY
 from trialogue_lab.studies.topic_pretrained.claims import MEASURES
 from trialogue_lab.studies.topic_pretrained.config import HERE, PUBLISHED, WORDS, Config
-from trialogue_lab.studies.topic_pretrained.quantities import (
+from trialogue_lab.studies.topic_pretrained.statistics import (
     RANDOM,
     beyond_random,
     fall,

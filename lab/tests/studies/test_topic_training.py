@@ -11,7 +11,7 @@ from trialogue_lab.studies.topic_training import STUDY
 from trialogue_lab.studies.topic_training.config import PRESETS, RATES
 from trialogue_lab.studies.topic_training.matrices import classes
 from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, documents, trained
-from trialogue_lab.studies.topic_training.quantities import (
+from trialogue_lab.studies.topic_training.statistics import (
     contrast,
     early_growth,
     gap,

@@ -10,7 +10,7 @@ from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
 from trialogue_lab.studies.topic_values import STUDY
 from trialogue_lab.studies.topic_values.config import PRESETS
 from trialogue_lab.studies.topic_values.measure import ARMS, LIBRARY, WITH_ATTENTION, WITH_L2, WITHOUT_L2
-from trialogue_lab.studies.topic_values.quantities import prominence, standing
+from trialogue_lab.studies.topic_values.statistics import prominence, standing
 
 COUNT = 6
 

@@ -17,7 +17,7 @@ from trialogue_lab.studies.translation import material as making
 from trialogue_lab.studies.translation.config import MASK_PREDICT, PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue_lab.studies.translation.material import HeldOut, Material
 from trialogue_lab.studies.translation.measure import _in_order_of_length, _latency, _scored, _spread, _strata
-from trialogue_lab.studies.translation.quantities import (
+from trialogue_lab.studies.translation.statistics import (
     attention,
     corpus,
     greedy,

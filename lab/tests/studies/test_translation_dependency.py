@@ -34,7 +34,7 @@ from trialogue_lab.studies.translation_dependency.networks import (
     perfect_laws,
     random_targets,
 )
-from trialogue_lab.studies.translation_dependency.quantities import (
+from trialogue_lab.studies.translation_dependency.statistics import (
     attention,
     chains_lead,
     excess_stutter,

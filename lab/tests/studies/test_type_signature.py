@@ -26,7 +26,7 @@ from trialogue_lab.studies.type_signature.config import (
 from trialogue_lab.studies.type_signature.exact import density_rows, law_rows, overlap_rows, reduction_rows
 from trialogue_lab.studies.type_signature.measure import cost_rows
 from trialogue_lab.studies.type_signature.networks import Training, network_rows
-from trialogue_lab.studies.type_signature.quantities import (
+from trialogue_lab.studies.type_signature.statistics import (
     density_error,
     factored,
     growth,

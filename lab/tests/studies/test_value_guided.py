@@ -25,7 +25,7 @@ from trialogue_lab.studies.value_guided.long_horizons import (
     measure_long_horizons,
     variation,
 )
-from trialogue_lab.studies.value_guided.quantities import golden_residual, least_leaf_mass, tree
+from trialogue_lab.studies.value_guided.statistics import golden_residual, least_leaf_mass, tree
 from trialogue_lab.studies.value_guided.trees import measure_trees
 from trialogue_lab.theory.value_guided import action_level_law, first_leaf_law
 

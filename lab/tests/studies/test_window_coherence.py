@@ -25,7 +25,7 @@ from trialogue_lab.studies.window_coherence.measure import (
     token_loss,
     trained,
 )
-from trialogue_lab.studies.window_coherence.quantities import (
+from trialogue_lab.studies.window_coherence.statistics import (
     above_best,
     colder,
     decades_beyond_crossing,

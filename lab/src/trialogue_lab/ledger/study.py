@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,9 +49,20 @@ class Part:
         return [{**self.columns, **row} for row in self.measure(artifacts)]
 
 
+_CONVENTIONS = {
+    "presets": ("PRESETS", ("config",)),
+    "parts": ("parts", ("measure",)),
+    "claims": ("CLAIMS", ("claims",)),
+    "numbers": ("NUMBERS", ("claims",)),
+    "tables": ("TABLES", ("pages", "tables")),
+    "figures": ("FIGURES", ("pages", "figures")),
+}
+"""The name that each field of a study has in its package, and the modules that may define it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study(Generic[Config]):
-    """A study; the module that defines it binds it to the name `STUDY`.
+    """A study; the module that defines it binds it to the name `STUDY`. In a package, use `Study.of_package`.
 
     `module` is that module's `__name__`: the study is named after it, its docstring begins with the question, and its
     pilot is frozen beside it (`pilot_file`). `presets` maps names among `PRESETS` to values of one frozen
@@ -91,6 +103,31 @@ class Study(Generic[Config]):
         unknown = set(self.headline) - {claim.id for claim in self.claims}
         if unknown or len(set(self.headline)) < len(self.headline):
             raise InputError("headline", self.headline, "must name claims of the study, each once")
+
+    @classmethod
+    def of_package(cls, module: str, *, source: str, **settings: Any) -> "Study[Any]":
+        """Return the study of the package `module`, assembled from the modules of the package.
+
+        Args:
+            module: The package's `__name__`.
+            source: What the study replicates.
+            **settings: Other fields of the study. A field that is given here is not looked up.
+
+        The presets are `config.PRESETS`, the parts `measure.parts`, the claims `claims.CLAIMS` and the numbers
+        `claims.NUMBERS`. Tables and figures are `TABLES` and `FIGURES` of `pages`, or of `tables` and `figures`. Only
+        the presets and the parts are required.
+        """
+        for field_name, (name, places) in _CONVENTIONS.items():
+            modules = (f"{module}.{place}" for place in places)
+            found = [each for each in modules if importlib.util.find_spec(each) is not None]
+            defined = [each for each in map(importlib.import_module, found) if hasattr(each, name)]
+            if field_name not in settings and defined:
+                settings[field_name] = getattr(defined[0], name)
+        missing = {"presets", "parts"} - settings.keys()
+        if missing:
+            place = " and ".join(f"{module}.{_CONVENTIONS[each][1][0]}" for each in sorted(missing))
+            raise InputError("study", module, f"define {' and '.join(sorted(missing))} in {place}")
+        return cls(module=module, source=source, **settings)
 
     @property
     def name(self) -> str:

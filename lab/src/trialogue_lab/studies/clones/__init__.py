@@ -27,19 +27,9 @@ of a result names the sums of what was read.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.clones.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.clones.config import PRESETS
-from trialogue_lab.studies.clones.measure import parts
-from trialogue_lab.studies.clones.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="A distributional simplicity bias in the learning dynamics of transformers: Figures 1, 3 and 4, Table 1, "
     "section A.3",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

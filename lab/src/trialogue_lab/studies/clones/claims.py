@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, of_layers
-from trialogue_lab.studies.clones.quantities import (
+from trialogue_lab.studies.clones.statistics import (
     INTERPOLATED,
     TO_THE_LEAST,
     between_sweeps,

@@ -11,7 +11,7 @@ from trialogue.display.figures import COLORS, QUIET, panels
 from trialogue.generation.cloning.samplers import SAMPLERS
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, TEXT
-from trialogue_lab.studies.clones.quantities import (
+from trialogue_lab.studies.clones.statistics import (
     clone_names,
     curves,
     distance,

@@ -16,18 +16,8 @@ falling.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.clones_gpt.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.clones_gpt.config import PRESETS
-from trialogue_lab.studies.clones_gpt.measure import parts
-from trialogue_lab.studies.clones_gpt.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="A distributional simplicity bias in the learning dynamics of transformers: Figure 5",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED
-from trialogue_lab.studies.clones.quantities import (
+from trialogue_lab.studies.clones.statistics import (
     INTERPOLATED,
     TO_THE_LEAST,
     in_order,

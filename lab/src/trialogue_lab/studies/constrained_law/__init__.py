@@ -15,19 +15,9 @@ as in the thesis' experiments, where its theorem is about a uniform node of the 
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.constrained_law.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.constrained_law.config import PRESETS
-from trialogue_lab.studies.constrained_law.measure import parts
-from trialogue_lab.studies.constrained_law.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 3.1: Definitions 3.1.4 and 3.1.5, Proposition 3.1.2, Algorithms 1 and 2",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
     kind="measure",
 )

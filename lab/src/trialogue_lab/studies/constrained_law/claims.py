@@ -1,7 +1,7 @@
 """Claims of the study, and the quantities that texts quote."""
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim
-from trialogue_lab.studies.constrained_law.quantities import (
+from trialogue_lab.studies.constrained_law.statistics import (
     as_run,
     best_weighted,
     decoded,

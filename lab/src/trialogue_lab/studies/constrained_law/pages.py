@@ -8,7 +8,7 @@ from trialogue.display.figures import BAD, COLORS, GOOD, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, Quantity, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.constrained_law.measure import RULES
-from trialogue_lab.studies.constrained_law.quantities import as_run, decoded, rejection_queries, weighted
+from trialogue_lab.studies.constrained_law.statistics import as_run, decoded, rejection_queries, weighted
 
 _SHOWN = 8
 _COLUMNS = {

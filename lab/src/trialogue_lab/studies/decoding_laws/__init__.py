@@ -24,19 +24,8 @@ last on the ladder and apart from all means.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.decoding_laws.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.decoding_laws.config import PRESETS
-from trialogue_lab.studies.decoding_laws.figures import FIGURES
-from trialogue_lab.studies.decoding_laws.measure import parts
-from trialogue_lab.studies.decoding_laws.tables import TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="ours; decoding rules of thesis Definitions 3.1.4 and 3.1.5 and Algorithms 1 and 2",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -2,8 +2,8 @@
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim
 from trialogue_lab.ledger.claims.quantities import Criterion
-from trialogue_lab.studies.decoding_laws.quantities import at_varying_lengths, decoded, growth, order, price
 from trialogue_lab.studies.decoding_laws.rules import MASK, REJECTION
+from trialogue_lab.studies.decoding_laws.statistics import at_varying_lengths, decoded, growth, order, price
 
 _FIRST_LEAF = "first leaf, exact values"
 _TOKENWISE = "Definition 3.1.5"

@@ -6,7 +6,6 @@ from matplotlib.patches import Patch
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, panels
 from trialogue_lab.ledger import Figure, Rows
-from trialogue_lab.studies.decoding_laws.quantities import decoded, on_task, order, price, shown_tasks
 from trialogue_lab.studies.decoding_laws.rules import (
     KEPT,
     LIKELIEST,
@@ -16,6 +15,7 @@ from trialogue_lab.studies.decoding_laws.rules import (
     SHARPENED,
     TEMPERED,
 )
+from trialogue_lab.studies.decoding_laws.statistics import decoded, on_task, order, price, shown_tasks
 
 _AMONG, _BEST, _PARTICLES = "drawn by weight, ", "best of ", "particles, "
 _MARKS = "osv^DPX<>*"

@@ -1,7 +1,8 @@
 """Tables of the study: what each rule samples, and what the tasks of the ladder show of themselves."""
 
 from trialogue_lab.ledger import Cells, ResultTable, Rows
-from trialogue_lab.studies.decoding_laws.quantities import (
+from trialogue_lab.studies.decoding_laws.rules import MASK, RESTRICTED, RULES
+from trialogue_lab.studies.decoding_laws.statistics import (
     TASK,
     decoded,
     on_task,
@@ -9,7 +10,6 @@ from trialogue_lab.studies.decoding_laws.quantities import (
     resolved,
     shown_tasks,
 )
-from trialogue_lab.studies.decoding_laws.rules import MASK, RESTRICTED, RULES
 
 
 def _rules(rows: Rows) -> list[str]:

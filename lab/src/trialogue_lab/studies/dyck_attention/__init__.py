@@ -10,18 +10,8 @@ of Table 2.6 are 8 and 6 of a kind where the source has 40.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.dyck_attention.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.dyck_attention.config import PRESETS
-from trialogue_lab.studies.dyck_attention.measure import parts
-from trialogue_lab.studies.dyck_attention.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.2.3: Figures 2.11 to 2.18, Table 2.6; Theorem 2.2.2, Corollary 2.2.2",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

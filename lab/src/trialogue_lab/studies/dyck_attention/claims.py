@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion, Precondition
 from trialogue_lab.studies.dyck_attention.networks import SETTINGS
-from trialogue_lab.studies.dyck_attention.quantities import (
+from trialogue_lab.studies.dyck_attention.statistics import (
     closed,
     inequalities_failed,
     learned_share,

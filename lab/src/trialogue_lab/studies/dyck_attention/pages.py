@@ -14,7 +14,7 @@ from trialogue_lab.studies.dyck_attention.networks import (
     STANDARD_ARMS,
     Setting,
 )
-from trialogue_lab.studies.dyck_attention.quantities import (
+from trialogue_lab.studies.dyck_attention.statistics import (
     minimal,
     pattern,
     rank_correlation,

@@ -20,20 +20,9 @@ what was erased is redone. Seconds are processor time of one thread.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.dyck_backtracking.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.dyck_backtracking.config import PRESETS
-from trialogue_lab.studies.dyck_backtracking.figures import FIGURES
-from trialogue_lab.studies.dyck_backtracking.measure import parts
-from trialogue_lab.studies.dyck_backtracking.tables import TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 3.2.1: Tables 3.1 to 3.5 and 3.16, Figures 3.1 and 3.2, Algorithm 1",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
     kind="table",
 )

@@ -3,7 +3,8 @@
 from trialogue_lab.ledger import Claim
 from trialogue_lab.studies.dyck_backtracking.control_claims import CONTROL_CLAIMS
 from trialogue_lab.studies.dyck_backtracking.cost_claims import COST_CLAIMS, SMALL_NETWORKS
-from trialogue_lab.studies.dyck_backtracking.quantities import (
+from trialogue_lab.studies.dyck_backtracking.released_claims import RELEASED_CLAIMS
+from trialogue_lab.studies.dyck_backtracking.statistics import (
     ALGORITHM,
     LOW,
     SAMPLING,
@@ -22,7 +23,6 @@ from trialogue_lab.studies.dyck_backtracking.quantities import (
     share_of_remaining,
     unseen,
 )
-from trialogue_lab.studies.dyck_backtracking.released_claims import RELEASED_CLAIMS
 
 _LOGARITHM = "a ratio is estimated as its logarithm"
 _NETWORKS = (

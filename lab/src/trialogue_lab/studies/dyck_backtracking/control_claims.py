@@ -1,7 +1,7 @@
 """Claims of ours about the controls of Table 3.3: other verifiers and greedy decoding."""
 
 from trialogue_lab.ledger import Claim
-from trialogue_lab.studies.dyck_backtracking.quantities import errors_ratio
+from trialogue_lab.studies.dyck_backtracking.statistics import errors_ratio
 
 _CONTROL = "Table 3.3 (control not in the thesis)"
 

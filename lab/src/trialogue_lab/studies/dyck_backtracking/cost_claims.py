@@ -5,7 +5,7 @@ Of the summaries' three sentences, that diversity does not suffer is the claim `
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.studies.dyck_backtracking.config import CANDIDATES
-from trialogue_lab.studies.dyck_backtracking.quantities import (
+from trialogue_lab.studies.dyck_backtracking.statistics import (
     gain,
     queries_ratio,
     queries_ratio_until_correct,

@@ -6,7 +6,7 @@ from trialogue.display.figures import BAD, GOOD, OURS, PUBLISHED, QUIET, panels
 from trialogue_lab.ledger import Figure, Rows
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.dyck_backtracking.config import STRIDES, STRIDES_FORCED, TOP_PS
-from trialogue_lab.studies.dyck_backtracking.quantities import inducing, unseen
+from trialogue_lab.studies.dyck_backtracking.statistics import inducing, unseen
 from trialogue_lab.studies.dyck_backtracking.tables import DECODINGS, ERRORS, FORCED, GRID, NUCLEUS, VERIFIERS
 
 

@@ -1,7 +1,7 @@
 """Claims about Algorithm 1 as the released code does it, beside those about Algorithm 1 as printed; all are ours."""
 
 from trialogue_lab.ledger import Claim
-from trialogue_lab.studies.dyck_backtracking.quantities import inducing
+from trialogue_lab.studies.dyck_backtracking.statistics import inducing
 
 RELEASED_CLAIMS = (
     Claim(

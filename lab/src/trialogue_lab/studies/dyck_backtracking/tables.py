@@ -13,7 +13,7 @@ from trialogue_lab.studies.dyck_backtracking.config import (
     STRIDES_FORCED,
     TOP_PS,
 )
-from trialogue_lab.studies.dyck_backtracking.quantities import (
+from trialogue_lab.studies.dyck_backtracking.statistics import (
     ALGORITHM,
     LOW,
     SAMPLING,

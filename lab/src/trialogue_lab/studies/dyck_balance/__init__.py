@@ -11,18 +11,8 @@ with C = 1e-5.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.dyck_balance.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.dyck_balance.config import PRESETS
-from trialogue_lab.studies.dyck_balance.measure import parts
-from trialogue_lab.studies.dyck_balance.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.2.3.3: Figure 2.13",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -1,7 +1,7 @@
 """Claims of the study: the correlation of Figure 2.13 under both definitions of accuracy and of violation."""
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim, Precondition
-from trialogue_lab.studies.dyck_attention.quantities import minimal, rank_correlation
+from trialogue_lab.studies.dyck_attention.statistics import minimal, rank_correlation
 from trialogue_lab.studies.dyck_balance.measure import ARM
 
 _SOURCE = "Figure 2.13"

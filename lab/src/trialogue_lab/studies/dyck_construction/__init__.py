@@ -10,18 +10,8 @@ Lemma 2.2.1 are corrected.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.dyck_construction.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.dyck_construction.config import PRESETS
-from trialogue_lab.studies.dyck_construction.measure import parts
-from trialogue_lab.studies.dyck_construction.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.2.2: Theorems 2.2.1 and 2.2.2, Corollary 2.2.1, Lemma 2.2.1",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

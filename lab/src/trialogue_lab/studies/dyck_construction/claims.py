@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion
 from trialogue_lab.ledger.claims.extremes import largest
-from trialogue_lab.studies.dyck_construction.quantities import (
+from trialogue_lab.studies.dyck_construction.statistics import (
     accuracy,
     distance,
     failed,

@@ -6,7 +6,7 @@ from trialogue.display.figures import COLORS, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.dyck_construction.measure import LENGTHS
-from trialogue_lab.studies.dyck_construction.quantities import accuracy, distance, violation
+from trialogue_lab.studies.dyck_construction.statistics import accuracy, distance, violation
 
 
 def _disturbances(rows: Rows) -> list[float]:

@@ -8,18 +8,8 @@ Deviations: 200 updates on fresh prefixes of 28 brackets.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.dyck_copying.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.dyck_copying.config import PRESETS
-from trialogue_lab.studies.dyck_copying.measure import parts
-from trialogue_lab.studies.dyck_copying.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.2.4.1: Figures 2.19 to 2.21",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -1,7 +1,7 @@
 """Claims of the study: Figures 2.19 to 2.21, and a control."""
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim
-from trialogue_lab.studies.dyck_copying.quantities import copied, layer, lost, sharpest
+from trialogue_lab.studies.dyck_copying.statistics import copied, layer, lost, sharpest
 
 _FOUR, _ONE, _FORCED = "4 layers", "1 layer", "1 layer, no residual"
 

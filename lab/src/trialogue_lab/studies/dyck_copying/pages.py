@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Drawing
 from trialogue.display.figures import panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.studies.dyck_copying.measure import ARMS, SHOWN
-from trialogue_lab.studies.dyck_copying.quantities import copied, layer, sharpest
+from trialogue_lab.studies.dyck_copying.statistics import copied, layer, sharpest
 
 
 def _draw(rows: Rows) -> Drawing:

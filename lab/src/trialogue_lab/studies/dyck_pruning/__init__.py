@@ -10,18 +10,8 @@ comes out. Targets are 2 wide, with C = 0.5.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.dyck_pruning.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.dyck_pruning.config import PRESETS
-from trialogue_lab.studies.dyck_pruning.measure import parts
-from trialogue_lab.studies.dyck_pruning.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.2.4: Theorem 2.2.3, Corollary 2.2.3, Lemmas 2.2.2, 2.2.5 to 2.2.7",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

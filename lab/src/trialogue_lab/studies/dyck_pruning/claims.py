@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim
 from trialogue_lab.ledger.claims.extremes import largest
-from trialogue_lab.studies.dyck_pruning.quantities import (
+from trialogue_lab.studies.dyck_pruning.statistics import (
     both_transformers_within,
     both_within,
     different_first,

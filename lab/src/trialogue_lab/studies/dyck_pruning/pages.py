@@ -10,7 +10,7 @@ from pandas import DataFrame
 from trialogue.display.figures import COLORS, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.claims.quantities import Quantity
-from trialogue_lab.studies.dyck_pruning.quantities import matrix_error, number_error, transformer_error
+from trialogue_lab.studies.dyck_pruning.statistics import matrix_error, number_error, transformer_error
 
 
 def _draw(rows: Rows) -> Drawing:

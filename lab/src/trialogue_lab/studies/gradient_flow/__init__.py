@@ -13,18 +13,8 @@ and the first layer grows all the same where the last one has entries of both si
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.gradient_flow.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.gradient_flow.config import PRESETS
-from trialogue_lab.studies.gradient_flow.measure import parts
-from trialogue_lab.studies.gradient_flow.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Distributional simplicity bias: equations 7 to 13, appendix B",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -9,7 +9,7 @@ confirm that; of what takes its place, signs of gamma and of the last layer, the
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.studies.gradient_flow.quantities import example, growth, kept
+from trialogue_lab.studies.gradient_flow.statistics import example, growth, kept
 
 _DOCUMENT = "Distributional simplicity bias"
 _APPENDIX = f"{_DOCUMENT}, appendix B"

@@ -6,7 +6,7 @@ from pandas import DataFrame
 
 from trialogue.display.figures import BAD, GOOD, OURS, PUBLISHED, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.studies.gradient_flow.quantities import example, growth, kept
+from trialogue_lab.studies.gradient_flow.statistics import example, growth, kept
 
 _DOCUMENT = "Equations 8 to 13, appendix B"
 

@@ -14,18 +14,8 @@ two-body, and chains freeze. Gradients are clipped at a norm of 0.1, without whi
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.interaction_order.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.interaction_order.config import PRESETS
-from trialogue_lab.studies.interaction_order.measure import parts
-from trialogue_lab.studies.interaction_order.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Distributional simplicity bias: section 2, equations 1 to 6, Figure 2",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

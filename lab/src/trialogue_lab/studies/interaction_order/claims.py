@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim, Criterion
 from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.studies.interaction_order.quantities import (
+from trialogue_lab.studies.interaction_order.statistics import (
     bound,
     excess,
     exchange_exponent,

@@ -11,7 +11,7 @@ from pandas import DataFrame, Series
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
-from trialogue_lab.studies.interaction_order.quantities import (
+from trialogue_lab.studies.interaction_order.statistics import (
     FORMS,
     bound,
     excess,

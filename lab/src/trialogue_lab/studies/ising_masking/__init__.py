@@ -14,18 +14,8 @@ Deviations: the thesis does not name its training sizes, and descends by gradien
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.ising_masking.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.ising_masking.config import PRESETS
-from trialogue_lab.studies.ising_masking.measure import parts
-from trialogue_lab.studies.ising_masking.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 4.2.1: Figures 4.1 and 4.2; Lemma 4.1.1, Theorem 4.1.1",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

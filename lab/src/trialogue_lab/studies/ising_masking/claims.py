@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import smallest
-from trialogue_lab.studies.ising_masking import quantities
+from trialogue_lab.studies.ising_masking import statistics
 
 PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
 """The couplings of the thesis' figures."""
@@ -20,8 +20,8 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             Claim(
                 f"masking-{fewer + 1}-beats-{fewer}-{ending}",
                 f"At J = {coupling:g} masking {fewer + 1} sites errs less than masking {fewer} (n times the squared "
-                f"error, mean over n >= {quantities.LARGE}).",
-                quantities.gain(coupling, fewer) > 0,
+                f"error, mean over n >= {statistics.LARGE}).",
+                statistics.gain(coupling, fewer) > 0,
                 figure,
                 _DIRECTION,
                 statement_id=statement_id,
@@ -32,7 +32,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"at-every-size-{ending}",
             f"At J = {coupling:g} masking 4 sites errs less than masking 1 at every size of the training set "
             "(smallest difference of n times the squared error).",
-            quantities.smallest_gain(coupling) > 0,
+            statistics.smallest_gain(coupling) > 0,
             figure,
             _DIRECTION,
             statement_id=statement_id,
@@ -41,8 +41,8 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             Claim(
                 f"as-predicted-{size}-{ending}",
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
-                f"over n >= {quantities.LARGE}).",
-                quantities.error_over_limit(coupling, size)
+                f"over n >= {statistics.LARGE}).",
+                statistics.error_over_limit(coupling, size)
                 .as_ratio()
                 .corrected(_GEOMETRIC)
                 .near(1, margin=0.25),
@@ -57,7 +57,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"all-masks-no-gap-{ending}",
             f"At J = {coupling:g}, with all masks of every sample scored, masking 1 site errs as much as masking 4 "
             "(difference within a tenth of Tr Gamma).",
-            quantities.gain_of_all_masks(coupling).near(0, margin=0.1),
+            statistics.gain_of_all_masks(coupling).near(0, margin=0.1),
             f"{figure} (control not in the thesis)",
             origin="ours",
         ),
@@ -65,7 +65,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"error-within-trace-{ending}",
             f"At J = {coupling:g} the squared error is at most Tr Gamma / n with probability at least 0.99 (share of "
             "the training sets, mean over k).",
-            quantities.within_trace(coupling) > 0.99,
+            statistics.within_trace(coupling) > 0.99,
             "Remark on Lemma 4.1.1",
             "at least 0.99, by Markov's inequality, which gives 100 Tr Gamma / n",
             statement_id="thesis:M-L411.remark",
@@ -88,7 +88,7 @@ CLAIMS = (
         "strictly-better",
         "Masking more strictly improves: masking 4 instead of 3 of the 4 sites lowers the asymptotic variance of the "
         "couplings (Tr, more than 1e-9).",
-        quantities.last_gain_of_couplings() > 1e-9,
+        statistics.last_gain_of_couplings() > 1e-9,
         "Text before Theorem 4.1.1 (counted as published in mixing-and-learning)",
         "strictly improves",
         "ours",
@@ -97,7 +97,7 @@ CLAIMS = (
         "poincare-bounds-the-trace",
         "In the models of both figures Tr Gamma of masking k sites is at most C Tr of the inverse Fisher information, "
         "C the Poincaré constant of k-Gibbs (smallest slack, share of the bound).",
-        quantities.slack_of_poincare() > -1e-10,
+        statistics.slack_of_poincare() > -1e-10,
         "Theorem 4.1.2 (of which it is a consequence)",
         "not below 0",
         "ours",
@@ -109,7 +109,7 @@ CLAIMS += (
         "masking-more-is-better-with-ordered-pairs",
         "With the pairs of eq. (4.6) read as ordered, which doubles J, Tr Gamma falls with every further masked site "
         "in both figures too (largest log ratio of Tr Gamma at k + 1 and k).",
-        quantities.largest_step_of_limit("ordered") < 0,
+        statistics.largest_step_of_limit("ordered") < 0,
         "Figures 4.1 and 4.2, eq. (4.6)",
         _DIRECTION,
         "ours",
@@ -121,7 +121,7 @@ NUMBERS = {
     for coupling in PUBLISHED
     for size in (1, 2, 3, 4)
     for name, quantity in (
-        ("n times the squared error", quantities.scaled_error),
-        ("limit", quantities.limit),
+        ("n times the squared error", statistics.scaled_error),
+        ("limit", statistics.limit),
     )
 }

@@ -8,7 +8,7 @@ from trialogue.display.figures import COLORS, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.ising_masking.claims import PUBLISHED
-from trialogue_lab.studies.ising_masking.quantities import error_at, limit
+from trialogue_lab.studies.ising_masking.statistics import error_at, limit
 
 _READINGS = {"one": "one mask", "all": "all masks"}
 

@@ -14,18 +14,8 @@ inside the clique and to 30 outside, and no J below 50 is large enough. The stud
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.ising_sampling.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.ising_sampling.config import PRESETS
-from trialogue_lab.studies.ising_sampling.measure import parts
-from trialogue_lab.studies.ising_sampling.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 4.2.1.2: Figure 4.3; Definitions 4.1.10 and 4.1.11",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -4,7 +4,7 @@ import math
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.studies.ising_sampling import quantities
+from trialogue_lab.studies.ising_sampling import statistics
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, block_label
 
 _FIGURE = "Thesis section 4.2.1.2, Figure 4.3"
@@ -27,7 +27,7 @@ CLAIMS = (
             f"blocks-of-{more}-beat-{fewer}",
             f"k-Gibbs takes fewer steps with k = {more} than with k = {fewer}, at most 1000 counted (log ratio, mean "
             "over couplings).",
-            quantities.log_steps_ratio(block_label(fewer), block_label(more)) > 0,
+            statistics.log_steps_ratio(block_label(fewer), block_label(more)) > 0,
             _FIGURE,
             _LARGER_K,
             statement_id="thesis:M-F43.blocks",
@@ -38,7 +38,7 @@ CLAIMS = (
     Claim(
         "stronger-coupling-is-slower-over-all-blocks",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over all k).",
-        quantities.slowdown(8.0, 2.0) > 0,
+        statistics.slowdown(8.0, 2.0) > 0,
         _FIGURE,
         _LARGER_J,
         statement_id="thesis:M-F43.coupling",
@@ -47,7 +47,7 @@ CLAIMS = (
     Claim(
         "stronger-coupling-is-slower",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over k < N - 1).",
-        quantities.slowdown(8.0, 2.0, below_all=2) > 0,
+        statistics.slowdown(8.0, 2.0, below_all=2) > 0,
         _FIGURE,
         _LARGER_J,
         "ours",
@@ -55,7 +55,7 @@ CLAIMS = (
     Claim(
         "independent-parallel-is-fast-when-weak",
         "At J = 1 and 2 independent parallel takes fewer steps than 1-Gibbs (log ratio, mean over J).",
-        quantities.log_steps_ratio(PARALLEL, block_label(1), most=2.0) < 0,
+        statistics.log_steps_ratio(PARALLEL, block_label(1), most=2.0) < 0,
         _CONTROL,
         _NEVER,
         "ours",
@@ -63,21 +63,21 @@ CLAIMS = (
     Claim(
         "steps-as-computed",
         "For k >= 4 the mean numbers of steps are the exact ones within 5 % (ratio, mean over k and J).",
-        quantities.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC).near(1, margin=0.05),
+        statistics.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC).near(1, margin=0.05),
         _CONTROL,
         origin="ours",
     ),
     Claim(
         "arrivals-as-computed",
         "The shares of chains that reach R_1 within the budget are the exact ones within 0.01 (mean over all cells).",
-        quantities.arrivals_above_exact().near(0, margin=0.01),
+        statistics.arrivals_above_exact().near(0, margin=0.01),
         _CONTROL,
         origin="ours",
     ),
     Claim(
         "larger-blocks-are-faster-exact",
         "At every J the expected number of steps falls with every k (largest increase of its logarithm).",
-        quantities.largest_increase_with_blocks() < 0,
+        statistics.largest_increase_with_blocks() < 0,
         _FIGURE,
         _LARGER_K,
         statement_id="thesis:M-F43.blocks",
@@ -87,7 +87,7 @@ CLAIMS = (
         "stronger-coupling-is-not-faster",
         "At no k and from no J to the next does the expected number of steps fall by more than 1 % (smallest increase "
         "of its logarithm).",
-        quantities.smallest_increase_with_coupling() > -0.01,
+        statistics.smallest_increase_with_coupling() > -0.01,
         f"{_FIGURE}, with a margin of ours",
         _LARGER_J,
         "ours",
@@ -96,7 +96,7 @@ CLAIMS = (
         "stronger-coupling-is-slower-below-all-sites",
         "At every k < N the expected number of steps grows by more than a tenth from J = 1 to J = 8 (smallest increase "
         "of its logarithm).",
-        quantities.smallest_slowdown(8.0, 1.0) > math.log(1.1),
+        statistics.smallest_slowdown(8.0, 1.0) > math.log(1.1),
         f"{_FIGURE}, without k = N, where every step draws all spins anew",
         _LARGER_J,
         "ours",
@@ -138,7 +138,7 @@ CLAIMS += tuple(
         f"independent-parallel-never-arrives-{reading}-pairs",
         f"With the pairs of eq. (4.6) read as {reading}, independent parallel reaches R_1 within 1000 steps with "
         "probability below 0.01 from J = 2 on (largest over J = 2, 3 and 4).",
-        quantities.reached_by_reading(PARALLEL, 2.0, times) < 0.01,
+        statistics.reached_by_reading(PARALLEL, 2.0, times) < 0.01,
         f"{_FIGURE}, eq. (4.6)",
         _NEVER,
         "ours",
@@ -147,7 +147,7 @@ CLAIMS += tuple(
 )
 
 NUMBERS = {
-    f"chance that independent parallel arrives, J = {coupling:g}": quantities.exact_number(
+    f"chance that independent parallel arrives, J = {coupling:g}": statistics.exact_number(
         coupling, PARALLEL, "reached"
     )
     for coupling in _COUPLINGS

@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from trialogue.display.figures import COLORS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.studies.ising_sampling.quantities import (
+from trialogue_lab.studies.ising_sampling.statistics import (
     chains,
     exact_number,
     expected,

@@ -17,19 +17,9 @@ Deviations: the bound asks for many masks of every sample, whose counts are draw
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.joint_from_conditionals.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.joint_from_conditionals.config import PRESETS
-from trialogue_lab.studies.joint_from_conditionals.measure import parts
-from trialogue_lab.studies.joint_from_conditionals.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis sections 4.1.2, 4.1.3, 4.3.4 and 4.3.11: Theorem 4.1.4, Definitions 4.1.5 and 4.1.9, "
     "Proposition 4.3.6",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.studies.joint_from_conditionals.quantities import decades_of_masks, least_looseness, within
+from trialogue_lab.studies.joint_from_conditionals.statistics import decades_of_masks, least_looseness, within
 
 _CHI, _KL = "Text after Definition 4.1.5", "Text after Definition 4.1.9"
 _ROUNDING = 1e-6

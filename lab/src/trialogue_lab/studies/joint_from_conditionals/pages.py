@@ -7,7 +7,7 @@ from pandas import DataFrame
 from trialogue.display.figures import BAD, COLORS, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.studies.joint_from_conditionals.config import Sizes
-from trialogue_lab.studies.joint_from_conditionals.quantities import of_sizes
+from trialogue_lab.studies.joint_from_conditionals.statistics import of_sizes
 
 _BOUNDS = {
     "variation": "TV of the fit",

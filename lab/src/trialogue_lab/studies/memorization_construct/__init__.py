@@ -10,18 +10,8 @@ document's proof (gamma) is not needed; contexts of two tokens; targets are draw
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.memorization_construct.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.memorization_construct.config import PRESETS
-from trialogue_lab.studies.memorization_construct.measure import parts
-from trialogue_lab.studies.memorization_construct.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Memorization in attention-only transformers: Lemma 2, Theorems 1 and 2, Corollaries 1 and 2, Remark 2",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

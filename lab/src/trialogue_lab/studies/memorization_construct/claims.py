@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion
 from trialogue_lab.ledger.claims.extremes import largest
-from trialogue_lab.studies.memorization_construct.quantities import (
+from trialogue_lab.studies.memorization_construct.statistics import (
     approximate,
     association,
     beyond_bound,

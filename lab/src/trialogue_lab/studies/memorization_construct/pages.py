@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Drawing
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
-from trialogue_lab.studies.memorization_construct.quantities import approximate, association, encoder, held
+from trialogue_lab.studies.memorization_construct.statistics import approximate, association, encoder, held
 
 
 def _different(rows: Rows, kind: str, column: str) -> list[float]:

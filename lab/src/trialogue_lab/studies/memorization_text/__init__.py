@@ -18,18 +18,8 @@ of a result names the sums of what was read.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.memorization_text.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.memorization_text.config import PRESETS
-from trialogue_lab.studies.memorization_text.measure import parts
-from trialogue_lab.studies.memorization_text.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Memorization in attention-only transformers: Proposition 1, Theorem 1, equations 13 and 14",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -10,7 +10,7 @@ from trialogue_lab.studies.memorization_text.config import (
     TRAINED,
     TRANSFORMER,
 )
-from trialogue_lab.studies.memorization_text.quantities import (
+from trialogue_lab.studies.memorization_text.statistics import (
     beyond,
     bytes_over_table,
     digits_of_optimum,

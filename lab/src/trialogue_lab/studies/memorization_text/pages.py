@@ -14,7 +14,7 @@ from trialogue_lab.studies.memorization_text.config import (
     TRAINED,
     TRANSFORMER,
 )
-from trialogue_lab.studies.memorization_text.quantities import encoder, network, text, width_of
+from trialogue_lab.studies.memorization_text.statistics import encoder, network, text, width_of
 
 _SAID = {
     LIKELIEST: "the likeliest held exactly (Theorem 1)",

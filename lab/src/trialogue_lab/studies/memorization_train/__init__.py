@@ -19,18 +19,8 @@ quarter is as good.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.memorization_train.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.memorization_train.config import PRESETS
-from trialogue_lab.studies.memorization_train.measure import parts
-from trialogue_lab.studies.memorization_train.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Memorization in attention-only transformers: section 5, appendix B, Experiments 1 to 6",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -3,7 +3,7 @@
 from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion
 from trialogue_lab.studies.memorization_train.measure import MLP, PER_HEAD, SHARED
 from trialogue_lab.studies.memorization_train.published import POINTS
-from trialogue_lab.studies.memorization_train.quantities import (
+from trialogue_lab.studies.memorization_train.statistics import (
     REACHED,
     accuracy,
     ahead,

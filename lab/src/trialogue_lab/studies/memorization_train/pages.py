@@ -12,7 +12,7 @@ from trialogue_lab.ledger import Cells, Figure, NoRows, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.memorization_train.measure import DEEP, MLP, PER_HEAD, SHARED
 from trialogue_lab.studies.memorization_train.published import POINTS, Point
-from trialogue_lab.studies.memorization_train.quantities import (
+from trialogue_lab.studies.memorization_train.statistics import (
     REACHED,
     beside_published,
     slope,

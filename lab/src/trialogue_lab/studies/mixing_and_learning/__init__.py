@@ -13,18 +13,8 @@ all models of the run.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.mixing_and_learning.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.mixing_and_learning.config import PRESETS
-from trialogue_lab.studies.mixing_and_learning.measure import parts
-from trialogue_lab.studies.mixing_and_learning.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 4.1: Theorems 4.1.1 to 4.1.3, Definitions 4.1.2 to 4.1.10",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

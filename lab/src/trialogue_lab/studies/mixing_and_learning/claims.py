@@ -3,7 +3,7 @@
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import largest, smallest
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, size_label
-from trialogue_lab.studies.mixing_and_learning.quantities import (
+from trialogue_lab.studies.mixing_and_learning.statistics import (
     EVERY,
     FEW,
     MANY,

@@ -8,7 +8,7 @@ from pandas import DataFrame
 from trialogue.display.figures import COLORS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED
-from trialogue_lab.studies.mixing_and_learning.quantities import (
+from trialogue_lab.studies.mixing_and_learning.statistics import (
     MASKED,
     bounds,
     couplings,

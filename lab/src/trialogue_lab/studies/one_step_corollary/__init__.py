@@ -9,18 +9,8 @@ Deviations: the thesis names no instances and gives no weights; maps and kernels
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.one_step_corollary.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.one_step_corollary.config import PRESETS
-from trialogue_lab.studies.one_step_corollary.measure import parts
-from trialogue_lab.studies.one_step_corollary.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis sections 4.1.4, 4.3.8 and 4.3.9: Corollary 4.1.1, Propositions 4.1.2 and 4.1.3",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -2,9 +2,9 @@
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.studies.one_step_corollary.quantities import largest_error
+from trialogue_lab.studies.one_step_corollary.statistics import largest_error
 from trialogue_lab.studies.parallel_gap.claims import ROUNDING
-from trialogue_lab.studies.parallel_gap.quantities import both_events
+from trialogue_lab.studies.parallel_gap.statistics import both_events
 
 _COROLLARY = "Corollary 4.1.1"
 _NOT_BELOW = "not below 0"

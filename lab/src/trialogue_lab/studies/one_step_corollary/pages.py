@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from trialogue.display.figures import BAD, GOOD, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.studies.one_step_corollary.quantities import share
+from trialogue_lab.studies.one_step_corollary.statistics import share
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
 
 

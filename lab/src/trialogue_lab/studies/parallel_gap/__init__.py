@@ -15,18 +15,8 @@ of 15,000 and 30,800 spins are computed and not simulated. The thesis trains no 
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.parallel_gap.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.parallel_gap.config import PRESETS
-from trialogue_lab.studies.parallel_gap.measure import parts
-from trialogue_lab.studies.parallel_gap.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 4.1.2: Propositions 4.1.2 to 4.1.5, Corollary 4.1.1; section 4.3",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

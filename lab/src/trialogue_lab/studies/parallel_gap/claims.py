@@ -4,7 +4,7 @@ from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import largest, smallest
 from trialogue_lab.studies.parallel_gap.cliques import CORRECTED, STATED
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
-from trialogue_lab.studies.parallel_gap.quantities import (
+from trialogue_lab.studies.parallel_gap.statistics import (
     both_events,
     hits,
     leaves,

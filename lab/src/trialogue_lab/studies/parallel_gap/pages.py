@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Drawing
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
-from trialogue_lab.studies.parallel_gap.quantities import network, networks
+from trialogue_lab.studies.parallel_gap.statistics import network, networks
 
 _NETWORKS = {
     "KL of the network": "divergence",

@@ -18,18 +18,8 @@ those of patterns with tokens in common are not: what it says of walls is held a
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.potts_coherence.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.potts_coherence.config import PRESETS
-from trialogue_lab.studies.potts_coherence.measure import parts
-from trialogue_lab.studies.potts_coherence.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Document on the Potts chain: Theorems 1.1, 1.2 and 2.1, Corollary 1.2.1, equations 2 to 10",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

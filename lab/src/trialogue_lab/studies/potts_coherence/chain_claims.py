@@ -4,7 +4,7 @@ from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.claims import Origin
 from trialogue_lab.ledger.claims.extremes import RESOLVED, largest, smallest
 from trialogue_lab.studies.potts_coherence.chains import PERIODIC, PLANTED, SHARED, UNIFORM
-from trialogue_lab.studies.potts_coherence.quantities import (
+from trialogue_lab.studies.potts_coherence.statistics import (
     SEVERAL,
     left_of_sharpness,
     rise,

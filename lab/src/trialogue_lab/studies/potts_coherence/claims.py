@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import RESOLVED, largest, smallest
-from trialogue_lab.studies.potts_coherence import quantities
+from trialogue_lab.studies.potts_coherence import statistics
 from trialogue_lab.studies.potts_coherence.chain_claims import CHAIN_CLAIMS, EQUAL, WALLS
 from trialogue_lab.studies.potts_coherence.plane import PLANE, RING
 
@@ -88,7 +88,7 @@ PLANE_CLAIMS = (
         "plane-keeps-its-pattern",
         "From all spins up the plane keeps a magnetisation at every temperature tried up to E_min / log 3 = 1.82 J "
         "(the smallest, at T = 0.8 to 1.8 J).",
-        quantities.smallest_order(PLANE, most=1.8) > 0,
+        statistics.smallest_order(PLANE, most=1.8) > 0,
         _PLANE,
         "converges to one pattern",
         statement_id="potts:Theorem-2.1",
@@ -97,7 +97,7 @@ PLANE_CLAIMS = (
     Claim(
         "order-survives-in-the-plane",
         "From all spins up the plane keeps Onsager's magnetisation within 0.02 at T up to 2.0 J (largest difference).",
-        quantities.off_infinite(PLANE, most=2.0) < 0.02,
+        statistics.off_infinite(PLANE, most=2.0) < 0.02,
         _PLANE,
         "converges to one pattern",
         "ours",
@@ -106,7 +106,7 @@ PLANE_CLAIMS = (
         "order-does-not-shrink-with-size",
         "Below T = 1.8 J the magnetisation of the largest torus is that of the smallest within 0.01 (largest "
         "difference).",
-        quantities.change_with_size(PLANE, most=1.8) < 0.01,
+        statistics.change_with_size(PLANE, most=1.8) < 0.01,
         _PLANE,
         "does not depend on the size",
         "ours",
@@ -114,7 +114,7 @@ PLANE_CLAIMS = (
     Claim(
         "order-is-lost-above",
         "At T of 2.6 J and more the plane loses its order (largest magnetisation below 0.05).",
-        quantities.off_infinite(PLANE, least=2.6) < 0.05,
+        statistics.off_infinite(PLANE, least=2.6) < 0.05,
         f"{_PLANE}, beyond T_c",
         "only below T_c",
         "ours",
@@ -123,7 +123,7 @@ PLANE_CLAIMS = (
         "the-ring-loses-order-where-the-plane-keeps-it",
         "As many spins on a ring lose their order at every temperature tried (0.8 to 3.2 J; largest magnetisation "
         "below 0.05).",
-        quantities.off_infinite(RING) < 0.05,
+        statistics.off_infinite(RING) < 0.05,
         WALLS,
         "no convergence to one pattern",
         "ours",
@@ -135,7 +135,7 @@ CLAIMS = (*CHAIN_CLAIMS, *MAP_CLAIMS, *PLANE_CLAIMS)
 NUMBERS = {
     "largest distance with one constant per context": largest("map", "per_context"),
     "largest distance with every token at a temperature": largest("map", "per_step_0.5", "per_step_2"),
-    "smallest probability of a wall from L* on": quantities.wall_likelihood_from_crossing(),
+    "smallest probability of a wall from L* on": statistics.wall_likelihood_from_crossing(),
     "critical temperature": smallest("order", "critical"),
     "temperature of Peierls' argument": smallest("order", "peierls"),
 }

@@ -12,7 +12,7 @@ from trialogue_lab.ledger.claims.extremes import largest, smallest
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.potts_coherence.chains import PLANTED, SHARED, UNIFORM
 from trialogue_lab.studies.potts_coherence.plane import PLANE, RING
-from trialogue_lab.studies.potts_coherence.quantities import CHAIN, uniform
+from trialogue_lab.studies.potts_coherence.statistics import CHAIN, uniform
 
 _SEEDS = "± one standard deviation over seeds"
 _SAMPLED = ["patterns", "window", "temperature"]

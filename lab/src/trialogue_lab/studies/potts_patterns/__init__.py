@@ -10,18 +10,8 @@ Deviations: the document fixes no models and no N, and every seed has the same r
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.potts_patterns.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.potts_patterns.config import PRESETS
-from trialogue_lab.studies.potts_patterns.measure import parts
-from trialogue_lab.studies.potts_patterns.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Document on Potts chains: Theorem 1.1, Corollary 1.2.1, Theorem 2.1",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

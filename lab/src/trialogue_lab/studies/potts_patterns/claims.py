@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.studies.potts_coherence.chain_claims import EQUAL, WALLS
-from trialogue_lab.studies.potts_patterns import quantities
+from trialogue_lab.studies.potts_patterns import statistics
 
 _PLANE = "Theorem 2.1"
 _TORUS = (
@@ -15,7 +15,7 @@ COLD_CLAIMS = (
         "no-wall-is-a-constant-in-the-cold",
         "At a fixed length P(no wall) tends to a constant as T falls to zero, in every chain (largest change from a "
         "32nd to a 64th of the least energy, the longest chains).",
-        quantities.cold_change() < EQUAL,
+        statistics.cold_change() < EQUAL,
         f"{WALLS} (not in the document, which lets the length grow)",
         origin="ours",
     ),
@@ -23,7 +23,7 @@ COLD_CLAIMS = (
         "the-constant-counts-what-costs-nothing",
         "The constant is the share of the sequences of energy zero that have no wall (largest difference, eight "
         "tokens, all sequences listed).",
-        quantities.cold_error() < EQUAL,
+        statistics.cold_error() < EQUAL,
         f"{WALLS} (not in the document, which lets the length grow)",
         origin="ours",
     ),
@@ -34,7 +34,7 @@ TEXT_CLAIMS = (
         "texts-leave-as-computed",
         "Texts of random bigram and trigram models that begin on a greedy pattern leave it at the rate of the greedy "
         "map, within 5 % (ratio, mean over models).",
-        quantities.decay_ratio().as_ratio().near(1, margin=0.05),
+        statistics.decay_ratio().as_ratio().near(1, margin=0.05),
         "Corollary 1.2.1 (control not in the document)",
         origin="ours",
     ),
@@ -45,7 +45,7 @@ COLOUR_CLAIMS = (
         "a-temperature-keeps-one-of-many-patterns",
         "There is a temperature at which the plane keeps one of N patterns, for N = 2, 3, 4 and 10: from that pattern "
         "everywhere at T = 0.5 J (smallest order over N).",
-        quantities.order_of_colours(10, hottest=0.5) > 0,
+        statistics.order_of_colours(10, hottest=0.5) > 0,
         _PLANE,
         "below T_c it converges to one pattern, for any N > 1",
         statement_id="potts:Theorem-2.1",
@@ -55,7 +55,7 @@ COLOUR_CLAIMS = (
         "the-plane-keeps-one-of-many-patterns",
         "From one of N = 2, 3, 4 or 10 patterns everywhere the plane keeps it at every temperature tried up to "
         "E_min / log 3 = 0.91 J (smallest order, above 0.1).",
-        quantities.order_of_colours(10) > 0.1,
+        statistics.order_of_colours(10) > 0.1,
         f"Proof of {_PLANE}",
         "ordered for T <= E_min / log 3",
         "ours",
@@ -63,7 +63,7 @@ COLOUR_CLAIMS = (
     Claim(
         "the-plane-keeps-one-of-few-patterns",
         "With up to 4 patterns, whose T_c is not below E_min / log 3, it does (smallest order).",
-        quantities.order_of_colours(4) > 0.1,
+        statistics.order_of_colours(4) > 0.1,
         f"Proof of {_PLANE}",
         "ordered for T <= E_min / log 3",
         "ours",
@@ -72,7 +72,7 @@ COLOUR_CLAIMS = (
         "ten-patterns-are-lost-below-the-bound",
         "With 10 patterns order is lost above T_c = 1 / log(1 + sqrt 10) = 0.70 J and below E_min / log 3 (largest "
         "order, below 0.1).",
-        quantities.order_of_colours(10, least=10, above_critical=True) < 0.1,
+        statistics.order_of_colours(10, least=10, above_critical=True) < 0.1,
         f"{_PLANE}, whose proof leaves out the N - 1 of its own count",
         "does not depend on the number of patterns",
         "ours",
@@ -82,7 +82,7 @@ COLOUR_CLAIMS = (
 CLAIMS = (*COLD_CLAIMS, *TEXT_CLAIMS, *COLOUR_CLAIMS)
 
 NUMBERS = {
-    "order of ten patterns at 0.82": quantities.order_at(10, 0.82),
-    "order of four patterns at 0.82": quantities.order_at(4, 0.82),
-    "measured over exact decay": quantities.decay_ratio(),
+    "order of ten patterns at 0.82": statistics.order_at(10, 0.82),
+    "order of four patterns at 0.82": statistics.order_at(4, 0.82),
+    "measured over exact decay": statistics.decay_ratio(),
 }

@@ -6,7 +6,7 @@ from pandas import DataFrame
 from trialogue.display.figures import COLORS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
-from trialogue_lab.studies.potts_patterns.quantities import order_at
+from trialogue_lab.studies.potts_patterns.statistics import order_at
 
 _SEEDS = "± one standard deviation over seeds"
 

@@ -12,18 +12,8 @@ never halts on the hidden string; lattices are reduced by the algorithm of Lenst
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.query_complexity.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.query_complexity.config import PRESETS
-from trialogue_lab.studies.query_complexity.measure import parts
-from trialogue_lab.studies.query_complexity.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 3.1: Theorems 3.1.1 and 3.1.2, Propositions 3.1.1 and 3.1.2; section 3.5.1",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -4,7 +4,7 @@ from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import RESOLVED, largest, smallest
 from trialogue_lab.studies.query_complexity.exact import DYCK, HIDDEN
 from trialogue_lab.studies.query_complexity.our_claims import LOW, ONE, OURS, ROUNDING
-from trialogue_lab.studies.query_complexity.quantities import (
+from trialogue_lab.studies.query_complexity.statistics import (
     at_length,
     calls_beyond,
     largest_error,

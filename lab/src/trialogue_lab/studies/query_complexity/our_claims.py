@@ -3,7 +3,7 @@
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import RESOLVED, largest, smallest
 from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE
-from trialogue_lab.studies.query_complexity.quantities import (
+from trialogue_lab.studies.query_complexity.statistics import (
     calls_beyond,
     capped_error,
     growth,

@@ -11,7 +11,7 @@ from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.query_complexity.config import PRESETS
 from trialogue_lab.studies.query_complexity.exact import DYCK, HIDDEN
 from trialogue_lab.studies.query_complexity.measure import REJECTION, SAMPLERS, TOKENWISE
-from trialogue_lab.studies.query_complexity.quantities import searched, solved, walked
+from trialogue_lab.studies.query_complexity.statistics import searched, solved, walked
 
 _BEST = "best, infers the last"
 _DEFAULT = PRESETS["default"]

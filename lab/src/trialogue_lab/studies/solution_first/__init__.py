@@ -10,19 +10,9 @@ six, and the digits of a product are found by trial, which the post leaves open.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.solution_first.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.solution_first.config import PRESETS
-from trialogue_lab.studies.solution_first.measure import parts
-from trialogue_lab.studies.solution_first.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source='Post "Theoretical Limitations of Autoregressive Models": sections on randomized tasks, games and ways '
     "around, appendix",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

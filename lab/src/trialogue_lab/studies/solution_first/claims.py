@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim
 from trialogue_lab.ledger.claims.extremes import largest
-from trialogue_lab.studies.solution_first.quantities import counted_fall, growth, leading_fall
+from trialogue_lab.studies.solution_first.statistics import counted_fall, growth, leading_fall
 
 _TASKS = 'Section "Randomized Tasks"'
 _WHERE = 'Section "Where this comes up"'

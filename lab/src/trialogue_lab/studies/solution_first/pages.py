@@ -7,7 +7,7 @@ from trialogue.display.figures import BAD, COLORS, GOOD, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.claims.extremes import largest
 from trialogue_lab.studies.solution_first.config import ORDERS
-from trialogue_lab.studies.solution_first.quantities import dearest, sudoku, variations
+from trialogue_lab.studies.solution_first.statistics import dearest, sudoku, variations
 
 _PLAYERS = {"fitting": "N / 2^i", "indexed": "by an index", "rescanned": "rescanning"}
 _OPERATIONS = {"products": "products", "tests": "primality tests", "factoring_steps": "steps of factoring"}

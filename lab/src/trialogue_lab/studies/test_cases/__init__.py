@@ -33,22 +33,11 @@ processor time of one thread.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.test_cases.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.test_cases.config import PRESETS
-from trialogue_lab.studies.test_cases.figures import FIGURES
-from trialogue_lab.studies.test_cases.measure import parts
-from trialogue_lab.studies.test_cases.tables import TABLES
 from trialogue_lab.studies.test_cases.twins import THESIS
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source=f"{THESIS}: Tables 3.6 and 3.9 to 3.17, Figures 3.3 and 3.4, Algorithm 1; section 3.4.1",
     version=3,
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
     kind="table",
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.decodings import DecodingRule, block_best_of, out_of_distribution
-from trialogue_lab.studies.test_cases.quantities import gain, gain_of_depth, gain_on_misleading, lead_of_best
+from trialogue_lab.studies.test_cases.statistics import gain, gain_of_depth, gain_on_misleading, lead_of_best
 from trialogue_lab.studies.test_cases.twins import MARGIN, Statement
 
 _ENTRIES = {

@@ -13,7 +13,7 @@ from trialogue_lab.studies.test_cases.accuracy_claims import MISLEADING, ON_BOTH
 from trialogue_lab.studies.test_cases.cost_claims import COST_CLAIMS
 from trialogue_lab.studies.test_cases.decodings import block_best_of
 from trialogue_lab.studies.test_cases.lines import headed
-from trialogue_lab.studies.test_cases.quantities import gain, measured, per_query
+from trialogue_lab.studies.test_cases.statistics import gain, measured, per_query
 from trialogue_lab.studies.test_cases.subjects import ROLES, Role
 from trialogue_lab.studies.test_cases.twins import MARGIN, Statement, on_both, on_pretrained
 

@@ -18,8 +18,8 @@ from trialogue_lab.studies.test_cases.decodings import (
     DecodingRule,
     block_best_of,
 )
-from trialogue_lab.studies.test_cases.quantities import distinct_share, gain, gain_per_query, ratio, timed
 from trialogue_lab.studies.test_cases.speed import CANDIDATES
+from trialogue_lab.studies.test_cases.statistics import distinct_share, gain, gain_per_query, ratio, timed
 from trialogue_lab.studies.test_cases.subjects import Role
 from trialogue_lab.studies.test_cases.twins import Statement, on_both
 

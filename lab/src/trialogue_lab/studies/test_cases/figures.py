@@ -10,7 +10,7 @@ from trialogue.display.figures import COLORS, GOOD, OURS, PUBLISHED, panels
 from trialogue_lab.ledger import Figure, Rows
 from trialogue_lab.studies.test_cases.decodings import MAIN, DecodingRule, block_best_of
 from trialogue_lab.studies.test_cases.published import PUBLISHED as PRINTED
-from trialogue_lab.studies.test_cases.quantities import measured, per_query
+from trialogue_lab.studies.test_cases.statistics import measured, per_query
 from trialogue_lab.studies.test_cases.subjects import Role
 
 _BLOCK = "block best-of-n"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from trialogue_lab.ledger import Cells, Quantity, ResultTable, Rows
 from trialogue_lab.studies.test_cases.decodings import DecodingRule
 from trialogue_lab.studies.test_cases.published import PUBLISHED
-from trialogue_lab.studies.test_cases.quantities import measured, per_query
+from trialogue_lab.studies.test_cases.statistics import measured, per_query
 from trialogue_lab.studies.test_cases.subjects import ROLES, Role
 from trialogue_lab.studies.test_cases.twins import THESIS
 

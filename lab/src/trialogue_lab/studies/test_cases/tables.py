@@ -40,8 +40,8 @@ from trialogue_lab.studies.test_cases.lines import (
     table,
 )
 from trialogue_lab.studies.test_cases.published import LAYER, MODEL, PUBLISHED, VALIDATION
-from trialogue_lab.studies.test_cases.quantities import milliseconds, timed, validation
 from trialogue_lab.studies.test_cases.speed import TIMED
+from trialogue_lab.studies.test_cases.statistics import milliseconds, timed, validation
 from trialogue_lab.studies.test_cases.subjects import ROLES
 from trialogue_lab.studies.test_cases.twins import THESIS
 

@@ -13,18 +13,8 @@ thesis does not say with which masking Figures 2.7 and 2.8 are drawn: here with 
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.topic_optima.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.topic_optima.config import PRESETS
-from trialogue_lab.studies.topic_optima.measure import parts
-from trialogue_lab.studies.topic_optima.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.1: Lemma 2.1.1, Proposition 2.1.1, Theorems 2.1.1 to 2.1.5, Figures 2.7 and 2.8",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

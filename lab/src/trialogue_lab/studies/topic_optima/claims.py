@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import Claim, Criterion
 from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.studies.topic_optima.quantities import at_length, landscape, least_growth, minimum, region
+from trialogue_lab.studies.topic_optima.statistics import at_length, landscape, least_growth, minimum, region
 
 _EXACT = 1e-12
 _PROPOSITION = "Thesis Proposition 2.1.1"

@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, PUBLISHED, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.studies.topic_optima.quantities import at_length, landscape, minimum, region
+from trialogue_lab.studies.topic_optima.statistics import at_length, landscape, minimum, region
 
 
 def _draw_landscapes(rows: Rows) -> Drawing:

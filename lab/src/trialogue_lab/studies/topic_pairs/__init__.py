@@ -8,18 +8,10 @@ WikiText-2 for Wikipedia.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.topic_pairs.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.topic_pairs.config import PRESETS
-from trialogue_lab.studies.topic_pairs.pages import FIGURES, TABLES
 from trialogue_lab.studies.topic_pretrained.measure import parts
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.1.5.4, Tables 2.3 and 2.5",
-    presets=PRESETS,
     parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -5,7 +5,7 @@ from trialogue_lab.studies.topic_pairs.config import MODELS
 from trialogue_lab.studies.topic_pretrained.claims import MEASURES
 from trialogue_lab.studies.topic_pretrained.config import MODELS as NAMES
 from trialogue_lab.studies.topic_pretrained.pages import FIGURES as EARLIER
-from trialogue_lab.studies.topic_pretrained.quantities import RANDOM, level, ratio
+from trialogue_lab.studies.topic_pretrained.statistics import RANDOM, level, ratio
 
 _ATTENTION = MEASURES["attention"]
 _MIDDLE = 30

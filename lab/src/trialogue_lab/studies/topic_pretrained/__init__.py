@@ -23,18 +23,8 @@ provenance of a result names the sums of what was read.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.topic_pretrained.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.topic_pretrained.config import PRESETS
-from trialogue_lab.studies.topic_pretrained.measure import parts
-from trialogue_lab.studies.topic_pretrained.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.1.5: Tables 2.3, 2.4 and 2.5",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

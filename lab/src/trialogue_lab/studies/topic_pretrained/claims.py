@@ -4,7 +4,7 @@ from trialogue.inspection.topic_structure.measure import AS_READ
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT, RAW_ATTENTION
 from trialogue_lab.ledger import Claim
 from trialogue_lab.studies.topic_pretrained.config import HERE, MODELS, WORDS, Name
-from trialogue_lab.studies.topic_pretrained.quantities import (
+from trialogue_lab.studies.topic_pretrained.statistics import (
     LEAST_PAIRS,
     RANDOM,
     beyond_random,

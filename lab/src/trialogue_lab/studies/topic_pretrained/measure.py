@@ -16,7 +16,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
 from trialogue_lab.ledger import Part, note_model
 from trialogue_lab.studies.topic_pretrained.config import MODELS, Config, Name
-from trialogue_lab.studies.topic_pretrained.quantities import PRETRAINED, RANDOM
+from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM
 from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, tiny_model
 
 _TOPICS_SHOWN = 8

@@ -13,7 +13,7 @@ from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT, 
 from trialogue_lab.ledger import Cells, Figure, NoRows, Quantity, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.topic_pretrained.config import MODELS, WORDS
-from trialogue_lab.studies.topic_pretrained.quantities import PRETRAINED, RANDOM, level, ratio, several
+from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM, level, ratio, several
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

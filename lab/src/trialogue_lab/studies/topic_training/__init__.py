@@ -16,18 +16,8 @@ tenth of what Adam's is. Beside them SGD is trained at rates of ours, `SGD_RATES
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.topic_training.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.topic_training.config import PRESETS
-from trialogue_lab.studies.topic_training.measure import parts
-from trialogue_lab.studies.topic_training.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 2.1.5 and 2.1.6.1: Figures 2.1, 2.2, 2.4 to 2.6, 2.9, 2.10, Tables 2.1 and 2.2",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -2,7 +2,8 @@
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, RATES, SGD_RATES
-from trialogue_lab.studies.topic_training.quantities import (
+from trialogue_lab.studies.topic_training.readings import ATTENDING, LOSSES, OURS
+from trialogue_lab.studies.topic_training.statistics import (
     attention,
     contrast,
     early_growth,
@@ -16,7 +17,6 @@ from trialogue_lab.studies.topic_training.quantities import (
     slowing,
     standing,
 )
-from trialogue_lab.studies.topic_training.readings import ATTENDING, LOSSES, OURS
 
 _OPTIMIZERS = (("adam", "Adam"), ("sgd", "SGD"))
 _SETTINGS = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]

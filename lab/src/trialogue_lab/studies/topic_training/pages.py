@@ -6,7 +6,7 @@ from matplotlib.figure import Figure as Drawing
 from trialogue.display.figures import BAD, COLORS, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, NoRows, ResultTable, Rows
 from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, SGD_RATES
-from trialogue_lab.studies.topic_training.quantities import attention, contrast, entries, gap, progress
+from trialogue_lab.studies.topic_training.statistics import attention, contrast, entries, gap, progress
 
 _CLASSES = {"same word": "same_word", "same topic": "same_topic", "other topics": "other"}
 _TABLE_1 = {

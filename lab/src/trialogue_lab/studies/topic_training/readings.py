@@ -3,7 +3,7 @@
 from trialogue_lab.ledger import Claim, Criterion
 from trialogue_lab.ledger.claims.extremes import largest
 from trialogue_lab.studies.topic_training.config import SGD_RATES
-from trialogue_lab.studies.topic_training.quantities import (
+from trialogue_lab.studies.topic_training.statistics import (
     attention,
     contrast,
     early_growth,

@@ -11,18 +11,8 @@ ten (an embedding of the token type and a norm follow it), so that its steps at 
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.topic_values.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.topic_values.config import PRESETS
-from trialogue_lab.studies.topic_values.measure import parts
-from trialogue_lab.studies.topic_values.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis sections 2.1.4 and 2.1.5: Figures 2.2, 2.5 and 2.6",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -2,7 +2,7 @@
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim
 from trialogue_lab.studies.topic_values.measure import LIBRARY, WITH_ATTENTION, WITH_L2, WITHOUT_L2
-from trialogue_lab.studies.topic_values.quantities import entries, prominence, standing
+from trialogue_lab.studies.topic_values.statistics import entries, prominence, standing
 
 _SETTING = (
     "The source prints neither the number of steps nor the initial weights: 700 steps from a deviation of 0.0006, "

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Drawing
 from trialogue.display.figures import panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.studies.topic_values.measure import ARMS, WITH_ATTENTION, WITHOUT_L2
-from trialogue_lab.studies.topic_values.quantities import entries, prominence
+from trialogue_lab.studies.topic_values.statistics import entries, prominence
 
 _SHOWN = (
     ("mean within topics", "in_topic"),

@@ -31,18 +31,8 @@ what was read.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.translation.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.translation.config import PRESETS
-from trialogue_lab.studies.translation.measure import parts
-from trialogue_lab.studies.translation.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis sections 4.2.2 to 4.2.4: Tables 4.1 to 4.5",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -13,7 +13,7 @@ from trialogue_lab.studies.translation.config import (
     RESCORED,
     TWIN,
 )
-from trialogue_lab.studies.translation.quantities import (
+from trialogue_lab.studies.translation.statistics import (
     attention,
     corpus,
     greedy,

@@ -7,7 +7,7 @@ from trialogue.display.figures import panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.claims.quantities import Quantity
 from trialogue_lab.studies.translation.config import MASK_PREDICT, REFINER, RESCORED, SMALL, TWIN
-from trialogue_lab.studies.translation.quantities import attention, corpus, latency, score, small
+from trialogue_lab.studies.translation.statistics import attention, corpus, latency, score, small
 from trialogue_lab.studies.translation_dependency.attention import Attention, attention_tables
 
 _STEPS, _HYPOTHESES, _MOST = (1, 2, 4, 10), (1, 3, 5), 5

@@ -17,19 +17,8 @@ words as `trialogue.generation.translation.scores.stutter` does.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.translation_dependency.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.translation_dependency.config import PRESETS
-from trialogue_lab.studies.translation_dependency.figures import FIGURES
-from trialogue_lab.studies.translation_dependency.measure import parts
-from trialogue_lab.studies.translation_dependency.pages import TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 4.2.4, Tables 4.4 and 4.5; sections 4.2.2 and 4.2.3",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

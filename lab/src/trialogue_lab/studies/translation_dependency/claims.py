@@ -11,7 +11,7 @@ from trialogue_lab.studies.translation_dependency.config import (
     TWIN,
     TWO_STAGES,
 )
-from trialogue_lab.studies.translation_dependency.quantities import (
+from trialogue_lab.studies.translation_dependency.statistics import (
     attention,
     chains_lead,
     excess_stutter,

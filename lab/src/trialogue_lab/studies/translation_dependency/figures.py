@@ -16,7 +16,7 @@ from trialogue_lab.studies.translation_dependency.config import (
     TWIN,
     TWO_STAGES,
 )
-from trialogue_lab.studies.translation_dependency.quantities import attention, listed, translated
+from trialogue_lab.studies.translation_dependency.statistics import attention, listed, translated
 
 _SAMPLERS = {
     CONDITIONALS: (BAD, "all tokens, true conditionals"),

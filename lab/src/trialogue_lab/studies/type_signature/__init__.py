@@ -15,18 +15,8 @@ that factor two are counted here.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.type_signature.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.type_signature.config import PRESETS
-from trialogue_lab.studies.type_signature.measure import parts
-from trialogue_lab.studies.type_signature.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source='Post "Theoretical Limitations of Autoregressive Models": all sections, footnotes 1 to 4, appendix',
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

@@ -13,7 +13,7 @@ from trialogue_lab.studies.type_signature.config import (
     TESTS,
     TRIAL_DIVISION,
 )
-from trialogue_lab.studies.type_signature.quantities import (
+from trialogue_lab.studies.type_signature.statistics import (
     density_error,
     factored,
     growth,

@@ -18,7 +18,7 @@ from trialogue_lab.studies.type_signature.config import (
     TESTS,
     TRIAL_DIVISION,
 )
-from trialogue_lab.studies.type_signature.quantities import cost, learned, missed
+from trialogue_lab.studies.type_signature.statistics import cost, learned, missed
 
 _COLORS = {PRODUCT_FIRST: BAD, FACTORS_FIRST: GOOD, HIDDEN: OURS}
 _ROUTINES = {

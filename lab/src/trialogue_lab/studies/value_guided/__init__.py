@@ -16,18 +16,8 @@ Dyck strings, one for each half. Python code with values, which the thesis names
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.value_guided.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.value_guided.config import PRESETS
-from trialogue_lab.studies.value_guided.measure import parts
-from trialogue_lab.studies.value_guided.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Thesis section 3.3.1: Algorithm 2, properties (1) to (3)",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

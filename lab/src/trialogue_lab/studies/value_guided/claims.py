@@ -5,7 +5,7 @@ from trialogue_lab.ledger.claims.extremes import largest
 from trialogue_lab.studies.value_guided.config import EXACT, SIGNS
 from trialogue_lab.studies.value_guided.dyck import EXACT as EXACT_VALUES
 from trialogue_lab.studies.value_guided.dyck import NOISY, TRAINED
-from trialogue_lab.studies.value_guided.quantities import (
+from trialogue_lab.studies.value_guided.statistics import (
     beyond_computed,
     cost_exponent,
     dyck,

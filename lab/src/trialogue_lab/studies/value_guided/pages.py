@@ -6,7 +6,7 @@ from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.value_guided.config import EXACT, LAST_TOKEN, SIGNS
-from trialogue_lab.studies.value_guided.quantities import dyck, long, tree
+from trialogue_lab.studies.value_guided.statistics import dyck, long, tree
 
 _RULES = {"action_level": ("action level, never back", BAD), "first_leaf": ("first leaf of the walk", OURS)}
 _WALKS = {"action level": BAD, "first leaf": OURS}

@@ -16,18 +16,8 @@ training like the others, as one of six with sliding attention is.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.window_coherence.claims import CLAIMS, NUMBERS
-from trialogue_lab.studies.window_coherence.config import PRESETS
-from trialogue_lab.studies.window_coherence.measure import parts
-from trialogue_lab.studies.window_coherence.pages import FIGURES, TABLES
 
-STUDY = Study(
-    module=__name__,
+STUDY = Study.of_package(
+    __name__,
     source="Potts chains: Theorems 1.1 and 1.2, Corollary 1.2.1",
-    presets=PRESETS,
-    parts=parts,
-    claims=CLAIMS,
-    tables=TABLES,
-    figures=FIGURES,
-    numbers=NUMBERS,
 )

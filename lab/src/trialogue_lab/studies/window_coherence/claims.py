@@ -4,7 +4,7 @@ import math
 
 from trialogue_lab.ledger import Claim
 from trialogue_lab.ledger.claims.extremes import RESOLVED, largest, smallest
-from trialogue_lab.studies.window_coherence import quantities
+from trialogue_lab.studies.window_coherence import statistics
 from trialogue_lab.studies.window_coherence.config import UNLIMITED
 
 _COROLLARY = "Potts chains, Corollary 1.2.1"
@@ -17,7 +17,7 @@ _SETTING = (
     "Small networks with windows of 3 to 11 tokens, trained on two noisy patterns of seven tokens, stand for any "
     "autoregressive model with a fixed window."
 )
-_BEST_OVER_CORPUS = smallest("best", "rate", where="temperature == 1") / quantities.corpus("rate")
+_BEST_OVER_CORPUS = smallest("best", "rate", where="temperature == 1") / statistics.corpus("rate")
 
 CLAIMS = (
     Claim(
@@ -34,7 +34,7 @@ CLAIMS = (
         "coherent-below-the-crossing-length",
         "The mean coherent length of every network trained here is below the crossing length of its Hamiltonian (most "
         "decades above).",
-        quantities.decades_beyond_crossing() < 0,
+        statistics.decades_beyond_crossing() < 0,
         _CROSSING,
         "L* = 1 + exp((W - 1) E_max / T) / (N - 1)",
         statement_id="potts:S0-T1.1",
@@ -52,7 +52,7 @@ CLAIMS = (
         "measured-rate-is-the-eigenvalue",
         "Text leaves its pattern at the rate of the transfer matrix of the network that wrote it (log ratio of walls "
         "behind the first measured window, all windows together, within 0.1).",
-        quantities.measured_rate_error().near(0, margin=0.1),
+        statistics.measured_rate_error().near(0, margin=0.1),
         _COROLLARY,
         _STAY,
         statement_id="potts:S0-C1.2.1.rate",
@@ -62,7 +62,7 @@ CLAIMS = (
         "text-has-the-exact-law",
         "Text stays in its pattern as long as the transfer matrix of the network that wrote it says (log ratio of the "
         "mean tokens before a wall or the horizon, mean over finite windows, within 0.05).",
-        quantities.mean_run_error().near(0, margin=0.05),
+        statistics.mean_run_error().near(0, margin=0.05),
         _COROLLARY,
         "Theorem 1.2: the model is a Potts chain",
         "ours",
@@ -80,7 +80,7 @@ CLAIMS = (
         "best-models-with-longer-windows-stay-longer",
         "Of the best models with a window, one with a token more always leaves its pattern more slowly (least log "
         "ratio of rates, from the shortest trained window on).",
-        quantities.best_step() > 0,
+        statistics.best_step() > 0,
         _GROWS,
         _COST,
         "ours",
@@ -88,7 +88,7 @@ CLAIMS = (
     Claim(
         "each-longer-window-stays-longer",
         "Each longer window leaves its pattern more slowly than the next shorter one (least log ratio of rates).",
-        quantities.longer() > 0,
+        statistics.longer() > 0,
         _GROWS,
         _COST,
         statement_id="potts:S0-T1.1.derived",
@@ -98,7 +98,7 @@ CLAIMS = (
         "longer-windows-stay-longer",
         "Up to the longest window but one (one period), networks with a longer window leave their pattern more slowly "
         "(least log ratio of rates).",
-        quantities.longer(last=-1) > 0,
+        statistics.longer(last=-1) > 0,
         _GROWS,
         _COST,
         "ours",
@@ -107,7 +107,7 @@ CLAIMS = (
         "beyond-a-period-stays-longer",
         "The longest window (more than one period) leaves its pattern more slowly than the one before (log ratio of "
         "rates).",
-        quantities.longer(first=-1) > 0,
+        statistics.longer(first=-1) > 0,
         _GROWS,
         _COST,
         "ours",
@@ -116,7 +116,7 @@ CLAIMS = (
         "colder-leaves-more-slowly",
         "Where the window tells the patterns apart, the rate at the lowest temperature of generation is below that at "
         "1 (least log ratio).",
-        quantities.colder(tells=True) > 0,
+        statistics.colder(tells=True) > 0,
         _CROSSING,
         _BOLTZMANN,
         statement_id="potts:S0-T1.1.derived",
@@ -126,7 +126,7 @@ CLAIMS = (
         "colder-stays-longer",
         "Where the window tells the patterns apart, the rate at the lowest temperature of generation is less than half "
         "of that at 1 (least log ratio).",
-        quantities.colder(tells=True) > math.log(2),
+        statistics.colder(tells=True) > math.log(2),
         _CROSSING,
         _BOLTZMANN,
         "ours",
@@ -135,7 +135,7 @@ CLAIMS = (
         "cold-does-not-help-a-window-that-cannot-tell",
         "With the shortest window, whose contexts belong to both patterns, the rate does not depend on the temperature "
         "(log ratio of rates within 0.1).",
-        quantities.colder(tells=False).near(0, margin=0.1),
+        statistics.colder(tells=False).near(0, margin=0.1),
         "Potts chains, Theorem 1.1 (not in the document)",
         origin="ours",
     ),
@@ -143,7 +143,7 @@ CLAIMS = (
         "networks-leave-faster-than-the-best",
         "A trained network leaves its pattern faster than the best model with its window (log ratio of rates, mean "
         "over windows that tell the patterns apart).",
-        quantities.above_best(sliding=False) > 0,
+        statistics.above_best(sliding=False) > 0,
         _OURS,
         origin="ours",
     ),
@@ -151,7 +151,7 @@ CLAIMS = (
         "sliding-attention-is-a-window",
         "Attention within a window leaves faster than the best model whose window is its receptive field (log ratio of "
         "rates).",
-        quantities.above_best(sliding=True) > 0,
+        statistics.above_best(sliding=True) > 0,
         _OURS,
         origin="ours",
     ),
@@ -159,14 +159,14 @@ CLAIMS = (
         "unlimited-attention-stays-longer",
         "With attention to all of the text, more of it is still in its pattern at the horizon than with the longest "
         "window, by more than 0.2.",
-        quantities.unlimited_gain() > 0.2,
+        statistics.unlimited_gain() > 0.2,
         _TOPOLOGIES,
         origin="ours",
     ),
     Claim(
         "unlimited-attention-is-as-coherent-as-the-corpus",
         "With attention to all of the text, survival to the horizon is that of the corpus (within 0.02).",
-        (quantities.text(UNLIMITED, "survival") - quantities.corpus("survival")).near(0, margin=0.02),
+        (statistics.text(UNLIMITED, "survival") - statistics.corpus("survival")).near(0, margin=0.02),
         _TOPOLOGIES,
         origin="ours",
     ),
@@ -174,7 +174,7 @@ CLAIMS = (
         "greedy-decoding-stays",
         "At temperature zero, where E_max is infinite and the theorem does not hold, networks whose window tells the "
         "patterns apart hold each of them to the horizon (least share of patterns).",
-        quantities.greedy_survival() > 0.99,
+        statistics.greedy_survival() > 0.99,
         "Potts chains, Theorem 1.1, its assumption",
         "E_max is finite",
         "ours",
@@ -182,8 +182,8 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    "survival with unlimited attention": quantities.text(UNLIMITED, "survival"),
-    "survival of the corpus": quantities.corpus("survival"),
+    "survival with unlimited attention": statistics.text(UNLIMITED, "survival"),
+    "survival of the corpus": statistics.corpus("survival"),
     "smallest rate of a network": smallest("rate", "rate"),
     "best window over corpus": _BEST_OVER_CORPUS,
 }

@@ -9,7 +9,7 @@ from trialogue.display.figures import GOOD, QUIET, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
 from trialogue_lab.ledger.claims.extremes import largest
 from trialogue_lab.studies.window_coherence.config import SLIDING, UNLIMITED, cropped
-from trialogue_lab.studies.window_coherence.quantities import (
+from trialogue_lab.studies.window_coherence.statistics import (
     best_rates,
     corpus,
     lowest_temperature,

@@ -4,7 +4,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue_lab.ledger import NoRows, Replication, Rows
-from trialogue_lab.studies.topic_training.quantities import DEVIATIONS, FACTOR
+from trialogue_lab.studies.topic_training.statistics import DEVIATIONS, FACTOR
 
 trainings = Replication("training", "seeds")
 
