@@ -1,7 +1,7 @@
 """Constrained decoding behind `model.generate`, at the settings that production uses, beside a plain logits processor.
 
 SmolLM2-135M-Instruct as transformers loads it, four tasks of eight prompts each (one batch, padded on the left), up to
-96 new tokens, one seed. Contenders: `custom_generate=decoding(sampler=TokenwiseRejection("mask"), ...)`; the same with
+96 new tokens, one seed. Contenders: `custom_generate=decoding(sampler=MaskedDecoding(), ...)`; the same with
 the mask behind top-k and top-p; sequential Monte Carlo of masked particles; and a llguidance logits processor of a
 dozen lines with transformers' own loop. What is valid is told by `jsonschema` and `re`, which none of them uses. They
 take turns within every task; a token costs the CPU time of all runs of a contender over the tokens of all its outputs.
@@ -32,7 +32,7 @@ from torch import Tensor
 from record import Record
 from trialogue.generation.custom_generate import decoding
 from trialogue.models.pretrained import load_pretrained
-from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection
+from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue.verifiers import GrammarVerifier
 
 NEW_TOKENS, SEED = 96, 0
@@ -215,13 +215,11 @@ class Contenders:
             return sequences
 
         contenders = {
-            "trialogue, mask": walking(TokenwiseRejection("mask")),
+            "trialogue, mask": walking(MaskedDecoding()),
             "llguidance processor": plain,
         }
         if config["do_sample"]:
-            contenders["trialogue, mask behind the cut"] = walking(
-                TokenwiseRejection("mask", mask_first=False)
-            )
+            contenders["trialogue, mask behind the cut"] = walking(MaskedDecoding(mask_first=False))
             contenders["trialogue, SMC of 4"] = walking(SequentialMonteCarlo(4, proposal="mask"))
         return contenders
 

@@ -16,8 +16,8 @@ from trialogue.models.pretrained import PretrainedOracle
 from trialogue.oracles import Verifier
 from trialogue.samplers import (
     Ancestral,
+    MaskedDecoding,
     SequentialMonteCarlo,
-    TokenwiseRejection,
     WeightedRejection,
     generate,
 )
@@ -109,7 +109,7 @@ def samplers(oracle: PretrainedOracle, batch: int) -> dict[str, Run]:
     rules = grammars(oracle)
     runs = {"ancestral": ours(oracle, batch, Ancestral())}
     for name, rule in rules.items():
-        runs[f"masked, {name}"] = ours(oracle, batch, TokenwiseRejection("mask"), rule)
+        runs[f"masked, {name}"] = ours(oracle, batch, MaskedDecoding(), rule)
     runs["weighted rejection, regex"] = ours(oracle, batch, WeightedRejection(), rules["regex"])
     smc = SequentialMonteCarlo(particles=batch, proposal="rejection")
     runs["SMC by rejection, regex"] = ours(oracle, batch, smc, rules["regex"])

@@ -30,7 +30,7 @@ from trialogue.models.position_cache import PositionLayer
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.pretrained_contexts import CachedContext, PretrainedContext
 from trialogue.randomness import Streams
-from trialogue.samplers import TokenwiseRejection
+from trialogue.samplers import MaskedDecoding
 from trialogue.verifiers import GrammarVerifier
 from trialogue.verifiers.language_verifier import LanguageVerifier
 from weights import FORMATS, loaded
@@ -100,7 +100,7 @@ def part_of(event: Any) -> str:
 def milliseconds(oracle: PretrainedOracle, rows: int, rounds: int) -> dict[str, float]:
     """By part the milliseconds of a step; and those of a whole one, profiled and by itself."""
     text = oracle.tokenization
-    run = ours(oracle, rows, TokenwiseRejection("mask"), lambda: GrammarVerifier.regex("[^eE]+", text))
+    run = ours(oracle, rows, MaskedDecoding(), lambda: GrammarVerifier.regex("[^eE]+", text))
     run()
     alone = []
     for _ in range(rounds):

@@ -24,6 +24,7 @@ from trialogue.oracles import next_log_probs
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
+    MaskedDecoding,
     SequentialMonteCarlo,
     TokenwiseRejection,
     ValueGuided,
@@ -147,7 +148,7 @@ def digits(oracle: LlamaOracle) -> GrammarVerifier:
 @pytest.mark.parametrize(
     "sampler",
     [
-        TokenwiseRejection("mask"),
+        MaskedDecoding(),
         TokenwiseRejection(),
         WeightedRejection(),
         SequentialMonteCarlo(particles=4, proposal="mask"),
@@ -229,10 +230,7 @@ def test_the_command_finds_it_by_its_entry_point(
         "--max-new-tokens",
         "4",
     ]
-    assert (
-        main([*words, "--sampler", "tokenwise-rejection", "--method", "mask", "--verifier", "regex:[12]+"])
-        == 0
-    )
+    assert main([*words, "--sampler", "masked-decoding", "--verifier", "regex:[12]+"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [set(line["text"]) - set("12") for line in lines] == [set()] * 3
     for more, told in (

@@ -12,7 +12,7 @@ import pytest
 from models.tiny_pretrained import save_tiny
 from trialogue import cli
 from trialogue.data import Dyck, Table
-from trialogue.samplers import TokenwiseRejection
+from trialogue.samplers import MaskedDecoding
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 
 TABLE = {
@@ -27,7 +27,7 @@ TABLE = {
 }
 RULE = "regex:a(b|bb)?c?|b[ac]*|cab"
 WORDS = {"a", "ab", "abb", "ac", "abc", "abbc", "cab"}
-MASKED = ("--sampler", "tokenwise-rejection", "--method", "mask")
+MASKED = ("--sampler", "masked-decoding")
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -84,7 +84,7 @@ def allowed(prefix: tuple[int, ...]) -> bool:
 
 def test_the_law_is_that_of_the_library(run: Run) -> None:
     found = record(run, "--table", "table.json", "--max-new-tokens", "4", "--verifier", RULE, *MASKED)
-    sampler = exact_distribution(TokenwiseRejection("mask"), as_oracle(), allowed, max_new_tokens=4)
+    sampler = exact_distribution(MaskedDecoding(), as_oracle(), allowed, max_new_tokens=4)
     target = target_distribution(as_oracle(), allowed, max_new_tokens=4)
     given, restricted = distributions(found)
     assert total_variation(given, sampler.probabilities) < 1e-12
@@ -140,9 +140,7 @@ def test_structured_laws_and_prompts(run: Run) -> None:
     dyck = 'dyck:{"length": 6, "type_probs": [0.5, 0.5]}'
     found = record(run, "--distribution", dyck, "--prompt", "[(")
     distribution = Dyck(6, (0.5, 0.5))
-    expected = exact_distribution(
-        TokenwiseRejection("mask"), distribution, distribution, prompt=(0, 2)
-    ).probabilities
+    expected = exact_distribution(MaskedDecoding(), distribution, distribution, prompt=(0, 2)).probabilities
     assert total_variation({(0, 2, *x): p for x, p in distributions(found)[0].items()}, expected) < 1e-12
     assert all(one["text"].startswith(")") or one["text"][0] in "[(" for one in found["outputs"])
     assert record(run, "--distribution", 'primes:{"digits": 1}')["outputs"][0]["text"] in "2357"

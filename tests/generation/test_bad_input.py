@@ -27,7 +27,7 @@ from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from trialogue.generation import drawing
 from trialogue.models.checkpoint_loading import load_checkpoint
 
-MASK = ("--sampler", "tokenwise-rejection", "--method", "mask")
+MASK = ("--sampler", "masked-decoding")
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no prompt": ((), "give --prompt TEXT or --prompts FILE.jsonl"),
     "both prompts": (

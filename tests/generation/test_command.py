@@ -122,9 +122,7 @@ def test_reasons(say: Say) -> None:
 def test_what_is_wrong_with_a_whole_text_is_said(say: Say) -> None:
     schema = ("--verifier", 'json-schema:{"enum": ["a"], "not": {"const": "a"}}')
     why = "the root: 'a' should not be valid under {'const': 'a'}"
-    drawn = say(
-        "--prompt", "the cat", *schema, "--sampler", "tokenwise-rejection", "--method", "mask", "--n", "2"
-    )
+    drawn = say("--prompt", "the cat", *schema, "--sampler", "masked-decoding", "--n", "2")
     assert {line["text"] for line in drawn.lines} == {'"a"'}
     assert {line["reason"] for line in drawn.lines} == {f"failed: the text is whole and not valid: {why}"}
 
@@ -132,7 +130,7 @@ def test_what_is_wrong_with_a_whole_text_is_said(say: Say) -> None:
 def test_reasons_of_failures(say: Say) -> None:
     prompt = ("--prompt", "the cat", "--n", "20")
     schema = ("--verifier", 'json-schema:{"type": "array", "items": {"enum": ["abc"]}, "minItems": 3}')
-    mask = ("--sampler", "tokenwise-rejection", "--method", "mask")
+    mask = ("--sampler", "masked-decoding")
     short = say(*prompt, *schema, *mask, "--max-new-tokens", "4").lines
     words = "failed: no token allowed, with max_new_tokens=4 leaving room for one more only"
     assert {line["reason"] for line in short} == {words}
@@ -158,9 +156,7 @@ def test_reasons_of_failures(say: Say) -> None:
     assert "failed: all 3 rows were rejected" in {line["reason"] for line in extinct}
 
 
-@pytest.mark.parametrize(
-    "sampler", [("value-guided",), ("tokenwise-rejection", "--method", "mask"), ("smc",)]
-)
+@pytest.mark.parametrize("sampler", [("value-guided",), ("masked-decoding"), ("smc",)])
 @pytest.mark.parametrize("kind", ["probe", "python", "regex"])
 def test_what_judges_the_vocabulary_one_by_one_is_said(
     sampler: tuple[str, ...], kind: str, say: Say, probe: str

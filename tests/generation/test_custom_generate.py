@@ -28,6 +28,7 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.randomness import generator
 from trialogue.samplers import (
     Backtracking,
+    MaskedDecoding,
     TokenwiseRejection,
     WeightedRejection,
     effective_sample_sizes,
@@ -108,7 +109,7 @@ def test_a_verifier_made_for_the_tokenizer_is_obeyed() -> None:
         return GrammarVerifier.regex("(cat|dog)+ [0-9]", tokenization)
 
     output = drawn(
-        sampler=TokenwiseRejection("mask"),
+        sampler=MaskedDecoding(),
         verifier=verifier,
         max_new_tokens=60,
         top_k=0,
@@ -130,7 +131,7 @@ def test_the_ends_of_sequence_are_those_of_the_call() -> None:
 
 
 SPELLED: dict[str, Any] = {
-    "sampler": TokenwiseRejection("mask"),
+    "sampler": MaskedDecoding(),
     "verifier": lambda tokenization: GrammarVerifier.regex("a*", tokenization),
     "top_k": 0,
     "num_return_sequences": 8,
@@ -244,7 +245,7 @@ def test_a_verifier_judges_the_text_before_the_stop_string(ready: bool) -> None:
 
     verifier = made(Tokenization(tiny_tokenizer())) if ready else made
     samples = drawn(
-        sampler=TokenwiseRejection("mask"),
+        sampler=MaskedDecoding(),
         verifier=verifier,
         stop="e",
         top_k=0,
@@ -427,4 +428,4 @@ def test_a_function_that_makes_no_verifier_is_refused() -> None:
 )
 def test_a_function_of_text_is_no_maker_of_verifiers(verifier):
     with pytest.raises(InputError, match="TextVerifier"):
-        drawn(PROMPTS[:1], sampler=TokenwiseRejection("mask"), verifier=verifier)
+        drawn(PROMPTS[:1], sampler=MaskedDecoding(), verifier=verifier)

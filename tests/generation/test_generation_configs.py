@@ -36,9 +36,9 @@ from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import (
     Ancestral,
+    MaskedDecoding,
     Rejection,
     SequentialMonteCarlo,
-    TokenwiseRejection,
     WeightedRejection,
 )
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
@@ -184,7 +184,7 @@ def by_letters(scores: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("ours", "mask"),
-    [({}, lambda scores: scores), ({"sampler": TokenwiseRejection("mask"), "verifier": letters}, by_letters)],
+    [({}, lambda scores: scores), ({"sampler": MaskedDecoding(), "verifier": letters}, by_letters)],
     ids=["ancestral", "mask"],
 )
 def test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
@@ -238,12 +238,12 @@ def test_scores_of_mutants_are_told_apart(mutant: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(call, "split", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
     with pytest.raises(AssertionError):
         test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
-            {"sampler": TokenwiseRejection("mask"), "verifier": letters}, by_letters
+            {"sampler": MaskedDecoding(), "verifier": letters}, by_letters
         )
 
 
 def test_a_mask_behind_the_cut_has_other_scores() -> None:
-    sampler = TokenwiseRejection("mask", mask_first=False)
+    sampler = MaskedDecoding(mask_first=False)
     with pytest.raises((AssertionError, RejectedSamplesError)):
         test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
             {"sampler": sampler, "verifier": letters}, by_letters
@@ -257,7 +257,7 @@ def test_greedy_scores_tell_what_the_other_tokens_had() -> None:
     assert torch.equal(found.sequences, wanted.sequences)
     for ours, theirs in zip(found.scores, wanted.scores, strict=True):
         assert torch.allclose(ours, theirs.log_softmax(-1), atol=1e-3)
-    masked = {"sampler": TokenwiseRejection("mask"), "verifier": letters, "output_scores": True}
+    masked = {"sampler": MaskedDecoding(), "verifier": letters, "output_scores": True}
     for row in drawn(PROMPTS[:1], **masked, **settings).scores:
         allowed = by_letters(torch.zeros_like(row)) == 0
         assert bool((row[~allowed] == -math.inf).all())
@@ -276,8 +276,8 @@ def no_e(tokens: tuple[int, ...]) -> bool:
     "rule",
     [
         {},
-        {"sampler": TokenwiseRejection("mask"), "verifier": letters},
-        {"sampler": TokenwiseRejection("mask"), "verifier": FunctionVerifier(no_e, scope="completion")},
+        {"sampler": MaskedDecoding(), "verifier": letters},
+        {"sampler": MaskedDecoding(), "verifier": FunctionVerifier(no_e, scope="completion")},
     ],
     ids=["ancestral", "grammar", "function"],
 )
@@ -316,7 +316,7 @@ RULE = r"(Paris|Rome|Madrid) in (19|20)[0-9]{2}"
 
 @pytest.mark.parametrize("config", PRODUCTION)
 @pytest.mark.parametrize(
-    "sampler", [TokenwiseRejection("mask"), SequentialMonteCarlo(4, proposal="mask")], ids=["mask", "smc"]
+    "sampler", [MaskedDecoding(), SequentialMonteCarlo(4, proposal="mask")], ids=["mask", "smc"]
 )
 def test_masks_hold_at_the_settings_of_production(config: str, sampler: Any) -> None:
     settings = {**PRODUCTION[config], "max_new_tokens": 60}
@@ -332,7 +332,7 @@ def test_masks_hold_at_the_settings_of_production(config: str, sampler: Any) -> 
 def test_masks_behind_the_cut_fail_and_say_so() -> None:
     rule = {"verifier": lambda tokenization: GrammarVerifier.regex(RULE, tokenization)}
     with pytest.raises(RejectedSamplesError, match="no token allowed of those that temperature"):
-        drawn(sampler=TokenwiseRejection("mask", mask_first=False), **rule, **PRODUCTION["cold"])
+        drawn(sampler=MaskedDecoding(mask_first=False), **rule, **PRODUCTION["cold"])
 
 
 def test_samples_that_are_not_accepted_are_never_returned_without_a_word() -> None:
@@ -360,7 +360,7 @@ def test_a_budget_that_is_used_up_is_a_reason() -> None:
     ):
         drawn(
             ["a"],
-            sampler=TokenwiseRejection("mask"),
+            sampler=MaskedDecoding(),
             verifier=lambda _: GrammarVerifier.regex("zz[0-9]zz[0-9]", _),
             max_new_tokens=2,
         )
@@ -375,7 +375,7 @@ def test_what_a_criterion_cuts_short_is_a_reason() -> None:
     with pytest.raises(RejectedSamplesError, match="stopped by a stop string or a criterion: rejected"):
         drawn(
             PROMPTS[:1],
-            sampler=TokenwiseRejection("mask"),
+            sampler=MaskedDecoding(),
             verifier=lambda _: GrammarVerifier.regex("[a-e ]{50}", _),
             max_new_tokens=60,
             stopping_criteria=StoppingCriteriaList([Third()]),
@@ -390,7 +390,7 @@ def test_pipelines_obey_the_policy() -> None:
         found = pipe("a cat", custom_generate=custom, max_new_tokens=8, return_full_text=False)
         return [one["generated_text"] for one in found]
 
-    assert all(re.fullmatch("[a-e ]*", text) for text in written(sampler=TokenwiseRejection("mask")))
+    assert all(re.fullmatch("[a-e ]*", text) for text in written(sampler=MaskedDecoding()))
     with pytest.raises(RejectedSamplesError):
         written()
     with pytest.warns(UserWarning, match="1 of 1 samples are not accepted"):
@@ -552,7 +552,7 @@ class Reader:
     ("sampler", "live"),
     [
         (Ancestral(), True),
-        (TokenwiseRejection("mask"), True),
+        (MaskedDecoding(), True),
         (WeightedRejection(), True),
         (Rejection(), False),
     ],

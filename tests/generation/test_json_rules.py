@@ -7,7 +7,7 @@ import pytest
 
 from generation.command import PROMPT, Say
 
-MASK = ("--sampler", "tokenwise-rejection", "--method", "mask", "--n", "4", "--max-new-tokens", "60")
+MASK = ("--sampler", "masked-decoding", "--n", "4", "--max-new-tokens", "60")
 SCHEMA = {
     "type": "object",
     "properties": {"n": {"enum": [1, 2]}, "m": {"enum": [1, 2]}},

@@ -13,7 +13,7 @@ from generation.command import Say
 from trialogue.oracles import Decoding, Verifier
 from trialogue.verifiers.tolerant import Raised, tolerant
 
-MASK = ("--sampler", "tokenwise-rejection", "--method", "mask", "--max-new-tokens", "8", "--n", "3")
+MASK = ("--sampler", "masked-decoding", "--max-new-tokens", "8", "--n", "3")
 LINES = [
     {"prompt": "the cat", "rule": "regex:[a-c]{2}"},
     {"prompt": "the cat", "rule": {"regex": "[x-z]{3}"}},
@@ -167,7 +167,7 @@ def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str)
 def test_a_function_that_cannot_judge_an_empty_text_rejects_nothing_else(say: Say) -> None:
     Path("first.py").write_text("def f(text) -> bool:\n    return text[0] in 'abc'\n")
     asked = ("--prompt", "the cat", "--verifier", "python:first.py:f", "--max-new-tokens", "3", "--n", "4")
-    sampler = ("--sampler", "tokenwise-rejection", "--method", "mask")
+    sampler = ("--sampler", "masked-decoding")
     told = say(*asked, *sampler)
     assert told.code == 2
     assert "verifier f='': it raised IndexError: string index out of range (first.py:2)" in told.err

@@ -197,7 +197,7 @@ def test_enough_accepted_samples_have_the_code_zero(say: Say) -> None:
     [
         (("--sampler", "weighted-rejection", "--resample"), "resample=True: .*ends with an accepted sample"),
         (
-            ("--sampler", "tokenwise-rejection", "--method", "mask", "--temperature", "0"),
+            ("--sampler", "masked-decoding", "--temperature", "0"),
             "temperature=0.0: --until would",
         ),
         (("--top-k", "1"), "top_k=1: --until would draw the same sample again"),

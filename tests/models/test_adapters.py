@@ -19,7 +19,7 @@ from trialogue.models.opening import open_pretrained
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.pretrained_masked import PretrainedMasked, load_pretrained_masked
 from trialogue.models.tokenization import Tokenization
-from trialogue.samplers import TokenwiseRejection
+from trialogue.samplers import MaskedDecoding
 from trialogue.verifiers import GrammarVerifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of peft itself
@@ -103,7 +103,7 @@ def test_walks_run_on_a_model_with_an_adapter(tmp_path: Path) -> None:
     model = adapted(tmp_path)
     tokenization = Tokenization(tiny_tokenizer())
     rule = {
-        "sampler": TokenwiseRejection("mask"),
+        "sampler": MaskedDecoding(),
         "verifier": GrammarVerifier.regex("[a-c]{3}", tokenization),
     }
     drawn = model.generate(

@@ -17,9 +17,9 @@ from trialogue.oracles import next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers import (
     Backtracking,
+    MaskedDecoding,
     Rejection,
     SequentialMonteCarlo,
-    TokenwiseRejection,
     ValueGuided,
     generate,
 )
@@ -92,7 +92,7 @@ def no_five(tokens):
 
 @pytest.mark.parametrize(
     "sampler",
-    [Backtracking(), Rejection(), TokenwiseRejection("mask"), SequentialMonteCarlo(4), ValueGuided()],
+    [Backtracking(), Rejection(), MaskedDecoding(), SequentialMonteCarlo(4), ValueGuided()],
 )
 def test_walks_run_on_the_twin(sampler):
     oracle = CausalTranslator(TWIN).condition(SOURCES[0])
@@ -107,7 +107,7 @@ def test_exact_laws_are_computed_on_the_twin():
     target = target_distribution(oracle, no_five, max_new_tokens=2)
     exact = exact_distribution(Rejection(), oracle, no_five, max_new_tokens=2)
     assert total_variation(exact.probabilities, target) < 1e-9
-    masked = exact_distribution(TokenwiseRejection("mask"), oracle, no_five, max_new_tokens=2)
+    masked = exact_distribution(MaskedDecoding(), oracle, no_five, max_new_tokens=2)
     assert total_variation(masked.probabilities, target) > 1e-3
 
 

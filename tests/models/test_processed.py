@@ -16,7 +16,14 @@ from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.processed import Processed
 from trialogue.oracles import Autoregressive, Context, next_log_probs
 from trialogue.randomness import generator
-from trialogue.samplers import Backtracking, Sampler, TokenwiseRejection, ValueGuided, generate, truncated
+from trialogue.samplers import (
+    Backtracking,
+    MaskedDecoding,
+    Sampler,
+    ValueGuided,
+    generate,
+    truncated,
+)
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue.testing import check_oracle
 from trialogue.testing.trees import RandomTree, viable
@@ -41,7 +48,7 @@ def late(prefix: Tensor, scores: Tensor) -> Tensor:
     return repeated(prefix[:, :-1], scores)
 
 
-@pytest.mark.parametrize("sampler", [TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()], ids=repr)
+@pytest.mark.parametrize("sampler", [MaskedDecoding(), Backtracking(1, 2), ValueGuided()], ids=repr)
 def test_walks_have_the_law_of_the_processed_table(sampler: Sampler[Any]) -> None:
     wanted = exact_distribution(sampler, Table(law_of, 3, max_length=3), TREE.allows)
 

@@ -17,6 +17,7 @@ from trialogue.samplers import (
     BestOfN,
     BlockBestOfN,
     BlockValueGuided,
+    MaskedDecoding,
     OutcomeRejection,
     Rejection,
     SequentialMonteCarlo,
@@ -148,7 +149,7 @@ def tokenwise(sampler: TokenwiseRejection, tree: ExtremeTree) -> Expected:
 
 
 def weighted_rejection(sampler: WeightedRejection, tree: ExtremeTree) -> Expected:
-    found = tokenwise(TokenwiseRejection("mask"), tree)
+    found = tokenwise(MaskedDecoding(), tree)
     assert found.weights is not None
     found.weights = {x: weight * tree.exact_value(x) for x, weight in found.weights.items()}
     return found

@@ -11,9 +11,9 @@ import torch
 from samplers.stored_tree import StoredContext, StoredTree, prefix_of
 from trialogue.samplers import (
     Backtracking,
+    MaskedDecoding,
     Rejection,
     SequentialMonteCarlo,
-    TokenwiseRejection,
     ValueGuided,
     generate,
     truncated,
@@ -27,7 +27,7 @@ TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
 PROMPTS = [(0, 1), (1,), (0, 1)]
 RUNS = [
     (Rejection(), TREE.judges),
-    (TokenwiseRejection("mask"), TREE.value),
+    (MaskedDecoding(), TREE.value),
     (Backtracking(3, 2), TREE.judges),
     (SequentialMonteCarlo(4, 1.0), TREE.value),
     (ValueGuided(), TREE.value),

@@ -14,6 +14,7 @@ from trialogue.samplers import (
     Ancestral,
     Backtracking,
     BestOfN,
+    MaskedDecoding,
     Rejection,
     Sampler,
     TokenwiseRejection,
@@ -208,7 +209,7 @@ def test_a_walk_that_goes_on_is_stopped_on_a_leaf_or_inside():
 
 
 def test_failure_is_told_apart_from_a_budget():
-    run = generate(COINS, sampler=TokenwiseRejection("mask"), verifier=lambda prefix: len(prefix) < 2)
+    run = generate(COINS, sampler=MaskedDecoding(), verifier=lambda prefix: len(prefix) < 2)
     assert (run.stopped, run.accepted.tolist(), run.lengths.tolist()) == (["failed"], [False], [1])
     assert run.log_weight.tolist() == [-math.inf]
 
@@ -318,15 +319,13 @@ def test_laws_name_wrong_input():
 
 def test_the_law_of_a_prompt_is_that_of_its_completions():
     tree = RandomTree(72, horizon=5)
-    for sampler in (Ancestral(), TokenwiseRejection("mask"), Backtracking(1, 2), ValueGuided()):
+    for sampler in (Ancestral(), MaskedDecoding(), Backtracking(1, 2), ValueGuided()):
         distribution = exact_distribution(sampler, tree.table(), tree.value, prompt=(0, 1))
         assert math.fsum(distribution.probabilities.values()) == pytest.approx(1.0, abs=1e-12)
         assert {x[:2] for x in distribution.probabilities} == {(0, 1)}
 
 
-@pytest.mark.parametrize(
-    "sampler", [TokenwiseRejection("mask"), TokenwiseRejection(), ValueGuided()], ids=repr
-)
+@pytest.mark.parametrize("sampler", [MaskedDecoding(), TokenwiseRejection(), ValueGuided()], ids=repr)
 @pytest.mark.parametrize("weight", [0.0, float("nan")])
 def test_an_oracle_that_offers_nothing_is_named(sampler, weight):
     class Nothing(PrefixOracle):

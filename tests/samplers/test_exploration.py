@@ -11,7 +11,7 @@ import torch
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, WeightedRejection
+from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo, WeightedRejection
 from trialogue.samplers.exact import exact_distribution, kullback_leibler, total_variation
 from trialogue.samplers.prefix.sequential_monte_carlo import Particles
 
@@ -82,8 +82,7 @@ def test_there_are_fewer_states():
 def test_a_factor_of_all_weights_is_no_state():
     """Weighted rejection has as many states as it comes to prefixes, though estimates depend on what was rejected."""
     masked, drawn = (
-        exact_distribution(sampler, ORACLE, apart)
-        for sampler in (TokenwiseRejection("mask"), WeightedRejection())
+        exact_distribution(sampler, ORACLE, apart) for sampler in (MaskedDecoding(), WeightedRejection())
     )
     assert drawn.states == masked.states == 1 + 2 + 3 + 5 + 4
     assert total_variation(drawn.probabilities, masked.probabilities) < 1e-12

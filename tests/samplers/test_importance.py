@@ -10,8 +10,8 @@ from samplers.reference_laws import largest_difference, restricted
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.samplers import (
+    MaskedDecoding,
     SequentialMonteCarlo,
-    TokenwiseRejection,
     WeightedRejection,
     effective_sample_size,
     effective_sample_sizes,
@@ -107,7 +107,7 @@ def test_no_weight_at_all_is_named():
 
 
 SAMPLERS = [
-    TokenwiseRejection("mask"),
+    MaskedDecoding(),
     WeightedRejection(),
     SequentialMonteCarlo(4, proposal="mask"),
     SequentialMonteCarlo(4, proposal="rejection"),
@@ -130,7 +130,7 @@ def test_what_is_drawn_has_the_restricted_law(sampler):
 
 def test_without_its_weights_masked_decoding_has_another_law():
     target = restricted(TREE, TREE.allows)
-    distribution = exact_distribution(TokenwiseRejection("mask"), TREE.table(), TREE.allows).probabilities
+    distribution = exact_distribution(MaskedDecoding(), TREE.table(), TREE.allows).probabilities
     assert largest_difference(distribution, target) > 0.05
     run = generate(
         TREE.table(), sampler=SAMPLERS[0], verifier=TREE.allows, num_samples=20_000, batch_size=8192

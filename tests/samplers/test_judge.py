@@ -10,7 +10,7 @@ from samplers.reference_laws import largest_difference
 from samplers.stored_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.errors import InputError
 from trialogue.oracles import padded
-from trialogue.samplers import TokenwiseRejection, ValueGuided, generate
+from trialogue.samplers import MaskedDecoding, TokenwiseRejection, ValueGuided, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
@@ -130,7 +130,7 @@ def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
     other = Recording(OTHER.value)
     run = generate(
         TREE.table(),
-        sampler=TokenwiseRejection("mask"),
+        sampler=MaskedDecoding(),
         verifier=Product(Masking(TREE.allows), other),
         num_samples=30,
     )
@@ -141,7 +141,7 @@ def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
 
 @pytest.mark.parametrize("tree", TREES[3:4], ids=str)
 def test_a_product_is_one_verifier(tree):
-    for sampler in (TokenwiseRejection("mask"), TokenwiseRejection(), ValueGuided()):
+    for sampler in (MaskedDecoding(), TokenwiseRejection(), ValueGuided()):
         product = Product(Masking(tree.allows), Product(Masking(tree.judges), FunctionVerifier(tree.value)))
         distributions = [
             exact_distribution(sampler, tree.table(), verifier)

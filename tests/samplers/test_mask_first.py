@@ -11,7 +11,14 @@ from samplers.reference_laws import largest_difference, masked_first
 from trialogue.data.table import Table
 from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, Truncated, generate, truncated
+from trialogue.samplers import (
+    MaskedDecoding,
+    SequentialMonteCarlo,
+    TokenwiseRejection,
+    Truncated,
+    generate,
+    truncated,
+)
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import rejection, sequential_monte_carlo
 from trialogue.samplers.prefix.batch import Batch
@@ -82,7 +89,7 @@ def mask_error(sampler, tree, rule, cut, truncation=Truncated, verifier=Bounded)
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_the_mask_comes_before_the_truncation(tree, cut, verifier):
     for rule in (tree.allows, tree.judges):
-        assert mask_error(TokenwiseRejection("mask"), tree, rule, cut, verifier=verifier) < 1e-12
+        assert mask_error(MaskedDecoding(), tree, rule, cut, verifier=verifier) < 1e-12
 
 
 @pytest.mark.parametrize("verifier", [Bounded, Answering])
@@ -107,9 +114,7 @@ def worst(sampler, **options) -> float:
     return max(mask_error(sampler, tree, tree.allows, cut, **options) for tree in VIABLE[:4] for cut in CUTS)
 
 
-@pytest.mark.parametrize(
-    "sampler", [TokenwiseRejection("mask"), SequentialMonteCarlo(1, proposal="mask")], ids=repr
-)
+@pytest.mark.parametrize("sampler", [MaskedDecoding(), SequentialMonteCarlo(1, proposal="mask")], ids=repr)
 @pytest.mark.parametrize("mutant", [mutants.forgotten_mass, mutants.nothing_cut, mutants.cut_twice])
 def test_broken_cuts_are_told_apart(sampler, mutant, monkeypatch):
     assert worst(sampler) < 1e-12
@@ -118,9 +123,7 @@ def test_broken_cuts_are_told_apart(sampler, mutant, monkeypatch):
     assert worst(sampler) > 1e-3
 
 
-@pytest.mark.parametrize(
-    "sampler", [TokenwiseRejection("mask"), SequentialMonteCarlo(1, proposal="mask")], ids=repr
-)
+@pytest.mark.parametrize("sampler", [MaskedDecoding(), SequentialMonteCarlo(1, proposal="mask")], ids=repr)
 def test_a_law_without_its_temperature_is_told_apart(sampler):
     assert worst(sampler, truncation=mutants.UntemperedLaws) > 1e-3
 
@@ -128,7 +131,7 @@ def test_a_law_without_its_temperature_is_told_apart(sampler):
 @pytest.mark.parametrize(
     "sampler",
     [
-        TokenwiseRejection("mask", mask_first=False),
+        MaskedDecoding(mask_first=False),
         SequentialMonteCarlo(1, proposal="mask", mask_first=False),
     ],
     ids=repr,
@@ -147,9 +150,7 @@ def test_the_other_order_is_another_law_and_that_of_redrawing(sampler):
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_greedy_under_a_rule_that_decides_viability_is_one_accepted_string(tree):
     for cut in ({"top_k": 1}, {"temperature": 0}):
-        distribution = exact_distribution(
-            TokenwiseRejection("mask"), truncated(tree.table(), **cut), tree.allows
-        )
+        distribution = exact_distribution(MaskedDecoding(), truncated(tree.table(), **cut), tree.allows)
         ((x, probability),) = distribution.probabilities.items()
         assert tree.allows(x)
         assert probability == 1.0
@@ -234,5 +235,5 @@ def test_calls_are_counted():
     tree = RandomTree(7, vocab=3)
     asked = []
     rule = FunctionVerifier(lambda prefix: (asked.append(prefix), True)[1])
-    run = generate(truncated(tree.table(), top_k=1), verifier=rule, sampler=TokenwiseRejection("mask"))
+    run = generate(truncated(tree.table(), top_k=1), verifier=rule, sampler=MaskedDecoding())
     assert run.verifier_calls.tolist() == [len(asked)] == [3]

@@ -17,6 +17,7 @@ from trialogue.samplers import (
     Backtracking,
     BestOfN,
     BlockBestOfN,
+    MaskedDecoding,
     OpenRun,
     Rejection,
     Samples,
@@ -146,8 +147,8 @@ SAMPLERS = [
     Ancestral(),
     Rejection(),
     TokenwiseRejection(),
-    TokenwiseRejection("mask"),
-    TokenwiseRejection("mask", mask_first=False),
+    MaskedDecoding(),
+    MaskedDecoding(mask_first=False),
     WeightedRejection(),
     Backtracking(2, 2),
     SequentialMonteCarlo(3),
@@ -179,7 +180,7 @@ def by_place(self: View, log_laws: Any, rows: Any, alter: Any) -> Any:
 def test_the_check_rejects_rows_that_are_truncated_as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(View, "_each", by_place)
     assert wrong(Ancestral()) > 0
-    assert wrong(TokenwiseRejection("mask")) > 0
+    assert wrong(MaskedDecoding()) > 0
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,7 @@ def test_the_check_rejects_terms_that_are_taken_for_others(forgotten: tuple[str,
 
 
 def test_who_leaves_takes_nothing_from_the_others() -> None:
-    for sampler in (TokenwiseRejection("mask"), SequentialMonteCarlo(3)):
+    for sampler in (MaskedDecoding(), SequentialMonteCarlo(3)):
         asked = [Asked(number, sampler) for number in range(15)]
         run = OpenRun(ORACLE, sampler, batch_size=7)
         for number, one, found in answers(run, asked, leave=lambda number: number % 3 == 0):
@@ -220,7 +221,7 @@ def test_who_leaves_takes_nothing_from_the_others() -> None:
 
 
 def test_nothing_is_left_of_what_is_answered() -> None:
-    run = OpenRun(ORACLE, TokenwiseRejection("mask"), batch_size=8)
+    run = OpenRun(ORACLE, MaskedDecoding(), batch_size=8)
     sizes = []
     for _ in range(3):
         for number in range(12):
@@ -245,7 +246,7 @@ def test_texts_stop_and_are_parsed_under_their_own_terms() -> None:
         Terms(word, 6, stop=("b",)),
         Terms(word, 4, top_p=0.7),
     ]
-    run = OpenRun(oracle, TokenwiseRejection("mask"), batch_size=8, capacity=64)
+    run = OpenRun(oracle, MaskedDecoding(), batch_size=8, capacity=64)
     submissions = {run.submit(prompt, one, num_samples=3, seed=2): one for one in terms}
     found: dict[Terms, list[Any]] = {one: [] for one in terms}
     while run.busy:
@@ -255,7 +256,7 @@ def test_texts_stop_and_are_parsed_under_their_own_terms() -> None:
         alone = generate(
             truncated(oracle, one.temperature, one.top_p),
             [prompt],
-            sampler=TokenwiseRejection("mask"),
+            sampler=MaskedDecoding(),
             verifier=one.verifier,
             max_new_tokens=one.max_new_tokens,
             stop=list(one.stop) or None,

@@ -15,6 +15,7 @@ from trialogue.errors import InputError
 from trialogue.samplers import (
     Backtracking,
     BestOfN,
+    MaskedDecoding,
     Sample,
     SequentialMonteCarlo,
     TokenwiseRejection,
@@ -79,9 +80,7 @@ def test_a_stream_can_be_awaited_and_left() -> None:
 def test_partial_samples_grow_into_whole_ones() -> None:
     shown: dict[int, list[tuple[int, ...]]] = {}
     finished = []
-    for sample in stream(
-        COIN, partial=True, **settings(sampler=TokenwiseRejection("mask"), verifier=no_pair)
-    ):
+    for sample in stream(COIN, partial=True, **settings(sampler=MaskedDecoding(), verifier=no_pair)):
         assert sample.index not in finished
         if sample.finished:
             finished.append(sample.index)
@@ -139,7 +138,7 @@ def test_samples_can_be_indexed_and_show_themselves() -> None:
     oracle = tiny_oracle()
     verifier = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
     asked = {
-        "sampler": TokenwiseRejection("mask"),
+        "sampler": MaskedDecoding(),
         "verifier": verifier,
         "max_new_tokens": 9,
         "num_samples": 12,
@@ -189,7 +188,7 @@ def test_samples_keep_their_places_and_refuse_what_is_no_index() -> None:
 
 SAMPLERS = (
     TokenwiseRejection(),
-    TokenwiseRejection("mask"),
+    MaskedDecoding(),
     Backtracking(quota=2, stride=1),
     BestOfN(3),
     SequentialMonteCarlo(particles=3),
@@ -224,7 +223,7 @@ def test_a_tree_that_ignores_rules_mixes_verdicts_up(monkeypatch: pytest.MonkeyP
 
 
 def test_laws_of_rules_are_their_own_exactly() -> None:
-    sampler = TokenwiseRejection("mask")
+    sampler = MaskedDecoding()
     rules = (no_pair, no_zero)
     drawn = generate(
         COIN, [[0]] * 2, sampler=sampler, verifier=list(rules), max_new_tokens=2, num_samples=4000, seed=5
@@ -259,7 +258,7 @@ def test_errors_reject_what_was_asked_about() -> None:
     def quietly(prefix: tuple[int, ...]) -> bool:
         return prefix[-2:] != (1, 1)
 
-    for sampler in (TokenwiseRejection("mask"), TokenwiseRejection(), Backtracking(quota=1, stride=1)):
+    for sampler in (MaskedDecoding(), TokenwiseRejection(), Backtracking(quota=1, stride=1)):
         asked = settings(sampler=sampler)
         samples = generate(COIN, **asked, verifier=rule, on_error="reject")
         wanted = generate(COIN, **asked, verifier=quietly)
@@ -282,7 +281,7 @@ def test_errors_are_of_the_rule_that_a_sample_is_under() -> None:
     def refuses(prefix: tuple[int, ...]) -> bool:
         return False
 
-    for sampler in (None, TokenwiseRejection("mask")):
+    for sampler in (None, MaskedDecoding()):
         samples = generate(
             COIN,
             **settings(prompts=[[0], [0]], max_new_tokens=1, sampler=sampler),
@@ -299,7 +298,7 @@ def test_errors_about_continuations_are_of_samples_without_a_way_on() -> None:
         return len(prefix) < 3
 
     asked = settings(prompts=[[0]], max_new_tokens=2, verifier=rule, on_error="reject")
-    for sample in generate(COIN, **asked, sampler=TokenwiseRejection("mask")):
+    for sample in generate(COIN, **asked, sampler=MaskedDecoding()):
         assert sample.stopped == "failed"
         if sample.tokens == (1,):
             assert sample.error.startswith("1 continuation raised: verifier rule=(0, 1, 1): it raised ")

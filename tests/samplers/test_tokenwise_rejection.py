@@ -9,7 +9,7 @@ from mutants import samplers as mutants
 from samplers.reference_laws import largest_difference, restricted, tokenwise
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.samplers import Rejection, TokenwiseRejection, generate
+from trialogue.samplers import MaskedDecoding, Rejection, TokenwiseRejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 from trialogue.testing.trees import VIABLE, RandomTree, viable
 
@@ -71,7 +71,7 @@ def test_broken_tokenwise_rejection_is_told_apart(mutant, error):
 
 def test_weights_of_the_mask_with_a_perfect_verifier_are_the_restricted_law():
     tree = viable(RandomTree(21, vocab=3))
-    distribution = exact_distribution(TokenwiseRejection("mask"), tree.table(), tree.allows)
+    distribution = exact_distribution(MaskedDecoding(), tree.table(), tree.allows)
     proper = {x: p for x, p in tree.distribution().items() if tree.allows(x)}
     assert largest_difference(distribution.weights, proper) < 1e-12
     assert total_variation(distribution.probabilities, restricted(tree, tree.allows)) > 1e-3
@@ -139,7 +139,7 @@ def test_proposition_3_1_1(length):
     assert exact_distribution(TokenwiseRejection(), coins(length), zeros).expected_calls == pytest.approx(
         2 * length
     )
-    assert exact_distribution(TokenwiseRejection("mask"), coins(length), zeros).expected_calls == length
+    assert exact_distribution(MaskedDecoding(), coins(length), zeros).expected_calls == length
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_the_parity_instance_of_theorem_3_1_1_defeats_a_perfect_verifier(length)
     assert redraw.probabilities == {answer: pytest.approx(1 - lost)}
     assert redraw.never_halts == pytest.approx(lost)
     assert redraw.expected_calls == math.inf
-    mask = exact_distribution(TokenwiseRejection("mask"), table, even)
+    mask = exact_distribution(MaskedDecoding(), table, even)
     assert mask.probabilities == {answer: pytest.approx(1 - lost)}
     assert mask.failed == pytest.approx(lost)
     assert mask.expected_calls == length

@@ -12,7 +12,14 @@ from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.models.cropped import Endless
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import Ancestral, Backtracking, TokenwiseRejection, Truncated, generate, truncated
+from trialogue.samplers import (
+    Ancestral,
+    Backtracking,
+    MaskedDecoding,
+    Truncated,
+    generate,
+    truncated,
+)
 from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES, RandomTree
 
@@ -112,7 +119,7 @@ def test_walks_run_on_truncated_oracles(tree):
     assert (
         largest_difference(exact_distribution(Ancestral(), oracle).probabilities, cut.distribution()) < 1e-12
     )
-    mask = exact_distribution(TokenwiseRejection("mask", mask_first=False), oracle, tree.judges)
+    mask = exact_distribution(MaskedDecoding(mask_first=False), oracle, tree.judges)
     distribution, _, stuck = tokenwise(cut, tree.judges)
     assert largest_difference(mask.probabilities, distribution) < 1e-12
     assert mask.failed == pytest.approx(stuck, abs=1e-12)

@@ -14,7 +14,7 @@ from samplers.reference_laws import expected_value, largest_difference, tokenwis
 from trialogue.data.table import Table
 from trialogue.enumeration import Enumeration
 from trialogue.randomness import generator
-from trialogue.samplers import TokenwiseRejection, WeightedRejection, generate
+from trialogue.samplers import MaskedDecoding, WeightedRejection, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import weighted_rejection
 from trialogue.samplers.prefix.weighted_rejection import draw_accepted
@@ -114,7 +114,7 @@ def test_little_mass_is_estimated_to_full_precision():
 def walk_error(sampler, tree, value) -> float:
     """Distance from the distribution of tokenwise rejection, its failures, one query per token, and p(x) V(x)."""
     distribution = exact_distribution(sampler(), tree.table(), value)
-    mask = exact_distribution(TokenwiseRejection("mask"), tree.table(), value)
+    mask = exact_distribution(MaskedDecoding(), tree.table(), value)
     reference, _, stuck = tokenwise(tree, value)
     proper = {x: p * value(x) for x, p in tree.distribution().items() if x in reference}
     return max(

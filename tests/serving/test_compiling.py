@@ -16,7 +16,7 @@ import pytest
 from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, serving
 from trialogue.generation.verifier_specs import Built
-from trialogue.samplers import Ancestral, TokenwiseRejection
+from trialogue.samplers import Ancestral, MaskedDecoding
 from trialogue.serving import rules as own
 from trialogue.serving.errors import Refused
 from trialogue.serving.rules import Rules, Wish
@@ -126,7 +126,7 @@ def test_named_rules_are_loaded_once_whatever_stops_their_texts(tmp_path: Path) 
     rules = Rules(tiny_oracle(), {"short": f"python:{tmp_path}/rules.py:short"})
     [wish], alive = rules.wishes("short"), weakref.WeakSet[Any]()
     for number in range(2 * own.KEPT):
-        for sampler in (Ancestral(), TokenwiseRejection("mask")):
+        for sampler in (Ancestral(), MaskedDecoding()):
             alive.add(rules.judging((wish,), sampler, (f"stop {number}",)).result().built[0].graded)
     # Once for samplers that ask for verdicts, once for those that do not.
     assert (tmp_path / "loaded").read_text(encoding="utf-8") == "xx"

@@ -15,7 +15,7 @@ from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from serving.loopback import Loopback, serving
 from trialogue import generate, truncated
 from trialogue.models.pretrained import PretrainedOracle
-from trialogue.samplers import Backtracking, SequentialMonteCarlo, TokenwiseRejection
+from trialogue.samplers import Backtracking, MaskedDecoding, SequentialMonteCarlo
 from trialogue.verifiers import GrammarVerifier
 
 USER = [{"role": "user", "content": "the cat"}]
@@ -125,7 +125,7 @@ def test_token_ids_and_stop_strings(client: openai.OpenAI, model: PretrainedOrac
 @pytest.mark.parametrize(
     ("sampler", "own"),
     [
-        (None, TokenwiseRejection("mask")),
+        (None, MaskedDecoding()),
         ({"name": "smc", "particles": 3, "proposal": "mask"}, SequentialMonteCarlo(3, proposal="mask")),
         ({"name": "backtracking", "quota": 2, "stride": 2}, Backtracking(2, 2)),
     ],

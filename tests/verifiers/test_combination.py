@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.generation.values import Graded
 from trialogue.models.probe import Probe
 from trialogue.oracles import Verifier
-from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided
+from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided
 from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES
 from trialogue.verifiers import All, FunctionVerifier, ProbeVerifier, Product, Threshold
@@ -44,7 +44,7 @@ def mixtures(tree):
 
 
 @pytest.mark.parametrize("tree", TREES[:4], ids=str)
-@pytest.mark.parametrize("sampler", [Rejection(), TokenwiseRejection("mask"), ValueGuided()], ids=repr)
+@pytest.mark.parametrize("sampler", [Rejection(), MaskedDecoding(), ValueGuided()], ids=repr)
 def test_laws_are_those_of_one_function(tree, sampler):
     for verifiers in mixtures(tree):
         assert law_error(Product, tree, sampler, lambda p: tree.allows(p) * tree.value(p), *verifiers) < 1e-12

@@ -12,7 +12,7 @@ from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier, padded
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import Backtracking, Rejection, TokenwiseRejection, generate
+from trialogue.samplers import Backtracking, MaskedDecoding, Rejection, TokenwiseRejection, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.moves import Moves
@@ -283,12 +283,10 @@ def test_walks_draw_from_the_language():
     }
     assert members
     assert all(language.verdict(sequence, limit) for sequence in members)
-    plain = exact_distribution(
-        TokenwiseRejection("mask"), oracle, lambda prefix: language.verdict(prefix, limit)
-    )
-    given = exact_distribution(TokenwiseRejection("mask"), oracle, verifier)
+    plain = exact_distribution(MaskedDecoding(), oracle, lambda prefix: language.verdict(prefix, limit))
+    given = exact_distribution(MaskedDecoding(), oracle, verifier)
     assert given.probabilities == pytest.approx(plain.probabilities, abs=1e-12)
-    for sampler in (TokenwiseRejection(), TokenwiseRejection("mask"), Backtracking(4, 2)):
+    for sampler in (TokenwiseRejection(), MaskedDecoding(), Backtracking(4, 2)):
         samples = generate(oracle, sampler=sampler, verifier=verifier, num_samples=300, max_queries=200)
         drawn = [tuple(one) for one, good in zip(samples.sequences(), samples.accepted, strict=True) if good]
         assert drawn
@@ -302,7 +300,7 @@ def test_one_verifier_serves_several_threads():
 
     def run(seed):
         oracle = Table(lambda prefix: [1.0] * 11, 11, eos=8, max_length=6)
-        sampler = TokenwiseRejection("mask")
+        sampler = MaskedDecoding()
         results[seed] = generate(
             oracle, sampler=sampler, verifier=verifier, num_samples=40, batch_size=4, seed=seed
         ).sequences()

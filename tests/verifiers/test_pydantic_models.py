@@ -14,7 +14,7 @@ from mutants import verifiers as mutants
 from samplers.judged_texts import TOKENS, value
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.samplers import TokenwiseRejection, generate
+from trialogue.samplers import MaskedDecoding, generate
 from trialogue.verifiers import GrammarVerifier, Product
 
 
@@ -123,7 +123,7 @@ def test_samples_are_instances_and_each_has_its_own():
     spans = GrammarVerifier.pydantic(Span, TOKENS)
     rule = Product(lambda prefix: 1.0, spans, GrammarVerifier.regex(".*", TOKENS))
     samples = generate(
-        oracle, sampler=TokenwiseRejection("mask"), verifier=spans, num_samples=20, max_new_tokens=25, seed=0
+        oracle, sampler=MaskedDecoding(), verifier=spans, num_samples=20, max_new_tokens=25, seed=0
     )
     parsed = samples.parsed()
     assert 0 < int(samples.accepted.sum()) < 20

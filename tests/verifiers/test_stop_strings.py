@@ -10,7 +10,7 @@ from samplers.small_languages import JSON, LETTERS, FiniteLanguage, Language, ma
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import padded
-from trialogue.samplers import Rejection, TokenwiseRejection, generate
+from trialogue.samplers import MaskedDecoding, Rejection, TokenwiseRejection, generate
 from trialogue.samplers.prefix.batch import Batch, SequenceStop
 from trialogue.verifiers import All, GrammarVerifier, TextVerifier, Threshold
 from trialogue.verifiers.stop_strings import StopStrings
@@ -220,7 +220,7 @@ def test_masking_and_redrawing_weigh_the_same_target(case: str) -> None:
     # What judges text is told of the stop strings by `generate`, within other verifiers too.
     verifier = All(Threshold(language.build(language.tokenization), 0.5), lambda x: True)
     shares = {}
-    for sampler in (Rejection(), TokenwiseRejection("mask"), TokenwiseRejection("redraw")):
+    for sampler in (Rejection(), MaskedDecoding(), TokenwiseRejection()):
         samples = generate(
             oracle, sampler=sampler, verifier=verifier, stop=stop, num_samples=4000, max_queries=400
         )

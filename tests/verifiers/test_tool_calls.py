@@ -9,7 +9,7 @@ from mutants import verifiers as mutants
 from samplers.judged_texts import TOKENS, tokenization, value
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.samplers import TokenwiseRejection, generate
+from trialogue.samplers import MaskedDecoding, generate
 from trialogue.verifiers import GrammarVerifier
 
 TAGGED = (
@@ -166,7 +166,7 @@ def test_samples_are_parsed():
     oracle = Tokenized(lambda prefix: [1.0] * size, size, eos=TOKENS.eos)
     samples = generate(
         oracle,
-        sampler=TokenwiseRejection("mask"),
+        sampler=MaskedDecoding(),
         verifier=verifier,
         num_samples=6,
         max_new_tokens=40,

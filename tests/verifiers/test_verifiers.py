@@ -10,7 +10,7 @@ from samplers.reference_laws import largest_difference
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier, padded
-from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided, generate
+from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing.trees import TREES, RandomTree
@@ -135,7 +135,7 @@ def test_random_values_are_a_function_of_the_prefix():
 
 @pytest.mark.parametrize("tree", TREES, ids=str)
 def test_children_by_peeking_equal_children_given_as_a_mask(tree):
-    for sampler in (TokenwiseRejection("mask"), ValueGuided()):
+    for sampler in (MaskedDecoding(), ValueGuided()):
         peeked = exact_distribution(sampler, tree.table(), FunctionVerifier(tree.judges))
         given = exact_distribution(sampler, tree.table(), Masking(tree.judges))
         assert largest_difference(peeked.probabilities, given.probabilities) < 1e-12
@@ -167,6 +167,6 @@ def test_peeked_children_know_whether_they_are_complete():
             return super().values(decoding, rows)
 
     tree = RandomTree(92, vocab=3, horizon=3, eos=2)
-    exact_distribution(TokenwiseRejection("mask"), tree.table(), Looking(lambda prefix: 1.0))
+    exact_distribution(MaskedDecoding(), tree.table(), Looking(lambda prefix: 1.0))
     assert set(seen) == set(tree.nodes()) - {()}
     assert seen == {prefix: tree.complete(prefix) for prefix in seen}

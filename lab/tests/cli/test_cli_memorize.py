@@ -73,9 +73,7 @@ def test_a_text_is_stored_and_generated_from(run):
     assert abs(record["test_loss"] - record["test_loss_table"]) < 0.1
 
     generate = ("generate", "--model", "model", "--prompt", "the c", "--n", "4", "--max-new-tokens", "8")
-    code, out, err = run(
-        *generate, "--walk", "tokenwise-rejection", "--method", "mask", "--verifier", "regex:at[a-z ]*"
-    )
+    code, out, err = run(*generate, "--walk", "masked-decoding", "--verifier", "regex:at[a-z ]*")
     assert code == 0, err
     texts = [json.loads(line)["text"] for line in out.splitlines()]
     assert all(text.startswith("at") for text in texts)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from trialogue import cli, exact_distribution, generate, run_chain, target_distribution, total_variation
-from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection
+from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.document import SCRIPTS, _percent
 from trialogue_lab.gallery.embedding import in_characters, rounded
@@ -87,7 +87,7 @@ def test_laws_of_walks_are_exact(recorded: dict[str, Any]) -> None:
     due = {said: p / sum(loudly.values()) for said, p in loudly.items()}
     shown = {sentence(walks, node): p for node, p in enumerate(walks["target"]) if p > 0}
     assert shown == pytest.approx({f"{said} loudly": p for said, p in due.items()}, rel=1e-5)
-    masked = exact_distribution(TokenwiseRejection("mask"), law, judge)
+    masked = exact_distribution(MaskedDecoding(), law, judge)
     assert walks["walks"][0]["distance"] == pytest.approx(
         total_variation(masked.probabilities, target), rel=1e-5
     )

@@ -9,7 +9,7 @@ import pytest
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import Rejection, TokenwiseRejection, ValueGuided
+from trialogue.samplers import MaskedDecoding, Rejection, TokenwiseRejection, ValueGuided
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 from trialogue.verifiers import FunctionVerifier
 from trialogue_lab.ledger import Rows
@@ -43,7 +43,7 @@ def toy(kind: str = "regex", seed: int = 0) -> tuple[Case, TokenTree]:
 def test_the_tree_gives_the_laws_that_enumeration_gives(kind: str, seed: int) -> None:
     case, tree = toy(kind, seed)
     target = target_distribution(case.oracle, case.verifier)
-    masked = exact_distribution(TokenwiseRejection("mask"), case.oracle, case.verifier).probabilities
+    masked = exact_distribution(MaskedDecoding(), case.oracle, case.verifier).probabilities
     assert total_variation(tree.restricted, target) < 1e-12
     assert total_variation(tree.masked, masked) < 1e-12
     # The check can fail: the two laws are far apart.
@@ -51,9 +51,7 @@ def test_the_tree_gives_the_laws_that_enumeration_gives(kind: str, seed: int) ->
     assert tree.left_p == tree.left_q == 0.0
 
 
-@pytest.mark.parametrize(
-    "walk", [ValueGuided(), ValueGuided(lazy=False), TokenwiseRejection("mask"), Rejection()]
-)
+@pytest.mark.parametrize("walk", [ValueGuided(), ValueGuided(lazy=False), MaskedDecoding(), Rejection()])
 def test_walks_have_the_same_law_on_the_lumped_oracle(
     walk: ValueGuided | TokenwiseRejection | Rejection,
 ) -> None:
@@ -118,7 +116,7 @@ def test_a_walk_on_the_lumped_oracle_may_go_where_no_leaf_was_found() -> None:
     partial = dataclasses.replace(tree, leaves={x: p for x, p in tree.leaves.items() if len(x) < 4})
     assert max(map(len, partial.nodes)) > max(map(len, partial.leaves))
     lumped = Lumped(partial, case.oracle.eos)
-    seen = exact_distribution(TokenwiseRejection("mask"), lumped, lumped)
+    seen = exact_distribution(MaskedDecoding(), lumped, lumped)
     assert {lumped.leaves[x] for x, p in seen.probabilities.items() if p} <= set(partial.leaves)
 
 

@@ -10,7 +10,13 @@ import torch
 from pandas import isna
 
 from trialogue.errors import InputError
-from trialogue.samplers import BestOfN, SequentialMonteCarlo, TokenwiseRejection, ValueGuided, truncated
+from trialogue.samplers import (
+    BestOfN,
+    MaskedDecoding,
+    SequentialMonteCarlo,
+    ValueGuided,
+    truncated,
+)
 from trialogue.samplers.exact import (
     exact_distribution,
     kullback_leibler,
@@ -97,7 +103,7 @@ def test_closed_forms_are_the_walks(name: str) -> None:
     assert total_variation(best.probabilities, best_of_law(free.probabilities, restricted, 2)) < 1e-12
     assert total_variation(best.probabilities, best_of_law(free.probabilities, restricted, 3)) > 1e-3
     assert best.expected_calls == pytest.approx(2 * free.expected_calls)
-    masked = exact_distribution(TokenwiseRejection("mask"), oracle, task)
+    masked = exact_distribution(MaskedDecoding(), oracle, task)
     particles = exact_distribution(SequentialMonteCarlo(2, 0.0, "mask"), oracle, task)
     assert total_variation(particles.probabilities, weighted_law(masked, 2)) < 1e-12
     assert total_variation(particles.probabilities, weighted_law(masked, 3)) > 1e-3
@@ -109,7 +115,7 @@ def test_what_a_task_shows_is_of_its_laws(family: str) -> None:
     task, oracle = drawn(family)
     target, masked = (
         target_distribution(oracle, task),
-        exact_distribution(TokenwiseRejection("mask"), oracle, task).probabilities,
+        exact_distribution(MaskedDecoding(), oracle, task).probabilities,
     )
     free = exact_distribution(RULES["no rule"].walk, oracle).probabilities
     found = shown(oracle, task)
@@ -256,11 +262,11 @@ def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -
 @pytest.mark.parametrize(
     ("column", "name", "broken"),
     [
-        ("variation", "rejection", {"walk": TokenwiseRejection("mask")}),
+        ("variation", "rejection", {"walk": MaskedDecoding()}),
         ("variation", "rejection", {"cut": {"temperature": 0.7}}),
         ("variation", "first leaf with momentum, verdicts", {"walk": ValueGuided(lazy=False)}),
         ("variation", "action level, exact values", {"guide": NOISY}),
-        ("weighted", "mask, then top-p", {"walk": TokenwiseRejection("mask", mask_first=False)}),
+        ("weighted", "mask, then top-p", {"walk": MaskedDecoding(mask_first=False)}),
         ("weighted", "temperature, mask", {"believed": SHARPENED}),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection
+from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.theory.resampling import resampled_law
 
@@ -69,7 +69,7 @@ def test_particles_that_are_never_resampled_are_drawn_so():
     def even(prefix: tuple[int, ...]) -> bool:
         return len(prefix) < 4 or sum(prefix) % 2 == 0
 
-    masked = exact_distribution(TokenwiseRejection("mask"), oracle, even)
+    masked = exact_distribution(MaskedDecoding(), oracle, even)
     outputs = list(masked.probabilities)
     q = np.array(list(masked.probabilities.values()))
     w = np.array([masked.weights[x] for x in outputs]) / q

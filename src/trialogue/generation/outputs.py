@@ -99,7 +99,7 @@ def _remarks(finished: Finished, settings: Settings) -> Iterator[str]:
     if settings.sampler.uses == "nothing" and settings.has_rules and set(reasons) != {None}:
         yield (
             f"the sampler {sampling.sampler} draws without the rule, which judges what comes out: "
-            "--sampler tokenwise-rejection --method mask draws under it"
+            "--sampler masked-decoding draws under it"
         )
 
 

@@ -29,6 +29,7 @@ from .prefix.engine import OpenRun as OpenRun
 from .prefix.engine import Terms as Terms
 from .prefix.engine import generate as generate
 from .prefix.engine import stream as stream
+from .prefix.masked_decoding import MaskedDecoding as MaskedDecoding
 from .prefix.rejection import OutcomeRejection as OutcomeRejection
 from .prefix.rejection import Rejection as Rejection
 from .prefix.rejection import TokenwiseRejection as TokenwiseRejection

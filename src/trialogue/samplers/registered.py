@@ -21,6 +21,7 @@ SAMPLERS: "Registry[type[Sampler[Any]]]" = Registry(
         "outcome-rejection": "trialogue.samplers.prefix.rejection:OutcomeRejection",
         "best-of-n": "trialogue.samplers.prefix.best_of_n:BestOfN",
         "block-best-of-n": "trialogue.samplers.prefix.block_best_of_n:BlockBestOfN",
+        "masked-decoding": "trialogue.samplers.prefix.masked_decoding:MaskedDecoding",
         "tokenwise-rejection": "trialogue.samplers.prefix.rejection:TokenwiseRejection",
         "backtracking": "trialogue.samplers.prefix.backtracking:Backtracking",
         "smc": "trialogue.samplers.prefix.sequential_monte_carlo:SequentialMonteCarlo",

@@ -150,7 +150,7 @@ def read(
 def _walk(value: object, judged: bool) -> tuple[str, Sampler[Any]]:
     """The sampler that is named, with its options; by default a mask where there is a rule."""
     if value is None:
-        value = {"name": "tokenwise-rejection", "method": "mask"} if judged else "ancestral"
+        value = "masked-decoding" if judged else "ancestral"
     options = {"name": value} if isinstance(value, str) else value
     if not isinstance(options, dict) or options.get("name") not in SAMPLERS:
         names = ", ".join(SAMPLERS)

@@ -9,7 +9,13 @@ import numpy as np
 
 from trialogue.data import Table
 from trialogue.oracles import Verifier
-from trialogue.samplers import Backtracking, SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate
+from trialogue.samplers import (
+    Backtracking,
+    MaskedDecoding,
+    SequentialMonteCarlo,
+    ValueGuided,
+    generate,
+)
 from trialogue.samplers.exact import (
     exact_distribution,
     exact_values,
@@ -56,7 +62,7 @@ PLAYERS = (
     Player(
         "Masking",
         "picks each next word only among those the rule still allows, and never looks back",
-        TokenwiseRejection("mask"),
+        MaskedDecoding(),
     ),
     Player(
         "Backtracking",

@@ -11,7 +11,7 @@ from samplers.rational_samplers import ExtremeTree, expected
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import ActionLevel, TokenwiseRejection, ValueGuided
+from trialogue.samplers import ActionLevel, MaskedDecoding, ValueGuided
 from trialogue.samplers.exact import (
     Conductances,
     exact_distribution,
@@ -131,7 +131,7 @@ def test_exact_values_make_the_first_leaf_exact_where_leaves_are_equally_deep(tr
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_with_verdicts_for_values_going_down_only_is_tokenwise_rejection(tree):
-    law = exact_distribution(TokenwiseRejection("mask"), tree.table(), tree.allows).probabilities
+    law = exact_distribution(MaskedDecoding(), tree.table(), tree.allows).probabilities
     assert total_variation(action_level_law(tree.table(), tree.allows), law) < 1e-12
     law = exact_distribution(ActionLevel(), tree.table(), tree.value).probabilities
     assert total_variation(action_level_law(tree.table(), tree.value), law) < 1e-12

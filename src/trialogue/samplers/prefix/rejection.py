@@ -1,27 +1,19 @@
-"""Rejection sampling (thesis Definition 3.1.4), by values too, and tokenwise rejection (Definition 3.1.5)."""
+"""Rejection sampling (thesis Definition 3.1.4), also by values, and tokenwise rejection (Definition 3.1.5)."""
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, counter, one_of, positive_number, truth_value
+from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import (
-    NoState,
-    Sampler,
-    cut_law,
-    log_mass,
-    log_values_as_given,
-    masked,
-    require_support,
-)
+from trialogue.samplers.prefix.sampler import NoState, Sampler
+from trialogue.validation import Count, Positive, validated
 
 
 @dataclass(frozen=True)
@@ -66,6 +58,7 @@ class Rejection(_Redrawing):
         return values > 0
 
 
+@validated
 @dataclass(frozen=True)
 class OutcomeRejection(_Redrawing):
     """Draw whole completions x until one is accepted, with probability V(x) / `most`: exactly p(x) V(x), normalised.
@@ -74,11 +67,8 @@ class OutcomeRejection(_Redrawing):
     0/1 values it is `Rejection`. Raises `InputError` where a value is above `most`.
     """
 
-    most: float = 1.0
+    most: Positive = 1.0
     uses = "weights"
-
-    def __post_init__(self) -> None:
-        positive_number("most", self.most)
 
     def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
         greatest = float(values.max())
@@ -90,87 +80,44 @@ class OutcomeRejection(_Redrawing):
         return choose(torch.stack((1 - share, share), 1).log(), rows) == 1
 
 
-class AcceptedMass(NamedTuple):
-    """Logarithm of the product of the oracle's mass on accepted tokens (rows,): target over proposal."""
-
-    log_weight: Tensor
-
-
 class Rejected(NamedTuple):
     """How many draws in a row (rows,) int64 were rejected where each row stands."""
 
     rejections: Tensor
 
 
-TokenwiseState = NoState | AcceptedMass | Rejected
-
-
+@validated
 @dataclass(frozen=True)
-class TokenwiseRejection(Sampler[TokenwiseState]):
-    """Draw each token until the verifier accepts the prefix it makes.
+class TokenwiseRejection(Sampler[NoState | Rejected]):
+    """Draw each token until the verifier accepts the prefix that it makes (thesis Definition 3.1.5).
 
-    `method="redraw"` asks the oracle once per draw, as the definition counts; `method="mask"` asks once per
-    position, and the verifier for all children: the same distribution of outputs, and the log-weight of each sample
-    with respect to the restricted distribution. With a mask a row none of whose children is accepted fails; redrawing
-    there never halts, so runs are bounded by `max_queries` or `max_steps`, and by `max_rejections`: a row that many of
-    whose draws were rejected at one position fails.
+    The oracle is called once per draw, as the definition counts. `MaskedDecoding` has the same distribution of outputs
+    and calls the oracle once per position. A position at which every token is rejected is never left, so runs are
+    bounded by `max_queries` or `max_steps`, and by `max_rejections`. Top-k and top-p cut the distribution before tokens
+    are rejected.
 
-    A mask does not commute with top-k and top-p. With `mask_first`, as constrained decoding is run, the mask comes
-    first: what they keep of p_T V is drawn from, p_T the distribution at temperature T, and the log-weight is that of
-    the mass kept, so that E[exp(log_weight) 1(x)] = p_T(x) on every accepted x that the cut can reach. At temperature 0
-    the likeliest accepted token is taken, and p_T is the distribution without temperature. Otherwise the distribution
-    is cut first, as redrawing cuts it: then the mask has the distribution of redrawing, and fails wherever what is kept
-    is rejected.
+    Args:
+        max_rejections: A row fails after this many rejected draws in a row at one position (default: no bound).
     """
 
-    method: Literal["redraw", "mask"] = "redraw"
-    mask_first: bool = True
-    max_rejections: int | None = None
+    max_rejections: Count | None = None
     uses = "verdicts"
-
-    def __post_init__(self) -> None:
-        one_of("method", self.method, ("redraw", "mask"), "use 'redraw' or 'mask'")
-        truth_value("mask_first", self.mask_first)
-        if self.max_rejections is not None:
-            counter("max_rejections", self.max_rejections, 1)
-            if self.method == "mask":
-                hint = "a mask rejects nothing that was drawn: leave it out, or use method='redraw'"
-                raise InputError("max_rejections", self.max_rejections, hint)
-
-    @property
-    def masks_first(self) -> bool:
-        """With a mask, unless that comes last."""
-        return self.method == "mask" and self.mask_first
-
-    @property
-    def weighted(self) -> bool:
-        """With a mask the accepted mass is known."""
-        return self.method == "mask"
-
-    @property
-    def goes_back(self) -> bool:
-        """With a mask no token is drawn that is not kept."""
-        return self.method != "mask"
 
     @property
     def failure(self) -> str:
-        """With `max_rejections`, that so many draws were rejected."""
+        """The bound on rejected draws, if there is one."""
         if self.max_rejections is None:
             return ""
         return f"max_rejections={self.max_rejections} draws in a row were rejected at one position"
 
-    def init(self, decoding: Decoding) -> TokenwiseState:
-        """Start with weight one where the method knows the weight, and without rejections where these are bounded."""
-        if self.weighted:
-            return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+    def init(self, decoding: Decoding) -> NoState | Rejected:
+        """Start without rejections if these are bounded."""
         return NoState() if self.max_rejections is None else Rejected(torch.zeros_like(decoding.lengths))
 
     def step(
-        self, decoding: Decoding, state: TokenwiseState, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, TokenwiseState]:
-        """Append one token, in place of the last one where that was rejected."""
-        if isinstance(state, AcceptedMass):
-            return self._mask(decoding, state, verifier, choose)
+        self, decoding: Decoding, state: NoState | Rejected, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, NoState | Rejected]:
+        """Append one token, in place of the last one if that was rejected."""
         moves = Moves.stay(decoding)
         judged = (decoding.lengths > decoding.start).nonzero()[:, 0]
         accepted = torch.ones_like(decoding.complete)
@@ -187,35 +134,3 @@ class TokenwiseRejection(Sampler[TokenwiseState]):
                 0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)
             )
         return moves._replace(done=done), state
-
-    def _mask(
-        self, decoding: Decoding, state: AcceptedMass, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, AcceptedMass]:
-        moves = Moves.stay(decoding)
-        moves.done.copy_(decoding.complete)
-        refused = log_values_as_given(decoding, verifier) == -math.inf
-        log_weight = state.log_weight.masked_fill(refused, -math.inf)
-        asking = decoding.growing
-        if not asking.numel():
-            return moves, AcceptedMass(log_weight)
-        log_probs = decoding.log_probs(asking, cut=not self.mask_first)
-        if self.mask_first:
-            accepted = verifier.leading_children(asking, log_probs, verdicts=True).bool()
-        else:
-            accepted = verifier.children(asking, log_probs > -math.inf).bool()
-        allowed = masked(log_probs, accepted)
-        open_ = allowed.amax(1) > -math.inf
-        require_support(log_probs[~open_])
-        moves.done[asking[~open_]] = True
-        log_weight = log_weight.index_fill(0, asking[~open_], -math.inf)
-        if not bool(open_.all()):
-            asking, allowed = asking[open_], allowed[open_]
-        if asking.numel():
-            if self.mask_first:
-                distribution, mass = cut_law(decoding, allowed, asking)
-            else:
-                distribution = allowed.log_softmax(1)
-                mass = log_mass(allowed, distribution)
-            moves.token[asking] = choose(distribution, asking)
-            log_weight = log_weight.index_add(0, asking, mass)
-        return moves, AcceptedMass(log_weight)

@@ -13,9 +13,9 @@ from trialogue.randomness import seed_of
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
+    MaskedDecoding,
     Samples,
     SequentialMonteCarlo,
-    TokenwiseRejection,
     ValueGuided,
     WeightedRejection,
     generate,
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
 
 RULES = {
     "no rule": Rule(Ancestral(), weighted=True),
-    "masked": Rule(TokenwiseRejection("mask"), weighted=True),
+    "masked": Rule(MaskedDecoding(), weighted=True),
     "weighted rejection": Rule(WeightedRejection(), weighted=True),
     "backtracking": Rule(Backtracking(4, 4)),
     "smc": Rule(SequentialMonteCarlo(16, proposal="mask"), timed=8),

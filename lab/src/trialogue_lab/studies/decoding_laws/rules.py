@@ -9,6 +9,7 @@ from trialogue.samplers import (
     Backtracking,
     BlockBestOfN,
     BlockValueGuided,
+    MaskedDecoding,
     Rejection,
     SequentialMonteCarlo,
     TokenwiseRejection,
@@ -62,7 +63,7 @@ RULES: dict[str, Rule] = {
     NO_RULE: Rule(Ancestral()),
     REJECTION: Rule(Rejection(), exact=True),
     "tokenwise rejection": Rule(TokenwiseRejection()),
-    MASK: Rule(TokenwiseRejection("mask"), weighs=True),
+    MASK: Rule(MaskedDecoding(), weighs=True),
     "backtracking": Rule(Backtracking(QUOTA, STRIDE)),
     "backtracking, as released": Rule(Backtracking.released(QUOTA, STRIDE)),
     "backtracking, redo sampled": Rule(Backtracking(QUOTA, STRIDE, argmax_redo=False)),
@@ -76,17 +77,15 @@ RULES: dict[str, Rule] = {
     "first leaf with momentum, verdicts": Rule(ValueGuided(lazy=False, momentum=1.0), exact=True),
     "first leaf by blocks, verdicts": Rule(BlockValueGuided(2, BLOCK)),
     "temperature, rejection": Rule(Rejection(), SHARPENED, cut={"temperature": TEMPERATURE}),
-    "temperature, mask": Rule(
-        TokenwiseRejection("mask"), TEMPERED, cut={"temperature": TEMPERATURE}, weighs=True
-    ),
+    "temperature, mask": Rule(MaskedDecoding(), TEMPERED, cut={"temperature": TEMPERATURE}, weighs=True),
     "top-p, rejection": Rule(Rejection(), KEPT, cut={"top_p": TOP_P}),
-    "top-p, then mask": Rule(TokenwiseRejection("mask", mask_first=False), KEPT, cut={"top_p": TOP_P}),
-    "mask, then top-p": Rule(TokenwiseRejection("mask"), KEPT, cut={"top_p": TOP_P}, weighs=True),
+    "top-p, then mask": Rule(MaskedDecoding(mask_first=False), KEPT, cut={"top_p": TOP_P}),
+    "mask, then top-p": Rule(MaskedDecoding(), KEPT, cut={"top_p": TOP_P}, weighs=True),
     "top-k, rejection": Rule(Rejection(), KEPT, cut={"top_k": TOP_K}),
-    "top-k, then mask": Rule(TokenwiseRejection("mask", mask_first=False), KEPT, cut={"top_k": TOP_K}),
-    "mask, then top-k": Rule(TokenwiseRejection("mask"), KEPT, cut={"top_k": TOP_K}, weighs=True),
+    "top-k, then mask": Rule(MaskedDecoding(mask_first=False), KEPT, cut={"top_k": TOP_K}),
+    "mask, then top-k": Rule(MaskedDecoding(), KEPT, cut={"top_k": TOP_K}, weighs=True),
     "greedy": Rule(Ancestral(), LIKELIEST_OF_ALL, cut={"temperature": 0.0}),
-    "greedy, mask": Rule(TokenwiseRejection("mask"), LIKELIEST, cut={"temperature": 0.0}),
+    "greedy, mask": Rule(MaskedDecoding(), LIKELIEST, cut={"temperature": 0.0}),
 }
 """By name. Rejection finishes every draft. The first leaf with momentum 1 under verdicts is that of rejection that
 begins again at the first refusal: its first token is masked, and it asks at every node that it passes on the way back

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from trialogue.oracles import Decoding, Verifier
-from trialogue.samplers import TokenwiseRejection, generate
+from trialogue.samplers import MaskedDecoding, generate
 from trialogue_lab.data.hidden_string import ConstrainedTask
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 
@@ -36,7 +36,7 @@ def generated(task: ConstrainedTask, *, seed: int = 0) -> Generated:
     """
     run = generate(
         task.oracle,
-        sampler=TokenwiseRejection("mask"),
+        sampler=MaskedDecoding(),
         verifier=_StringByString(task.verifier),
         max_new_tokens=task.length,
         seed=seed,

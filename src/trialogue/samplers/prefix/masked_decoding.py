@@ -1,0 +1,96 @@
+"""Masked decoding: every token from the distribution restricted to the tokens that the verifier accepts."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
+from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.sampler import (
+    Sampler,
+    cut_law,
+    log_mass,
+    log_values_as_given,
+    masked,
+    require_support,
+)
+from trialogue.validation import validated
+
+
+class AcceptedMass(NamedTuple):
+    """Logarithm of the product of the oracle's mass on accepted tokens (rows,): target over proposal."""
+
+    log_weight: Tensor
+
+
+@validated
+@dataclass(frozen=True)
+class MaskedDecoding(Sampler[AcceptedMass]):
+    """Draw each token from the oracle's distribution restricted to the tokens that the verifier accepts.
+
+    The oracle is called once per position, and the verifier judges the children. Outputs obey the verifier, but their
+    distribution is not the oracle's restricted distribution: every sample has the log-weight that corrects it. A row
+    none of whose children is accepted fails.
+
+    A mask does not commute with top-k and top-p. By default the mask comes first, as in constrained decoding: top-k and
+    top-p keep the likeliest accepted tokens, the log-weight is that of the mass kept, and E[exp(log_weight) 1(x)] =
+    p_T(x) for every accepted x that can be reached, where p_T is the distribution at temperature T. At temperature 0
+    the likeliest accepted token is taken, and p_T is the distribution without temperature. Otherwise top-k and top-p
+    come first. Then the distribution of outputs is that of `TokenwiseRejection`, and a row fails if every token kept is
+    rejected.
+
+    Args:
+        mask_first: Whether the mask comes before top-k and top-p (default: True).
+    """
+
+    mask_first: bool = True
+    uses = "verdicts"
+    weighted = True
+    goes_back = False
+
+    @property
+    def masks_first(self) -> bool:
+        """Whether the mask comes before top-k and top-p."""
+        return self.mask_first
+
+    def init(self, decoding: Decoding) -> AcceptedMass:
+        """Start with weight one."""
+        return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+
+    def step(
+        self, decoding: Decoding, state: AcceptedMass, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, AcceptedMass]:
+        """Append one accepted token to every incomplete row."""
+        moves = Moves.stay(decoding)
+        moves.done.copy_(decoding.complete)
+        refused = log_values_as_given(decoding, verifier) == -math.inf
+        log_weight = state.log_weight.masked_fill(refused, -math.inf)
+        asking = decoding.growing
+        if not asking.numel():
+            return moves, AcceptedMass(log_weight)
+        log_probs = decoding.log_probs(asking, cut=not self.mask_first)
+        if self.mask_first:
+            accepted = verifier.leading_children(asking, log_probs, verdicts=True).bool()
+        else:
+            accepted = verifier.children(asking, log_probs > -math.inf).bool()
+        allowed = masked(log_probs, accepted)
+        open_ = allowed.amax(1) > -math.inf
+        require_support(log_probs[~open_])
+        moves.done[asking[~open_]] = True
+        log_weight = log_weight.index_fill(0, asking[~open_], -math.inf)
+        if not bool(open_.all()):
+            asking, allowed = asking[open_], allowed[open_]
+        if asking.numel():
+            if self.mask_first:
+                distribution, mass = cut_law(decoding, allowed, asking)
+            else:
+                distribution = allowed.log_softmax(1)
+                mass = log_mass(allowed, distribution)
+            moves.token[asking] = choose(distribution, asking)
+            log_weight = log_weight.index_add(0, asking, mass)
+        return moves, AcceptedMass(log_weight)
