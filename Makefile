@@ -1,5 +1,6 @@
 # make demo   run the flagship study and print the published numbers beside ours
 # make test   run the tests
+# make test-slow   run the tests that repeat a fast one at a larger scale
 # make pages  fill the numbers of README and documentation in from results/
 # make lowest  install the lowest versions that are admitted, and run the flagship study in small
 # make release   what a release is held to beside `make test`: lowest versions, other Pythons, the site, the wheel alone
@@ -11,13 +12,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-llama lowest wheel release pages docs lint types clean
+.PHONY: demo test test-slow test-llama lowest wheel release pages docs lint types clean
 
 demo: $(VENV)/installed
 	$(BIN)/trialogue run dyck-backtracking --preset default --workers 2
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-slow: $(VENV)/installed-test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 test-llama: $(VENV)/installed-test
 	$(INSTALL) examples/llama_cpp
