@@ -184,7 +184,7 @@ def print_memory(console: Console, arguments: argparse.Namespace, record: Record
         record.add(name, peak, what="peak MiB")
         record.add(name, peak / peaks["generate"], what="peak of generate's")
         table.add_row(name, f"{peak:.0f}", f"{peak / peaks['generate']:.2f}")
-    record.add("ancestral", MOST_BYTES / 2**20, what="MiB of distributions remembered")
+    record.add("ancestral", MOST_BYTES / 2**20, what="MiB of laws remembered")
     console.print(table)
 
 

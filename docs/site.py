@@ -106,4 +106,4 @@ def _speaks(text: str, name: str) -> bool:
 
 
 def _names() -> list[str]:
-    return [name for name, module in studies.modules().items() if module.startswith("trialogue.")]
+    return [name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")]

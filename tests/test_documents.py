@@ -15,7 +15,7 @@ TEMPLATES = {path.name.removesuffix(".jinja"): path for path in (ROOT / "docs" /
 
 @pytest.fixture(scope="module")
 def entries() -> list[Entry]:
-    names = [name for name, module in studies.modules().items() if module.startswith("trialogue.")]
+    names = [name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")]
     return ledger([studies.find(name) for name in names], ROOT / "lab" / "results")
 
 

@@ -7,13 +7,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src"
+SOURCES = {"trialogue": ROOT / "src", "trialogue_lab": ROOT / "lab" / "src"}
 SHOWN = {
     name
     for page in (ROOT / "docs" / "reference").iterdir()
     for name in re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 }
-STUBS = sorted(SOURCE.rglob("__init__.pyi"))
+STUBS = sorted(stub for source in SOURCES.values() for stub in source.rglob("__init__.pyi"))
+
+
+def _parts(file: Path) -> tuple[str, ...]:
+    """The parts of the name of the package that holds `file`."""
+    (source,) = (source for source in SOURCES.values() if source in file.parents)
+    return file.parent.relative_to(source).parts
 
 
 def _exported(stub: Path) -> dict[str, str]:
@@ -21,13 +27,13 @@ def _exported(stub: Path) -> dict[str, str]:
     return {
         name: _home(module, name)
         for name, module in _imports(stub).items()
-        if module != ".".join(stub.parent.relative_to(SOURCE).parts)
+        if module != ".".join(_parts(stub))
     }
 
 
 def _home(module: str, name: str) -> str:
     """The module that defines `name`, followed from one that may only pass it on."""
-    path = SOURCE.joinpath(*module.split("."))
+    path = SOURCES[module.split(".")[0]].joinpath(*module.split("."))
     files = (path / "__init__.pyi", path / "__init__.py", path.with_suffix(".py"))
     passed_on = _imports(next(file for file in files if file.exists()))
     return _home(passed_on[name], name) if name in passed_on else module
@@ -35,7 +41,7 @@ def _home(module: str, name: str) -> str:
 
 def _imports(file: Path) -> dict[str, str]:
     """The module of the package that each name comes from which a file imports."""
-    here = file.parent.relative_to(SOURCE).parts
+    here = _parts(file)
     found = {}
     for line in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(line, ast.ImportFrom):
@@ -45,7 +51,7 @@ def _imports(file: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("stub", STUBS, ids=lambda stub: stub.parent.relative_to(SOURCE).as_posix())
+@pytest.mark.parametrize("stub", STUBS, ids=lambda stub: ".".join(_parts(stub)))
 def test_every_exported_name_is_on_a_page(stub: Path) -> None:
     exported = _exported(stub)
     assert exported

@@ -61,7 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_study_has_a_page(site: Path) -> None:
-    pages = {name for name, module in studies.modules().items() if module.startswith("trialogue.")}
+    pages = {name for name, module in studies.modules().items() if module.startswith("trialogue_lab.")}
     assert pages == {path.parent.name for path in site.glob("studies/*/index.html")}
 
 
