@@ -36,7 +36,7 @@ def contenders(vocab_size: int) -> tuple[int, dict[str, Callable[[], object]]]:
     """How many contexts there are, and what each contender does."""
     width, contexts = vocab_size - 1, whole_sequences(vocab_size, 2)
     total = len(contexts)
-    drawn = torch.randn(total, vocab_size, generator=generator(0, "distributions"), dtype=torch.float64)
+    drawn = torch.randn(total, vocab_size, generator=generator(0, "laws"), dtype=torch.float64)
     distributions = (2 * drawn).log_softmax(1)
     heads = math.ceil(((1 + SPARE) * total - width) / width)
     shape = AttentionOnlyConfig(vocab_size=vocab_size, context=2, width=width, heads=heads, head_width=width)
