@@ -5,7 +5,7 @@ sequences are drawn from what was learned; `studies` confront the three and the 
 `extend` has the base classes for what you add to them.
 """
 
-import lazy_loader
+from trialogue.lazy_exports import lazy_exports
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from trialogue.cli.commands import Commands
+from trialogue.errors import InputError
 
 SHELLS = ("bash", "zsh", "tcsh")
 
@@ -24,8 +25,12 @@ def completion(arguments: argparse.Namespace) -> None:
     It stands in the shell's start-up file, in bash as `eval "$(trialogue completion bash)"`. Options are those of the
     day on which it is printed.
     """
-    import shtab
-
+    try:
+        import shtab
+    except ImportError:
+        raise InputError(
+            "completion", "shtab", "it is not installed: pip install 'trialogue[completion]'"
+        ) from None
     from trialogue.cli import parser
 
     whole = parser()

@@ -1,5 +1,5 @@
 """Structured distributions whose truth is known exactly."""
 
-import lazy_loader
+from trialogue.lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

@@ -5,6 +5,6 @@ and depths. `balanced_transformer` (Theorem 2.2.1) and `uniform_attention_transf
 whose answers are the exact next-bracket distribution at any length.
 """
 
-import lazy_loader
+from trialogue.lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

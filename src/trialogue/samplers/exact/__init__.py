@@ -4,6 +4,6 @@ Of samplers the distribution of the output and the expected cost, of chains the 
 ergodic.
 """
 
-import lazy_loader
+from trialogue.lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

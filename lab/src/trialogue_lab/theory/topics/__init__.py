@@ -3,6 +3,6 @@
 Matrices are numbered as in the thesis: row and column 0 are [MASK], row and column i the word i - 1 of `TopicModel`.
 """
 
-import lazy_loader
+from trialogue.lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

@@ -3,6 +3,6 @@
 Closed forms come from the walk's conductances, the same numbers from the walk's own `step`: one holds the other.
 """
 
-import lazy_loader
+from trialogue.lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)
