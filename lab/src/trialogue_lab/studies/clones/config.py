@@ -10,7 +10,7 @@ from trialogue.generation.cloning.settings import MASKED_SHARE
 from trialogue.models.transformer import TransformerConfig
 from trialogue.training import IndividualMasks
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Different, Increasing, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Increasing, Positive, Seeds, Settings
 from trialogue_lab.models.published import bert
 from trialogue_lab.training.published import bert_training
 

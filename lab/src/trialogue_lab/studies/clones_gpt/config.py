@@ -7,7 +7,7 @@ from annotated_types import Ge
 
 from trialogue.models.transformer import TransformerConfig
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Positive
+from trialogue_lab.ledger import Count, Positive
 from trialogue_lab.models.published import gpt_neo
 from trialogue_lab.studies.clones.config import PRESETS as CLONES
 from trialogue_lab.studies.clones.config import Material, material

@@ -1,25 +1,20 @@
 """Claims of the study, all of them ours: how far rules are from what their users believe, and what orders the tasks."""
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim
-from trialogue_lab.ledger.claims.quantities import Criterion
+from functools import partial
+
+from trialogue_lab.ledger import ours
 from trialogue_lab.studies.decoding_laws.rules import MASK, REJECTION
 from trialogue_lab.studies.decoding_laws.statistics import at_varying_lengths, decoded, growth, order, price
 
 _FIRST_LEAF = "first leaf, exact values"
-_TOKENWISE = "Definition 3.1.5"
+_TOKENWISE = "ours, on Definition 3.1.5"
 _BACKTRACKING, _RELEASED = "backtracking", "backtracking, as released"
 _MOMENTUM = "first leaf with momentum, verdicts"
-
-
 _LADDER = (
     "Means leave out the two tasks of the hidden string, whose oracle is made for the rule, as the study's page said "
     "before the run."
 )
-
-
-def _ours(identity: str, statement: str, criterion: Criterion, about: str) -> Claim:
-    return Claim(identity, statement, criterion, f"ours, on {about}", NOT_PRINTED, "ours", setting=_LADDER)
-
+_ours = partial(ours, setting=_LADDER)
 
 CLAIMS = (
     _ours(
@@ -27,7 +22,7 @@ CLAIMS = (
         "With exact values the first leaf of the value-guided walk is further than 0.02 from the restricted law on the "
         "tasks whose outputs vary in length.",
         at_varying_lengths(_FIRST_LEAF) > 0.02,
-        "Algorithm 2",
+        "ours, on Algorithm 2",
     ),
     _ours(
         "masks-are-far",
@@ -79,77 +74,77 @@ CLAIMS = (
         "Two particles that are resampled at every token are further than two masked outputs of which one is drawn by "
         "weight.",
         decoded("particles, 2") - decoded("drawn by weight, 2") > 0,
-        "sequential Monte Carlo",
+        "ours, on sequential Monte Carlo",
     ),
     _ours(
         "backtracking-is-further-than-masks",
         "Backtracking (Q = 4, B = 2, exact verifier) is further than masked decoding.",
         decoded(_BACKTRACKING) - decoded(MASK) > 0,
-        "Algorithm 1",
+        "ours, on Algorithm 1",
     ),
     _ours(
         "the-greedy-redo-is-what-errs",
         "Backtracking that samples again what it erased is closer than backtracking that redoes it greedily.",
         decoded("backtracking, redo sampled") - decoded(_BACKTRACKING) < 0,
-        "Algorithm 1",
+        "ours, on Algorithm 1",
     ),
     _ours(
         "released-is-further-than-printed",
         "Backtracking as the released code does it is further than Algorithm 1 as printed.",
         decoded(_RELEASED) - decoded(_BACKTRACKING) > 0,
-        "Algorithm 1",
+        "ours, on Algorithm 1",
     ),
     _ours(
         "verdicts-suffice-to-walk",
         "Under verdicts alone the first leaf of the value-guided walk has less than half the distance of masked "
         "decoding.",
         decoded("first leaf, verdicts") / decoded(MASK) < 0.5,
-        "Algorithm 2",
+        "ours, on Algorithm 2",
     ),
     _ours(
         "at-the-cost-of-rejection",
         "Under verdicts alone the first leaf of the value-guided walk, remembering no node, takes less than twice the "
         "queries of rejection.",
         price("first leaf, verdicts") / price(REJECTION) < 2,
-        "Algorithm 2",
+        "ours, on Algorithm 2",
     ),
     _ours(
         "bad-values-are-worth-more-than-verdicts",
         "Action-level sampling with values that are wrong by a factor of two is closer than masked decoding.",
         decoded("action level, noisy values") - decoded(MASK) < 0,
-        "section 3.3.1",
+        "ours, on section 3.3.1",
     ),
     _ours(
         "going-back-mends-bad-values",
         "With values that are wrong by a factor of two the first leaf of the value-guided walk is closer than "
         "action-level sampling.",
         decoded("first leaf, noisy values") - decoded("action level, noisy values") < 0,
-        "section 3.3.1",
+        "ours, on section 3.3.1",
     ),
     _ours(
         "temperature-nearly-commutes",
         "Tokens at temperature 0.7, rejected until valid, are within 0.1 of whole outputs at temperature 0.7.",
         decoded("temperature, rejection") < 0.1,
-        "temperature",
+        "ours, on temperature",
     ),
     _ours(
         "nuclei-nearly-commute",
         "Tokens within top-p 0.8, rejected until valid, are within 0.05 of the model's law on outputs of such tokens, "
         "mean over the tasks that leave one.",
         decoded("top-p, rejection") < 0.05,
-        "top-p",
+        "ours, on top-p",
     ),
     _ours(
         "cuts-before-masks-fail",
         "With top-p 0.8 before the mask more than a quarter of the runs have no token left.",
         decoded("top-p, then mask", "none") > 0.25,
-        "top-p",
+        "ours, on top-p",
     ),
     _ours(
         "greedy-misses-the-likeliest",
         "Greedy masked decoding misses the likeliest valid output on more than a tenth of the tasks.",
         decoded("greedy, mask") > 0.1,
-        "greedy decoding",
+        "ours, on greedy decoding",
     ),
 )
 

@@ -4,8 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Patch
 
-from trialogue.display.figures import BAD, COLORS, GOOD, OURS, panels
-from trialogue_lab.ledger import Figure, Rows
+from trialogue_lab.ledger import BAD, COLORS, GOOD, OURS, Rows, figure, finish, panels
 from trialogue_lab.studies.decoding_laws.rules import (
     KEPT,
     LIKELIEST,
@@ -34,6 +33,13 @@ def _place(rows: Rows, rule: str) -> tuple[float, float]:
     return float(np.exp(np.log(price(rule)(rows)).mean())), float(decoded(rule)(rows).mean())
 
 
+@figure(
+    "distance-and-queries",
+    "What a decoding rule is worth: how far its outputs are from the model's law given the rule, and how "
+    "many queries a run takes, in units of one that nothing rules, remembering no node; means over the tasks of "
+    "the ladder and over drawn oracles, all exact. Stars are exact rules. Rejection is of "
+    "finished drafts; with momentum 1 and verdicts the walk is rejection that begins again at the first refusal.",
+)
 def _draw_costs(rows: Rows) -> Drawing:
     drawing, (axes,) = panels(1, width=8.6, height=5.4)
     curves = (
@@ -117,6 +123,11 @@ _POINTS = {
 """Rules of the first figure by name: label, colour, and on which side of the point the label stands."""
 
 
+@figure(
+    "ladder",
+    "Task by task, in the order of how unlike the allowed tokens are in the probability that something "
+    "valid comes of them; the hidden string last. Means over oracles.",
+)
 def _draw_ladder(rows: Rows) -> Drawing:
     tasks, among = shown_tasks(rows), _names(rows, _AMONG)
     rules = ["no rule", _names(rows, _BEST)[-1], "backtracking", "backtracking, redo sampled", MASK]
@@ -145,6 +156,12 @@ def _draw_ladder(rows: Rows) -> Drawing:
     return drawing
 
 
+@figure(
+    "what-orders-the-ladder",
+    "What tells how far masked decoding will be: when the rule shows its verdict, how rare valid outputs "
+    "are, how much the probability of something valid moves, or how unlike the tokens are in it that the mask "
+    "leaves. Points are tasks, means over oracles; correlations are means over oracles, ± one deviation.",
+)
 def _draw_order(rows: Rows) -> Drawing:
     drawing, axes = panels(4, width=3.3, height=3.5, sharey=True)
     tasks = shown_tasks(rows, hidden=False)
@@ -167,13 +184,19 @@ def _draw_order(rows: Rows) -> Drawing:
                 label=family,
             )
         correlations = order(column)(rows)
-        own.set(xlabel=label)
-        own.set_title(f"rank correlation {correlations.mean():.2f} ± {correlations.std():.2f}")
+        finish(own, f"rank correlation {correlations.mean():.2f} ± {correlations.std():.2f}", xlabel=label)
     axes[0].set(ylabel="total variation of masked decoding")
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
 
 
+@figure(
+    "cuts",
+    "Temperature, top-p, top-k and greedy decoding against what their users believe: whole outputs at "
+    "temperature 0.7; the law of the tempered model given the rule; the model's law on valid outputs within the "
+    "cut; the likeliest output. Distances are means over the tasks where a cut leaves a valid output. Bars: one "
+    "deviation over oracles.",
+)
 def _draw_cuts(rows: Rows) -> Drawing:
     drawing, (far, lost) = panels(2, width=4.8, height=3.9, sharey=True)
     cut = [name for name, rule in RULES.items() if rule.cut]
@@ -200,8 +223,7 @@ def _draw_cuts(rows: Rows) -> Drawing:
             ecolor="#24292f",
             elinewidth=1,
         )
-        axes.set(xlim=(0, 1))
-        axes.set_title(title)
+        finish(axes, title, xlim=(0, 1))
         axes.grid(visible=False, axis="y")
     far.axvline(float(decoded(MASK)(rows).mean()), color=BAD, lw=1, ls=":", label="mask without a cut")
     far.legend(loc="upper right")
@@ -212,34 +234,4 @@ def _draw_cuts(rows: Rows) -> Drawing:
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="distance-and-queries",
-        caption="What a decoding rule is worth: how far its outputs are from the model's law given the rule, and how "
-        "many queries a run takes, in units of one that nothing rules, remembering no node; means over the tasks of "
-        "the ladder and over drawn oracles, all exact. Stars are exact rules. Rejection is of "
-        "finished drafts; with momentum 1 and verdicts the walk is rejection that begins again at the first refusal.",
-        draw=_draw_costs,
-    ),
-    Figure(
-        name="ladder",
-        caption="Task by task, in the order of how unlike the allowed tokens are in the probability that something "
-        "valid comes of them; the hidden string last. Means over oracles.",
-        draw=_draw_ladder,
-    ),
-    Figure(
-        name="what-orders-the-ladder",
-        caption="What tells how far masked decoding will be: when the rule shows its verdict, how rare valid outputs "
-        "are, how much the probability of something valid moves, or how unlike the tokens are in it that the mask "
-        "leaves. Points are tasks, means over oracles; correlations are means over oracles, ± one deviation.",
-        draw=_draw_order,
-    ),
-    Figure(
-        name="cuts",
-        caption="Temperature, top-p, top-k and greedy decoding against what their users believe: whole outputs at "
-        "temperature 0.7; the law of the tempered model given the rule; the model's law on valid outputs within the "
-        "cut; the likeliest output. Distances are means over the tasks where a cut leaves a valid output. Bars: one "
-        "deviation over oracles.",
-        draw=_draw_cuts,
-    ),
-)
+FIGURES = (_draw_costs, _draw_ladder, _draw_order, _draw_cuts)

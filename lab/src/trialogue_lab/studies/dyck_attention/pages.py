@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import COLORS, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import COLORS, Cells, ResultTable, Rows, figure, panels
+from trialogue_lab.studies.dyck_attention import statistics as stats
 from trialogue_lab.studies.dyck_attention.networks import (
     MINIMAL_ARMS,
     NESTED,
@@ -14,20 +14,16 @@ from trialogue_lab.studies.dyck_attention.networks import (
     STANDARD_ARMS,
     Setting,
 )
-from trialogue_lab.studies.dyck_attention.statistics import (
-    minimal,
-    pattern,
-    rank_correlation,
-    setting_closed,
-    setting_variation,
-    standard,
-    standard_variation,
-    variation,
-)
 
 _DEEP = str(Setting(2, 4, 3))
 
 
+@figure(
+    "attention",
+    "What networks that close brackets rightly attend to, on nested pairs behind the starting token S: "
+    "rows are queries. Two seeds with a minimal first layer, two of two layers that read tokens, and two of three "
+    "layers with the residual behind the norm.",
+)
 def _draw_patterns(rows: Rows) -> Drawing:
     shown = [
         ("words", 1, "minimal, (2.55)"),
@@ -42,7 +38,7 @@ def _draw_patterns(rows: Rows) -> Drawing:
         table = rows.where("pattern", arm=arm, layer=layer).sort_values("seed")
         for _, row in table.head(2).iterrows():
             ax = next(place)
-            shades = ax.imshow(pattern(row), cmap="Blues", vmin=0, vmax=1)
+            shades = ax.imshow(stats.pattern(row), cmap="Blues", vmin=0, vmax=1)
             ax.set_xticks(range(len(labels)), labels, fontsize=6)
             ax.set_yticks(range(len(labels)), labels, fontsize=6)
             ax.grid(False)
@@ -53,6 +49,11 @@ def _draw_patterns(rows: Rows) -> Drawing:
     return drawing
 
 
+@figure(
+    "balance",
+    "Left: each point is a trained network; filled: trained on words, open: on prefixes. Right: how often "
+    "closing brackets attend most to the innermost open one, by network (second layer of the standard ones).",
+)
 def _draw_balance(rows: Rows) -> Drawing:
     drawing, (words, stacks) = panels(2, width=4.6, height=3.4)
     for arm, color, marker in (
@@ -98,25 +99,31 @@ def _arms() -> Cells:
     }
     table: dict[str, dict[str, Any]] = {}
     for arm in MINIMAL_ARMS:
-        table[arm] = {head: minimal(arm, column) for head, column in shown.items()}
+        table[arm] = {head: stats.minimal(arm, column) for head, column in shown.items()}
         table[arm] |= {
-            "like a stack": minimal(arm, "stack_1"),
-            "balance violation": minimal(arm, "balance"),
-            "as released": minimal(arm, "balance_released"),
-            "variation": variation(arm),
-            "violation and error": rank_correlation(arm),
+            "like a stack": stats.minimal(arm, "stack_1"),
+            "balance violation": stats.minimal(arm, "balance"),
+            "as released": stats.minimal(arm, "balance_released"),
+            "variation": stats.variation(arm),
+            "violation and error": stats.rank_correlation(arm),
         }
     for arm in STANDARD_ARMS:
-        table[arm] = {head: standard(arm, column) for head, column in shown.items()}
-        table[arm] |= {"like a stack": standard(arm, "stack_2"), "variation": standard_variation(arm, 2)}
+        table[arm] = {head: stats.standard(arm, column) for head, column in shown.items()}
+        table[arm] |= {
+            "like a stack": stats.standard(arm, "stack_2"),
+            "variation": stats.standard_variation(arm, 2),
+        }
     return table
 
 
 def _settings() -> Cells:
     return {
         str(setting): {
-            **{f"layer {layer}": setting_variation(setting, layer) for layer in range(1, setting.layers + 1)},
-            "accuracy": setting_closed(setting),
+            **{
+                f"layer {layer}": stats.setting_variation(setting, layer)
+                for layer in range(1, setting.layers + 1)
+            },
+            "accuracy": stats.setting_closed(setting),
         }
         for setting in SETTINGS
     }
@@ -135,21 +142,7 @@ _PRINTED = (
 _PRINTED_BASELINE = 3.33
 
 
-FIGURES = (
-    Figure(
-        name="attention",
-        caption="What networks that close brackets rightly attend to, on nested pairs behind the starting token S: "
-        "rows are queries. Two seeds with a minimal first layer, two of two layers that read tokens, and two of three "
-        "layers with the residual behind the norm.",
-        draw=_draw_patterns,
-    ),
-    Figure(
-        name="balance",
-        caption="Left: each point is a trained network; filled: trained on words, open: on prefixes. Right: how often "
-        "closing brackets attend most to the innermost open one, by network (second layer of the standard ones).",
-        draw=_draw_balance,
-    ),
-)
+FIGURES = (_draw_patterns, _draw_balance)
 TABLES = (
     ResultTable(
         title="Networks that close brackets",

@@ -11,7 +11,7 @@ from trialogue.errors import InputError
 from trialogue.models.transformer import TransformerConfig
 from trialogue.randomness import seed_of
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Natural, Positive, Probability, Seeds, Settings, Share
+from trialogue_lab.ledger import Count, Natural, Positive, Probability, Seeds, Settings, Share
 
 STRIDES_FORCED = (1, 2, 4, 8)
 QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)

@@ -4,33 +4,14 @@ from collections.abc import Callable
 
 from pandas import DataFrame
 
-from trialogue_lab.ledger import Quantity, ResultTable, Rows
-from trialogue_lab.ledger.pages.tables import Cells
+from trialogue_lab.ledger import Cells, Quantity, ResultTable, Rows, result_table
+from trialogue_lab.studies.dyck_backtracking import statistics as stats
 from trialogue_lab.studies.dyck_backtracking.config import (
     BATCHES,
     CANDIDATES,
     CLUSTERS,
     STRIDES_FORCED,
     TOP_PS,
-)
-from trialogue_lab.studies.dyck_backtracking.statistics import (
-    ALGORITHM,
-    LOW,
-    SAMPLING,
-    THESIS,
-    clustered,
-    diversity,
-    gain,
-    inducing,
-    learned,
-    prepared,
-    probe,
-    queries_ratio,
-    queries_ratio_until_correct,
-    remaining,
-    share_of_remaining,
-    speed,
-    unseen,
 )
 
 _SPREAD = "± one standard deviation over trainings"
@@ -54,8 +35,8 @@ _LEARNED = {
 FORCED = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
 NUCLEUS, _GREEDY = 0.331, 0.334
 _CELLS_WITHOUT = {
-    "nucleus 0.9": {"accuracy": inducing("nucleus")},
-    "greedy": {"accuracy": inducing("greedy")},
+    "nucleus 0.9": {"accuracy": stats.inducing("nucleus")},
+    "greedy": {"accuracy": stats.inducing("greedy")},
 }
 _WITHOUT = {"nucleus 0.9": {"accuracy": NUCLEUS}, "greedy": {"accuracy": _GREEDY}}
 VERIFIERS = {
@@ -86,17 +67,17 @@ _TIMED = ("none", "trained", "trained, as released", "exact", "best of n")
 _SENTENCES: tuple[tuple[str, Callable[[float], Quantity], str, str], ...] = (
     (
         "reduces query complexity",
-        queries_ratio,
+        stats.queries_ratio,
         "queries, over those without a verifier",
         "summary-queries",
     ),
     (
         "reduces query complexity, to a correct completion",
-        queries_ratio_until_correct,
+        stats.queries_ratio_until_correct,
         "queries over accuracy, over the same without a verifier",
         "summary-queries-until-correct",
     ),
-    ("improves accuracy", gain, "accuracy, less that without a verifier", "summary-accuracy"),
+    ("improves accuracy", stats.gain, "accuracy, less that without a verifier", "summary-accuracy"),
 )
 """Sentence, quantity by top-p, what it is read as, and the claims about it, which end in the name of the top-p."""
 _ERRORS_AND_QUERIES: Cells = {
@@ -106,7 +87,7 @@ _ERRORS_AND_QUERIES: Cells = {
 }
 _DIVERSITY: Cells = {
     "does not hurt diversity, top-p 1.0": {
-        "measured": diversity(ALGORITHM) / diversity(SAMPLING),
+        "measured": stats.diversity(stats.ALGORITHM) / stats.diversity(stats.SAMPLING),
         "read as": "distinct completions, over those of sampling",
         "claims": "diversity-kept",
     }
@@ -117,9 +98,14 @@ def _cell(quota: int, stride: int) -> str:
     return f"Q = {quota}, B = {stride}"
 
 
+@result_table(
+    "Remaining errors of the first training",
+    f"{stats.THESIS}, Figure 3.2",
+    note="the most probable wrong tokens",
+)
 def _examples(rows: Rows) -> DataFrame:
     """The remaining errors with the largest probability, of the first training."""
-    left = remaining(rows).astype({"quota_left": int})
+    left = stats.remaining(rows).astype({"quota_left": int})
     left = left[left.seed == left.seed.min()].sort_values("token_prob", ascending=False, kind="stable")
     left = left.drop_duplicates(["prefix", "token"]).head(12).drop(columns="seed")
     heads = ["error", "prefix", "token", "p", "most probable", "its p", "quota left"]
@@ -129,15 +115,15 @@ def _examples(rows: Rows) -> DataFrame:
 TABLES = (
     ResultTable(
         title="The trained models and their probes",
-        source=f"{THESIS}, 3.2.1.1 and 3.2.1.2",
+        source=f"{stats.THESIS}, 3.2.1.1 and 3.2.1.2",
         cells={
             **{
-                data: {head: learned(column, data) for head, column in _LEARNED.items()}
+                data: {head: stats.learned(column, data) for head, column in _LEARNED.items()}
                 for data in ("in-distribution", "out-of-distribution")
             },
-            "trainings above 0.999 in distribution": {"share": prepared()},
-            "probe, validation": {"accuracy": probe()},
-            "probe, spread over splits": {"accuracy": probe("std")},
+            "trainings above 0.999 in distribution": {"share": stats.prepared()},
+            "probe, validation": {"accuracy": stats.probe()},
+            "probe, spread over splits": {"accuracy": stats.probe("std")},
         },
         published={
             "in-distribution": {"accuracy on closing brackets": 1.0},
@@ -148,11 +134,11 @@ TABLES = (
     ),
     ResultTable(
         title="Clusters of the hidden states of erroneous and correct prefixes",
-        source=f"{THESIS}, Figure 3.1",
+        source=f"{stats.THESIS}, Figure 3.1",
         cells={
             f"{count} clusters": {
-                "purity": clustered(count),
-                "purity with shuffled labels": clustered(count, "shuffled_purity"),
+                "purity": stats.clustered(count),
+                "purity with shuffled labels": stats.clustered(count, "shuffled_purity"),
             }
             for count in CLUSTERS
         },
@@ -160,21 +146,24 @@ TABLES = (
     ),
     ResultTable(
         title="Table 3.1. One forced backtrack at error-inducing prefixes",
-        source=f"{THESIS}, Table 3.1",
+        source=f"{stats.THESIS}, Table 3.1",
         cells=_CELLS_WITHOUT
-        | {f"B = {stride}": {"accuracy": inducing("forced", stride=stride)} for stride in STRIDES_FORCED},
+        | {
+            f"B = {stride}": {"accuracy": stats.inducing("forced", stride=stride)}
+            for stride in STRIDES_FORCED
+        },
         published=_WITHOUT | {f"B = {stride}": {"accuracy": value} for stride, value in FORCED.items()},
         note=_SPREAD,
     ),
     ResultTable(
         title="Table 3.2. Algorithm 1 with the trained verifier at error-inducing prefixes",
-        source=f"{THESIS}, Table 3.2",
+        source=f"{stats.THESIS}, Table 3.2",
         cells={
             _cell(quota, stride): {
-                "accuracy": inducing("backtracking", quota=quota, stride=stride),
-                "as released": inducing("released", quota=quota, stride=stride),
-                "as released, once per prefix": inducing("released, once", quota=quota, stride=stride),
-                "same as at Q = 1": inducing(
+                "accuracy": stats.inducing("backtracking", quota=quota, stride=stride),
+                "as released": stats.inducing("released", quota=quota, stride=stride),
+                "as released, once per prefix": stats.inducing("released, once", quota=quota, stride=stride),
+                "same as at Q = 1": stats.inducing(
                     "backtracking", "same_as_at_first_quota", quota=quota, stride=stride
                 ),
             }
@@ -188,11 +177,11 @@ TABLES = (
     ),
     ResultTable(
         title="Tables 3.3 and 3.16. Errors on unseen prompts, with all controls (Q = B = 4)",
-        source=f"{THESIS}, Tables 3.3 and 3.16",
+        source=f"{stats.THESIS}, Tables 3.3 and 3.16",
         cells={
             label: {
-                "errors in 10,000": unseen(*decoding, "per_10000"),
-                "queries a prompt": unseen(*decoding, "queries"),
+                "errors in 10,000": stats.unseen(*decoding, "per_10000"),
+                "queries a prompt": stats.unseen(*decoding, "queries"),
             }
             for label, decoding in DECODINGS.items()
         },
@@ -202,13 +191,15 @@ TABLES = (
     ),
     ResultTable(
         title="Table 3.4. Completing without backtracking where the verifier went back",
-        source=f"{THESIS}, Table 3.4",
+        source=f"{stats.THESIS}, Table 3.4",
         cells={
             _cell(quota, stride): {
-                "backtracks": inducing("nucleus at backtracks", "backtracks", quota=quota, stride=stride),
-                "nucleus 0.9": inducing("nucleus at backtracks", quota=quota, stride=stride),
-                "argmax": inducing("greedy at backtracks", quota=quota, stride=stride),
-                "with Algorithm 1": inducing("backtracking", quota=quota, stride=stride),
+                "backtracks": stats.inducing(
+                    "nucleus at backtracks", "backtracks", quota=quota, stride=stride
+                ),
+                "nucleus 0.9": stats.inducing("nucleus at backtracks", quota=quota, stride=stride),
+                "argmax": stats.inducing("greedy at backtracks", quota=quota, stride=stride),
+                "with Algorithm 1": stats.inducing("backtracking", quota=quota, stride=stride),
             }
             for quota, stride in GRID
         },
@@ -220,12 +211,14 @@ TABLES = (
     ),
     ResultTable(
         title="The errors that Algorithm 1 leaves (top-p 0.9)",
-        source=f"{THESIS}, 3.2.1.8",
+        source=f"{stats.THESIS}, 3.2.1.8",
         cells={
-            "incorrect closing bracket": {"share": share_of_remaining("error", "INCORRECT_CLOSING_BRACKET")},
-            "end of sequence too early": {"share": share_of_remaining("error", "END_INCORRECT")},
-            "quota used up": {"share": share_of_remaining("quota_left", 0)},
-            "the token was the most probable one": {"share": share_of_remaining("most_probable", True)},
+            "incorrect closing bracket": {
+                "share": stats.share_of_remaining("error", "INCORRECT_CLOSING_BRACKET")
+            },
+            "end of sequence too early": {"share": stats.share_of_remaining("error", "END_INCORRECT")},
+            "quota used up": {"share": stats.share_of_remaining("quota_left", 0)},
+            "the token was the most probable one": {"share": stats.share_of_remaining("most_probable", True)},
         },
         published={
             "incorrect closing bracket": {"share": 222 / 225},
@@ -234,26 +227,27 @@ TABLES = (
         },
         note=_SPREAD,
     ),
-    ResultTable(
-        title="Remaining errors of the first training",
-        source=f"{THESIS}, Figure 3.2",
-        cells=_examples,
-        note="the most probable wrong tokens",
-    ),
+    _examples,
     ResultTable(
         title="Table 3.5. Distinct completions among ten",
-        source=f"{THESIS}, Table 3.5",
+        source=f"{stats.THESIS}, Table 3.5",
         cells={
             decoding: {
-                "distinct completions": diversity(decoding),
-                "deviation over prompts": diversity(decoding, "deviation"),
+                "distinct completions": stats.diversity(decoding),
+                "deviation over prompts": stats.diversity(decoding, "deviation"),
             }
-            for decoding in (ALGORITHM, LOW, "no verifier, top-p 0.9", SAMPLING, "the law itself")
+            for decoding in (
+                stats.ALGORITHM,
+                stats.LOW,
+                "no verifier, top-p 0.9",
+                stats.SAMPLING,
+                "the law itself",
+            )
         },
         published={
-            ALGORITHM: {"distinct completions": 5.52, "deviation over prompts": 3.28},
+            stats.ALGORITHM: {"distinct completions": 5.52, "deviation over prompts": 3.28},
             "no verifier, top-p 0.9": {"distinct completions": 5.47, "deviation over prompts": 3.06},
-            SAMPLING: {"distinct completions": 5.84, "deviation over prompts": 3.29},
+            stats.SAMPLING: {"distinct completions": 5.84, "deviation over prompts": 3.29},
         },
         note="the thesis prints standard deviations as standard errors, and its means do not fit prompts of 25 to "
         "31 tokens: the law itself gives fewer distinct completions",
@@ -263,10 +257,10 @@ TABLES = (
         source="Thesis section 3.4.1",
         cells={
             f"{decoding}, {batch} at once": {
-                "queries a prompt": speed(decoding, batch, "queries"),
-                "milliseconds a prompt": speed(decoding, batch, "milliseconds"),
-                "microseconds a query": speed(decoding, batch, "microseconds_per_query"),
-                "rank correlation": speed(decoding, batch, "rank_correlation"),
+                "queries a prompt": stats.speed(decoding, batch, "queries"),
+                "milliseconds a prompt": stats.speed(decoding, batch, "milliseconds"),
+                "microseconds a query": stats.speed(decoding, batch, "microseconds_per_query"),
+                "rank correlation": stats.speed(decoding, batch, "rank_correlation"),
             }
             for decoding in _TIMED
             for batch in BATCHES

@@ -2,9 +2,7 @@
 
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import COLORS, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import COLORS, Cells, Rows, figure, finish, panels, result_table, spread
 from trialogue_lab.studies.dyck_construction.measure import LENGTHS
 from trialogue_lab.studies.dyck_construction.statistics import accuracy, distance, violation
 
@@ -13,6 +11,12 @@ def _disturbances(rows: Rows) -> list[float]:
     return sorted(rows["disturbed"].disturbance.unique().tolist())
 
 
+@figure(
+    "disturbed-balance",
+    "Networks of Theorem 2.2.1, their scores of attention disturbed. Left: behind prefixes that end with a "
+    "closing bracket, how often the likeliest type to close is the right one; means over networks, ± one "
+    "standard deviation. Right: what balance is needed for.",
+)
 def _draw(rows: Rows) -> Drawing:
     drawing, (decoded, pumped) = panels(2, width=4.6, height=3.4)
     levels = _disturbances(rows)
@@ -22,8 +26,7 @@ def _draw(rows: Rows) -> Drawing:
         spread(decoded, range(len(levels)), cells, rows, "o-", color=color, label=label)
     decoded.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
     decoded.set(xlabel="disturbance of scores of attention", ylim=(0, 1.05))
-    decoded.set_title("Right type of the innermost open bracket")
-    decoded.legend()
+    finish(decoded, "Right type of the innermost open bracket", legend=True)
     pairs = sorted(rows["pumped"].pairs.unique().tolist())
     for level, color in zip(levels, COLORS, strict=False):
         cells = [distance(level, each) for each in pairs]
@@ -34,6 +37,12 @@ def _draw(rows: Rows) -> Drawing:
     return drawing
 
 
+@result_table(
+    "Perfect balance, disturbed",
+    "Theorem 2.2.1, necessity",
+    rows_are="disturbance",
+    note="accuracy by lengths of prefixes; means over networks, ± one standard deviation",
+)
 def _disturbed_table(rows: Rows) -> Cells:
     return {
         f"{level:g}": {
@@ -44,6 +53,12 @@ def _disturbed_table(rows: Rows) -> Cells:
     }
 
 
+@result_table(
+    "Networks that are exact by construction",
+    "Theorem 2.2.1, Corollary 2.2.1",
+    rows_are="network",
+    note="total variation of the next-bracket law from the exact one, k = 3, D = 4, q = 1/2, float64",
+)
 def _exact_table(rows: Rows) -> Cells:
     return {
         f"{row['network']}, seed {row['seed']}": {
@@ -57,6 +72,13 @@ def _exact_table(rows: Rows) -> Cells:
     }
 
 
+@result_table(
+    "The inequalities of Theorem 2.2.2",
+    "Theorem 2.2.2, equations 2.54 and 2.79",
+    rows_are="networks",
+    note="k = 2, D = 3, N = 40 and 512, constants corrected. Positive: the laws differ by more than both "
+    "errors for some prefix. Slack: decimal logarithm of the bound over the largest |S|",
+)
 def _chain_table(rows: Rows) -> Cells:
     return {
         str(name): {
@@ -73,36 +95,5 @@ def _chain_table(rows: Rows) -> Cells:
     }
 
 
-FIGURES = (
-    Figure(
-        name="disturbed-balance",
-        caption="Networks of Theorem 2.2.1, their scores of attention disturbed. Left: behind prefixes that end with a "
-        "closing bracket, how often the likeliest type to close is the right one; means over networks, ± one "
-        "standard deviation. Right: what balance is needed for.",
-        draw=_draw,
-    ),
-)
-TABLES = (
-    ResultTable(
-        title="Networks that are exact by construction",
-        source="Theorem 2.2.1, Corollary 2.2.1",
-        cells=_exact_table,
-        rows_are="network",
-        note="total variation of the next-bracket law from the exact one, k = 3, D = 4, q = 1/2, float64",
-    ),
-    ResultTable(
-        title="Perfect balance, disturbed",
-        source="Theorem 2.2.1, necessity",
-        cells=_disturbed_table,
-        rows_are="disturbance",
-        note="accuracy by lengths of prefixes; means over networks, ± one standard deviation",
-    ),
-    ResultTable(
-        title="The inequalities of Theorem 2.2.2",
-        source="Theorem 2.2.2, equations 2.54 and 2.79",
-        cells=_chain_table,
-        rows_are="networks",
-        note="k = 2, D = 3, N = 40 and 512, constants corrected. Positive: the laws differ by more than both "
-        "errors for some prefix. Slack: decimal logarithm of the bound over the largest |S|",
-    ),
-)
+FIGURES = (_draw,)
+TABLES = (_exact_table, _disturbed_table, _chain_table)

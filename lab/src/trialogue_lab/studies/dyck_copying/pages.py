@@ -5,12 +5,16 @@ import json
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import Cells, ResultTable, Rows, figure, panels
 from trialogue_lab.studies.dyck_copying.measure import ARMS, SHOWN
 from trialogue_lab.studies.dyck_copying.statistics import copied, layer, sharpest
 
 
+@figure(
+    "copying",
+    "Attention of a network of four layers that copies its input: rows are queries. What is left "
+    "with uniform attention in every layer is in the table.",
+)
 def _draw(rows: Rows) -> Drawing:
     drawing, axes = panels(4, width=2.6, height=2.9)
     table = rows.where("pattern", arm="4 layers")
@@ -39,14 +43,7 @@ def _networks() -> Cells:
     }
 
 
-FIGURES = (
-    Figure(
-        name="copying",
-        caption="Attention of a network of four layers that copies its input: rows are queries. What is left "
-        "with uniform attention in every layer is in the table.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_draw,)
 TABLES = (
     ResultTable(
         title="Networks that copy",

@@ -3,8 +3,7 @@
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Replication, Rows, exact
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger import Counts, Replication, Rows, exact
 
 draws = Replication("draw", "seeds")
 
