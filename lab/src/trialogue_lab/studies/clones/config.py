@@ -1,7 +1,7 @@
 """Settings of the study: the text, the networks that are cloned, the encoder that is followed, and the exact twin."""
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 
@@ -97,11 +97,6 @@ class Material(Settings):
             checkpoint_every=250,
             seed=seed,
         )
-
-
-def material(config: Material) -> dict[str, Any]:
-    """The fields of `config` that other studies of the same clones share."""
-    return {field.name: getattr(config, field.name) for field in fields(Material)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,20 +1,21 @@
 """Figures of the study: what rules cost and how far they are, task by task, what orders the tasks, and cuts."""
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Patch
 
 from trialogue_lab.ledger import BAD, COLORS, GOOD, OURS, Rows, figure, finish, panels
-from trialogue_lab.studies.decoding_laws.rules import (
-    KEPT,
-    LIKELIEST,
-    LIKELIEST_OF_ALL,
-    MASK,
-    RULES,
-    SHARPENED,
-    TEMPERED,
+from trialogue_lab.studies.decoding_laws import rules
+from trialogue_lab.studies.decoding_laws.rules import MASK, RULES
+from trialogue_lab.studies.decoding_laws.statistics import (
+    ShownTask,
+    decoded,
+    on_task,
+    order,
+    price,
+    shown_tasks,
 )
-from trialogue_lab.studies.decoding_laws.statistics import decoded, on_task, order, price, shown_tasks
 
 _AMONG, _BEST, _PARTICLES = "drawn by weight, ", "best of ", "particles, "
 _MARKS = "osv^DPX<>*"
@@ -33,6 +34,11 @@ def _place(rows: Rows, rule: str) -> tuple[float, float]:
     return float(np.exp(np.log(price(rule)(rows)).mean())), float(decoded(rule)(rows).mean())
 
 
+def _far(rows: Rows, rule: str, task: ShownTask) -> float:
+    """The distance of a rule on a task, mean over oracles."""
+    return float(on_task(rule, task.family, task.length)(rows).mean())
+
+
 @figure(
     "distance-and-queries",
     "What a decoding rule is worth: how far its outputs are from the model's law given the rule, and how "
@@ -40,7 +46,7 @@ def _place(rows: Rows, rule: str) -> tuple[float, float]:
     "the ladder and over drawn oracles, all exact. Stars are exact rules. Rejection is of "
     "finished drafts; with momentum 1 and verdicts the walk is rejection that begins again at the first refusal.",
 )
-def _draw_costs(rows: Rows) -> Drawing:
+def _costs(rows: Rows) -> Drawing:
     drawing, (axes,) = panels(1, width=8.6, height=5.4)
     curves = (
         (_AMONG, "one of N masked outputs, drawn by weight", OURS),
@@ -51,46 +57,35 @@ def _draw_costs(rows: Rows) -> Drawing:
         names = _names(rows, begins)
         # One masked output is what one of several becomes.
         first = [MASK] if begins != _BEST else []
-        places = np.array([_place(rows, rule) for rule in [*first, *names]])
-        axes.plot(*places.T, "o-", color=color, label=label)
+        places = [_place(rows, rule) for rule in [*first, *names]]
+        axes.plot(*zip(*places, strict=True), "o-", color=color, label=label)
         # Curves fall to the right: beside them there is room below on the left, and above on the right.
-        offset, align = ((-3, -11), "right") if begins == _AMONG else ((4, 4), "left")
+        side = "below left" if begins == _AMONG else "above right"
         for rule, place in zip(names, places[len(first) :], strict=True):
-            axes.annotate(
-                f"N = {rule.removeprefix(begins)}",
-                place,
-                xytext=offset,
-                textcoords="offset points",
-                fontsize=7,
-                color=color,
-                ha=align,
-            )
+            _annotate(axes, f"N = {rule.removeprefix(begins)}", place, side, color, 7)
+    measured = set(rows["rule"].rule)
     for rule, (label, color, side) in _POINTS.items():
-        if rule not in set(rows["rule"].rule):
+        if rule not in measured:
             continue
         queries, far = _place(rows, rule)
-        exact = far < _LEAST
-        height = max(far, _LEAST)
+        exact, height = far < _LEAST, max(far, _LEAST)
         axes.plot([queries], [height], "*" if exact else "o", color=color, ms=11 if exact else 6)
-        offset, align = _SIDES[side]
-        axes.annotate(
-            label,
-            (queries, height),
-            xytext=offset,
-            textcoords="offset points",
-            fontsize=8,
-            color=color,
-            ha=align,
-        )
+        _annotate(axes, label, (queries, height), side, color, 8)
     axes.set(xscale="log", yscale="log", xlim=(0.2, 170), ylim=(_LEAST * 0.8, 1.1))
-    axes.set(xlabel="queries a run, over those of one that nothing rules")
     ticks = [0.01, 0.03, 0.1, 0.3, 1]
     axes.set_yticks([_LEAST, *ticks], ["exact", *map(str, ticks)])
     axes.minorticks_off()
     axes.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
-    axes.set_title("Total variation to the model's law given the rule, against what a run costs")
-    axes.legend(loc="upper right")
+    axes.set_xlabel("queries a run, over those of one that nothing rules")
+    title = "Total variation to the model's law given the rule, against what a run costs"
+    finish(axes, title, legend="upper right")
     return drawing
+
+
+def _annotate(axes: Axes, label: str, place: tuple[float, float], side: str, color: str, size: int) -> None:
+    """Write a label at a side of a point."""
+    offset, align = _SIDES[side]
+    axes.annotate(label, place, offset, textcoords="offset points", fontsize=size, color=color, ha=align)
 
 
 _SIDES = {
@@ -98,6 +93,8 @@ _SIDES = {
     "right": ((8, -3), "left"),
     "beyond": ((14, 1), "left"),
     "above": ((0, 8), "center"),
+    "below left": ((-3, -11), "right"),
+    "above right": ((4, 4), "left"),
 }
 """Offset in points and alignment of a label; beyond is to the right of another point."""
 
@@ -128,28 +125,19 @@ _POINTS = {
     "Task by task, in the order of how unlike the allowed tokens are in the probability that something "
     "valid comes of them; the hidden string last. Means over oracles.",
 )
-def _draw_ladder(rows: Rows) -> Drawing:
+def _ladder(rows: Rows) -> Drawing:
     tasks, among = shown_tasks(rows), _names(rows, _AMONG)
-    rules = ["no rule", _names(rows, _BEST)[-1], "backtracking", "backtracking, redo sampled", MASK]
-    rules += ["particles, 2", among[0], among[-1], "action level, noisy values", "first leaf, noisy values"]
-    rules += ["first leaf, verdicts", "first leaf, exact values"]
-    far = np.array(
-        [[on_task(rule, task.family, task.length)(rows).mean() for task in tasks] for rule in rules]
-    )
+    shown = ["no rule", _names(rows, _BEST)[-1], "backtracking", "backtracking, redo sampled", MASK]
+    shown += ["particles, 2", among[0], among[-1], "action level, noisy values", "first leaf, noisy values"]
+    shown += ["first leaf, verdicts", "first leaf, exact values"]
+    far = np.array([[_far(rows, rule, task) for task in tasks] for rule in shown])
     drawing, (axes,) = panels(1, width=10.5, height=4.6)
     axes.pcolormesh(far, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1)
     for (line, column), value in np.ndenumerate(far):
-        axes.text(
-            column + 0.5,
-            line + 0.5,
-            f"{value:.2f}",
-            ha="center",
-            va="center",
-            fontsize=7,
-            color="white" if value > 0.65 else "black",
-        )
+        style = {"fontsize": 7, "color": "white" if value > 0.65 else "black"}
+        axes.text(column + 0.5, line + 0.5, f"{value:.2f}", ha="center", va="center", **style)
     axes.set_xticks(np.arange(len(tasks)) + 0.5, [task.name for task in tasks], rotation=45, ha="right")
-    axes.set_yticks(np.arange(len(rules)) + 0.5, rules)
+    axes.set_yticks(np.arange(len(shown)) + 0.5, shown)
     axes.invert_yaxis()
     axes.grid(visible=False)
     axes.set_title("Total variation to the restricted law, task by task: rule, and tokens at most")
@@ -162,10 +150,9 @@ def _draw_ladder(rows: Rows) -> Drawing:
     "are, how much the probability of something valid moves, or how unlike the tokens are in it that the mask "
     "leaves. Points are tasks, means over oracles; correlations are means over oracles, ± one deviation.",
 )
-def _draw_order(rows: Rows) -> Drawing:
+def _order(rows: Rows) -> Drawing:
     drawing, axes = panels(4, width=3.3, height=3.5, sharey=True)
     tasks = shown_tasks(rows, hidden=False)
-    far = {task: float(on_task(MASK, task.family, task.length)(rows).mean()) for task in tasks}
     families = list(dict.fromkeys(task.family for task in tasks))
     said = {
         "lateness": "when the verdict shows:\nmean place of its nats, of the length",
@@ -176,13 +163,10 @@ def _draw_order(rows: Rows) -> Drawing:
     for own, (column, label) in zip(axes, said.items(), strict=True):
         for place, family in enumerate(families):
             here = [task for task in tasks if task.family == family]
-            own.plot(
-                [getattr(task.shown, column) for task in here],
-                [far[task] for task in here],
-                _MARKS[place % len(_MARKS)],
-                color=COLORS[place % len(COLORS)],
-                label=family,
-            )
+            shown = [getattr(task.shown, column) for task in here]
+            far = [_far(rows, MASK, task) for task in here]
+            color = COLORS[place % len(COLORS)]
+            own.plot(shown, far, _MARKS[place % len(_MARKS)], color=color, label=family)
         correlations = order(column)(rows)
         finish(own, f"rank correlation {correlations.mean():.2f} ± {correlations.std():.2f}", xlabel=label)
     axes[0].set(ylabel="total variation of masked decoding")
@@ -197,15 +181,15 @@ def _draw_order(rows: Rows) -> Drawing:
     "cut; the likeliest output. Distances are means over the tasks where a cut leaves a valid output. Bars: one "
     "deviation over oracles.",
 )
-def _draw_cuts(rows: Rows) -> Drawing:
+def _cuts(rows: Rows) -> Drawing:
     drawing, (far, lost) = panels(2, width=4.8, height=3.9, sharey=True)
     cut = [name for name, rule in RULES.items() if rule.cut]
     believed = {
-        SHARPENED: COLORS[3],
-        TEMPERED: COLORS[6],
-        KEPT: OURS,
-        LIKELIEST_OF_ALL: COLORS[5],
-        LIKELIEST: COLORS[4],
+        rules.SHARPENED: COLORS[3],
+        rules.TEMPERED: COLORS[6],
+        rules.KEPT: OURS,
+        rules.LIKELIEST_OF_ALL: COLORS[5],
+        rules.LIKELIEST: COLORS[4],
     }
     colors = [believed[RULES[rule].believed] for rule in cut]
     places = list(range(len(cut)))
@@ -214,15 +198,8 @@ def _draw_cuts(rows: Rows) -> Drawing:
         (lost, "none", "Probability of no output"),
     ):
         cells = [decoded(rule, column)(rows) for rule in cut]
-        axes.barh(places, [float(cell.mean()) for cell in cells], color=colors, height=0.7)
-        axes.errorbar(
-            [float(cell.mean()) for cell in cells],
-            places,
-            xerr=[float(cell.std()) for cell in cells],
-            fmt="none",
-            ecolor="#24292f",
-            elinewidth=1,
-        )
+        means, deviations = [cell.mean() for cell in cells], [cell.std() for cell in cells]
+        axes.barh(places, means, xerr=deviations, color=colors, height=0.7, ecolor="#24292f")
         finish(axes, title, xlim=(0, 1))
         axes.grid(visible=False, axis="y")
     far.axvline(float(decoded(MASK)(rows).mean()), color=BAD, lw=1, ls=":", label="mask without a cut")
@@ -234,4 +211,4 @@ def _draw_cuts(rows: Rows) -> Drawing:
     return drawing
 
 
-FIGURES = (_draw_costs, _draw_ladder, _draw_order, _draw_cuts)
+FIGURES = (_costs, _ladder, _order, _cuts)

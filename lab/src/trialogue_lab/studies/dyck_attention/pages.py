@@ -1,9 +1,9 @@
 """Figures and tables of the study."""
 
-from typing import Any
-
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from pandas import Series
 
 from trialogue_lab.ledger import COLORS, Cells, ResultTable, Rows, figure, panels
 from trialogue_lab.studies.dyck_attention import statistics as stats
@@ -32,21 +32,25 @@ def _draw_patterns(rows: Rows) -> Drawing:
     ]
     shown = [each for each in shown if len(rows.where("pattern", arm=each[0], layer=each[1]))]
     drawing, axes = panels(2 * len(shown), width=2.6, height=2.9)
-    labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in NESTED)]
     place = iter(axes)
     for arm, layer, title in shown:
         table = rows.where("pattern", arm=arm, layer=layer).sort_values("seed")
         for _, row in table.head(2).iterrows():
-            ax = next(place)
-            shades = ax.imshow(stats.pattern(row), cmap="Blues", vmin=0, vmax=1)
-            ax.set_xticks(range(len(labels)), labels, fontsize=6)
-            ax.set_yticks(range(len(labels)), labels, fontsize=6)
-            ax.grid(False)
-            ax.set_title(f"{title}, seed {row['seed']}", fontsize=8)
-            ax.set_xlabel("attended to", fontsize=7)
-            ax.set_ylabel("query", fontsize=7)
-            drawing.colorbar(shades, ax=ax, shrink=0.7).ax.tick_params(labelsize=6)
+            draw_pattern(next(place), row, NESTED, f"{title}, seed {row['seed']}")
     return drawing
+
+
+def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title: str) -> None:
+    """Draw the attention pattern of a row as an image, behind the starting token S."""
+    labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in prefix)]
+    shades = axes.imshow(stats.pattern(row), cmap="Blues", vmin=0, vmax=1)
+    axes.set_xticks(range(len(labels)), labels, fontsize=6)
+    axes.set_yticks(range(len(labels)), labels, fontsize=6)
+    axes.grid(False)
+    axes.set_title(title, fontsize=8)
+    axes.set_xlabel("attended to", fontsize=7)
+    axes.set_ylabel("query", fontsize=7)
+    axes.figure.colorbar(shades, ax=axes, shrink=0.7).ax.tick_params(labelsize=6)
 
 
 @figure(
@@ -97,23 +101,26 @@ def _arms() -> Cells:
         "confident, 400 to 500": "outside_confident",
         "attention made uniform": "uniform",
     }
-    table: dict[str, dict[str, Any]] = {}
-    for arm in MINIMAL_ARMS:
-        table[arm] = {head: stats.minimal(arm, column) for head, column in shown.items()}
-        table[arm] |= {
+    minimal = {
+        arm: {
+            **{head: stats.minimal(arm, column) for head, column in shown.items()},
             "like a stack": stats.minimal(arm, "stack_1"),
             "balance violation": stats.minimal(arm, "balance"),
             "as released": stats.minimal(arm, "balance_released"),
             "variation": stats.variation(arm),
             "violation and error": stats.rank_correlation(arm),
         }
-    for arm in STANDARD_ARMS:
-        table[arm] = {head: stats.standard(arm, column) for head, column in shown.items()}
-        table[arm] |= {
+        for arm in MINIMAL_ARMS
+    }
+    standard = {
+        arm: {
+            **{head: stats.standard(arm, column) for head, column in shown.items()},
             "like a stack": stats.standard(arm, "stack_2"),
             "variation": stats.standard_variation(arm, 2),
         }
-    return table
+        for arm in STANDARD_ARMS
+    }
+    return minimal | standard
 
 
 def _settings() -> Cells:

@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.manifold import TSNE
 
-from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import numpy_generator, seed_of
-from trialogue.samplers import Ancestral, Backtracking, Samples, generate, truncated
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers import Backtracking, Samples, generate, truncated
 from trialogue.training.probes import ProbeConfig, train_probe
 from trialogue.verifiers.function import Threshold
-from trialogue.verifiers.random import RandomVerifier
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.dyck_backtracking.config import (
     CLUSTERS,
@@ -31,6 +28,7 @@ from trialogue_lab.studies.dyck_backtracking.config import (
 )
 from trialogue_lab.studies.dyck_backtracking.models import (
     collected_errors,
+    decodings_of,
     end_of_sequence,
     predicted,
     probe_examples,
@@ -117,7 +115,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
             "released, once": Backtracking.released(quota, stride, erase_prompt=True, once_per_prefix=True),
         }
         for name, walk in walks.items():
-            samples = completed(nucleus, (tokens, lengths), walk=walk, verifier=verifier)
+            samples = completed(nucleus, (tokens, lengths), sampler=walk, verifier=verifier)
             outputs = samples.sequences()
             first = at_first_quota.setdefault((name, stride), outputs)
             same = sum(map(operator.eq, outputs, first)) / len(outputs)
@@ -134,24 +132,11 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
     """Tables 3.3 and 3.16 with all controls, and the errors that are left (section 3.2.1.8)."""
     model = trained_model(config, seed, artifacts)
     prompts = config.ood_prompts(config.unseen_prompts, seed, "unseen")
-    probe = probe_verifier(config, seed, artifacts)
-    algorithm, trained = Backtracking(4, 4), Threshold(probe, config.threshold)
-    decodings: dict[str, tuple[Sampler[Any], Verifier | None]] = {
-        "none": (Ancestral(), None),
-        "trained": (algorithm, trained),
-        "trained, low threshold": (algorithm, Threshold(probe, config.low_threshold)),
-        "random": (algorithm, Threshold(RandomVerifier(seed), config.threshold)),
-        "random, low threshold": (algorithm, Threshold(RandomVerifier(seed), config.low_threshold)),
-        "exact": (algorithm, config.law()),
-        "trained, no argmax": (Backtracking(4, 4, argmax_redo=False), trained),
-        "trained, redo what was erased": (Backtracking(4, 4, redo="erased"), trained),
-        "trained, as released": (Backtracking.released(4, 4), trained),
-        "trained, as released, once": (Backtracking.released(4, 4, once_per_prefix=True), trained),
-    }
+    decodings = decodings_of(config, seed, probe_verifier(config, seed, artifacts))
     for repetition, top_p in itertools.product(range(config.draws), TOP_PS):
         completed = _completing(seed, f"unseen {repetition}")
         for name, (walk, verifier) in decodings.items():
-            samples = completed(truncated(model, top_p=top_p), prompts, walk=walk, verifier=verifier)
+            samples = completed(truncated(model, top_p=top_p), prompts, sampler=walk, verifier=verifier)
             yield {
                 "repetition": repetition,
                 "verifier": name,
@@ -162,7 +147,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
                 "microseconds_per_query": 1e6 * samples.total.seconds / int(samples.queries.sum()),
             }
             if (top_p, name) == (0.9, "trained"):
-                for row in remaining_errors(config.law(), model, samples, algorithm.quota):
+                for row in remaining_errors(config.law(), model, samples, quota=4):
                     yield {"kind": "remaining error", "verifier": name, "repetition": repetition, **row}
     samples = _completing(seed, "greedy")(truncated(model, temperature=0), prompts)
     mean_queries = float(samples.queries.double().mean())
@@ -171,17 +156,17 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
 
 def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Table 3.5: distinct completions among those drawn for each fresh prompt."""
-    model, probe = trained_model(config, seed, artifacts), probe_verifier(config, seed, artifacts)
+    model, law = trained_model(config, seed, artifacts), config.law()
+    decodings = decodings_of(config, seed, probe_verifier(config, seed, artifacts))
     prompts, completions = config.ood_prompts(config.diversity_prompts, seed, "diversity"), config.completions
-    decodings: dict[str, tuple[Autoregressive, Verifier | None]] = {
-        "Q=4, B=4, top-p 1.0": (model, Threshold(probe, config.threshold)),
-        "Q=4, B=4, top-p 1.0, low threshold": (model, Threshold(probe, config.low_threshold)),
-        "no verifier, top-p 0.9": (truncated(model, top_p=0.9), None),
-        "no verifier, top-p 1.0": (model, None),
-        "the law itself": (config.law(), None),
-    }
-    for name, (oracle, verifier) in decodings.items():
-        walk = Backtracking(4, 4) if verifier else Ancestral()
+    for name, oracle, decoding in (
+        ("Q=4, B=4, top-p 1.0", model, "trained"),
+        ("Q=4, B=4, top-p 1.0, low threshold", model, "trained, low threshold"),
+        ("no verifier, top-p 0.9", truncated(model, top_p=0.9), "none"),
+        ("no verifier, top-p 1.0", model, "none"),
+        ("the law itself", law, "none"),
+    ):
+        walk, verifier = decodings[decoding]
         streams = seed_of(seed, "diversity", name)
         sequences = generate(
             oracle, prompts, sampler=walk, verifier=verifier, num_samples=completions, seed=streams

@@ -1,6 +1,7 @@
 """Tables of the study: its quantities beside the numbers of the thesis."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from pandas import DataFrame
 
@@ -64,34 +65,25 @@ ERRORS = {
 }
 """Tables 3.3 and 3.16: errors in 10,000 prompts."""
 _TIMED = ("none", "trained", "trained, as released", "exact", "best of n")
-_SENTENCES: tuple[tuple[str, Callable[[float], Quantity], str, str], ...] = (
-    (
-        "reduces query complexity",
-        stats.queries_ratio,
-        "queries, over those without a verifier",
-        "summary-queries",
-    ),
-    (
-        "reduces query complexity, to a correct completion",
-        stats.queries_ratio_until_correct,
-        "queries over accuracy, over the same without a verifier",
-        "summary-queries-until-correct",
-    ),
-    ("improves accuracy", stats.gain, "accuracy, less that without a verifier", "summary-accuracy"),
-)
-"""Sentence, quantity by top-p, what it is read as, and the claims about it, which end in the name of the top-p."""
-_ERRORS_AND_QUERIES: Cells = {
-    f"{sentence}, top-p {top_p}": {"measured": quantity(top_p), "read as": reading, "claims": claims}
-    for sentence, quantity, reading, claims in _SENTENCES
-    for top_p in TOP_PS
-}
-_DIVERSITY: Cells = {
-    "does not hurt diversity, top-p 1.0": {
-        "measured": stats.diversity(stats.ALGORITHM) / stats.diversity(stats.SAMPLING),
-        "read as": "distinct completions, over those of sampling",
-        "claims": "diversity-kept",
+
+
+def _sentence(words: str, quantity: Callable[[float], Quantity], read_as: str, claims: str) -> Cells:
+    """Return the lines of a sentence of the summaries: a quantity by top-p, and the claims about it."""
+    return {
+        f"{words}, top-p {top_p}": {"measured": quantity(top_p), "read as": read_as, "claims": claims}
+        for top_p in TOP_PS
     }
-}
+
+
+def _at_inducing(columns: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Quantity]]:
+    """Return a column of the tables on error-inducing prefixes by head, for every quota and stride."""
+    return {
+        _cell(quota, stride): {
+            head: stats.inducing(walk, column, quota=quota, stride=stride)
+            for head, (walk, column) in columns.items()
+        }
+        for quota, stride in GRID
+    }
 
 
 def _cell(quota: int, stride: int) -> str:
@@ -112,8 +104,10 @@ def _examples(rows: Rows) -> DataFrame:
     return left.set_axis(heads, axis=1).reset_index(drop=True)
 
 
+_table = partial(ResultTable, note=_SPREAD)
+
 TABLES = (
-    ResultTable(
+    _table(
         title="The trained models and their probes",
         source=f"{stats.THESIS}, 3.2.1.1 and 3.2.1.2",
         cells={
@@ -132,7 +126,7 @@ TABLES = (
         },
         note=f"{_SPREAD}; what the thesis calls a standard error of 0.039 can only be a standard deviation",
     ),
-    ResultTable(
+    _table(
         title="Clusters of the hidden states of erroneous and correct prefixes",
         source=f"{stats.THESIS}, Figure 3.1",
         cells={
@@ -144,7 +138,7 @@ TABLES = (
         },
         note=f"k-means without the labels; {_SPREAD}",
     ),
-    ResultTable(
+    _table(
         title="Table 3.1. One forced backtrack at error-inducing prefixes",
         source=f"{stats.THESIS}, Table 3.1",
         cells=_CELLS_WITHOUT
@@ -153,29 +147,25 @@ TABLES = (
             for stride in STRIDES_FORCED
         },
         published=_WITHOUT | {f"B = {stride}": {"accuracy": value} for stride, value in FORCED.items()},
-        note=_SPREAD,
     ),
-    ResultTable(
+    _table(
         title="Table 3.2. Algorithm 1 with the trained verifier at error-inducing prefixes",
         source=f"{stats.THESIS}, Table 3.2",
-        cells={
-            _cell(quota, stride): {
-                "accuracy": stats.inducing("backtracking", quota=quota, stride=stride),
-                "as released": stats.inducing("released", quota=quota, stride=stride),
-                "as released, once per prefix": stats.inducing("released, once", quota=quota, stride=stride),
-                "same as at Q = 1": stats.inducing(
-                    "backtracking", "same_as_at_first_quota", quota=quota, stride=stride
-                ),
+        cells=_at_inducing(
+            {
+                "accuracy": ("backtracking", "accuracy"),
+                "as released": ("released", "accuracy"),
+                "as released, once per prefix": ("released, once", "accuracy"),
+                "same as at Q = 1": ("backtracking", "same_as_at_first_quota"),
             }
-            for quota, stride in GRID
-        }
+        )
         | _CELLS_WITHOUT,
         published={_cell(*place): {"accuracy": value} for place, (value, *_) in GRID.items()} | _WITHOUT,
         note=f"{_SPREAD}; as printed, a further backtrack erases what was redone but for its first token and redoes it "
         "greedily again: it extends the same greedy path by one token; the last column is the share of completions "
         "that are those at Q = 1",
     ),
-    ResultTable(
+    _table(
         title="Tables 3.3 and 3.16. Errors on unseen prompts, with all controls (Q = B = 4)",
         source=f"{stats.THESIS}, Tables 3.3 and 3.16",
         cells={
@@ -189,46 +179,42 @@ TABLES = (
         note=f"{_SPREAD}; thresholds 0.5 and 0.1; greedy decoding, random and exact verifiers, and the other reading "
         "of the redo are controls that the thesis does not have",
     ),
-    ResultTable(
+    _table(
         title="Table 3.4. Completing without backtracking where the verifier went back",
         source=f"{stats.THESIS}, Table 3.4",
-        cells={
-            _cell(quota, stride): {
-                "backtracks": stats.inducing(
-                    "nucleus at backtracks", "backtracks", quota=quota, stride=stride
-                ),
-                "nucleus 0.9": stats.inducing("nucleus at backtracks", quota=quota, stride=stride),
-                "argmax": stats.inducing("greedy at backtracks", quota=quota, stride=stride),
-                "with Algorithm 1": stats.inducing("backtracking", quota=quota, stride=stride),
+        cells=_at_inducing(
+            {
+                "backtracks": ("nucleus at backtracks", "backtracks"),
+                "nucleus 0.9": ("nucleus at backtracks", "accuracy"),
+                "argmax": ("greedy at backtracks", "accuracy"),
+                "with Algorithm 1": ("backtracking", "accuracy"),
             }
-            for quota, stride in GRID
-        },
+        ),
         published={
             _cell(*place): {"backtracks": count, "nucleus 0.9": nucleus, "argmax": argmax}
             for place, (_, count, nucleus, argmax) in GRID.items()
         },
-        note=_SPREAD,
     ),
-    ResultTable(
+    _table(
         title="The errors that Algorithm 1 leaves (top-p 0.9)",
         source=f"{stats.THESIS}, 3.2.1.8",
         cells={
-            "incorrect closing bracket": {
-                "share": stats.share_of_remaining("error", "INCORRECT_CLOSING_BRACKET")
-            },
-            "end of sequence too early": {"share": stats.share_of_remaining("error", "END_INCORRECT")},
-            "quota used up": {"share": stats.share_of_remaining("quota_left", 0)},
-            "the token was the most probable one": {"share": stats.share_of_remaining("most_probable", True)},
+            label: {"share": stats.share_of_remaining(column, value)}
+            for label, column, value in (
+                ("incorrect closing bracket", "error", "INCORRECT_CLOSING_BRACKET"),
+                ("end of sequence too early", "error", "END_INCORRECT"),
+                ("quota used up", "quota_left", 0),
+                ("the token was the most probable one", "most_probable", True),
+            )
         },
         published={
             "incorrect closing bracket": {"share": 222 / 225},
             "end of sequence too early": {"share": 3 / 225},
             "quota used up": {"share": 1.0},
         },
-        note=_SPREAD,
     ),
     _examples,
-    ResultTable(
+    _table(
         title="Table 3.5. Distinct completions among ten",
         source=f"{stats.THESIS}, Table 3.5",
         cells={
@@ -252,7 +238,7 @@ TABLES = (
         note="the thesis prints standard deviations as standard errors, and its means do not fit prompts of 25 to "
         "31 tokens: the law itself gives fewer distinct completions",
     ),
-    ResultTable(
+    _table(
         title="Queries and seconds, by decoding and rows at once (top-p 0.9)",
         source="Thesis section 3.4.1",
         cells={
@@ -268,10 +254,30 @@ TABLES = (
         note=f"processor time of one thread; {CANDIDATES} candidates of best of n move together, so that 1 at once is "
         f"one prompt at a time; rank correlation of a completion's queries with its wall time; {_SPREAD}",
     ),
-    ResultTable(
+    _table(
         title="The sentences of the summaries",
         source="Thesis sections 3.2 and 3.7",
-        cells={**_ERRORS_AND_QUERIES, **_DIVERSITY},
-        note=_SPREAD,
+        cells={
+            **_sentence(
+                "reduces query complexity",
+                stats.queries_ratio,
+                "queries, over those without a verifier",
+                "summary-queries",
+            ),
+            **_sentence(
+                "reduces query complexity, to a correct completion",
+                stats.queries_ratio_until_correct,
+                "queries over accuracy, over the same without a verifier",
+                "summary-queries-until-correct",
+            ),
+            **_sentence(
+                "improves accuracy", stats.gain, "accuracy, less that without a verifier", "summary-accuracy"
+            ),
+            "does not hurt diversity, top-p 1.0": {
+                "measured": stats.diversity(stats.ALGORITHM) / stats.diversity(stats.SAMPLING),
+                "read as": "distinct completions, over those of sampling",
+                "claims": "diversity-kept",
+            },
+        },
     ),
 )
