@@ -1,14 +1,15 @@
 """Figures and tables of the study."""
 
 from matplotlib.figure import Figure as Drawing
+from pandas import DataFrame
 
 from trialogue_lab.ledger import COLORS, Cells, Rows, figure, finish, panels, result_table, spread
-from trialogue_lab.studies.dyck_construction.measure import LENGTHS
+from trialogue_lab.studies.dyck_construction.measure import LENGTHS, PUMPED
 from trialogue_lab.studies.dyck_construction.statistics import accuracy, distance, violation
 
 
 def _disturbances(rows: Rows) -> list[float]:
-    return sorted(rows["disturbed"].disturbance.unique().tolist())
+    return [0.0, *rows.config["disturbances"]]
 
 
 @figure(
@@ -27,10 +28,9 @@ def _draw(rows: Rows) -> Drawing:
     decoded.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
     decoded.set(xlabel="disturbance of scores of attention", ylim=(0, 1.05))
     finish(decoded, "Right type of the innermost open bracket", legend=True)
-    pairs = sorted(rows["pumped"].pairs.unique().tolist())
     for level, color in zip(levels, COLORS, strict=False):
-        cells = [distance(level, each) for each in pairs]
-        spread(pumped, pairs, cells, rows, "o-", color=color, label=f"{level:g}")
+        cells = [distance(level, each) for each in PUMPED]
+        spread(pumped, PUMPED, cells, rows, "o-", color=color, label=f"{level:g}")
     pumped.set(xscale="log", yscale="log", xlabel="pairs in front")
     pumped.set_title("How far normed sums for two types are apart")
     pumped.legend(title="disturbance", title_fontsize=8)
@@ -59,17 +59,12 @@ def _disturbed_table(rows: Rows) -> Cells:
     rows_are="network",
     note="total variation of the next-bracket law from the exact one, k = 3, D = 4, q = 1/2, float64",
 )
-def _exact_table(rows: Rows) -> Cells:
-    return {
-        f"{row['network']}, seed {row['seed']}": {
-            "largest distance": row["distance"],
-            "balance violation": row["violation"],
-            "prefixes": row["prefixes"],
-            "longest": row["longest"],
-            "parameters": row["parameters"],
-        }
-        for row in rows["exact"].to_dict("records")
-    }
+def _exact_table(rows: Rows) -> DataFrame:
+    table = rows["exact"]
+    labels = table.network + ", seed " + table.seed.astype(str)
+    columns = {"distance": "largest distance", "violation": "balance violation"}
+    shown = table[["distance", "violation", "prefixes", "longest", "parameters"]]
+    return shown.rename(columns=columns).set_axis(labels, axis=0)
 
 
 @result_table(

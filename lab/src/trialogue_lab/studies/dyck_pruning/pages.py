@@ -1,13 +1,10 @@
 """Figure and tables of the study."""
 
-from collections.abc import Sequence
-
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue_lab.ledger import COLORS, Cells, Quantity, Rows, figure, finish, panels, result_table
+from trialogue_lab.ledger import COLORS, Cells, Rows, figure, finish, panels, result_table
 from trialogue_lab.studies.dyck_pruning.statistics import matrix_error, number_error, transformer_error
 
 
@@ -22,12 +19,12 @@ def _draw(rows: Rows) -> Drawing:
     _quartiles(numbers, rows["scores"], "units", COLORS[2], "scores, 2 x 2")
     numbers.set(yscale="log", xlabel="products of random weights for each weight")
     finish(numbers, "Distance of the nearest subsets", legend=True)
-    for size, color in zip(_different(rows, "size"), COLORS, strict=False):
+    for size, color in zip(rows.config["sizes"], COLORS, strict=False):
         _quartiles(networks, rows.where("matrix", size=size), "units", color, f"{size} x {size}")
     _quartiles(networks, rows["layers"], "units", COLORS[5], "two layers, 2 x 2")
     networks.set(yscale="log", xlabel="hidden units for each input and side of zero")
     finish(networks, "Error of pruned ReLU networks, inputs of length 1", legend=True)
-    for layers, color in zip(sorted(rows["transformer"].layers.unique()), COLORS, strict=False):
+    for layers, color in zip(rows.config["layers"], COLORS, strict=False):
         table = rows.where("transformer", layers=layers, first=0)
         _quartiles(whole, table, "hidden", color, f"{layers} of {4 * layers} layers")
     finish(whole, "Error of whole transformers", yscale="log", xlabel="width of keys and of hidden layers")
@@ -36,15 +33,8 @@ def _draw(rows: Rows) -> Drawing:
 
 
 def _quartiles(axes: Axes, table: DataFrame, place: str, color: str, label: str) -> None:
-    errors = table.groupby(place).error
-    low, middle, high = (errors.quantile(share) for share in (0.25, 0.5, 0.75))
-    axes.errorbar(
-        middle.index, middle, np.stack((middle - low, high - middle)), fmt="o-", color=color, label=label
-    )
-
-
-def _different(rows: Rows, column: str) -> Sequence[int]:
-    return sorted(rows["matrix"][column].unique().tolist())
+    low, middle, high = (table.groupby(place).error.quantile(share) for share in (0.25, 0.5, 0.75))
+    axes.errorbar(middle.index, middle, (middle - low, high - middle), fmt="o-", color=color, label=label)
 
 
 @result_table(
@@ -54,10 +44,9 @@ def _different(rows: Rows, column: str) -> Sequence[int]:
     note="the worst of five numbers on (-1, 1); mean over draws ± one standard deviation, and median",
 )
 def _numbers_table(rows: Rows) -> Cells:
-    counts = sorted(rows["number"]["count"].unique().tolist())
     return {
         str(count): {"worst error": number_error(count), "median": float(number_error(count)(rows).median())}
-        for count in counts
+        for count in rows.config["counts"]
     }
 
 
@@ -70,10 +59,8 @@ def _numbers_table(rows: Rows) -> Cells:
 )
 def _matrix_table(rows: Rows) -> Cells:
     return {
-        f"{size} x {size}": {
-            f"{units} units": matrix_error(size, units) for units in _different(rows, "units")
-        }
-        for size in _different(rows, "size")
+        f"{size} x {size}": {f"{units} units": matrix_error(size, units) for units in rows.config["units"]}
+        for size in rows.config["sizes"]
     }
 
 
@@ -85,18 +72,14 @@ def _matrix_table(rows: Rows) -> Cells:
     "positions; beside it how far apart two such targets are (median)",
 )
 def _transformer_table(rows: Rows) -> Cells:
-    table = rows["transformer"]
-    widths = sorted(table.hidden.unique().tolist())
-    cells: dict[str, dict[str, Quantity | float]] = {}
-    for layers in sorted(table.layers.unique().tolist()):
-        for hidden in widths:
-            own = table[(table.layers == layers) & (table.hidden == hidden)]
-            cells[f"{layers} of {4 * layers} layers, width {hidden}"] = {
-                "error": transformer_error(layers, hidden),
-                "median": float(own.error.median()),
-                "targets apart": float(own.targets_apart.median()),
-            }
-    return cells
+    return {
+        f"{layers} of {4 * layers} layers, width {hidden}": {
+            "error": transformer_error(layers, hidden),
+            "median": float(own.error.median()),
+            "targets apart": float(own.targets_apart.median()),
+        }
+        for (layers, hidden), own in rows["transformer"].groupby(["layers", "hidden"])
+    }
 
 
 FIGURES = (_draw,)

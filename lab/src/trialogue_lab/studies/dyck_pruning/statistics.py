@@ -2,6 +2,7 @@
 
 import numpy as np
 from pandas import DataFrame, Series
+from scipy.stats import linregress
 
 from trialogue_lab.ledger import Counts, Replication, Rows, exact
 
@@ -10,11 +11,8 @@ draws = Replication("draw", "seeds")
 
 def _fits(table: DataFrame, place: str) -> DataFrame:
     """Slope and R^2 of the decimal logarithm of the error over `place`, by seed."""
-    found = {}
-    for seed, own in table.groupby("seed"):
-        x, y = own[place].to_numpy(float), np.log10(own.error.to_numpy(float))
-        slope = float(np.polyfit(x, y, 1)[0])
-        found[seed] = {"slope": slope, "r_squared": float(np.corrcoef(x, y)[0, 1] ** 2)}
+    fits = {seed: linregress(own[place], np.log10(own.error)) for seed, own in table.groupby("seed")}
+    found = {seed: {"slope": fit.slope, "r_squared": fit.rvalue**2} for seed, fit in fits.items()}
     return DataFrame.from_dict(found, orient="index")
 
 
