@@ -22,6 +22,27 @@ _growing = partial(cited, "Figure 3a", statement_id="clones:S1-Fig3.panel-a", se
 _followed = partial(cited, statement_id="clones:S1-Fig4", setting=_STORIES)
 
 
+LOW_ORDERS_FIRST = (
+    "low-orders-first",
+    f"The loss on the clone of the lowest order is at its lowest ({LOWEST}) before that on the clone of all orders "
+    "(ratio of steps).",
+    stats.later(PUBLISHED).as_ratio() > 1,
+)
+IN_ORDER = (
+    "in-order",
+    f"Losses on clones are at their lowest ({LOWEST}) in the order of their interactions, for all clones (share of "
+    "trainings).",
+    stats.in_order(PUBLISHED) > 0.8,
+)
+HIGH_ORDERS_KEEP_IMPROVING = (
+    "high-orders-keep-improving",
+    "From three tenths of the steps to the last, the loss on the clone of all orders falls by more than that on the "
+    "clone of the lowest order (nats per token).",
+    stats.late_gain(PUBLISHED).corrected(stats.INTERPOLATED).corrected(stats.TO_THE_LEAST) > 0,
+)
+"""Claims that are made of encoders and of decoders: identifier, statement and criterion."""
+
+
 def gibbs_claims(figure: str) -> tuple[Claim, ...]:
     """Return the claims about clones that are drawn by Gibbs, as controls of a figure."""
     control = partial(ours, source=f"{figure} (the source draws no clones so)")
@@ -66,17 +87,11 @@ CLAIMS = (
         for name, what in ((of_layers(4), "four factored layers"), (ENCODER, "an encoder"))
     ),
     Claim(
-        "low-orders-first",
-        f"The loss on the clone of the lowest order is at its lowest ({LOWEST}) before that on the clone of all "
-        "orders (ratio of steps).",
-        stats.later(PUBLISHED).as_ratio() > 1,
+        *LOW_ORDERS_FIRST,
         **_followed("Figure 1 and Figure 4", "low orders saturate, high orders keep improving"),
     ),
     Claim(
-        "in-order",
-        f"Losses on clones are at their lowest ({LOWEST}) in the order of their interactions, for all clones (share "
-        "of trainings).",
-        stats.in_order(PUBLISHED) > 0.8,
+        *IN_ORDER,
         **_followed(
             "Figure 1 and Figure 4",
             "'the same sequential learning dynamics' (means of five runs)",
@@ -97,10 +112,7 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "high-orders-keep-improving",
-        "From three tenths of the steps to the last, the loss on the clone of all orders falls by more than that on "
-        "the clone of the lowest order (nats per token).",
-        stats.late_gain(PUBLISHED).corrected(stats.INTERPOLATED).corrected(stats.TO_THE_LEAST) > 0,
+        *HIGH_ORDERS_KEEP_IMPROVING,
         **_followed(
             "Figure 4, right panel", "the encoder's clone keeps decreasing, the three-body clone does not"
         ),

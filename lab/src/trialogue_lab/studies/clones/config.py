@@ -73,21 +73,17 @@ class Material(Settings):
 
     def encoder(self) -> TransformerConfig:
         """The encoder: that of the document, or a small one of its kind."""
-        if self.encoder_size == "published":
-            return bert(self.vocab_size, self.length)
-        return bert(
-            self.vocab_size, self.length, layers=self.encoder_layers, heads=4, width=self.encoder_width
-        )
+        small = {"layers": self.encoder_layers, "heads": 4, "width": self.encoder_width}
+        return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
         """How it is trained, on batches drawn by `seed`: as published, or by AdamW in fewer steps.
 
         Batches are the multiple of a sequence's copies that is next to their size.
         """
-        batch = 1024 if self.encoder_size == "published" else self.encoder_batch
-        copies = MASKS.copies(self.length)
-        batch = copies * max(1, round(batch / copies))
-        if self.encoder_size == "published":
+        published, copies = self.encoder_size == "published", MASKS.copies(self.length)
+        batch = copies * max(1, round((1024 if published else self.encoder_batch) / copies))
+        if published:
             return bert_training(self.encoder_steps, batch_size=batch, seed=seed)
         return TrainingConfig(
             steps=self.encoder_steps,

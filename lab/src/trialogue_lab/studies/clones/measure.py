@@ -20,15 +20,8 @@ from trialogue.training import (
     train,
 )
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.clones import material
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, MASKS, PUBLISHED, Config, Material, of_layers
-from trialogue_lab.studies.clones.material import (
-    INITIAL,
-    clone_of,
-    clones_of,
-    corpus_of,
-    network_of,
-    order_of,
-)
 from trialogue_lab.studies.clones.twin import twin_rows
 
 SAMPLERS = (PUBLISHED, GIBBS)
@@ -56,12 +49,12 @@ def clone_parts(config: Material) -> list[Part]:
 
 def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, Any]]:
     """A network, what its chains did, and what came of them."""
-    corpus, seed = corpus_of(config, artifacts), config.seeds[0]
-    network = network_of(config, name, seed, artifacts)
+    corpus, seed = material.corpus_of(config, artifacts), config.seeds[0]
+    network = material.network_of(config, name, seed, artifacts)
     if name != ENCODER:
         yield network_row(config, name, seed, network, artifacts)
     for sampler in SAMPLERS:
-        drawn = clone_of(config, name, sampler, artifacts)
+        drawn = material.clone_of(config, name, sampler, artifacts)
         for sweep, energies in enumerate(drawn.energies):
             yield {
                 "kind": "energy",
@@ -76,7 +69,7 @@ def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, 
             yield {
                 "kind": "clone",
                 "clone": name,
-                "order": order_of(config, name),
+                "order": material.order_of(config, name),
                 "sampler": sampler,
                 "sweeps": sweeps,
                 "acceptance": drawn.acceptance,
@@ -91,23 +84,29 @@ def network_row(
     config: Material, name: str, seed: int, network: MaskedNetwork | Transformer, artifacts: Path
 ) -> dict[str, Any]:
     """Loss and accuracy of a network on held-out text."""
-    test = corpus_of(config, artifacts).test
+    test = material.corpus_of(config, artifacts).test
     score = corpus_score(network, test[:: max(1, len(test) // config.scored)][: config.scored])
     found = {"loss": score.loss, "error": score.error, "accuracy": score.accuracy}
-    return {"kind": "network", "seed": seed, "network": name, "order": order_of(config, name), **found}
+    return {
+        "kind": "network",
+        "seed": seed,
+        "network": name,
+        "order": material.order_of(config, name),
+        **found,
+    }
 
 
 def _networks(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """The factored networks, trained once more."""
     for depth in config.layers:
         name = of_layers(depth)
-        yield network_row(config, name, seed, network_of(config, name, seed, artifacts), artifacts)
+        yield network_row(config, name, seed, material.network_of(config, name, seed, artifacts), artifacts)
 
 
 def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """An encoder followed on every clone; all have the same initial weights, and another order of the data."""
-    encoder, training = Transformer(config.encoder(), INITIAL), config.encoder_training(seed)
-    text = corpus_of(config, artifacts).train
+    encoder, training = Transformer(config.encoder(), material.INITIAL), config.encoder_training(seed)
+    text = material.corpus_of(config, artifacts).train
     batches = masked_batches(text, encoder, MASKS, batch_size=training.batch_size, seed=seed)
     losses = follow(config, encoder, batches, training, masked_token_loss, config.looks, artifacts)
     yield network_row(config, ENCODER, seed, encoder, artifacts)
@@ -126,7 +125,7 @@ def follow(
     """Train a network, and return its losses on the text and on every clone: of those by Gibbs on the last alone."""
     clones = {
         name: tokens
-        for name, tokens in clones_of(config, SAMPLERS, artifacts).items()
+        for name, tokens in material.clones_of(config, SAMPLERS, artifacts).items()
         if f"/{GIBBS}/" not in name or name.endswith(f"/{config.sweeps[-1]}")
     }
     folder = artifacts / f"follow-{training.seed}"

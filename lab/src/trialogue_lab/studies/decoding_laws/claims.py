@@ -7,7 +7,6 @@ from trialogue_lab.studies.decoding_laws.rules import MASK, REJECTION
 from trialogue_lab.studies.decoding_laws.statistics import at_varying_lengths, decoded, growth, order, price
 
 _FIRST_LEAF = "first leaf, exact values"
-_TOKENWISE = "ours, on Definition 3.1.5"
 _BACKTRACKING, _RELEASED = "backtracking", "backtracking, as released"
 _MOMENTUM = "first leaf with momentum, verdicts"
 _LADDER = (
@@ -15,59 +14,54 @@ _LADDER = (
     "before the run."
 )
 _ours = partial(ours, setting=_LADDER)
+_value_guided = partial(_ours, source="ours, on Algorithm 2")
+_backtracking = partial(_ours, source="ours, on Algorithm 1")
+_masked = partial(_ours, source="ours, on Definition 3.1.5")
 
 CLAIMS = (
-    _ours(
+    _value_guided(
         "first-leaf-errs-at-varying-lengths",
         "With exact values the first leaf of the value-guided walk is further than 0.02 from the restricted law on the "
         "tasks whose outputs vary in length.",
         at_varying_lengths(_FIRST_LEAF) > 0.02,
-        "ours, on Algorithm 2",
     ),
-    _ours(
+    _masked(
         "masks-are-far",
         "Masked decoding is further than 0.1 from the restricted law, mean over tasks.",
         decoded(MASK) > 0.1,
-        _TOKENWISE,
     ),
-    _ours(
+    _masked(
         "later-is-worse",
         "Over the tasks, the later a rule shows its verdict the further is masked decoding: the rank correlation with "
         "the mean place of the nats by which the rule changes the model is positive.",
         order("lateness") > 0,
-        _TOKENWISE,
     ),
-    _ours(
+    _masked(
         "rarer-is-worse",
         "Over the tasks, the rarer valid outputs are the further is masked decoding (rank correlation).",
         order("rarity") > 0,
-        _TOKENWISE,
     ),
-    _ours(
+    _masked(
         "unlike-allowed-tokens-are-worse",
         "Over the tasks, the distance of masked decoding goes with how unlike the allowed tokens are in the "
         "probability that something valid comes of them: the rank correlation is above 0.8.",
         order("spread") > 0.8,
-        _TOKENWISE,
     ),
-    _ours(
+    _masked(
         "what-a-mask-sees-is-harmless",
         "Over the tasks, the distance of masked decoding goes better with how unlike the allowed tokens are in that "
         "probability than with how far it moves in all along a valid output (difference of rank correlations).",
         order("spread") - order("swing") > 0,
-        _TOKENWISE,
     ),
-    _ours(
+    _masked(
         "longer-is-worse",
         "Masked decoding is further at the greater length of a rule than at the smaller, mean over rules.",
         growth(MASK) > 0,
-        _TOKENWISE,
     ),
-    _ours(
+    _masked(
         "weights-mend-masks",
         "One output drawn by weight among 16 masked ones has less than a fifth of the distance of one.",
         decoded("drawn by weight, 16") / decoded(MASK) < 0.2,
-        _TOKENWISE,
     ),
     _ours(
         "resampling-on-the-way-is-no-gain",
@@ -76,37 +70,32 @@ CLAIMS = (
         decoded("particles, 2") - decoded("drawn by weight, 2") > 0,
         "ours, on sequential Monte Carlo",
     ),
-    _ours(
+    _backtracking(
         "backtracking-is-further-than-masks",
         "Backtracking (Q = 4, B = 2, exact verifier) is further than masked decoding.",
         decoded(_BACKTRACKING) - decoded(MASK) > 0,
-        "ours, on Algorithm 1",
     ),
-    _ours(
+    _backtracking(
         "the-greedy-redo-is-what-errs",
         "Backtracking that samples again what it erased is closer than backtracking that redoes it greedily.",
         decoded("backtracking, redo sampled") - decoded(_BACKTRACKING) < 0,
-        "ours, on Algorithm 1",
     ),
-    _ours(
+    _backtracking(
         "released-is-further-than-printed",
         "Backtracking as the released code does it is further than Algorithm 1 as printed.",
         decoded(_RELEASED) - decoded(_BACKTRACKING) > 0,
-        "ours, on Algorithm 1",
     ),
-    _ours(
+    _value_guided(
         "verdicts-suffice-to-walk",
         "Under verdicts alone the first leaf of the value-guided walk has less than half the distance of masked "
         "decoding.",
         decoded("first leaf, verdicts") / decoded(MASK) < 0.5,
-        "ours, on Algorithm 2",
     ),
-    _ours(
+    _value_guided(
         "at-the-cost-of-rejection",
         "Under verdicts alone the first leaf of the value-guided walk, remembering no node, takes less than twice the "
         "queries of rejection.",
         price("first leaf, verdicts") / price(REJECTION) < 2,
-        "ours, on Algorithm 2",
     ),
     _ours(
         "bad-values-are-worth-more-than-verdicts",

@@ -7,15 +7,8 @@ from matplotlib.patches import Patch
 
 from trialogue_lab.ledger import BAD, COLORS, GOOD, OURS, Rows, figure, finish, panels
 from trialogue_lab.studies.decoding_laws import rules
+from trialogue_lab.studies.decoding_laws import statistics as stats
 from trialogue_lab.studies.decoding_laws.rules import MASK, RULES
-from trialogue_lab.studies.decoding_laws.statistics import (
-    ShownTask,
-    decoded,
-    on_task,
-    order,
-    price,
-    shown_tasks,
-)
 
 _AMONG, _BEST, _PARTICLES = "drawn by weight, ", "best of ", "particles, "
 _MARKS = "osv^DPX<>*"
@@ -31,12 +24,12 @@ def _names(rows: Rows, begins: str) -> list[str]:
 
 def _place(rows: Rows, rule: str) -> tuple[float, float]:
     """Where a rule stands: queries of an output over those of a free one, and its distance."""
-    return float(np.exp(np.log(price(rule)(rows)).mean())), float(decoded(rule)(rows).mean())
+    return float(np.exp(np.log(stats.price(rule)(rows)).mean())), float(stats.decoded(rule)(rows).mean())
 
 
-def _far(rows: Rows, rule: str, task: ShownTask) -> float:
+def _far(rows: Rows, rule: str, task: stats.ShownTask) -> float:
     """The distance of a rule on a task, mean over oracles."""
-    return float(on_task(rule, task.family, task.length)(rows).mean())
+    return float(stats.on_task(rule, task.family, task.length)(rows).mean())
 
 
 @figure(
@@ -126,7 +119,7 @@ _POINTS = {
     "valid comes of them; the hidden string last. Means over oracles.",
 )
 def _ladder(rows: Rows) -> Drawing:
-    tasks, among = shown_tasks(rows), _names(rows, _AMONG)
+    tasks, among = stats.shown_tasks(rows), _names(rows, _AMONG)
     shown = ["no rule", _names(rows, _BEST)[-1], "backtracking", "backtracking, redo sampled", MASK]
     shown += ["particles, 2", among[0], among[-1], "action level, noisy values", "first leaf, noisy values"]
     shown += ["first leaf, verdicts", "first leaf, exact values"]
@@ -152,7 +145,7 @@ def _ladder(rows: Rows) -> Drawing:
 )
 def _order(rows: Rows) -> Drawing:
     drawing, axes = panels(4, width=3.3, height=3.5, sharey=True)
-    tasks = shown_tasks(rows, hidden=False)
+    tasks = stats.shown_tasks(rows, hidden=False)
     families = list(dict.fromkeys(task.family for task in tasks))
     said = {
         "lateness": "when the verdict shows:\nmean place of its nats, of the length",
@@ -167,7 +160,7 @@ def _order(rows: Rows) -> Drawing:
             far = [_far(rows, MASK, task) for task in here]
             color = COLORS[place % len(COLORS)]
             own.plot(shown, far, _MARKS[place % len(_MARKS)], color=color, label=family)
-        correlations = order(column)(rows)
+        correlations = stats.order(column)(rows)
         finish(own, f"rank correlation {correlations.mean():.2f} ± {correlations.std():.2f}", xlabel=label)
     axes[0].set(ylabel="total variation of masked decoding")
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -197,12 +190,12 @@ def _cuts(rows: Rows) -> Drawing:
         (far, "variation", "Total variation to what users believe"),
         (lost, "none", "Probability of no output"),
     ):
-        cells = [decoded(rule, column)(rows) for rule in cut]
+        cells = [stats.decoded(rule, column)(rows) for rule in cut]
         means, deviations = [cell.mean() for cell in cells], [cell.std() for cell in cells]
         axes.barh(places, means, xerr=deviations, color=colors, height=0.7, ecolor="#24292f")
         finish(axes, title, xlim=(0, 1))
         axes.grid(visible=False, axis="y")
-    far.axvline(float(decoded(MASK)(rows).mean()), color=BAD, lw=1, ls=":", label="mask without a cut")
+    far.axvline(float(stats.decoded(MASK)(rows).mean()), color=BAD, lw=1, ls=":", label="mask without a cut")
     far.legend(loc="upper right")
     far.set_yticks(places, cut)
     far.invert_yaxis()

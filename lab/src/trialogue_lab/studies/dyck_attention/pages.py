@@ -6,16 +6,10 @@ from matplotlib.figure import Figure as Drawing
 from pandas import Series
 
 from trialogue_lab.ledger import COLORS, Cells, ResultTable, Rows, figure, panels
+from trialogue_lab.studies.dyck_attention import networks
 from trialogue_lab.studies.dyck_attention import statistics as stats
-from trialogue_lab.studies.dyck_attention.networks import (
-    MINIMAL_ARMS,
-    NESTED,
-    SETTINGS,
-    STANDARD_ARMS,
-    Setting,
-)
 
-_DEEP = str(Setting(2, 4, 3))
+_DEEP = str(networks.Setting(2, 4, 3))
 
 
 @figure(
@@ -36,7 +30,7 @@ def _draw_patterns(rows: Rows) -> Drawing:
     for arm, layer, title in shown:
         table = rows.where("pattern", arm=arm, layer=layer).sort_values("seed")
         for _, row in table.head(2).iterrows():
-            draw_pattern(next(place), row, NESTED, f"{title}, seed {row['seed']}")
+            draw_pattern(next(place), row, networks.NESTED, f"{title}, seed {row['seed']}")
     return drawing
 
 
@@ -81,10 +75,10 @@ def _draw_balance(rows: Rows) -> Drawing:
     words.minorticks_off()
     words.set_title("Right at lengths 400 to 500")
     words.legend(fontsize=7)
-    names = [*MINIMAL_ARMS, *STANDARD_ARMS]
+    names = [*networks.MINIMAL_ARMS, *networks.STANDARD_ARMS]
     for place, name in enumerate(names):
         table = rows.where("network", arm=name)
-        column = "stack_1" if name in MINIMAL_ARMS else "stack_2"
+        column = "stack_1" if name in networks.MINIMAL_ARMS else "stack_2"
         jitter = np.linspace(-0.15, 0.15, len(table))
         stacks.scatter(table[column], place + jitter, s=16, color=COLORS[0])
     stacks.set_yticks(range(len(names)), names, fontsize=7)
@@ -110,7 +104,7 @@ def _arms() -> Cells:
             "variation": stats.variation(arm),
             "violation and error": stats.rank_correlation(arm),
         }
-        for arm in MINIMAL_ARMS
+        for arm in networks.MINIMAL_ARMS
     }
     standard = {
         arm: {
@@ -118,7 +112,7 @@ def _arms() -> Cells:
             "like a stack": stats.standard(arm, "stack_2"),
             "variation": stats.standard_variation(arm, 2),
         }
-        for arm in STANDARD_ARMS
+        for arm in networks.STANDARD_ARMS
     }
     return minimal | standard
 
@@ -132,7 +126,7 @@ def _settings() -> Cells:
             },
             "accuracy": stats.setting_closed(setting),
         }
-        for setting in SETTINGS
+        for setting in networks.SETTINGS
     }
 
 
@@ -169,7 +163,7 @@ TABLES = (
             str(setting): {
                 f"layer {layer}": number / _PRINTED_BASELINE for layer, number in enumerate(line, 1)
             }
-            for setting, line in zip(SETTINGS, _PRINTED, strict=True)
+            for setting, line in zip(networks.SETTINGS, _PRINTED, strict=True)
         },
         rows_are="setting",
         note="on forty complete words of 18 brackets, 19 positions with the starting token, over that of random "

@@ -18,6 +18,7 @@ from trialogue.samplers import Backtracking, Samples, generate, truncated
 from trialogue.training.probes import ProbeConfig, train_probe
 from trialogue.verifiers.function import Threshold
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.dyck_backtracking import models
 from trialogue_lab.studies.dyck_backtracking.config import (
     CLUSTERS,
     QUOTAS,
@@ -25,16 +26,6 @@ from trialogue_lab.studies.dyck_backtracking.config import (
     STRIDES_FORCED,
     TOP_PS,
     Config,
-)
-from trialogue_lab.studies.dyck_backtracking.models import (
-    collected_errors,
-    decodings_of,
-    end_of_sequence,
-    predicted,
-    probe_examples,
-    probe_verifier,
-    trained_model,
-    training_of,
 )
 from trialogue_lab.studies.dyck_backtracking.speed import measure_speed
 from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes, remaining_errors
@@ -51,21 +42,24 @@ def parts(config: Config) -> list[Part]:
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Train a model; its loss against the entropy of the law, and the accuracy of its closing brackets."""
-    model, losses, _ = training_of(config, seed, artifacts)
+    model, losses, _ = models.training_of(config, seed, artifacts)
     for name, data in (("in-distribution", config.law()), ("out-of-distribution", config.ood_law())):
         strings = data.sample(4096, seed_of(seed, "held out", name))
         yield {
             "data": name,
             "steps": len(losses),
-            **predicted(model, strings)._asdict(),
+            **models.predicted(model, strings)._asdict(),
             "entropy": float(-data.log_prob(strings).mean() / (config.length + 1)),
         }
 
 
 def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Validation accuracy of the probe over splits, and what separates its examples in the plane (Figure 3.1)."""
-    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
-    states, labels = probe_examples(config, model, errors)
+    model, errors = (
+        models.trained_model(config, seed, artifacts),
+        models.collected_errors(config, seed, artifacts),
+    )
+    states, labels = models.probe_examples(config, model, errors)
     for repetition in range(config.probe_repetitions):
         trained = train_probe(states, labels, ProbeConfig(seed=seed_of(seed, "probe", repetition)))
         yield {
@@ -83,8 +77,11 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
 
 def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """How far clusters of the probe's examples, found without their labels, hold one label (Figure 3.1)."""
-    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
-    states, labels = (each.numpy() for each in probe_examples(config, model, errors))
+    model, errors = (
+        models.trained_model(config, seed, artifacts),
+        models.collected_errors(config, seed, artifacts),
+    )
+    states, labels = (each.numpy() for each in models.probe_examples(config, model, errors))
     shuffled = numpy_generator(seed, "shuffled labels").permutation(labels)
     for clusters in CLUSTERS:
         found = KMeans(clusters, n_init=10, random_state=seed).fit_predict(states)
@@ -94,7 +91,10 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Tables 3.1, 3.2 and 3.4: completing the prefixes that made the model err."""
-    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
+    model, errors = (
+        models.trained_model(config, seed, artifacts),
+        models.collected_errors(config, seed, artifacts),
+    )
     nucleus, greedy = truncated(model, top_p=0.9), truncated(model, temperature=0)
     tokens = errors.wrong[config.probe_errors :, : config.length]
     lengths = errors.wrong_lengths[config.probe_errors :] - 1
@@ -105,7 +105,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
         redone = generate(greedy, (tokens, lengths - stride), max_new_tokens=stride)
         samples = completed(nucleus, (redone.tokens, redone.lengths))
         yield {"walk": "forced", "stride": stride, **_score(config, samples)}
-    verifier = Threshold(probe_verifier(config, seed, artifacts), config.threshold)
+    verifier = Threshold(models.probe_verifier(config, seed, artifacts), config.threshold)
     at_first_quota: dict[tuple[str, int], list[tuple[int, ...]]] = {}
     for quota, stride in itertools.product(QUOTAS, STRIDES):
         place = {"quota": quota, "stride": stride}
@@ -130,9 +130,9 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Tables 3.3 and 3.16 with all controls, and the errors that are left (section 3.2.1.8)."""
-    model = trained_model(config, seed, artifacts)
+    model = models.trained_model(config, seed, artifacts)
     prompts = config.ood_prompts(config.unseen_prompts, seed, "unseen")
-    decodings = decodings_of(config, seed, probe_verifier(config, seed, artifacts))
+    decodings = models.decodings_of(config, seed, models.probe_verifier(config, seed, artifacts))
     for repetition, top_p in itertools.product(range(config.draws), TOP_PS):
         completed = _completing(seed, f"unseen {repetition}")
         for name, (walk, verifier) in decodings.items():
@@ -156,8 +156,8 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
 
 def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Table 3.5: distinct completions among those drawn for each fresh prompt."""
-    model, law = trained_model(config, seed, artifacts), config.law()
-    decodings = decodings_of(config, seed, probe_verifier(config, seed, artifacts))
+    model, law = models.trained_model(config, seed, artifacts), config.law()
+    decodings = models.decodings_of(config, seed, models.probe_verifier(config, seed, artifacts))
     prompts, completions = config.ood_prompts(config.diversity_prompts, seed, "diversity"), config.completions
     for name, oracle, decoding in (
         ("Q=4, B=4, top-p 1.0", model, "trained"),
@@ -195,7 +195,7 @@ def _completing(seed: int, role: str) -> Callable[..., Samples]:
 def _score(config: Config, samples: Samples) -> dict[str, float]:
     """Accuracy (Definition 3.2.2) and number of errors."""
     law = config.law()
-    valid = law.is_member(samples.tokens, samples.lengths, end_of_sequence(law))
+    valid = law.is_member(samples.tokens, samples.lengths, models.end_of_sequence(law))
     return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}
 
 

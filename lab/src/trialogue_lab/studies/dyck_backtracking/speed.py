@@ -10,13 +10,8 @@ from scipy.stats import spearmanr
 
 from trialogue.randomness import seed_of
 from trialogue.samplers import BestOfN, generate, truncated
+from trialogue_lab.studies.dyck_backtracking import models
 from trialogue_lab.studies.dyck_backtracking.config import BATCHES, CANDIDATES, Config
-from trialogue_lab.studies.dyck_backtracking.models import (
-    Decodings,
-    decodings_of,
-    probe_verifier,
-    trained_model,
-)
 
 _ROUNDS = 3
 
@@ -27,10 +22,10 @@ def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
     With a batch of 1 prompts are completed one after the other; the candidates of best of n move together. Decodings
     take turns, so that what slows the machine meets all of them; the least of the rounds is free of it.
     """
-    oracle = truncated(trained_model(config, seed, artifacts), top_p=0.9)
-    probe = probe_verifier(config, seed, artifacts)
-    known = decodings_of(config, seed, probe)
-    decodings: Decodings = {
+    oracle = truncated(models.trained_model(config, seed, artifacts), top_p=0.9)
+    probe = models.probe_verifier(config, seed, artifacts)
+    known = models.decodings_of(config, seed, probe)
+    decodings: models.Decodings = {
         name: known[name] for name in ("none", "trained", "trained, as released", "exact")
     }
     decodings["best of n"] = BestOfN(CANDIDATES), probe

@@ -5,12 +5,11 @@ from functools import partial
 from trialogue_lab.ledger import Claim, cited, largest, ours
 from trialogue_lab.studies.dyck_construction import statistics as stats
 
-_THEOREM_1 = "Theorem 2.2.1"
-_THEOREM_2 = "Theorem 2.2.2"
 _FAR, _NEAR = 5000, 60
 
 _BUILT = "Constructed networks for three types and depth 4, on random prefixes of at most 5,000 brackets."
 _built = partial(cited, setting=_BUILT)
+_theorem_2 = partial(ours, source="Theorem 2.2.2")
 
 CLAIMS = (
     Claim(
@@ -18,7 +17,7 @@ CLAIMS = (
         "A network in perfect balance, with random attention otherwise, answers the exact next-bracket law within "
         "1e-6 in total variation (largest, all prefixes of up to 5,000 brackets).",
         largest("exact", "distance", where="network == 'balance'") < 1e-6,
-        **_built(f"{_THEOREM_1}, sufficiency", "optimal at any length", "thesis:D-T2.2.1", grade=True),
+        **_built("Theorem 2.2.1, sufficiency", "optimal at any length", "thesis:D-T2.2.1", grade=True),
     ),
     Claim(
         "uniform-attention-is-exact",
@@ -31,7 +30,7 @@ CLAIMS = (
         "Scores of attention that are disturbed by 0.1 (standard deviation) cost more accuracy behind 4,000 to 5,000 "
         "brackets than behind 20 to 60.",
         stats.accuracy(0.1, _NEAR) - stats.accuracy(0.1, _FAR) > 0,
-        **_built(f"{_THEOREM_1}, necessity", "no other network is optimal at all lengths", "thesis:D-T2.2.1"),
+        **_built("Theorem 2.2.1, necessity", "no other network is optimal at all lengths", "thesis:D-T2.2.1"),
     ),
     Claim(
         "pairs-drown-what-is-open",
@@ -55,37 +54,34 @@ CLAIMS = (
         largest("lemma", "ratio", where="form == 'corrected'") < 1,
         "Lemma 2.2.1",
     ),
-    ours(
+    _theorem_2(
         "laws-apart-keep-sums-apart",
         "Normed sums are at least as far apart as the laws less both errors, over the Lipschitz bound (prefixes that "
         "fail).",
         stats.failed("first") < 0.5,
-        _THEOREM_2,
     ),
-    ours(
+    _theorem_2(
         "sums-apart-bound-what-is-pumped",
         "What is pumped adds at most (4 / eps + 1) P (prefixes that fail).",
         stats.failed("second") < 0.5,
-        _THEOREM_2,
     ),
     ours(
         "approximate-balance",
         "Theorem 2.2.2 with corrected constants bounds every |S| by 16 D (4 / eps + 1) P / N (queries of all networks "
         "for which it does not).",
         stats.failed("third") < 0.5,
-        f"{_THEOREM_2}, equation 2.54",
+        "Theorem 2.2.2, equation 2.54",
     ),
-    ours(
+    _theorem_2(
         "the-bound-is-loose",
         "The bound on |S| is more than ten times what it bounds (median over disturbed constructions, decimal log).",
         stats.slack("disturbed") > 1,
-        _THEOREM_2,
     ),
     ours(
         "a-thousandth-breaks-it",
         "A disturbance of 0.001 costs more than a tenth of the accuracy behind 4,000 to 5,000 brackets.",
         stats.accuracy(0.001, _FAR) < 0.9,
-        f"{_THEOREM_1}, necessity",
+        "Theorem 2.2.1, necessity",
     ),
 )
 

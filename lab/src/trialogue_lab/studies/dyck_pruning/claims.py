@@ -11,6 +11,7 @@ _SMALL = (
     "widths that grow without bound."
 )
 _small = partial(cited, setting=_SMALL)
+_two_targets = partial(ours, source=_COROLLARY)
 _COROLLARY_CITED = _small(
     _COROLLARY, "for any eps, with probability 1 - delta", "thesis:D-T2.2.3.C2.2.3", grade=True
 )
@@ -80,11 +81,10 @@ CLAIMS = (
         largest("layers", "measured / error") < 1 + 1e-9,
         "Lemma 2.2.5",
     ),
-    ours(
+    _two_targets(
         "first-matrices-agree",
         "Networks pruned to two targets have the same first matrix (draws and sizes in which they do not).",
         stats.different_first() < 0.5,
-        _COROLLARY,
     ),
     ours(
         "pruning-changes-no-weight",
@@ -92,24 +92,21 @@ CLAIMS = (
         largest("transformer", "changed") < 0.5,
         "Definition 2.2.4",
     ),
-    ours(
+    _two_targets(
         "shared-layers-agree",
         "Layers that two pruned transformers do not need are the same in both (draws and sizes in which not).",
         stats.different_shared_layers() < 0.5,
-        _COROLLARY,
     ),
-    ours(
+    _two_targets(
         "two-transformers-share-any-matrix-at-256",
         "With networks of width 256 they are within 0.1 in more than half of the draws.",
         stats.both_transformers_within(1, 256, 0.1) > 0.5,
-        _COROLLARY,
     ),
-    ours(
+    _two_targets(
         "two-targets-share-a-matrix",
         "With 20 units a weight, networks pruned to two 2 x 2 targets, whose first matrices are the same after "
         "pruning, are within 0.1 of either in more than half of the draws.",
         stats.both_within(2, 20, 0.1) > 0.5,
-        _COROLLARY,
     ),
     ours(
         "a-product-gains-a-quarter-decade",
