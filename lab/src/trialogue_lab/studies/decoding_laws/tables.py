@@ -3,14 +3,7 @@
 from trialogue_lab.ledger import Cells, Rows, result_table
 from trialogue_lab.studies.decoding_laws import statistics as stats
 from trialogue_lab.studies.decoding_laws.rules import MASK, RESTRICTED, RULES
-
-
-def _rules(rows: Rows) -> list[str]:
-    return list(dict.fromkeys(rows["rule"].rule))
-
-
-def _believed(rule: str) -> str:
-    return RULES[rule].believed if rule in RULES else RESTRICTED
+from trialogue_lab.studies.decoding_laws.tasks import HIDDEN
 
 
 @result_table(
@@ -23,19 +16,19 @@ def _believed(rule: str) -> str:
     "momentum under verdicts is that of rejection which begins again at the first refusal",
 )
 def _rules_table(rows: Rows) -> Cells:
+    table = rows["rule"]
+    weighted = set(table.rule[table.weighted.notna() & (table.family != HIDDEN)])
     return {
         rule: {
-            "believed": _believed(rule),
+            "believed": RULES[rule].believed if rule in RULES else RESTRICTED,
             "total variation to it": stats.decoded(rule),
             "to the restricted law": stats.decoded(rule, "restricted"),
-            "weighted": stats.decoded(rule, "weighted")
-            if stats.decoded(rule, "weighted")(rows).notna().any()
-            else None,
+            "weighted": stats.decoded(rule, "weighted") if rule in weighted else None,
             "invalid output": stats.decoded(rule, "invalid"),
             "no output": stats.decoded(rule, "none"),
             "queries": stats.price(rule),
         }
-        for rule in _rules(rows)
+        for rule in table.rule.unique()
     }
 
 

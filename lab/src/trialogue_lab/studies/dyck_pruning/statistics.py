@@ -4,7 +4,7 @@ import numpy as np
 from pandas import DataFrame, Series
 from scipy.stats import linregress
 
-from trialogue_lab.ledger import Counts, Replication, Rows, exact
+from trialogue_lab.ledger import Counts, Replication, Rows, exact, shares_of
 
 draws = Replication("draw", "seeds")
 
@@ -69,8 +69,7 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
     """In which draws two targets are approximated within `eps`, wherever the layers are that they share."""
     table = rows.where("transformer", layers=layers, hidden=hidden)
     within = (table.error < eps) & (table.other_error < eps)
-    found = within.groupby(table.seed).all().astype(int)
-    return Counts(found, found * 0 + 1)
+    return shares_of(within.groupby(table.seed).all(), trials=1)
 
 
 @exact
@@ -83,8 +82,7 @@ def different_shared_layers(rows: Rows) -> float:
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
     """In which draws networks pruned to two targets, from the same weights, are both within `eps`."""
     table = rows.where("matrix", size=size, units=units).set_index("seed")
-    within = (table.error < eps) & (table.other_error < eps)
-    return Counts(within.astype(int), within.astype(int) * 0 + 1)
+    return shares_of((table.error < eps) & (table.other_error < eps), trials=1)
 
 
 @exact
