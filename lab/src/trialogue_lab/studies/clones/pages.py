@@ -190,9 +190,8 @@ def _twin_figure(rows: Rows) -> Drawing:
     orders = rows.config["twin_orders"]
     for shift, (sampler, color) in enumerate(zip(SAMPLERS, COLORS, strict=False)):
         cells = [stats.distance(order, sampler) for order in orders]
-        spread(
-            right, np.arange(len(orders)) + 0.2 * (shift - 1.5), cells, rows, "o", color=color, label=sampler
-        )
+        places = [place + 0.2 * (shift - 1.5) for place in range(len(orders))]
+        spread(right, places, cells, rows, "o", color=color, label=sampler)
     right.set_xticks(range(len(orders)), [f"{order} bodies" for order in orders])
     right.set(ylabel="total variation to the law", ylim=(0, 1))
     finish(right, "Samplers given exact conditionals", legend=True)

@@ -1,5 +1,7 @@
 """Tables and figures of the study: what each rule samples and costs, and what orders the tasks."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -128,7 +130,7 @@ def _ladder(rows: Rows) -> Drawing:
     drawing, (axes,) = panels(1, width=10.5, height=4.6)
     axes.pcolormesh(far, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1)
     for (line, column), value in np.ndenumerate(far):
-        style = {"fontsize": 7, "color": "white" if value > 0.65 else "black"}
+        style: dict[str, Any] = {"fontsize": 7, "color": "white" if value > 0.65 else "black"}
         axes.text(column + 0.5, line + 0.5, f"{value:.2f}", ha="center", va="center", **style)
     axes.set_xticks(np.arange(len(tasks)) + 0.5, [task.name for task in tasks], rotation=45, ha="right")
     axes.set_yticks(np.arange(len(shown)) + 0.5, shown)

@@ -99,7 +99,7 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
 
 def _setting(config: Config, setting: Setting, _: Path) -> Iterator[dict[str, Any]]:
     """All networks of a row of Table 2.6, and the variation between any two of them, layer by layer."""
-    types, depth, _ = setting
+    types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
     found: dict[int, list[Tensor]] = {}
     for place, seed in enumerate(config.grid_seeds):

@@ -1,5 +1,7 @@
 """Figure and tables of the study."""
 
+from itertools import product
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
@@ -78,7 +80,8 @@ def _transformer_table(rows: Rows) -> Cells:
             "median": float(own.error.median()),
             "targets apart": float(own.targets_apart.median()),
         }
-        for (layers, hidden), own in rows["transformer"].groupby(["layers", "hidden"])
+        for layers, hidden in product(rows.config["layers"], rows.config["hidden"])
+        for own in [rows.where("transformer", layers=layers, hidden=hidden)]
     }
 
 
