@@ -150,9 +150,8 @@ def test_distances_count_what_is_missing() -> None:
 
 
 def test_a_seed_draws_its_own_questions() -> None:
-    for kind, make in TASKS.items():
+    for make in TASKS.values():
         tasks = [make(seed) for seed in range(20)]
-        assert all(task.kind == kind for task in tasks)
         assert len({task.question for task in tasks}) == len(tasks)
         assert tasks[3] == make(3)
     assert any(city in TASKS["regex"](0).rule.replace("\\", "") for city in CAPITALS.values())
