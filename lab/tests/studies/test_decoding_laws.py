@@ -9,14 +9,7 @@ import pytest
 import torch
 from pandas import isna
 
-from trialogue.errors import InputError
-from trialogue.samplers import (
-    BestOfN,
-    MaskedDecoding,
-    SequentialMonteCarlo,
-    ValueGuided,
-    truncated,
-)
+from trialogue.samplers import BestOfN, MaskedDecoding, SequentialMonteCarlo, ValueGuided, truncated
 from trialogue.samplers.exact import (
     exact_distribution,
     kullback_leibler,
@@ -24,30 +17,12 @@ from trialogue.samplers.exact import (
     total_variation,
 )
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.decoding_laws import STUDY, measure
-from trialogue_lab.studies.decoding_laws.config import PRESETS, Config
+from trialogue_lab.studies.decoding_laws import measure, rules
+from trialogue_lab.studies.decoding_laws import statistics as stats
+from trialogue_lab.studies.decoding_laws.config import Config
 from trialogue_lab.studies.decoding_laws.laws import believed_law, best_of_law, weighted_law
 from trialogue_lab.studies.decoding_laws.measure import measure_task
-from trialogue_lab.studies.decoding_laws.rules import (
-    KEPT,
-    LIKELIEST,
-    LIKELIEST_OF_ALL,
-    MASK,
-    NOISY,
-    RULES,
-    SHARPENED,
-    TEMPERATURE,
-    TEMPERED,
-)
-from trialogue_lab.studies.decoding_laws.statistics import (
-    at_varying_lengths,
-    decoded,
-    growth,
-    on_task,
-    order,
-    price,
-    shown_tasks,
-)
+from trialogue_lab.studies.decoding_laws.rules import MASK, NOISY, RULES, SHARPENED, TEMPERATURE, TEMPERED
 from trialogue_lab.studies.decoding_laws.tasks import (
     HIDDEN,
     LADDER,
@@ -69,6 +44,10 @@ def task_of(name: str, place: int = 0) -> Task:
 def drawn(name: str, seed: int = 3, place: int = 0) -> tuple[Task, Any]:
     task = task_of(name, place)
     return task, drawn_oracle(task, seed, 1.0)
+
+
+def free_distribution(oracle: Any) -> dict[tuple[int, ...], float]:
+    return dict(exact_distribution(RULES["no rule"].walk, oracle).probabilities)
 
 
 def test_valid_strings() -> None:
@@ -113,11 +92,8 @@ def test_closed_forms_are_the_walks(name: str) -> None:
 @pytest.mark.parametrize("family", [family.name for family in LADDER])
 def test_what_a_task_shows_is_of_its_laws(family: str) -> None:
     task, oracle = drawn(family)
-    target, masked = (
-        target_distribution(oracle, task),
-        exact_distribution(MaskedDecoding(), oracle, task).probabilities,
-    )
-    free = exact_distribution(RULES["no rule"].walk, oracle).probabilities
+    target, free = target_distribution(oracle, task), free_distribution(oracle)
+    masked = exact_distribution(MaskedDecoding(), oracle, task).probabilities
     found = shown(oracle, task)
     assert found.mass == pytest.approx(math.fsum(free[x] for x in target))
     assert found.rarity == pytest.approx(kullback_leibler(target, free))
@@ -144,18 +120,15 @@ def test_when_verdicts_show() -> None:
 
 def test_what_users_believe() -> None:
     task, oracle = drawn("no repeats")
-    free, restricted = (
-        exact_distribution(RULES["no rule"].walk, oracle).probabilities,
-        target_distribution(oracle, task),
-    )
+    free, restricted = free_distribution(oracle), target_distribution(oracle, task)
     tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
 
     def believed(name: str, given: dict[tuple[int, ...], float] | None = None) -> Any:
         return believed_law(name, free, restricted, tempered, given or restricted)
 
-    (mode,) = believed(LIKELIEST)
+    (mode,) = believed(rules.LIKELIEST)
     assert restricted[mode] == max(restricted.values())
-    (mode,) = believed(LIKELIEST_OF_ALL)
+    (mode,) = believed(rules.LIKELIEST_OF_ALL)
     assert free[mode] == max(free.values())
     assert believed(TEMPERED) is tempered
     sharpened = believed(SHARPENED)
@@ -164,7 +137,7 @@ def test_what_users_believe() -> None:
         math.log(restricted[first] / restricted[second]) / TEMPERATURE
     )
     assert total_variation(sharpened, tempered) > 1e-3
-    kept = believed(KEPT, {first: 0.3, second: 0.0})
+    kept = believed(rules.KEPT, {first: 0.3, second: 0.0})
     assert kept == {first: 1.0}
 
 
@@ -187,20 +160,20 @@ def measured() -> Rows:
 def test_rules_as_measured(measured: Rows) -> None:
     for name, rule in RULES.items():
         if rule.exact:
-            assert (decoded(name)(measured) < 1e-12).all(), name
-    assert (decoded("no rule", "invalid")(measured) > 0.2).all()
-    mask = decoded("mask")(measured)
-    assert mask.tolist() == pytest.approx(decoded("tokenwise rejection")(measured).tolist())
+            assert (stats.decoded(name)(measured) < 1e-12).all(), name
+    assert (stats.decoded("no rule", "invalid")(measured) > 0.2).all()
+    mask = stats.decoded("mask")(measured)
+    assert mask.tolist() == pytest.approx(stats.decoded("tokenwise rejection")(measured).tolist())
     for name, rule in RULES.items():
         if rule.weighs:
-            assert (decoded(name, "weighted")(measured) < 1e-12).all(), name
+            assert (stats.decoded(name, "weighted")(measured) < 1e-12).all(), name
     # A cut before the mask weighs by the law that is cut.
-    assert (decoded("top-p, then mask", "weighted")(measured) > 1e-3).any()
-    assert (decoded("drawn by weight, 2")(measured) < mask).all()
-    assert price("no rule")(measured).tolist() == [1, 1]
-    assert (price("rejection")(measured) > price("tokenwise rejection")(measured)).all()
+    assert (stats.decoded("top-p, then mask", "weighted")(measured) > 1e-3).any()
+    assert (stats.decoded("drawn by weight, 2")(measured) < mask).all()
+    assert stats.price("no rule")(measured).tolist() == [1, 1]
+    assert (stats.price("rejection")(measured) > stats.price("tokenwise rejection")(measured)).all()
     # Fixed lengths, and exact values: the first leaf is exact.
-    assert (decoded("first leaf, exact values")(measured) < 1e-12).all()
+    assert (stats.decoded("first leaf, exact values")(measured) < 1e-12).all()
 
 
 def test_a_cut_that_leaves_nothing_is_believed_in_by_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +221,7 @@ def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -
     task, oracle = drawn(family)
     walked = exact_distribution(RULES["first leaf with momentum, verdicts"].walk, oracle, task)
     asked = finished = 0.0
-    for x, p in exact_distribution(RULES["no rule"].walk, oracle).probabilities.items():
+    for x, p in free_distribution(oracle).items():
         refused = next((end for end in range(1, len(x) + 1) if not task(x[:end])), None)
         if refused is None:
             finished += p
@@ -290,8 +263,8 @@ def known(seed: int, family: str, length: int, far: float, lateness: float) -> I
         yield {**place, "kind": "rule", "rule": rule, "queries": queries, "variation": variation}
 
 
-def known_rows() -> Rows:
-    return Rows(
+def test_quantities_of_known_rows() -> None:
+    rows = Rows(
         [
             *known(1, "a", 2, 0.1, 0.9),
             *known(1, "a", 4, 0.4, 0.6),
@@ -306,27 +279,23 @@ def known_rows() -> Rows:
         "kind",
         {"seeds": (1, 2)},
     )
-
-
-def test_quantities_of_known_rows() -> None:
-    rows = known_rows()
-    assert decoded("mask")(rows).tolist() == pytest.approx([0.25, 0.2])
-    assert decoded("rejection")(rows).tolist() == [0, 0]
-    assert growth("mask")(rows).tolist() == pytest.approx([0.2, 0.3])
-    assert order("spread")(rows).tolist() == pytest.approx([1, 1])
+    assert stats.decoded("mask")(rows).tolist() == pytest.approx([0.25, 0.2])
+    assert stats.decoded("rejection")(rows).tolist() == [0, 0]
+    assert stats.growth("mask")(rows).tolist() == pytest.approx([0.2, 0.3])
+    assert stats.order("spread")(rows).tolist() == pytest.approx([1, 1])
     # All in the other order; and two that tie but for rounding.
-    assert order("lateness")(rows).tolist() == pytest.approx([-1, math.sqrt(0.9)])
+    assert stats.order("lateness")(rows).tolist() == pytest.approx([-1, math.sqrt(0.9)])
     geometric = (1 * 2 * 1 * 4) ** 0.25
-    assert price("mask")(rows).tolist() == pytest.approx([geometric, geometric])
-    assert all(isna(number) for number in price("rejection")(rows))
-    assert price("nothing")(rows).empty
-    assert on_task("mask", "a", 4)(rows).tolist() == [0.4, 0.2]
-    assert at_varying_lengths("mask")(rows).empty
+    assert stats.price("mask")(rows).tolist() == pytest.approx([geometric, geometric])
+    assert all(isna(number) for number in stats.price("rejection")(rows))
+    assert stats.price("nothing")(rows).empty
+    assert stats.on_task("mask", "a", 4)(rows).tolist() == [0.4, 0.2]
+    assert stats.at_varying_lengths("mask")(rows).empty
     varying = Rows([{**each, "family": "JSON"} for each in rows.records if each["family"] == "b"], "kind")
-    assert at_varying_lengths("mask")(varying).tolist() == pytest.approx([0.25, 0.3])
-    assert [task.name for task in shown_tasks(rows)] == ["a, 2", "b, 2", "a, 4", "b, 8", f"{HIDDEN}, 3"]
-    assert len(shown_tasks(rows, hidden=False)) == 4
-    assert shown_tasks(rows)[0].shown.lateness == pytest.approx(0.5)
+    assert stats.at_varying_lengths("mask")(varying).tolist() == pytest.approx([0.25, 0.3])
+    assert [task.name for task in stats.shown_tasks(rows)] == ["a, 2", "b, 2", "a, 4", "b, 8", f"{HIDDEN}, 3"]
+    assert len(stats.shown_tasks(rows, hidden=False)) == 4
+    assert stats.shown_tasks(rows)[0].shown.lateness == pytest.approx(0.5)
 
 
 def test_oracles_are_drawn_by_seed_and_family() -> None:
@@ -334,34 +303,9 @@ def test_oracles_are_drawn_by_seed_and_family() -> None:
 
     def law(name: str, seed: int, place: int = 0) -> list[float]:
         _, oracle = drawn(name, seed, place)
-        law: list[float] = oracle.next_log_probs(tokens[:, : oracle.max_length], torch.tensor([length]))[
-            0
-        ].tolist()
-        return law
+        (law,) = oracle.next_log_probs(tokens[:, : oracle.max_length], torch.tensor([length]))
+        return list(law.tolist())
 
     assert law("sum", 1) == law("sum", 1, 1)
     assert law("sum", 1) != law("sum", 2)
     assert law("sum", 1) != law("checksum", 1)
-
-
-def test_all_claims_are_ours() -> None:
-    assert {claim.origin for claim in STUDY.claims} == {"ours"}
-    assert all(claim.source.startswith("ours") for claim in STUDY.claims)
-    assert set(PRESETS["smoke"].families) < {family.name for family in LADDER}
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("seeds", ()),
-        ("families", ("no such",)),
-        ("families", ("sum", "sum")),
-        ("concentration", 0.0),
-        ("candidates", (1,)),
-        ("drawn_among", (4, 2)),
-        ("error", -1.0),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})

@@ -17,7 +17,7 @@ from trialogue.samplers import Backtracking, generate
 from trialogue_lab.ledger import Result
 from trialogue_lab.ledger.runs.execution import execute
 from trialogue_lab.studies.dyck_backtracking import STUDY
-from trialogue_lab.studies.dyck_backtracking.config import PRESETS, Config, UntilConverged
+from trialogue_lab.studies.dyck_backtracking.config import PRESETS, UntilConverged
 from trialogue_lab.studies.dyck_backtracking.measure import _purity
 from trialogue_lab.studies.dyck_backtracking.models import Strings, predicted, training_of
 from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes
@@ -76,19 +76,12 @@ def test_purity_is_the_share_of_the_majorities() -> None:
     assert _purity(np.zeros(6, dtype=int), labels) == pytest.approx(4 / 6)
 
 
-def test_the_presets_are_what_they_say() -> None:
-    assert PRESETS["pilot"].unseen_prompts == PRESETS["night"].unseen_prompts
-    paper = PRESETS["paper"]
-    assert (paper.layers, paper.heads, paper.width) == (6, 8, 512)
-    assert (paper.unseen_prompts, paper.draws, paper.batch_size, paper.learning_rate) == (10_000, 5, 32, 3e-4)
-
-
 def test_rejected_prefixes_are_where_the_verifier_said_no() -> None:
     law = Dyck(length=6)
     prompts = (torch.tensor([[0, 0], [2, 0], [2, 2]]), torch.tensor([2, 1, 2]))
     fair = Table(lambda _: [0.25] * 4, vocab_size=4, max_length=6)
     samples = generate(
-        fair, prompts, walk=Backtracking(3, 2, erase_prompt=True), verifier=law, num_samples=20, trace=True
+        fair, prompts, sampler=Backtracking(3, 2, erase_prompt=True), verifier=law, num_samples=20, trace=True
     )
     tokens = prompts[0].repeat_interleave(20, 0)
     rejected, rejected_lengths = rejected_prefixes(samples, tokens)
@@ -98,28 +91,6 @@ def test_rejected_prefixes_are_where_the_verifier_said_no() -> None:
     # The token that the verifier saw is the first wrong one, unless greedy redoing went wrong before it.
     position = law.first_error(rejected, rejected_lengths)
     assert bool((position < rejected_lengths).all())
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("p", 0.0),
-        ("q", 1.0),
-        ("ood_p", 1.5),
-        ("threshold", 1.1),
-        ("length", 31),
-        ("prompt_lengths", (25, 32)),
-        ("prompt_lengths", (4, 31)),
-        ("seeds", ()),
-        ("seeds", (1, 1)),
-        ("draws", 0),
-        ("width", 63),
-        ("steps", 0),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})
 
 
 def test_too_few_errors_are_reported(tmp_path: Path) -> None:

@@ -6,19 +6,9 @@ from pathlib import Path
 import pytest
 
 from trialogue_lab.ledger import Rows
+from trialogue_lab.studies.dyck_pruning import statistics as stats
 from trialogue_lab.studies.dyck_pruning.config import PRESETS
 from trialogue_lab.studies.dyck_pruning.measure import parts
-from trialogue_lab.studies.dyck_pruning.statistics import (
-    both_transformers_within,
-    different_first,
-    different_shared_layers,
-    falls,
-    matrices_fall,
-    numbers_fall,
-    straightness,
-    transformer_error,
-    transformers_fall,
-)
 
 
 def test_slopes_are_in_decades_and_lines_are_lines() -> None:
@@ -36,11 +26,11 @@ def test_slopes_are_in_decades_and_lines_are_lines() -> None:
         for units, error in crooked.items()
     ]
     rows = Rows([*numbers, *matrices])
-    assert numbers_fall()(rows).tolist() == pytest.approx([-0.1, -0.2])
-    assert matrices_fall(4)(rows).tolist() == pytest.approx([-1.0, 0.0], abs=1e-9)
-    assert straightness(4)(rows).tolist() == pytest.approx([1.0, 0.0], abs=1e-9)
-    assert different_first()(rows).tolist() == [1.0]
-    assert falls("scores")(rows).empty
+    assert stats.numbers_fall()(rows).tolist() == pytest.approx([-0.1, -0.2])
+    assert stats.matrices_fall(4)(rows).tolist() == pytest.approx([-1.0, 0.0], abs=1e-9)
+    assert stats.straightness(4)(rows).tolist() == pytest.approx([1.0, 0.0], abs=1e-9)
+    assert stats.different_first()(rows).tolist() == [1.0]
+    assert stats.falls("scores")(rows).empty
 
 
 def test_two_targets_are_within_only_where_both_are_in_both_places() -> None:
@@ -61,10 +51,10 @@ def test_two_targets_are_within_only_where_both_are_in_both_places() -> None:
             for first in (0, 2)
         ]
     )
-    assert both_transformers_within(1, 30, 0.1)(rows).tolist() == [1.0, 0.0, 1.0]
-    assert transformers_fall(1)(rows).tolist() == pytest.approx([-0.1, -0.2, -0.3])
-    assert transformer_error(1, 20)(rows).tolist() == pytest.approx([1e-2, 1e-4, 1e-6])
-    assert different_shared_layers()(rows).tolist() == [2.0]
+    assert stats.both_transformers_within(1, 30, 0.1)(rows).tolist() == [1.0, 0.0, 1.0]
+    assert stats.transformers_fall(1)(rows).tolist() == pytest.approx([-0.1, -0.2, -0.3])
+    assert stats.transformer_error(1, 20)(rows).tolist() == pytest.approx([1e-2, 1e-4, 1e-6])
+    assert stats.different_shared_layers()(rows).tolist() == [2.0]
 
 
 def test_a_draw_yields_what_a_pruned_transformer_misses() -> None:

@@ -52,6 +52,11 @@ class Settings:
     def check(self) -> None:
         """Raise `InputError` where fields do not go together; here, they always do."""
 
+    def shared(self, kind: type[Any]) -> dict[str, Any]:
+        """Return the values of the fields that the dataclass `kind` has too, by name."""
+        names = {field.name for field in fields(kind)}
+        return {name: value for name, value in vars(self).items() if name in names}
+
 
 @cache
 def _adapters(settings: type[Any]) -> dict[str, TypeAdapter[Any]]:

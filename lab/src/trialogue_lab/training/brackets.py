@@ -11,6 +11,7 @@ from trialogue.data.dyck.words import DyckWords
 from trialogue.errors import one_of, whole_number
 from trialogue.models.dyck_transformer.network import DyckTransformer
 from trialogue.randomness import generator, seed_of
+from trialogue.training.config import TrainingConfig
 
 Strings = Literal["words", "prefixes"]
 Contrast = Literal["none", "nested", "released"]
@@ -69,6 +70,19 @@ def bracket_batches(
     for side in (0, 1):
         moved = torch.where(index == place[:, None] + side, kinds[:, 2:] * 2 + side, moved)
     return *batch, moved
+
+
+def bracket_training(steps: int, learning_rate: float, seed: int) -> TrainingConfig:
+    """Return how networks learn brackets: AdamW without weight decay, on batches of 100 strings."""
+    return TrainingConfig(
+        steps=steps,
+        batch_size=100,
+        learning_rate=learning_rate,
+        weight_decay=0.0,
+        beta_2=0.999,
+        warmup_steps=20,
+        seed=seed,
+    )
 
 
 def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor, decay: float = 0.0) -> Tensor:

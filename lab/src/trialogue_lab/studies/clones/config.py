@@ -1,7 +1,7 @@
 """Settings of the study: the text, the networks that are cloned, the encoder that is followed, and the exact twin."""
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 
@@ -10,7 +10,7 @@ from trialogue.generation.cloning.settings import MASKED_SHARE
 from trialogue.models.transformer import TransformerConfig
 from trialogue.training import IndividualMasks
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Different, Increasing, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Increasing, Positive, Seeds, Settings
 from trialogue_lab.models.published import bert
 from trialogue_lab.training.published import bert_training
 
@@ -73,21 +73,17 @@ class Material(Settings):
 
     def encoder(self) -> TransformerConfig:
         """The encoder: that of the document, or a small one of its kind."""
-        if self.encoder_size == "published":
-            return bert(self.vocab_size, self.length)
-        return bert(
-            self.vocab_size, self.length, layers=self.encoder_layers, heads=4, width=self.encoder_width
-        )
+        small = {"layers": self.encoder_layers, "heads": 4, "width": self.encoder_width}
+        return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
         """How it is trained, on batches drawn by `seed`: as published, or by AdamW in fewer steps.
 
         Batches are the multiple of a sequence's copies that is next to their size.
         """
-        batch = 1024 if self.encoder_size == "published" else self.encoder_batch
-        copies = MASKS.copies(self.length)
-        batch = copies * max(1, round(batch / copies))
-        if self.encoder_size == "published":
+        published, copies = self.encoder_size == "published", MASKS.copies(self.length)
+        batch = copies * max(1, round((1024 if published else self.encoder_batch) / copies))
+        if published:
             return bert_training(self.encoder_steps, batch_size=batch, seed=seed)
         return TrainingConfig(
             steps=self.encoder_steps,
@@ -97,11 +93,6 @@ class Material(Settings):
             checkpoint_every=250,
             seed=seed,
         )
-
-
-def material(config: Material) -> dict[str, Any]:
-    """The fields of `config` that other studies of the same clones share."""
-    return {field.name: getattr(config, field.name) for field in fields(Material)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,6 @@
 Everything is made where it is first asked for, kept in the folder of artifacts, and waited for by other processes.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from trialogue.models.transformer import Transformer
 from trialogue.randomness import seed_of
 from trialogue.training import Recipe, masked_batches, masked_token_loss, trained
 from trialogue_lab.ledger import note_model
-from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material, of_layers
+from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material
 
 INITIAL = 0
 """The seed of the initial weights, which all followed networks share."""
@@ -32,13 +30,8 @@ INITIAL = 0
 
 def corpus_of(config: Material, artifacts: Path) -> Corpus:
     """The text as rows of tokens; the provenance of the part says which text it was."""
-    corpus = corpus_or_sentences(
-        config.text,
-        artifacts,
-        vocab_size=config.vocab_size,
-        length=config.length,
-        test_share=config.test_share,
-    )
+    sizes = {"vocab_size": config.vocab_size, "length": config.length}
+    corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
     note_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
     return corpus
 
@@ -46,28 +39,18 @@ def corpus_of(config: Material, artifacts: Path) -> Corpus:
 def network_of(config: Material, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
     """The trained network of that name: for the encoder, one beside those that are followed."""
     corpus = corpus_of(config, artifacts)
-    with _alone(artifacts, f"{name}-{seed}"):
+    with FileLock(artifacts / f".{name}-{seed}.lock"):
         if name == ENCODER:
             return MaskedTransformer(_encoder(config, corpus, seed, artifacts))
-        return factored_network(
-            _settings(config),
-            depth_of(config, name),
-            corpus.train,
-            corpus.vocab_size,
-            artifacts,
-            seed=seed,
-        )
+        settings, depth = _settings(config), depth_of(name)
+        return factored_network(settings, depth, corpus.train, corpus.vocab_size, artifacts, seed=seed)
 
 
 def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Transformer:
     """Trained as those that are followed, from other weights and on another order of the data."""
     shape, training = config.encoder(), config.encoder_training(seed_of(seed, "cloned encoder"))
     batches = masked_batches(
-        corpus.train,
-        Transformer(shape),
-        MASKS,
-        batch_size=training.batch_size,
-        seed=training.seed,
+        corpus.train, Transformer(shape), MASKS, batch_size=training.batch_size, seed=training.seed
     )
     recipe = Recipe(Transformer, shape, batches, training, loss=masked_token_loss)
     return trained(recipe, artifacts).network
@@ -82,7 +65,7 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Draw
     """Sequences drawn from the network of that name, kept after each number of sweeps."""
     seed = config.seeds[0]
     network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
-    with _alone(artifacts, f"{name}-{sampler}"):
+    with FileLock(artifacts / f".{name}-{sampler}.lock"):
         return draw(
             chain_of(sampler, order_of(config, name) or config.length),
             network,
@@ -106,13 +89,13 @@ def order_of(config: Material, name: str) -> int | None:
     """The most bodies of the interactions that a clone keeps, None for all."""
     if name in (ENCODER, TEXT):
         return None
-    order = _settings(config).network(depth_of(config, name), config.vocab_size, config.length).max_order
+    order = _settings(config).network(depth_of(name), config.vocab_size, config.length).max_order
     return None if order >= config.length else order
 
 
-def depth_of(config: Material, name: str) -> int:
+def depth_of(name: str) -> int:
     """How many layers the factored network of that name has."""
-    return next(depth for depth in config.layers if of_layers(depth) == name)
+    return int(name.removeprefix("layers-"))
 
 
 def _settings(config: Material) -> NetworkSettings:
@@ -124,10 +107,3 @@ def _settings(config: Material) -> NetworkSettings:
         batch_size=config.network_batch,
         learning_rate=config.network_rate,
     )
-
-
-@contextmanager
-def _alone(artifacts: Path, name: str) -> Iterator[None]:
-    """While this process makes what has that name, others that ask for it wait."""
-    with FileLock(artifacts / f".{name}.lock"):
-        yield

@@ -3,8 +3,7 @@
 import numpy as np
 from pandas import DataFrame, Series, concat
 
-from trialogue_lab.ledger import NoRows, Replication, Rows
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger import Counts, NoRows, Replication, Rows, shares_of
 from trialogue_lab.studies.clones.config import ENCODER, TEXT, of_layers
 
 trainings = Replication("training", "seeds")
@@ -53,10 +52,6 @@ def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> D
     return table.pivot(index="step", columns="seed", values="loss").sort_index()
 
 
-def _by_seed(table: DataFrame) -> "Series[float]":
-    return Series({seed: saturated(table[seed]) for seed in table})
-
-
 @trainings
 def network_loss(rows: Rows, network: str) -> "Series[float]":
     """Loss of a network on held-out text, in nats per token."""
@@ -86,28 +81,28 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """The step at which the loss on a clone is at its lowest."""
-    return _by_seed(curves(rows, clone, sampler))
+    return curves(rows, clone, sampler).apply(saturated)
 
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
     """The step at which the loss on the clone of the lowest order is at its lowest."""
-    return _by_seed(curves(rows, lowest(rows), sampler))
+    return curves(rows, lowest(rows), sampler).apply(saturated)
 
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
     """By what factor later the loss on the clone of all orders is at its lowest than on that of the lowest."""
     high, low = (curves(rows, clone, sampler) for clone in (ENCODER, lowest(rows)))
-    return _by_seed(high) / _by_seed(low)
+    return high.apply(saturated) / low.apply(saturated)
 
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
     """Whether losses are at their lowest the later, the higher the order of the clone, for all clones."""
-    times = DataFrame({name: _by_seed(curves(rows, name, sampler)) for name in clone_names(rows)})
+    times = DataFrame({name: curves(rows, name, sampler).apply(saturated) for name in clone_names(rows)})
     ordered = (times.diff(axis=1).iloc[:, 1:] > 0).all(axis=1)
-    return Counts(ordered.astype(float), ordered * 0 + 1)
+    return shares_of(ordered, trials=1)
 
 
 @followed
@@ -169,7 +164,7 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
     The low orders are the clones of all factored networks but the deepest.
     """
-    *low, _, high = (_by_seed(curves(rows, clone, sampler)) for clone in clone_names(rows))
+    *low, _, high = (curves(rows, clone, sampler).apply(saturated) for clone in clone_names(rows))
     if not low:
         raise NoRows("one depth has no low order")
     return high / concat(low, axis=1).max(axis=1)
@@ -205,7 +200,7 @@ def twin_curves(rows: Rows, order: int) -> DataFrame:
 @trainings
 def twin_saturation(rows: Rows, order: int) -> "Series[float]":
     """The step at which the exact loss on the law's part of at most so many bodies is at its lowest."""
-    return _by_seed(twin_curves(rows, order))
+    return twin_curves(rows, order).apply(saturated)
 
 
 @trainings
@@ -218,7 +213,7 @@ def twin_least(rows: Rows, order: int) -> "Series[float]":
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
     """By what factor later it is at its lowest on that of `high` bodies than on that of `low` ones."""
-    return _by_seed(twin_curves(rows, high)) / _by_seed(twin_curves(rows, low))
+    return twin_curves(rows, high).apply(saturated) / twin_curves(rows, low).apply(saturated)
 
 
 @laws

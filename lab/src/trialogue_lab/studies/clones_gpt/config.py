@@ -7,10 +7,10 @@ from annotated_types import Ge
 
 from trialogue.models.transformer import TransformerConfig
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Positive
+from trialogue_lab.ledger import Count, Positive
 from trialogue_lab.models.published import gpt_neo
 from trialogue_lab.studies.clones.config import PRESETS as CLONES
-from trialogue_lab.studies.clones.config import Material, material
+from trialogue_lab.studies.clones.config import Material
 from trialogue_lab.training.published import gpt_neo_training
 
 
@@ -47,10 +47,10 @@ class Config(Material):
 
 PRESETS = {
     "smoke": Config(
-        **material(CLONES["smoke"]), decoder_width=8, decoder_steps=40, decoder_batch=16, looks=6
+        **CLONES["smoke"].shared(Material), decoder_width=8, decoder_steps=40, decoder_batch=16, looks=6
     ),
-    "pilot": Config(**material(CLONES["pilot"])),
+    "pilot": Config(**CLONES["pilot"].shared(Material)),
     "default": Config(),
-    "night": Config(**material(CLONES["night"])),
-    "paper": Config(**material(CLONES["paper"]), decoder_size="published", decoder_steps=10_000),
+    "night": Config(**CLONES["night"].shared(Material)),
+    "paper": Config(**CLONES["paper"].shared(Material), decoder_size="published", decoder_steps=10_000),
 }

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from trialogue.models.transformer import Transformer
 from trialogue.randomness import generator
-from trialogue.training import CorpusLosses, log_steps, packed_token_loss, train
+from trialogue.training import packed_token_loss
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.clones.material import INITIAL, corpus_of
-from trialogue_lab.studies.clones.measure import clone_parts, loss_rows, measured_clones
+from trialogue_lab.studies.clones.measure import clone_parts, follow
 from trialogue_lab.studies.clones_gpt.config import Config
 
 
@@ -42,17 +42,6 @@ class Rows:
 
 def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """A decoder followed on every clone; all have the same initial weights, and another order of the data."""
-    corpus, folder = corpus_of(config, artifacts), artifacts / f"follow-{seed}"
-    schedule = {0, *log_steps(config.decoder_steps, config.looks)}
-    losses = CorpusLosses(measured_clones(config, artifacts), schedule, path=folder / "losses.jsonl")
-    training = config.decoder_training(seed)
-    train(
-        Transformer(config.decoder(), INITIAL),
-        Rows(corpus.train, training.batch_size, seed),
-        training,
-        loss=packed_token_loss,
-        checkpoint_dir=folder,
-        observer=losses,
-        progress=False,
-    )
-    yield from loss_rows(losses)
+    decoder, training = Transformer(config.decoder(), INITIAL), config.decoder_training(seed)
+    batches = Rows(corpus_of(config, artifacts).train, training.batch_size, seed)
+    yield from follow(config, decoder, batches, training, packed_token_loss, config.looks, artifacts)

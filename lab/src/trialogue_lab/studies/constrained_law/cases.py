@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from trialogue.data import Table
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.pretrained import load_pretrained
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import numpy_generator
 from trialogue.verifiers.function import FunctionVerifier
@@ -45,10 +45,8 @@ def case_of(config: Config, kind: str, seed: int) -> Case:
     )
 
 
-@cache
-def _loaded(model: str) -> PretrainedOracle:
-    """In one process a model is loaded once."""
-    return load_pretrained(model)
+_loaded = cache(load_pretrained)
+"""Load a model, once in a process."""
 
 
 def toy_case(config: Config, kind: str, seed: int) -> Case:

@@ -1,10 +1,11 @@
 """The parts of a run: for each question exact laws from the token tree, and walks as they run."""
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,8 +35,6 @@ from trialogue_lab.studies.constrained_law.laws import (
 from trialogue_lab.studies.constrained_law.tasks import TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
 from trialogue_lab.theory.resampling import resampled_law
-
-Output = TypeVar("Output", bound=Hashable)
 
 
 class Rule(NamedTuple):
@@ -96,24 +95,21 @@ def measure(case: Case, config: Config, seed: int) -> Iterator[dict[str, Any]]:
         "cpu_seconds": time.process_time() - began,
     }
     laws: dict[str, ExactDistribution] = {"restricted": target, "masked": masked}
-    yield from _exact(case, tree, target, config, seed, laws)
-    yield from _run(case, target, masked, config, seed, laws)
+    yield from _exact(case, tree, config, seed, laws)
+    yield from _run(case, config, seed, laws)
     for text in sorted({text for law in laws.values() for text in law}):
         yield {"measure": "answer", "text": text} | {rule: law.get(text, 0.0) for rule, law in laws.items()}
 
 
 def _exact(
-    case: Case,
-    tree: TokenTree,
-    target: ExactDistribution,
-    config: Config,
-    seed: int,
-    laws: dict[str, ExactDistribution],
+    case: Case, tree: TokenTree, config: Config, seed: int, laws: dict[str, ExactDistribution]
 ) -> Iterator[dict[str, Any]]:
+    """Exact laws from the tree, and what is simulated on it; `laws` takes up each."""
+    target = laws["restricted"]
     restricted, masked = tree.restricted, tree.masked
     q = np.array([masked[x] for x in restricted])
     w = np.array([restricted[x] / masked[x] for x in restricted])
-    mean_length = float(q @ np.array([len(x) for x in restricted]) / q.sum())
+    mean_length = float(np.average([len(x) for x in restricted], weights=q))
     share = 1.0 / float(q @ w**2)
     for number in config.sizes:
         # What is drawn by weight among what was explored.
@@ -129,16 +125,15 @@ def _exact(
             "ess_per_query": share / mean_length,
         }
         laws[f"masked, weighted, {number}"] = texts
-    guided, guided_queries = first_leaf(tree)
-    texts = by_text(guided, case.text)
-    laws["value-guided"] = texts
-    guided_row = {"rule": "value-guided", "size": 1, "tv": distance(texts, target), "queries": guided_queries}
-    yield {"measure": "exact", **guided_row}
+    guided, queries = first_leaf(tree)
+    laws["value-guided"] = texts = by_text(guided, case.text)
+    row = {"rule": "value-guided", "size": 1, "tv": distance(texts, target), "queries": queries}
+    yield {"measure": "exact", **row}
     lumped = Lumped(tree, case.oracle.eos)
     for number in config.particles:
         walk = SequentialMonteCarlo(number, proposal="mask")
         drawn = generate(lumped, sampler=walk, verifier=lumped, num_samples=config.simulations, seed=seed)
-        texts = by_text(_shares(drawn, lumped.leaves.__getitem__), case.text)
+        texts = _shares(drawn, lambda name: case.text(lumped.leaves[name]))
         yield {
             "measure": "simulated",
             "rule": "smc",
@@ -150,23 +145,15 @@ def _exact(
         laws[f"smc, {number}"] = texts
 
 
-def _shares(drawn: Samples, output: Callable[[tuple[int, ...]], Output]) -> dict[Output, float]:
-    """The share of each `output` of a completion among all that were `drawn`; what was rejected is none."""
-    shares: dict[Output, float] = {}
-    for completion, accepted in zip(drawn.completions(), drawn.accepted.tolist(), strict=True):
-        if accepted:
-            found = output(completion)
-            shares[found] = shares.get(found, 0.0) + 1 / len(drawn.lengths)
-    return shares
+def _shares(drawn: Samples, text: Callable[[tuple[int, ...]], str]) -> ExactDistribution:
+    """The share of each text among all that were `drawn`; what was rejected is none."""
+    accepted = zip(drawn.completions(), drawn.accepted.tolist(), strict=True)
+    counts = Counter(text(completion) for completion, is_accepted in accepted if is_accepted)
+    return {found: count / len(drawn.lengths) for found, count in counts.items()}
 
 
 def _run(
-    case: Case,
-    target: ExactDistribution,
-    masked: ExactDistribution,
-    config: Config,
-    seed: int,
-    laws: dict[str, ExactDistribution],
+    case: Case, config: Config, seed: int, laws: dict[str, ExactDistribution]
 ) -> Iterator[dict[str, Any]]:
     """Walks on the model itself: what they give, and what it costs."""
     for name, (walk, weighted, timed) in RULES.items():
@@ -203,8 +190,8 @@ def _run(
         if weighted and squares:
             row["ess_per_query"] = float(weights.sum()) ** 2 / squares / queries
         if timed is None:
-            row |= {"tv": distance(counts, target), "error": sampling_error(counts, samples)}
+            row |= {"tv": distance(counts, laws["restricted"]), "error": sampling_error(counts, samples)}
             laws[f"{name}, as run"] = counts
         if name == "masked":
-            row["drawn_tv"] = drawn_distance(masked, target, samples, seed)
+            row["drawn_tv"] = drawn_distance(laws["masked"], laws["restricted"], samples, seed)
         yield row

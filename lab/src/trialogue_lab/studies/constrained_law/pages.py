@@ -4,9 +4,20 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.display.figures import BAD, COLORS, GOOD, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, Quantity, ResultTable, Rows
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import (
+    BAD,
+    COLORS,
+    GOOD,
+    QUIET,
+    Cells,
+    Quantity,
+    Rows,
+    figure,
+    finish,
+    panels,
+    result_table,
+    spread,
+)
 from trialogue_lab.studies.constrained_law.measure import RULES
 from trialogue_lab.studies.constrained_law.statistics import as_run, decoded, rejection_queries, weighted
 
@@ -34,6 +45,16 @@ def _line(measure: str, rule: str, **values: int) -> dict[str, Quantity]:
     return {head: decoded(measure, rule, column, **values) for head, column in _COLUMNS.items()}
 
 
+@result_table(
+    "What each decoding rule samples, and what it costs",
+    "Definitions 3.1.4 and 3.1.5, Algorithms 1 and 2",
+    rows_are="decoding rule",
+    note="means over questions, ± one standard deviation over seeds; rejection: geometric mean. N = 1 is masked "
+    "decoding. The total variation of walks as run is that of the counts of few outputs, which adds their sampling "
+    "error. Sequential Monte Carlo ran with 16 particles; the value-guided walk ran to its first leaf, but was "
+    "stopped after the most queries that the config allows. A token that the rule forbids is masked out, not "
+    "redrawn",
+)
 def _cells(rows: Rows) -> Cells:
     drawn, particles = _sizes(rows, "exact"), _sizes(rows, "simulated")
     return {
@@ -56,6 +77,12 @@ def _answers(rows: Rows, laws: list[str]) -> DataFrame:
     return pd.concat([shown.head(_SHOWN), broken])
 
 
+@figure(
+    "laws-and-cost",
+    "Left: what decoding rules answer to the first question, beside the model restricted to the rule. "
+    "Right: how far their outputs are from the restricted law, and how many queries an output takes: means, and "
+    "bars of one deviation over seeds.",
+)
 def _draw_laws(rows: Rows) -> Drawing:
     drawing, (bars, lines) = panels(2, width=5.2, height=4.4, width_ratios=(2, 3))
     sizes, particles = _sizes(rows, "exact"), _sizes(rows, "simulated")
@@ -89,30 +116,9 @@ def _draw_laws(rows: Rows) -> Drawing:
     lines.axhline(masked, color=BAD, lw=1, ls=":", label="masked decoding, however often")
     lines.axvline(rejection, color=QUIET, lw=1, ls="--", label="rejection, exact (expected queries)")
     lines.set(xscale="log", yscale="log", xlabel="queries per output")
-    lines.set_title("Total variation to the restricted law, mean over questions")
-    lines.legend()
+    finish(lines, "Total variation to the restricted law, mean over questions", legend=True)
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="laws-and-cost",
-        caption="Left: what decoding rules answer to the first question, beside the model restricted to the rule. "
-        "Right: how far their outputs are from the restricted law, and how many queries an output takes: means, and "
-        "bars of one deviation over seeds.",
-        draw=_draw_laws,
-    ),
-)
-TABLES = (
-    ResultTable(
-        title="What each decoding rule samples, and what it costs",
-        source="Definitions 3.1.4 and 3.1.5, Algorithms 1 and 2",
-        cells=_cells,
-        rows_are="decoding rule",
-        note="means over questions, ± one standard deviation over seeds; rejection: geometric mean. N = 1 is masked "
-        "decoding. The total variation of walks as run is that of the counts of few outputs, which adds their sampling "
-        "error. Sequential Monte Carlo ran with 16 particles; the value-guided walk ran to its first leaf, but was "
-        "stopped after the most queries that the config allows. A token that the rule forbids is masked out, not "
-        "redrawn",
-    ),
-)
+FIGURES = (_draw_laws,)
+TABLES = (_cells,)

@@ -67,31 +67,30 @@ STARS = (1, 5)
 
 @dataclass(frozen=True)
 class Task:
-    """One question to a chat model and the rule for its answer: `kind` is "regex" or "json-schema"."""
+    """One question to a chat model, and the rule for its answer: a regular expression or a JSON schema."""
 
-    kind: str
     question: str
     rule: str
 
 
-def capital(seed: int, cities: int = 5) -> Task:
-    """Which of `cities` cities is a country's capital: a regular expression that lists them."""
+def capital(seed: int) -> Task:
+    """Which of five cities is a country's capital: a regular expression that lists them."""
     draw = numpy_generator(seed, "capital")
     country = str(draw.choice(sorted(CAPITALS)))
     others = sorted({*OTHER_CITIES, *CAPITALS.values()} - {CAPITALS[country]})
-    listed = [CAPITALS[country], *draw.choice(others, cities - 1, replace=False).tolist()]
-    listed = [listed[index] for index in draw.permutation(cities)]
+    listed = [CAPITALS[country], *draw.choice(others, 4, replace=False).tolist()]
+    listed = [listed[index] for index in draw.permutation(5)]
     question = f"Which of these cities is the capital of {country}: {', '.join(listed)}? "
     question += "Reply with the name of the city and nothing else."
-    return Task("regex", question, f"({'|'.join(map(re.escape, listed))})")
+    return Task(question, f"({'|'.join(map(re.escape, listed))})")
 
 
-def review(seed: int, tones: int = 4) -> Task:
-    """A review as JSON with stars and one of `tones` tones: a JSON schema, and an example in the question."""
+def review(seed: int) -> Task:
+    """A review as JSON with stars and one of four tones: a JSON schema, and an example in the question."""
     draw = numpy_generator(seed, "review")
     first, second = draw.choice(REMARKS, 2, replace=False).tolist()
     stars = int(draw.integers(*STARS)) + 0.5
-    listed = draw.choice(TONES, tones, replace=False).tolist()
+    listed = draw.choice(TONES, 4, replace=False).tolist()
     question = f'Review: "{first}, but {second[0].lower()}{second[1:]}. I give it {stars} stars."\n'
     question += f'Reply with JSON: "stars" is a number from {STARS[0]} to {STARS[1]}, '
     question += f'"tone" is one of {", ".join(json.dumps(tone) for tone in listed)}.\n'
@@ -107,7 +106,7 @@ def review(seed: int, tones: int = 4) -> Task:
         # One way to write each value: the strings that the rule allows can be counted.
         "x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "},
     }
-    return Task("json-schema", question, json.dumps(schema))
+    return Task(question, json.dumps(schema))
 
 
 TASKS = {"regex": capital, "json-schema": review}

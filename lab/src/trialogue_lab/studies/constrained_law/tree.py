@@ -97,18 +97,19 @@ def explore(
     judge = Judge(verifier, batch)
     nodes: dict[tuple[int, ...], Node] = {}
     leaves: dict[tuple[int, ...], tuple[float, float]] = {}
-    frontier = _Frontier()
-    frontier.add((), 0.0, 0.0, 1.0)
-    mass = 0.0
+    # Heap of the allowed prefixes that are not explored yet, by the negative of what each may hold of either law.
+    frontier: list[tuple[float, tuple[int, ...], float, float]] = [(-1.0, (), 0.0, 0.0)]
+    mass, left_p, left_q = 0.0, 1.0, 1.0
     rows: list[tuple[int, ...]] = [()] * _ROWS
-    left_p, left_q = frontier.left()
     while left_p > tolerance * mass or left_q > tolerance:
         if len(nodes) >= max_prefixes:
             left = f"up to {left_p / mass:.1e} of the rule" if mass else "all of the rule"
             raise InputError("max_prefixes", max_prefixes, f"{left} is unexplored: allow more of them")
-        heaviest = frontier.pop(min(_ROWS, max_prefixes - len(nodes)))
-        if not heaviest:
+        number = min(_ROWS, max_prefixes - len(nodes), len(frontier))
+        if not number:
             break
+        taken = [heapq.heappop(frontier) for _ in range(number)]
+        heaviest = {prefix: (log_p, log_q) for _, prefix, log_p, log_q in taken}
         asked = torch.tensor(_placed(rows, heaviest))
         tokens, lengths = padded([(*prompt, *completion) for completion in rows], capacity)
         batch.select(asked[:0])
@@ -126,8 +127,9 @@ def explore(
                     mass += math.exp(log_p)
                 else:
                     weight = max(math.exp(log_p) / mass if mass else 0.0, math.exp(log_q))
-                    frontier.add(longer, log_p, log_q, weight)
-        left_p, left_q = frontier.left()
+                    heapq.heappush(frontier, (-weight, longer, log_p, log_q))
+        left_p = math.fsum(math.exp(log_p) for _, _, log_p, _ in frontier)
+        left_q = math.fsum(math.exp(log_q) for *_, log_q in frontier)
     if not mass:
         raise InputError("verifier", type(verifier).__name__, "it allows no completion of the prompt")
     return TokenTree(nodes, leaves, left_p, left_q)
@@ -147,27 +149,6 @@ def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
     network = Conductances(parent, np.exp(log_p), leaf)
     law = {prefix: float(network.first_leaf[place[prefix]]) for prefix in tree.leaves}
     return law, math.fsum(network.visits)
-
-
-class _Frontier:
-    """Allowed prefixes that are not explored yet, the heaviest first."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, tuple[int, ...], float, float]] = []
-
-    def add(self, tokens: tuple[int, ...], log_p: float, log_q: float, weight: float) -> None:
-        """Add a prefix; `weight` is what it may still hold of either law."""
-        heapq.heappush(self._heap, (-weight, tokens, log_p, log_q))
-
-    def pop(self, number: int) -> dict[tuple[int, ...], tuple[float, float]]:
-        """Take out up to `number` prefixes with their log-probabilities."""
-        taken = [heapq.heappop(self._heap) for _ in range(min(number, len(self._heap)))]
-        return {tokens: (log_p, log_q) for _, tokens, log_p, log_q in taken}
-
-    def left(self) -> tuple[float, float]:
-        """The probability that the model gives to the prefixes, and that of masked decoding."""
-        left_p = math.fsum(math.exp(log_p) for _, _, log_p, _ in self._heap)
-        return left_p, math.fsum(math.exp(log_q) for _, _, _, log_q in self._heap)
 
 
 def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import Different, Increasing, Positive, Seeds, Settings
+from trialogue_lab.ledger import Different, Increasing, Positive, Seeds, Settings
 from trialogue_lab.studies.decoding_laws.tasks import LADDER
 
 FAMILIES = tuple(family.name for family in LADDER)

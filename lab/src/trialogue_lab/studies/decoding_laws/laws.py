@@ -6,14 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from trialogue.samplers.exact import ExactDistribution
-from trialogue_lab.studies.decoding_laws.rules import (
-    KEPT,
-    LIKELIEST,
-    LIKELIEST_OF_ALL,
-    SHARPENED,
-    TEMPERATURE,
-    TEMPERED,
-)
+from trialogue_lab.studies.decoding_laws import rules
 from trialogue_lab.theory.resampling import resampled_law
 
 Prefix = tuple[int, ...]
@@ -38,14 +31,14 @@ def believed_law(
     `free` is that of the model, `restricted` and `tempered` are the model's and that of the model at a temperature,
     given that the rule holds, `given` is what the decoding rule does sample: it tells what is within a cut.
     """
-    if believed == SHARPENED:
-        return normalised({x: p ** (1 / TEMPERATURE) for x, p in restricted.items()})
-    if believed == TEMPERED:
+    if believed == rules.SHARPENED:
+        return normalised({x: p ** (1 / rules.TEMPERATURE) for x, p in restricted.items()})
+    if believed == rules.TEMPERED:
         return tempered
-    if believed == KEPT:
+    if believed == rules.KEPT:
         return normalised({x: p for x, p in restricted.items() if given.get(x, 0.0) > 0})
-    if believed in (LIKELIEST, LIKELIEST_OF_ALL):
-        law = restricted if believed == LIKELIEST else free
+    if believed in (rules.LIKELIEST, rules.LIKELIEST_OF_ALL):
+        law = restricted if believed == rules.LIKELIEST else free
         # Of equally likely ones the first: as greedy decoding takes the lowest index.
         return {min(law, key=lambda x: (-law[x], x)): 1.0}
     return restricted

@@ -12,14 +12,8 @@ from trialogue.samplers.exact import exact_distribution, exact_values, target_di
 from trialogue.verifiers import NoisyValues
 from trialogue.verifiers.function import VerifierLike
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.decoding_laws import laws
 from trialogue_lab.studies.decoding_laws.config import Config
-from trialogue_lab.studies.decoding_laws.laws import (
-    Probabilities,
-    believed_law,
-    best_of_law,
-    normalised,
-    weighted_law,
-)
 from trialogue_lab.studies.decoding_laws.rules import EXACT, MASK, NOISY, RULES, TEMPERATURE, VERDICTS
 from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, LADDER, Task, drawn_oracle, uniform_oracle
 from trialogue_lab.studies.decoding_laws.verdicts import shown
@@ -72,29 +66,29 @@ def measure_task(config: Config, task: Task, oracle: Autoregressive, seed: int) 
         guide = None if rule.walk.uses == "nothing" else guides[rule.guide]
         law = exact_distribution(rule.walk, truncated(oracle, **rule.cut) if rule.cut else oracle, guide)
         given = law.probabilities
-        believed = believed_law(rule.believed, free.probabilities, restricted, tempered, given)
+        believed = laws.believed_law(rule.believed, free.probabilities, restricted, tempered, given)
         weights = law.weights if rule.walk.weighted else None
         none = law.failed + law.never_halts
         yield _row(name, given, believed, restricted, law.expected_calls, none, weights)
     for number in config.candidates:
-        best = best_of_law(free.probabilities, restricted, number)
+        best = laws.best_of_law(free.probabilities, restricted, number)
         queries = number * free.expected_calls
         yield _row(f"best of {number}", best, restricted, restricted, queries)
     masked = exact_distribution(RULES[MASK].walk, oracle, task)
     for number in config.drawn_among:
-        drawn, queries = weighted_law(masked, number), number * masked.expected_calls
+        drawn, queries = laws.weighted_law(masked, number), number * masked.expected_calls
         none = masked.failed**number
         yield _row(f"drawn by weight, {number}", drawn, restricted, restricted, queries, none)
 
 
 def _row(
     rule: str,
-    given: Probabilities,
-    believed: Probabilities,
-    restricted: Probabilities,
+    given: laws.Probabilities,
+    believed: laws.Probabilities,
+    restricted: laws.Probabilities,
     queries: float,
     none: float = 0.0,
-    weights: Probabilities | None = None,
+    weights: laws.Probabilities | None = None,
 ) -> dict[str, Any]:
     """Numbers of one rule; None for what is infinite, and for what there is not.
 
@@ -108,7 +102,7 @@ def _row(
         "rule": rule,
         "variation": total_variation(given, believed) if believed else None,
         "restricted": total_variation(given, restricted),
-        "weighted": total_variation(normalised(weights), believed) if weights and believed else None,
+        "weighted": total_variation(laws.normalised(weights), believed) if weights and believed else None,
         "invalid": math.fsum(p for x, p in given.items() if x not in restricted),
         "none": none,
         "queries": queries if math.isfinite(queries) else None,

@@ -1,7 +1,7 @@
 """Decoding rules, and the law that the users of each believe they sample."""
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypedDict
+from typing import Any
 
 from trialogue.samplers import (
     ActionLevel,
@@ -24,21 +24,12 @@ KEPT = "the model, given the rule and the cut"
 LIKELIEST = "the likeliest valid output"
 LIKELIEST_OF_ALL = "the likeliest output"
 
-VERDICTS: Final = "verdicts"
-EXACT: Final = "exact values"
-NOISY: Final = "noisy values"
-Guide = Literal["verdicts", "exact values", "noisy values"]
+VERDICTS = "verdicts"
+EXACT = "exact values"
+NOISY = "noisy values"
 TEMPERATURE, TOP_P, TOP_K = 0.7, 0.8, 2
 QUOTA, STRIDE = 4, 2
 BLOCK = 2
-
-
-class Cut(TypedDict, total=False):
-    """How the laws of an oracle are truncated."""
-
-    temperature: float
-    top_p: float
-    top_k: int
 
 
 @dataclass(frozen=True)
@@ -52,8 +43,8 @@ class Rule:
 
     walk: Sampler[Any]
     believed: str = RESTRICTED
-    guide: Guide = VERDICTS
-    cut: Cut = field(default_factory=Cut)
+    guide: str = VERDICTS
+    cut: dict[str, Any] = field(default_factory=dict)
     exact: bool = False
     weighs: bool = False
 

@@ -42,10 +42,10 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
 
 
 @oracles
-def on_task(rows: Rows, rule: str, family: str, length: int, column: str = "variation") -> "Series[float]":
-    """A number of a decoding rule on one task."""
+def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
+    """Total variation of a decoding rule to the believed law on one task."""
     table = rows.where("rule", rule=rule, family=family, length=length)
-    return resolved(table[column]).groupby(table.seed).mean()
+    return resolved(table.variation).groupby(table.seed).mean()
 
 
 def resolved(numbers: "Series[float]") -> "Series[float]":
@@ -78,9 +78,9 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
 
 
 @oracles
-def order(rows: Rows, column: str, rule: str = MASK) -> "Series[float]":
-    """Rank correlation over the tasks of a number that a task shows with the distance of a decoding rule."""
-    far = _ladder(rows, "rule", rule=rule).set_index(["seed", *TASK]).variation
+def order(rows: Rows, column: str) -> "Series[float]":
+    """Rank correlation over the tasks of a number that a task shows with the distance of masked decoding."""
+    far = _ladder(rows, "rule", rule=MASK).set_index(["seed", *TASK]).variation
     shown = _ladder(rows, "task").set_index(["seed", *TASK])[column]
     both = DataFrame({"far": far, "shown": shown.reindex(far.index)}).round(_DIGITS)
     return Series(

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger import ADDED
-from trialogue_lab.ledger.settings import Count, Natural, Positive, Seeds, Settings
+from trialogue_lab.ledger import ADDED, Count, Natural, Positive, Seeds, Settings
 
 
 @dataclass(frozen=True, kw_only=True)

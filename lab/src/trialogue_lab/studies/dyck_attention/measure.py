@@ -1,13 +1,11 @@
 """The parts of a run: one network each, what it closes rightly, how balanced it is, and where it attends."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from trialogue_lab.analysis.attention_variation import stack_likeness, variation, with_uniform_attention
@@ -22,6 +20,7 @@ from trialogue_lab.studies.dyck_attention.networks import (
     STANDARD_ARMS,
     TRAINED_LENGTH,
     Setting,
+    pattern_rows,
     prefixes,
     sentences,
     trained,
@@ -38,11 +37,7 @@ _DRAWN = 2
 def parts(config: Config) -> list[Part]:
     """One part for every network, and one for every setting of Table 2.6 with all of its networks."""
     networks = [
-        Part(
-            f"{name.replace(', ', '-').replace(' ', '-')}-{seed}",
-            partial(_network, config, name, seed),
-            columns={"arm": name, "seed": seed},
-        )
+        arm_task(name, seed, partial(_network, config, name, seed))
         for arms, seeds in ((MINIMAL_ARMS, config.seeds), (STANDARD_ARMS, config.standard_seeds))
         for seed in seeds
         for name in arms
@@ -57,6 +52,12 @@ def parts(config: Config) -> list[Part]:
         if config.grid_seeds
     ]
     return [*networks, *settings]
+
+
+def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, Any]]]) -> Part:
+    """Return the task of one network of an arm."""
+    name = arm.replace(", ", "-").replace(" ", "-")
+    return Part(f"{name}-{seed}", measure, columns={"arm": arm, "seed": seed})
 
 
 def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
@@ -76,15 +77,13 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
         "uniform": closing_accuracy(with_uniform_attention(network), near).likeliest,
     }
     patterns = network.attention_weights(near)
-    row |= {f"stack_{layer + 1}": stack_likeness(each.detach(), near) for layer, each in enumerate(patterns)}
+    row |= {f"stack_{layer}": stack_likeness(each.detach(), near) for layer, each in enumerate(patterns, 1)}
     if not standard:
+        chain = inequality_chain(network, (40, 128, 512), target="closing")
         row |= {
             "balance": balance_violation(network),
             "balance_released": balance_violation(network, "released"),
             "log_decay": log_weight_decay(network, TRAINED_LENGTH, 1.0),
-        }
-        chain = inequality_chain(network, (40, 128, 512), target="closing")
-        row |= {
             "violations": int(
                 (chain.distance < chain.required).sum()
                 + (chain.total > chain.total_bound).sum()
@@ -95,44 +94,27 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
             "slack": float((chain.pair_bound / chain.pair).log10().median()),
         }
     yield row
-    for layer, each in enumerate(network.attention_weights(torch.tensor([NESTED]))):
-        yield _pattern(layer + 1, each[0])
+    yield from pattern_rows(network, NESTED)
 
 
 def _setting(config: Config, setting: Setting, _: Path) -> Iterator[dict[str, Any]]:
     """All networks of a row of Table 2.6, and the variation between any two of them, layer by layer."""
-    types, depth, _layers = setting
+    types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
     found: dict[int, list[Tensor]] = {}
     for place, seed in enumerate(config.grid_seeds):
         network, loss = trained(config, setting.arm, seed, types, depth, config.grid_steps)
         words = trained_words(types, depth, seed)
         rightly = sum(closing_accuracy(network, each).likeliest * each.numel() for each in words)
-        yield {
-            "kind": "setting",
-            "seed": seed,
-            "loss": loss,
-            "inside": rightly / sum(each.numel() for each in words),
-        }
+        inside = rightly / sum(each.numel() for each in words)
+        yield {"kind": "setting", "seed": seed, "loss": loss, "inside": inside}
         if place < _DRAWN:
-            for layer, each in enumerate(network.attention_weights(torch.tensor([NESTED]))):
-                yield {**_pattern(layer + 1, each[0]), "seed": seed, "arm": str(setting)}
-        asked = sentences(types, depth, SENTENCE)
-        own = [pattern.detach() for pattern in network.attention_weights(asked)]
+            for row in pattern_rows(network, NESTED):
+                yield {**row, "seed": seed, "arm": str(setting)}
+        patterns = network.attention_weights(sentences(types, depth, SENTENCE))
+        own = [pattern.detach() for pattern in patterns]
         for other, theirs in found.items():
-            for layer, (first, second) in enumerate(zip(own, theirs, strict=True)):
-                apart = variation(first, second)
-                yield {
-                    "kind": "pair",
-                    "seed": seed,
-                    "other": other,
-                    "layer": layer + 1,
-                    "variation": float(apart.mean()),
-                    "deviation": float(apart.std()),
-                }
+            for layer, apart in enumerate(map(variation, own, theirs), 1):
+                numbers = {"variation": float(apart.mean()), "deviation": float(apart.std())}
+                yield {"kind": "pair", "seed": seed, "other": other, "layer": layer, **numbers}
         found[seed] = own
-
-
-def _pattern(layer: int, pattern: Tensor) -> dict[str, Any]:
-    weights = [[round(weight, 4) for weight in line] for line in pattern.tolist()]
-    return {"kind": "pattern", "layer": layer, "weights": json.dumps(weights)}

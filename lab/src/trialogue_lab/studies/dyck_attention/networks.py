@@ -1,17 +1,26 @@
 """The networks of the study, how they are trained, and the prefixes that they are asked about."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from trialogue.data import Dyck, DyckWords
 from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
-from trialogue.training import TrainingConfig, train
+from trialogue.training import train
 from trialogue_lab.studies.dyck_attention.config import Config
-from trialogue_lab.training.brackets import Contrast, Strings, bracket_batches, closing_loss, contrastive_loss
+from trialogue_lab.training.brackets import (
+    Contrast,
+    Strings,
+    bracket_batches,
+    bracket_training,
+    closing_loss,
+    contrastive_loss,
+)
 
 TRAINED_LENGTH = 28
 FAR = (400, 500)
@@ -77,33 +86,22 @@ def trained(
 ) -> tuple[DyckTransformer, float]:
     """A network of `arm` trained on the language for so many steps, and its mean loss at the end."""
     network = DyckTransformer(replace(arm.shape, types=types, depth=depth), seed)
-    loss: Callable[..., Tensor]
-    if arm.contrast == "none":
-        loss = partial(closing_loss, decay=config.decay if arm.decays else 0.0)
-    else:
+    loss: Callable[..., Tensor] = partial(closing_loss, decay=config.decay if arm.decays else 0.0)
+    if arm.contrast != "none":
         loss = partial(contrastive_loss, weight=config.contrast_weight)
-    batches = partial(
-        bracket_batches,
-        seed=seed,
-        types=types,
-        depth=depth,
-        longest=TRAINED_LENGTH,
-        strings=arm.strings,
-        contrast=arm.contrast,
-    )
-    training = TrainingConfig(
-        steps=steps,
-        batch_size=100,
-        learning_rate=config.standard_learning_rate
-        if arm.shape.embedding == "tokens"
-        else config.learning_rate,
-        weight_decay=0.0,
-        beta_2=0.999,
-        warmup_steps=20,
-        seed=seed,
-    )
-    losses = train(network, batches, training, loss=loss, progress=False).losses
+    language = {"types": types, "depth": depth, "longest": TRAINED_LENGTH}
+    batches = partial(bracket_batches, seed=seed, strings=arm.strings, contrast=arm.contrast, **language)
+    reads_tokens = arm.shape.embedding == "tokens"
+    rate = config.standard_learning_rate if reads_tokens else config.learning_rate
+    losses = train(network, batches, bracket_training(steps, rate, seed), loss=loss, progress=False).losses
     return network, float(losses[-20:].mean())
+
+
+def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """Rows of what every layer of a network attends to on a prefix."""
+    for layer, (pattern,) in enumerate(network.attention_weights(torch.tensor([prefix])), 1):
+        weights = [[round(weight, 4) for weight in line] for line in pattern.tolist()]
+        yield {"kind": "pattern", "layer": layer, "weights": json.dumps(weights)}
 
 
 def prefixes(types: int, depth: int, seed: int, length: int) -> Tensor:

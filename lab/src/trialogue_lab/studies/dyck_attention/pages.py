@@ -1,33 +1,23 @@
 """Figures and tables of the study."""
 
-from typing import Any
-
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from pandas import Series
 
-from trialogue.display.figures import COLORS, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.studies.dyck_attention.networks import (
-    MINIMAL_ARMS,
-    NESTED,
-    SETTINGS,
-    STANDARD_ARMS,
-    Setting,
+from trialogue_lab.ledger import COLORS, Cells, ResultTable, Rows, figure, panels
+from trialogue_lab.studies.dyck_attention import networks
+from trialogue_lab.studies.dyck_attention import statistics as stats
+
+_DEEP = str(networks.Setting(2, 4, 3))
+
+
+@figure(
+    "attention",
+    "What networks that close brackets rightly attend to, on nested pairs behind the starting token S: "
+    "rows are queries. Two seeds with a minimal first layer, two of two layers that read tokens, and two of three "
+    "layers with the residual behind the norm.",
 )
-from trialogue_lab.studies.dyck_attention.statistics import (
-    minimal,
-    pattern,
-    rank_correlation,
-    setting_closed,
-    setting_variation,
-    standard,
-    standard_variation,
-    variation,
-)
-
-_DEEP = str(Setting(2, 4, 3))
-
-
 def _draw_patterns(rows: Rows) -> Drawing:
     shown = [
         ("words", 1, "minimal, (2.55)"),
@@ -36,23 +26,32 @@ def _draw_patterns(rows: Rows) -> Drawing:
     ]
     shown = [each for each in shown if len(rows.where("pattern", arm=each[0], layer=each[1]))]
     drawing, axes = panels(2 * len(shown), width=2.6, height=2.9)
-    labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in NESTED)]
     place = iter(axes)
     for arm, layer, title in shown:
         table = rows.where("pattern", arm=arm, layer=layer).sort_values("seed")
         for _, row in table.head(2).iterrows():
-            ax = next(place)
-            shades = ax.imshow(pattern(row), cmap="Blues", vmin=0, vmax=1)
-            ax.set_xticks(range(len(labels)), labels, fontsize=6)
-            ax.set_yticks(range(len(labels)), labels, fontsize=6)
-            ax.grid(False)
-            ax.set_title(f"{title}, seed {row['seed']}", fontsize=8)
-            ax.set_xlabel("attended to", fontsize=7)
-            ax.set_ylabel("query", fontsize=7)
-            drawing.colorbar(shades, ax=ax, shrink=0.7).ax.tick_params(labelsize=6)
+            draw_pattern(next(place), row, networks.NESTED, f"{title}, seed {row['seed']}")
     return drawing
 
 
+def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title: str) -> None:
+    """Draw the attention pattern of a row as an image, behind the starting token S."""
+    labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in prefix)]
+    shades = axes.imshow(stats.pattern(row), cmap="Blues", vmin=0, vmax=1)
+    axes.set_xticks(range(len(labels)), labels, fontsize=6)
+    axes.set_yticks(range(len(labels)), labels, fontsize=6)
+    axes.grid(False)
+    axes.set_title(title, fontsize=8)
+    axes.set_xlabel("attended to", fontsize=7)
+    axes.set_ylabel("query", fontsize=7)
+    axes.figure.colorbar(shades, ax=axes, shrink=0.7).ax.tick_params(labelsize=6)
+
+
+@figure(
+    "balance",
+    "Left: each point is a trained network; filled: trained on words, open: on prefixes. Right: how often "
+    "closing brackets attend most to the innermost open one, by network (second layer of the standard ones).",
+)
 def _draw_balance(rows: Rows) -> Drawing:
     drawing, (words, stacks) = panels(2, width=4.6, height=3.4)
     for arm, color, marker in (
@@ -76,10 +75,10 @@ def _draw_balance(rows: Rows) -> Drawing:
     words.minorticks_off()
     words.set_title("Right at lengths 400 to 500")
     words.legend(fontsize=7)
-    names = [*MINIMAL_ARMS, *STANDARD_ARMS]
+    names = [*networks.MINIMAL_ARMS, *networks.STANDARD_ARMS]
     for place, name in enumerate(names):
         table = rows.where("network", arm=name)
-        column = "stack_1" if name in MINIMAL_ARMS else "stack_2"
+        column = "stack_1" if name in networks.MINIMAL_ARMS else "stack_2"
         jitter = np.linspace(-0.15, 0.15, len(table))
         stacks.scatter(table[column], place + jitter, s=16, color=COLORS[0])
     stacks.set_yticks(range(len(names)), names, fontsize=7)
@@ -96,29 +95,38 @@ def _arms() -> Cells:
         "confident, 400 to 500": "outside_confident",
         "attention made uniform": "uniform",
     }
-    table: dict[str, dict[str, Any]] = {}
-    for arm in MINIMAL_ARMS:
-        table[arm] = {head: minimal(arm, column) for head, column in shown.items()}
-        table[arm] |= {
-            "like a stack": minimal(arm, "stack_1"),
-            "balance violation": minimal(arm, "balance"),
-            "as released": minimal(arm, "balance_released"),
-            "variation": variation(arm),
-            "violation and error": rank_correlation(arm),
+    minimal = {
+        arm: {
+            **{head: stats.minimal(arm, column) for head, column in shown.items()},
+            "like a stack": stats.minimal(arm, "stack_1"),
+            "balance violation": stats.minimal(arm, "balance"),
+            "as released": stats.minimal(arm, "balance_released"),
+            "variation": stats.variation(arm),
+            "violation and error": stats.rank_correlation(arm),
         }
-    for arm in STANDARD_ARMS:
-        table[arm] = {head: standard(arm, column) for head, column in shown.items()}
-        table[arm] |= {"like a stack": standard(arm, "stack_2"), "variation": standard_variation(arm, 2)}
-    return table
+        for arm in networks.MINIMAL_ARMS
+    }
+    standard = {
+        arm: {
+            **{head: stats.standard(arm, column) for head, column in shown.items()},
+            "like a stack": stats.standard(arm, "stack_2"),
+            "variation": stats.standard_variation(arm, 2),
+        }
+        for arm in networks.STANDARD_ARMS
+    }
+    return minimal | standard
 
 
 def _settings() -> Cells:
     return {
         str(setting): {
-            **{f"layer {layer}": setting_variation(setting, layer) for layer in range(1, setting.layers + 1)},
-            "accuracy": setting_closed(setting),
+            **{
+                f"layer {layer}": stats.setting_variation(setting, layer)
+                for layer in range(1, setting.layers + 1)
+            },
+            "accuracy": stats.setting_closed(setting),
         }
-        for setting in SETTINGS
+        for setting in networks.SETTINGS
     }
 
 
@@ -135,21 +143,7 @@ _PRINTED = (
 _PRINTED_BASELINE = 3.33
 
 
-FIGURES = (
-    Figure(
-        name="attention",
-        caption="What networks that close brackets rightly attend to, on nested pairs behind the starting token S: "
-        "rows are queries. Two seeds with a minimal first layer, two of two layers that read tokens, and two of three "
-        "layers with the residual behind the norm.",
-        draw=_draw_patterns,
-    ),
-    Figure(
-        name="balance",
-        caption="Left: each point is a trained network; filled: trained on words, open: on prefixes. Right: how often "
-        "closing brackets attend most to the innermost open one, by network (second layer of the standard ones).",
-        draw=_draw_balance,
-    ),
-)
+FIGURES = (_draw_patterns, _draw_balance)
 TABLES = (
     ResultTable(
         title="Networks that close brackets",
@@ -169,7 +163,7 @@ TABLES = (
             str(setting): {
                 f"layer {layer}": number / _PRINTED_BASELINE for layer, number in enumerate(line, 1)
             }
-            for setting, line in zip(SETTINGS, _PRINTED, strict=True)
+            for setting, line in zip(networks.SETTINGS, _PRINTED, strict=True)
         },
         rows_are="setting",
         note="on forty complete words of 18 brackets, 19 positions with the starting token, over that of random "

@@ -11,7 +11,7 @@ from trialogue.errors import InputError
 from trialogue.models.transformer import TransformerConfig
 from trialogue.randomness import seed_of
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Natural, Positive, Probability, Seeds, Settings, Share
+from trialogue_lab.ledger import Count, Natural, Positive, Probability, Seeds, Settings, Share
 
 STRIDES_FORCED = (1, 2, 4, 8)
 QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
@@ -77,28 +77,12 @@ class Config(Settings):
 
     def model(self) -> TransformerConfig:
         """Shape of the models."""
-        return TransformerConfig(
-            vocab_size=4,
-            layers=self.layers,
-            heads=self.heads,
-            width=self.width,
-            mlp_width=self.mlp_width,
-            max_length=self.length,
-        )
+        return TransformerConfig(vocab_size=4, max_length=self.length, **self.shared(TransformerConfig))
 
     def training(self, seed: int) -> TrainingConfig:
         """How the model of `seed` is trained."""
-        return TrainingConfig(
-            steps=self.steps,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            beta_2=self.beta_2,
-            warmup_steps=min(self.warmup_steps, self.steps),
-            schedule=self.schedule,
-            ema=self.ema,
-            seed=seed,
-        )
+        shared = self.shared(TrainingConfig) | {"warmup_steps": min(self.warmup_steps, self.steps)}
+        return TrainingConfig(**shared, seed=seed)
 
     def law(self) -> Dyck:
         """What the models are trained on."""

@@ -2,14 +2,28 @@
 
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import BAD, GOOD, OURS, PUBLISHED, QUIET, panels
-from trialogue_lab.ledger import Figure, Rows
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import (
+    BAD,
+    GOOD,
+    OURS,
+    PUBLISHED,
+    QUIET,
+    Rows,
+    figure,
+    finish,
+    panels,
+    spread,
+)
 from trialogue_lab.studies.dyck_backtracking.config import STRIDES, STRIDES_FORCED, TOP_PS
 from trialogue_lab.studies.dyck_backtracking.statistics import inducing, unseen
 from trialogue_lab.studies.dyck_backtracking.tables import DECODINGS, ERRORS, FORCED, GRID, NUCLEUS, VERIFIERS
 
 
+@figure(
+    "strides",
+    "Accuracy at error-inducing prefixes against the stride, beside the published numbers. Bars: one "
+    "standard deviation over trainings.",
+)
 def _draw_strides(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, sharey=True)
     forced = [inducing("forced", stride=stride) for stride in STRIDES_FORCED]
@@ -18,8 +32,7 @@ def _draw_strides(rows: Rows) -> Drawing:
     left.axhline(inducing("nucleus")(rows).mean(), color=OURS, lw=1, ls=":", label="ours, no backtrack")
     left.axhline(NUCLEUS, color=PUBLISHED, lw=1, ls=":", label="thesis, no backtrack")
     left.set(xlabel="stride B of one forced backtrack", ylabel="accuracy", xticks=STRIDES_FORCED)
-    left.set_title("Table 3.1")
-    left.legend()
+    finish(left, "Table 3.1", legend=True)
     for shade, quota in ((0.35, 1), (0.65, 2), (1.0, 4)):
         cells = [inducing("backtracking", quota=quota, stride=stride) for stride in STRIDES]
         spread(right, STRIDES, cells, rows, color=OURS, alpha=shade, label=f"ours, Q = {quota}")
@@ -30,6 +43,11 @@ def _draw_strides(rows: Rows) -> Drawing:
     return drawing
 
 
+@figure(
+    "errors-and-queries",
+    "What each decoding of unseen prompts gets wrong, and what it asks for: means over trainings, crosses "
+    "where the thesis prints a number. Greedy decoding needs no verifier at all.",
+)
 def _draw_cost(rows: Rows) -> Drawing:
     """One line per decoding: errors on the left, queries on the right, one mark per top-p."""
     first, *others = VERIFIERS.values()
@@ -54,33 +72,15 @@ def _draw_cost(rows: Rows) -> Drawing:
     return drawing
 
 
+@figure("hidden-states", "Figure 3.1: last hidden states of erroneous and correct prefixes, first training.")
 def _draw_plane(rows: Rows) -> Drawing:
     drawing, [axes] = panels(height=4.2)
     points = rows["probe"].dropna(subset="x")
     for correct, color, label in ((True, QUIET, "correct"), (False, BAD, "erroneous")):
         of_label = points[points.correct.astype(bool) == correct]
         axes.plot(of_label.x, of_label.y, ".", ms=4, color=color, label=label)
-    axes.set(xticks=[], yticks=[], xlabel="t-SNE of the last hidden state")
-    axes.legend()
+    finish(axes, legend=True, xticks=[], yticks=[], xlabel="t-SNE of the last hidden state")
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="strides",
-        caption="Accuracy at error-inducing prefixes against the stride, beside the published numbers. Bars: one "
-        "standard deviation over trainings.",
-        draw=_draw_strides,
-    ),
-    Figure(
-        name="errors-and-queries",
-        caption="What each decoding of unseen prompts gets wrong, and what it asks for: means over trainings, crosses "
-        "where the thesis prints a number. Greedy decoding needs no verifier at all.",
-        draw=_draw_cost,
-    ),
-    Figure(
-        name="hidden-states",
-        caption="Figure 3.1: last hidden states of erroneous and correct prefixes, first training.",
-        draw=_draw_plane,
-    ),
-)
+FIGURES = (_draw_strides, _draw_cost, _draw_plane)

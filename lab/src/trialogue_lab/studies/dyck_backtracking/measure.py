@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.manifold import TSNE
 
-from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import numpy_generator, seed_of
-from trialogue.samplers import Ancestral, Backtracking, Samples, generate, truncated
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers import Backtracking, Samples, generate, truncated
 from trialogue.training.probes import ProbeConfig, train_probe
 from trialogue.verifiers.function import Threshold
-from trialogue.verifiers.random import RandomVerifier
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.dyck_backtracking import models
 from trialogue_lab.studies.dyck_backtracking.config import (
     CLUSTERS,
     QUOTAS,
@@ -28,15 +26,6 @@ from trialogue_lab.studies.dyck_backtracking.config import (
     STRIDES_FORCED,
     TOP_PS,
     Config,
-)
-from trialogue_lab.studies.dyck_backtracking.models import (
-    collected_errors,
-    end_of_sequence,
-    predicted,
-    probe_examples,
-    probe_verifier,
-    trained_model,
-    training_of,
 )
 from trialogue_lab.studies.dyck_backtracking.speed import measure_speed
 from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes, remaining_errors
@@ -53,21 +42,24 @@ def parts(config: Config) -> list[Part]:
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Train a model; its loss against the entropy of the law, and the accuracy of its closing brackets."""
-    model, losses, _ = training_of(config, seed, artifacts)
+    model, losses, _ = models.training_of(config, seed, artifacts)
     for name, data in (("in-distribution", config.law()), ("out-of-distribution", config.ood_law())):
         strings = data.sample(4096, seed_of(seed, "held out", name))
         yield {
             "data": name,
             "steps": len(losses),
-            **predicted(model, strings)._asdict(),
+            **models.predicted(model, strings)._asdict(),
             "entropy": float(-data.log_prob(strings).mean() / (config.length + 1)),
         }
 
 
 def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Validation accuracy of the probe over splits, and what separates its examples in the plane (Figure 3.1)."""
-    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
-    states, labels = probe_examples(config, model, errors)
+    model, errors = (
+        models.trained_model(config, seed, artifacts),
+        models.collected_errors(config, seed, artifacts),
+    )
+    states, labels = models.probe_examples(config, model, errors)
     for repetition in range(config.probe_repetitions):
         trained = train_probe(states, labels, ProbeConfig(seed=seed_of(seed, "probe", repetition)))
         yield {
@@ -85,8 +77,11 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
 
 def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """How far clusters of the probe's examples, found without their labels, hold one label (Figure 3.1)."""
-    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
-    states, labels = (each.numpy() for each in probe_examples(config, model, errors))
+    model, errors = (
+        models.trained_model(config, seed, artifacts),
+        models.collected_errors(config, seed, artifacts),
+    )
+    states, labels = (each.numpy() for each in models.probe_examples(config, model, errors))
     shuffled = numpy_generator(seed, "shuffled labels").permutation(labels)
     for clusters in CLUSTERS:
         found = KMeans(clusters, n_init=10, random_state=seed).fit_predict(states)
@@ -96,7 +91,10 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Tables 3.1, 3.2 and 3.4: completing the prefixes that made the model err."""
-    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
+    model, errors = (
+        models.trained_model(config, seed, artifacts),
+        models.collected_errors(config, seed, artifacts),
+    )
     nucleus, greedy = truncated(model, top_p=0.9), truncated(model, temperature=0)
     tokens = errors.wrong[config.probe_errors :, : config.length]
     lengths = errors.wrong_lengths[config.probe_errors :] - 1
@@ -107,7 +105,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
         redone = generate(greedy, (tokens, lengths - stride), max_new_tokens=stride)
         samples = completed(nucleus, (redone.tokens, redone.lengths))
         yield {"walk": "forced", "stride": stride, **_score(config, samples)}
-    verifier = Threshold(probe_verifier(config, seed, artifacts), config.threshold)
+    verifier = Threshold(models.probe_verifier(config, seed, artifacts), config.threshold)
     at_first_quota: dict[tuple[str, int], list[tuple[int, ...]]] = {}
     for quota, stride in itertools.product(QUOTAS, STRIDES):
         place = {"quota": quota, "stride": stride}
@@ -117,7 +115,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
             "released, once": Backtracking.released(quota, stride, erase_prompt=True, once_per_prefix=True),
         }
         for name, walk in walks.items():
-            samples = completed(nucleus, (tokens, lengths), walk=walk, verifier=verifier)
+            samples = completed(nucleus, (tokens, lengths), sampler=walk, verifier=verifier)
             outputs = samples.sequences()
             first = at_first_quota.setdefault((name, stride), outputs)
             same = sum(map(operator.eq, outputs, first)) / len(outputs)
@@ -132,26 +130,13 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Tables 3.3 and 3.16 with all controls, and the errors that are left (section 3.2.1.8)."""
-    model = trained_model(config, seed, artifacts)
+    model = models.trained_model(config, seed, artifacts)
     prompts = config.ood_prompts(config.unseen_prompts, seed, "unseen")
-    probe = probe_verifier(config, seed, artifacts)
-    algorithm, trained = Backtracking(4, 4), Threshold(probe, config.threshold)
-    decodings: dict[str, tuple[Sampler[Any], Verifier | None]] = {
-        "none": (Ancestral(), None),
-        "trained": (algorithm, trained),
-        "trained, low threshold": (algorithm, Threshold(probe, config.low_threshold)),
-        "random": (algorithm, Threshold(RandomVerifier(seed), config.threshold)),
-        "random, low threshold": (algorithm, Threshold(RandomVerifier(seed), config.low_threshold)),
-        "exact": (algorithm, config.law()),
-        "trained, no argmax": (Backtracking(4, 4, argmax_redo=False), trained),
-        "trained, redo what was erased": (Backtracking(4, 4, redo="erased"), trained),
-        "trained, as released": (Backtracking.released(4, 4), trained),
-        "trained, as released, once": (Backtracking.released(4, 4, once_per_prefix=True), trained),
-    }
+    decodings = models.decodings_of(config, seed, models.probe_verifier(config, seed, artifacts))
     for repetition, top_p in itertools.product(range(config.draws), TOP_PS):
         completed = _completing(seed, f"unseen {repetition}")
         for name, (walk, verifier) in decodings.items():
-            samples = completed(truncated(model, top_p=top_p), prompts, walk=walk, verifier=verifier)
+            samples = completed(truncated(model, top_p=top_p), prompts, sampler=walk, verifier=verifier)
             yield {
                 "repetition": repetition,
                 "verifier": name,
@@ -162,7 +147,7 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
                 "microseconds_per_query": 1e6 * samples.total.seconds / int(samples.queries.sum()),
             }
             if (top_p, name) == (0.9, "trained"):
-                for row in remaining_errors(config.law(), model, samples, algorithm.quota):
+                for row in remaining_errors(config.law(), model, samples, quota=4):
                     yield {"kind": "remaining error", "verifier": name, "repetition": repetition, **row}
     samples = _completing(seed, "greedy")(truncated(model, temperature=0), prompts)
     mean_queries = float(samples.queries.double().mean())
@@ -171,17 +156,17 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
 
 def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Table 3.5: distinct completions among those drawn for each fresh prompt."""
-    model, probe = trained_model(config, seed, artifacts), probe_verifier(config, seed, artifacts)
+    model, law = models.trained_model(config, seed, artifacts), config.law()
+    decodings = models.decodings_of(config, seed, models.probe_verifier(config, seed, artifacts))
     prompts, completions = config.ood_prompts(config.diversity_prompts, seed, "diversity"), config.completions
-    decodings: dict[str, tuple[Autoregressive, Verifier | None]] = {
-        "Q=4, B=4, top-p 1.0": (model, Threshold(probe, config.threshold)),
-        "Q=4, B=4, top-p 1.0, low threshold": (model, Threshold(probe, config.low_threshold)),
-        "no verifier, top-p 0.9": (truncated(model, top_p=0.9), None),
-        "no verifier, top-p 1.0": (model, None),
-        "the law itself": (config.law(), None),
-    }
-    for name, (oracle, verifier) in decodings.items():
-        walk = Backtracking(4, 4) if verifier else Ancestral()
+    for name, oracle, decoding in (
+        ("Q=4, B=4, top-p 1.0", model, "trained"),
+        ("Q=4, B=4, top-p 1.0, low threshold", model, "trained, low threshold"),
+        ("no verifier, top-p 0.9", truncated(model, top_p=0.9), "none"),
+        ("no verifier, top-p 1.0", model, "none"),
+        ("the law itself", law, "none"),
+    ):
+        walk, verifier = decodings[decoding]
         streams = seed_of(seed, "diversity", name)
         sequences = generate(
             oracle, prompts, sampler=walk, verifier=verifier, num_samples=completions, seed=streams
@@ -210,7 +195,7 @@ def _completing(seed: int, role: str) -> Callable[..., Samples]:
 def _score(config: Config, samples: Samples) -> dict[str, float]:
     """Accuracy (Definition 3.2.2) and number of errors."""
     law = config.law()
-    valid = law.is_member(samples.tokens, samples.lengths, end_of_sequence(law))
+    valid = law.is_member(samples.tokens, samples.lengths, models.end_of_sequence(law))
     return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}
 
 

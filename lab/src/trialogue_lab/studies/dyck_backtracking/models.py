@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import load_file, save
@@ -13,14 +13,20 @@ from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.models.probe import hidden_states
 from trialogue.models.transformer import Transformer
+from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
-from trialogue.samplers import generate, truncated
+from trialogue.samplers import Ancestral, Backtracking, generate, truncated
+from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.storage import atomic_write
 from trialogue.training.observers import StoppingRule, Update
 from trialogue.training.probes import ProbeConfig, train_probe
 from trialogue.training.recipes import Recipe, Trained, trained
 from trialogue.verifiers import ProbeVerifier
+from trialogue.verifiers.function import Threshold
+from trialogue.verifiers.random import RandomVerifier
 from trialogue_lab.studies.dyck_backtracking.config import Config, UntilConverged
+
+Decodings = dict[str, tuple[Sampler[Any], Verifier | None]]
 
 
 class Errors(NamedTuple):
@@ -150,6 +156,24 @@ def probe_examples(config: Config, model: Transformer, errors: Errors) -> tuple[
     wrong = hidden_states(model, errors.wrong[:n], errors.wrong_lengths[:n])[:, 0]
     correct = hidden_states(model, errors.correct, errors.correct_lengths)[:, 0]
     return torch.cat((wrong, correct)), torch.tensor([0] * n + [1] * n)
+
+
+def decodings_of(config: Config, seed: int, probe: Verifier) -> Decodings:
+    """The decodings of unseen prompts, by name: Algorithm 1 with every verifier, and what it is compared with."""
+    algorithm, trained = Backtracking(4, 4), Threshold(probe, config.threshold)
+    random = RandomVerifier(seed)
+    return {
+        "none": (Ancestral(), None),
+        "trained": (algorithm, trained),
+        "trained, low threshold": (algorithm, Threshold(probe, config.low_threshold)),
+        "random": (algorithm, Threshold(random, config.threshold)),
+        "random, low threshold": (algorithm, Threshold(random, config.low_threshold)),
+        "exact": (algorithm, config.law()),
+        "trained, no argmax": (Backtracking(4, 4, argmax_redo=False), trained),
+        "trained, redo what was erased": (Backtracking(4, 4, redo="erased"), trained),
+        "trained, as released": (Backtracking.released(4, 4), trained),
+        "trained, as released, once": (Backtracking.released(4, 4, once_per_prefix=True), trained),
+    }
 
 
 def probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:

@@ -2,18 +2,16 @@
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scipy.stats import spearmanr
 
-from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
-from trialogue.samplers import Ancestral, Backtracking, BestOfN, generate, truncated
-from trialogue.samplers.prefix.sampler import Sampler
-from trialogue.verifiers.function import Threshold
+from trialogue.samplers import BestOfN, generate, truncated
+from trialogue_lab.studies.dyck_backtracking import models
 from trialogue_lab.studies.dyck_backtracking.config import BATCHES, CANDIDATES, Config
-from trialogue_lab.studies.dyck_backtracking.models import probe_verifier, trained_model
 
 _ROUNDS = 3
 
@@ -24,31 +22,23 @@ def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
     With a batch of 1 prompts are completed one after the other; the candidates of best of n move together. Decodings
     take turns, so that what slows the machine meets all of them; the least of the rounds is free of it.
     """
-    oracle = truncated(trained_model(config, seed, artifacts), top_p=0.9)
-    probe = probe_verifier(config, seed, artifacts)
-    trained = Threshold(probe, config.threshold)
-    decodings: dict[str, tuple[Sampler[Any], Verifier | None]] = {
-        "none": (Ancestral(), None),
-        "trained": (Backtracking(4, 4), trained),
-        "trained, as released": (Backtracking.released(4, 4), trained),
-        "exact": (Backtracking(4, 4), config.law()),
-        "best of n": (BestOfN(CANDIDATES), probe),
+    oracle = truncated(models.trained_model(config, seed, artifacts), top_p=0.9)
+    probe = models.probe_verifier(config, seed, artifacts)
+    known = models.decodings_of(config, seed, probe)
+    decodings: models.Decodings = {
+        name: known[name] for name in ("none", "trained", "trained, as released", "exact")
     }
+    decodings["best of n"] = BestOfN(CANDIDATES), probe
+    completed = partial(generate, seed=seed_of(seed, "speed"))
     prompts = config.ood_prompts(max(BATCHES.values()), seed, "speed")
     for batch, count in BATCHES.items():
-        tokens, lengths = (each[:count] for each in prompts)
+        tokens, lengths = prompts
+        asked = tokens[:count], lengths[:count]
         measured: dict[str, list[dict[str, float]]] = {name: [] for name in decodings}
         for _ in range(_ROUNDS):
             for name, (walk, verifier) in decodings.items():
                 before = time.process_time()
-                samples = generate(
-                    oracle,
-                    (tokens, lengths),
-                    sampler=walk,
-                    verifier=verifier,
-                    batch_size=batch,
-                    seed=seed_of(seed, "speed"),
-                )
+                samples = completed(oracle, asked, sampler=walk, verifier=verifier, batch_size=batch)
                 seconds = time.process_time() - before
                 queries = samples.queries.double()
                 measured[name].append(

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Counts, Quantity, Replication, Rows
+from trialogue_lab.ledger import Counts, Quantity, Replication, Rows, shares_of
 
 THESIS = "Thesis section 3.2.1"
 ALGORITHM, LOW = "Q=4, B=4, top-p 1.0", "Q=4, B=4, top-p 1.0, low threshold"
@@ -22,8 +22,7 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
 @trainings
 def prepared(rows: Rows) -> Counts:
     """Whether a training meets the precondition: more than 99.9 % of closing brackets in distribution."""
-    reached = learned("closing_accuracy", "in-distribution")(rows) > 0.999
-    return Counts(reached.astype(int), reached.astype(int) * 0 + 1)
+    return shares_of(learned("closing_accuracy", "in-distribution")(rows) > 0.999, trials=1)
 
 
 @trainings

@@ -1,36 +1,18 @@
 """Tables of the study: its quantities beside the numbers of the thesis."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from pandas import DataFrame
 
-from trialogue_lab.ledger import Quantity, ResultTable, Rows
-from trialogue_lab.ledger.pages.tables import Cells
+from trialogue_lab.ledger import Cells, Quantity, ResultTable, Rows, result_table
+from trialogue_lab.studies.dyck_backtracking import statistics as stats
 from trialogue_lab.studies.dyck_backtracking.config import (
     BATCHES,
     CANDIDATES,
     CLUSTERS,
     STRIDES_FORCED,
     TOP_PS,
-)
-from trialogue_lab.studies.dyck_backtracking.statistics import (
-    ALGORITHM,
-    LOW,
-    SAMPLING,
-    THESIS,
-    clustered,
-    diversity,
-    gain,
-    inducing,
-    learned,
-    prepared,
-    probe,
-    queries_ratio,
-    queries_ratio_until_correct,
-    remaining,
-    share_of_remaining,
-    speed,
-    unseen,
 )
 
 _SPREAD = "± one standard deviation over trainings"
@@ -54,8 +36,8 @@ _LEARNED = {
 FORCED = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}
 NUCLEUS, _GREEDY = 0.331, 0.334
 _CELLS_WITHOUT = {
-    "nucleus 0.9": {"accuracy": inducing("nucleus")},
-    "greedy": {"accuracy": inducing("greedy")},
+    "nucleus 0.9": {"accuracy": stats.inducing("nucleus")},
+    "greedy": {"accuracy": stats.inducing("greedy")},
 }
 _WITHOUT = {"nucleus 0.9": {"accuracy": NUCLEUS}, "greedy": {"accuracy": _GREEDY}}
 VERIFIERS = {
@@ -83,61 +65,59 @@ ERRORS = {
 }
 """Tables 3.3 and 3.16: errors in 10,000 prompts."""
 _TIMED = ("none", "trained", "trained, as released", "exact", "best of n")
-_SENTENCES: tuple[tuple[str, Callable[[float], Quantity], str, str], ...] = (
-    (
-        "reduces query complexity",
-        queries_ratio,
-        "queries, over those without a verifier",
-        "summary-queries",
-    ),
-    (
-        "reduces query complexity, to a correct completion",
-        queries_ratio_until_correct,
-        "queries over accuracy, over the same without a verifier",
-        "summary-queries-until-correct",
-    ),
-    ("improves accuracy", gain, "accuracy, less that without a verifier", "summary-accuracy"),
-)
-"""Sentence, quantity by top-p, what it is read as, and the claims about it, which end in the name of the top-p."""
-_ERRORS_AND_QUERIES: Cells = {
-    f"{sentence}, top-p {top_p}": {"measured": quantity(top_p), "read as": reading, "claims": claims}
-    for sentence, quantity, reading, claims in _SENTENCES
-    for top_p in TOP_PS
-}
-_DIVERSITY: Cells = {
-    "does not hurt diversity, top-p 1.0": {
-        "measured": diversity(ALGORITHM) / diversity(SAMPLING),
-        "read as": "distinct completions, over those of sampling",
-        "claims": "diversity-kept",
+
+
+def _sentence(words: str, quantity: Callable[[float], Quantity], read_as: str, claims: str) -> Cells:
+    """Return the lines of a sentence of the summaries: a quantity by top-p, and the claims about it."""
+    return {
+        f"{words}, top-p {top_p}": {"measured": quantity(top_p), "read as": read_as, "claims": claims}
+        for top_p in TOP_PS
     }
-}
+
+
+def _at_inducing(columns: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Quantity]]:
+    """Return a column of the tables on error-inducing prefixes by head, for every quota and stride."""
+    return {
+        _cell(quota, stride): {
+            head: stats.inducing(walk, column, quota=quota, stride=stride)
+            for head, (walk, column) in columns.items()
+        }
+        for quota, stride in GRID
+    }
 
 
 def _cell(quota: int, stride: int) -> str:
     return f"Q = {quota}, B = {stride}"
 
 
+@result_table(
+    "Remaining errors of the first training",
+    f"{stats.THESIS}, Figure 3.2",
+    note="the most probable wrong tokens",
+)
 def _examples(rows: Rows) -> DataFrame:
     """The remaining errors with the largest probability, of the first training."""
-    left = remaining(rows).astype({"quota_left": int})
+    left = stats.remaining(rows).astype({"quota_left": int})
     left = left[left.seed == left.seed.min()].sort_values("token_prob", ascending=False, kind="stable")
     left = left.drop_duplicates(["prefix", "token"]).head(12).drop(columns="seed")
     heads = ["error", "prefix", "token", "p", "most probable", "its p", "quota left"]
     return left.set_axis(heads, axis=1).reset_index(drop=True)
 
 
+_table = partial(ResultTable, note=_SPREAD)
+
 TABLES = (
-    ResultTable(
+    _table(
         title="The trained models and their probes",
-        source=f"{THESIS}, 3.2.1.1 and 3.2.1.2",
+        source=f"{stats.THESIS}, 3.2.1.1 and 3.2.1.2",
         cells={
             **{
-                data: {head: learned(column, data) for head, column in _LEARNED.items()}
+                data: {head: stats.learned(column, data) for head, column in _LEARNED.items()}
                 for data in ("in-distribution", "out-of-distribution")
             },
-            "trainings above 0.999 in distribution": {"share": prepared()},
-            "probe, validation": {"accuracy": probe()},
-            "probe, spread over splits": {"accuracy": probe("std")},
+            "trainings above 0.999 in distribution": {"share": stats.prepared()},
+            "probe, validation": {"accuracy": stats.probe()},
+            "probe, spread over splits": {"accuracy": stats.probe("std")},
         },
         published={
             "in-distribution": {"accuracy on closing brackets": 1.0},
@@ -146,53 +126,52 @@ TABLES = (
         },
         note=f"{_SPREAD}; what the thesis calls a standard error of 0.039 can only be a standard deviation",
     ),
-    ResultTable(
+    _table(
         title="Clusters of the hidden states of erroneous and correct prefixes",
-        source=f"{THESIS}, Figure 3.1",
+        source=f"{stats.THESIS}, Figure 3.1",
         cells={
             f"{count} clusters": {
-                "purity": clustered(count),
-                "purity with shuffled labels": clustered(count, "shuffled_purity"),
+                "purity": stats.clustered(count),
+                "purity with shuffled labels": stats.clustered(count, "shuffled_purity"),
             }
             for count in CLUSTERS
         },
         note=f"k-means without the labels; {_SPREAD}",
     ),
-    ResultTable(
+    _table(
         title="Table 3.1. One forced backtrack at error-inducing prefixes",
-        source=f"{THESIS}, Table 3.1",
+        source=f"{stats.THESIS}, Table 3.1",
         cells=_CELLS_WITHOUT
-        | {f"B = {stride}": {"accuracy": inducing("forced", stride=stride)} for stride in STRIDES_FORCED},
+        | {
+            f"B = {stride}": {"accuracy": stats.inducing("forced", stride=stride)}
+            for stride in STRIDES_FORCED
+        },
         published=_WITHOUT | {f"B = {stride}": {"accuracy": value} for stride, value in FORCED.items()},
-        note=_SPREAD,
     ),
-    ResultTable(
+    _table(
         title="Table 3.2. Algorithm 1 with the trained verifier at error-inducing prefixes",
-        source=f"{THESIS}, Table 3.2",
-        cells={
-            _cell(quota, stride): {
-                "accuracy": inducing("backtracking", quota=quota, stride=stride),
-                "as released": inducing("released", quota=quota, stride=stride),
-                "as released, once per prefix": inducing("released, once", quota=quota, stride=stride),
-                "same as at Q = 1": inducing(
-                    "backtracking", "same_as_at_first_quota", quota=quota, stride=stride
-                ),
+        source=f"{stats.THESIS}, Table 3.2",
+        cells=_at_inducing(
+            {
+                "accuracy": ("backtracking", "accuracy"),
+                "as released": ("released", "accuracy"),
+                "as released, once per prefix": ("released, once", "accuracy"),
+                "same as at Q = 1": ("backtracking", "same_as_at_first_quota"),
             }
-            for quota, stride in GRID
-        }
+        )
         | _CELLS_WITHOUT,
         published={_cell(*place): {"accuracy": value} for place, (value, *_) in GRID.items()} | _WITHOUT,
         note=f"{_SPREAD}; as printed, a further backtrack erases what was redone but for its first token and redoes it "
         "greedily again: it extends the same greedy path by one token; the last column is the share of completions "
         "that are those at Q = 1",
     ),
-    ResultTable(
+    _table(
         title="Tables 3.3 and 3.16. Errors on unseen prompts, with all controls (Q = B = 4)",
-        source=f"{THESIS}, Tables 3.3 and 3.16",
+        source=f"{stats.THESIS}, Tables 3.3 and 3.16",
         cells={
             label: {
-                "errors in 10,000": unseen(*decoding, "per_10000"),
-                "queries a prompt": unseen(*decoding, "queries"),
+                "errors in 10,000": stats.unseen(*decoding, "per_10000"),
+                "queries a prompt": stats.unseen(*decoding, "queries"),
             }
             for label, decoding in DECODINGS.items()
         },
@@ -200,73 +179,74 @@ TABLES = (
         note=f"{_SPREAD}; thresholds 0.5 and 0.1; greedy decoding, random and exact verifiers, and the other reading "
         "of the redo are controls that the thesis does not have",
     ),
-    ResultTable(
+    _table(
         title="Table 3.4. Completing without backtracking where the verifier went back",
-        source=f"{THESIS}, Table 3.4",
-        cells={
-            _cell(quota, stride): {
-                "backtracks": inducing("nucleus at backtracks", "backtracks", quota=quota, stride=stride),
-                "nucleus 0.9": inducing("nucleus at backtracks", quota=quota, stride=stride),
-                "argmax": inducing("greedy at backtracks", quota=quota, stride=stride),
-                "with Algorithm 1": inducing("backtracking", quota=quota, stride=stride),
+        source=f"{stats.THESIS}, Table 3.4",
+        cells=_at_inducing(
+            {
+                "backtracks": ("nucleus at backtracks", "backtracks"),
+                "nucleus 0.9": ("nucleus at backtracks", "accuracy"),
+                "argmax": ("greedy at backtracks", "accuracy"),
+                "with Algorithm 1": ("backtracking", "accuracy"),
             }
-            for quota, stride in GRID
-        },
+        ),
         published={
             _cell(*place): {"backtracks": count, "nucleus 0.9": nucleus, "argmax": argmax}
             for place, (_, count, nucleus, argmax) in GRID.items()
         },
-        note=_SPREAD,
     ),
-    ResultTable(
+    _table(
         title="The errors that Algorithm 1 leaves (top-p 0.9)",
-        source=f"{THESIS}, 3.2.1.8",
+        source=f"{stats.THESIS}, 3.2.1.8",
         cells={
-            "incorrect closing bracket": {"share": share_of_remaining("error", "INCORRECT_CLOSING_BRACKET")},
-            "end of sequence too early": {"share": share_of_remaining("error", "END_INCORRECT")},
-            "quota used up": {"share": share_of_remaining("quota_left", 0)},
-            "the token was the most probable one": {"share": share_of_remaining("most_probable", True)},
+            label: {"share": stats.share_of_remaining(column, value)}
+            for label, column, value in (
+                ("incorrect closing bracket", "error", "INCORRECT_CLOSING_BRACKET"),
+                ("end of sequence too early", "error", "END_INCORRECT"),
+                ("quota used up", "quota_left", 0),
+                ("the token was the most probable one", "most_probable", True),
+            )
         },
         published={
             "incorrect closing bracket": {"share": 222 / 225},
             "end of sequence too early": {"share": 3 / 225},
             "quota used up": {"share": 1.0},
         },
-        note=_SPREAD,
     ),
-    ResultTable(
-        title="Remaining errors of the first training",
-        source=f"{THESIS}, Figure 3.2",
-        cells=_examples,
-        note="the most probable wrong tokens",
-    ),
-    ResultTable(
+    _examples,
+    _table(
         title="Table 3.5. Distinct completions among ten",
-        source=f"{THESIS}, Table 3.5",
+        source=f"{stats.THESIS}, Table 3.5",
         cells={
             decoding: {
-                "distinct completions": diversity(decoding),
-                "deviation over prompts": diversity(decoding, "deviation"),
+                "distinct completions": stats.diversity(decoding),
+                "deviation over prompts": stats.diversity(decoding, "deviation"),
             }
-            for decoding in (ALGORITHM, LOW, "no verifier, top-p 0.9", SAMPLING, "the law itself")
+            for decoding in (
+                stats.ALGORITHM,
+                stats.LOW,
+                "no verifier, top-p 0.9",
+                stats.SAMPLING,
+                "the law itself",
+            )
         },
         published={
-            ALGORITHM: {"distinct completions": 5.52, "deviation over prompts": 3.28},
+            stats.ALGORITHM: {"distinct completions": 5.52, "deviation over prompts": 3.28},
             "no verifier, top-p 0.9": {"distinct completions": 5.47, "deviation over prompts": 3.06},
-            SAMPLING: {"distinct completions": 5.84, "deviation over prompts": 3.29},
+            stats.SAMPLING: {"distinct completions": 5.84, "deviation over prompts": 3.29},
         },
         note="the thesis prints standard deviations as standard errors, and its means do not fit prompts of 25 to "
         "31 tokens: the law itself gives fewer distinct completions",
     ),
-    ResultTable(
+    _table(
         title="Queries and seconds, by decoding and rows at once (top-p 0.9)",
         source="Thesis section 3.4.1",
         cells={
             f"{decoding}, {batch} at once": {
-                "queries a prompt": speed(decoding, batch, "queries"),
-                "milliseconds a prompt": speed(decoding, batch, "milliseconds"),
-                "microseconds a query": speed(decoding, batch, "microseconds_per_query"),
-                "rank correlation": speed(decoding, batch, "rank_correlation"),
+                "queries a prompt": stats.speed(decoding, batch, "queries"),
+                "milliseconds a prompt": stats.speed(decoding, batch, "milliseconds"),
+                "microseconds a query": stats.speed(decoding, batch, "microseconds_per_query"),
+                "rank correlation": stats.speed(decoding, batch, "rank_correlation"),
             }
             for decoding in _TIMED
             for batch in BATCHES
@@ -274,10 +254,30 @@ TABLES = (
         note=f"processor time of one thread; {CANDIDATES} candidates of best of n move together, so that 1 at once is "
         f"one prompt at a time; rank correlation of a completion's queries with its wall time; {_SPREAD}",
     ),
-    ResultTable(
+    _table(
         title="The sentences of the summaries",
         source="Thesis sections 3.2 and 3.7",
-        cells={**_ERRORS_AND_QUERIES, **_DIVERSITY},
-        note=_SPREAD,
+        cells={
+            **_sentence(
+                "reduces query complexity",
+                stats.queries_ratio,
+                "queries, over those without a verifier",
+                "summary-queries",
+            ),
+            **_sentence(
+                "reduces query complexity, to a correct completion",
+                stats.queries_ratio_until_correct,
+                "queries over accuracy, over the same without a verifier",
+                "summary-queries-until-correct",
+            ),
+            **_sentence(
+                "improves accuracy", stats.gain, "accuracy, less that without a verifier", "summary-accuracy"
+            ),
+            "does not hurt diversity, top-p 1.0": {
+                "measured": stats.diversity(stats.ALGORITHM) / stats.diversity(stats.SAMPLING),
+                "read as": "distinct completions, over those of sampling",
+                "claims": "diversity-kept",
+            },
+        },
     ),
 )

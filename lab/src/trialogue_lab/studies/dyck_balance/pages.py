@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import COLORS, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import COLORS, Cells, ResultTable, Rows, figure, finish, panels
 from trialogue_lab.studies.dyck_balance.claims import AS_RELEASED, BY_CONFIDENCE, BY_LIKELIEST, MIXED
 
 _ACCURACIES = {
@@ -12,13 +11,17 @@ _ACCURACIES = {
 }
 
 
+@figure(
+    "accuracies",
+    "Balance violation and accuracy on prefixes of 400 to 500 brackets. Each point is a network with a "
+    "minimal first layer. Left: accuracy as the text defines it. Right: accuracy of the released program.",
+)
 def _draw(rows: Rows) -> Drawing:
     drawing, axes = panels(2, width=4.2, height=3.2)
     table = rows["network"]
     for ax, (column, title) in zip(axes, _ACCURACIES.items(), strict=True):
         ax.scatter(table.balance, table[column], s=14, color=COLORS[0], alpha=0.6)
-        ax.set(xlabel="balance violation of (2.54)", ylabel="accuracy at lengths 400 to 500")
-        ax.set_title(title)
+        finish(ax, title, xlabel="balance violation of (2.54)", ylabel="accuracy at lengths 400 to 500")
     return drawing
 
 
@@ -27,14 +30,7 @@ _TABLE: Cells = {
     "violation as released": {"likeliest bracket": MIXED, "confident closings": AS_RELEASED},
 }
 
-FIGURES = (
-    Figure(
-        name="accuracies",
-        caption="Balance violation and accuracy on prefixes of 400 to 500 brackets. Each point is a network with a "
-        "minimal first layer. Left: accuracy as the text defines it. Right: accuracy of the released program.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_draw,)
 TABLES = (
     ResultTable(
         title="Balance violation and errors at lengths 400 to 500",

@@ -24,7 +24,8 @@ Row = Iterator[dict[str, Any]]
 
 LENGTHS = ((20, 60), (400, 500), (4000, 5000))
 """Ranges of lengths that disturbed networks are asked about"""
-_PUMPED = (10, 100, 1000, 10_000, 100_000)
+PUMPED = (10, 100, 1000, 10_000, 100_000)
+"""Pairs in front of two prefixes whose normed sums are compared"""
 _CHAIN_LENGTHS = (40, 512)
 _CHAIN_PART = 50
 _CHAIN_TYPES, _CHAIN_DEPTH = 2, 3
@@ -79,14 +80,9 @@ def _disturbed(config: Config, seed: int, _: Path) -> Row:
         for longest, (tokens, lengths, innermost) in asked.items():
             answers = network.next_log_probs(tokens, lengths)[:, 1::2].argmax(1)
             yield {**row, "longest": longest, "accuracy": float((answers == innermost).double().mean())}
-        for pairs in _PUMPED:
-            distance = pumped_distances(network, pairs)
-            yield {
-                "kind": "pumped",
-                "disturbance": disturbance,
-                "pairs": pairs,
-                "distance": float(distance.median()),
-            }
+        for pairs in PUMPED:
+            distance = float(pumped_distances(network, pairs).median())
+            yield {"kind": "pumped", "disturbance": disturbance, "pairs": pairs, "distance": distance}
 
 
 def _disturb(network: DyckTransformer, spread: float, seed: int) -> None:

@@ -47,6 +47,6 @@ def positive(rows: Rows, network: str) -> float:
 
 
 @exact
-def slack(rows: Rows, network: str, column: str = "slack") -> float:
+def slack(rows: Rows, network: str) -> float:
     """The decimal logarithm of the bound over the largest |S|, the median over networks (and queries)."""
-    return float(rows.where("chain", network=network)[column].median())
+    return float(rows.where("chain", network=network).slack.median())

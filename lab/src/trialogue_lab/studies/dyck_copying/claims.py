@@ -1,6 +1,8 @@
 """Claims of the study: Figures 2.19 to 2.21, and a control."""
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim
+from functools import partial
+
+from trialogue_lab.ledger import Claim, cited, ours
 from trialogue_lab.studies.dyck_copying.statistics import copied, layer, lost, sharpest
 
 _FOUR, _ONE, _FORCED = "4 layers", "1 layer", "1 layer, no residual"
@@ -13,69 +15,48 @@ _ONE_OF_SOME = (
     "The verdict is about the mean of networks that copy every bracket, where the figure shows one network, and Figure "
     "2.21 says that others attend to the current position, which solves the task."
 )
+_accuracy = partial(cited, statement_id="thesis:D-copy.accuracy", setting=_TRAINED)
+_attention = partial(cited, statement_id="thesis:D-copy.attention", grade=True)
 
-PUBLISHED = (
+CLAIMS = (
     Claim(
         "four-layers-copy",
         "Networks of four layers copy more than 96 % of the brackets.",
         copied(_FOUR) > 0.96,
-        "Figures 2.19 and 2.21",
-        "> 96 %",
-        statement_id="thesis:D-copy.accuracy",
-        setting=_TRAINED,
+        **_accuracy("Figures 2.19 and 2.21", "> 96 %"),
     ),
     Claim(
         "one-layer-copies",
         "Networks of one layer copy more than 90 %.",
         copied(_ONE) > 0.9,
-        "Figure 2.20",
-        "> 90 %",
-        statement_id="thesis:D-copy.accuracy",
-        setting=_TRAINED,
+        **_accuracy("Figure 2.20", "> 90 %"),
     ),
     Claim(
         "attention-of-four-layers-says-nothing",
         "With uniform attention in place of their own, networks of four layers copy less than 2 % of brackets less.",
         lost(_FOUR) < 0.02,
-        "Figure 2.19",
-        "none of them are informative",
-        grade=True,
-        statement_id="thesis:D-copy.attention",
-        setting=_ONE_OF_SOME,
+        **_attention("Figure 2.19", "none of them are informative", setting=_ONE_OF_SOME),
     ),
     Claim(
         "attention-of-one-layer-says-nothing",
         "So do networks of one layer.",
         lost(_ONE) < 0.02,
-        "Figure 2.20",
-        "not informative",
-        grade=True,
-        statement_id="thesis:D-copy.attention",
-        setting=_ACCURATE,
+        **_attention("Figure 2.20", "not informative", setting=_ACCURATE),
     ),
-)
-
-OURS = (
-    Claim(
+    ours(
         "some-layer-seems-to-say-something",
         "In networks of four layers some layer is further from uniform attention than half of what two random "
         "patterns are apart.",
         sharpest(_FOUR) > 0.5,
         "Figure 2.19",
-        NOT_PRINTED,
-        "ours",
     ),
-    Claim(
+    ours(
         "without-a-residual-attention-copies",
         "Without a residual, uniform attention costs more than half of the accuracy of one layer.",
         lost(_FORCED) > 0.5,
         "Section 2.2.4.1",
-        NOT_PRINTED,
-        "ours",
     ),
 )
-
-CLAIMS = (*PUBLISHED, *OURS)
 
 NUMBERS = {
     "four layers, copied": copied(_FOUR),

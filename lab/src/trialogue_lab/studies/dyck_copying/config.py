@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trialogue_lab.ledger.settings import Count, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The parts of a run: networks that copy, what they copy with uniform attention, and where each layer attends."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,11 +11,13 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
-from trialogue.training import TrainingConfig, train
+from trialogue.training import train
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation, with_uniform_attention
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.dyck_attention.measure import arm_task
+from trialogue_lab.studies.dyck_attention.networks import pattern_rows
 from trialogue_lab.studies.dyck_copying.config import Config
-from trialogue_lab.training.brackets import bracket_batches, copying_loss
+from trialogue_lab.training.brackets import bracket_batches, bracket_training, copying_loss
 
 TYPES, DEPTH, ASKED = 2, 4, 200
 SHOWN = (0, 0, 1, 2, 2, 0, 1, 3, 3, 1, 2, 0, 1, 3, 0, 1)
@@ -36,27 +37,13 @@ ARMS = {
 def parts(config: Config) -> list[Part]:
     """One part for every network."""
     return [
-        Part(
-            f"{name.replace(', ', '-').replace(' ', '-')}-{seed}",
-            partial(_network, config, name, seed),
-            columns={"arm": name, "seed": seed},
-        )
-        for seed in config.seeds
-        for name in ARMS
+        arm_task(name, seed, partial(_network, config, name, seed)) for seed in config.seeds for name in ARMS
     ]
 
 
 def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     network = DyckTransformer(ARMS[name], seed)
-    training = TrainingConfig(
-        steps=config.steps,
-        batch_size=100,
-        learning_rate=config.learning_rate,
-        weight_decay=0.0,
-        beta_2=0.999,
-        warmup_steps=20,
-        seed=seed,
-    )
+    training = bracket_training(config.steps, config.learning_rate, seed)
     batches = partial(
         bracket_batches, seed=seed, types=TYPES, depth=DEPTH, longest=config.length, strings="prefixes"
     )
@@ -68,11 +55,9 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
         "uniform": _copied(with_uniform_attention(network), tokens),
         "tokens": tokens.numel(),
     }
-    shown = network.attention_weights(torch.tensor([SHOWN]))
-    for layer, pattern in enumerate(network.attention_weights(tokens)):
-        yield {"kind": "layer", "layer": layer + 1, **_read(pattern.detach(), tokens)}
-        weights = [[round(weight, 4) for weight in line] for line in shown[layer][0].tolist()]
-        yield {"kind": "pattern", "layer": layer + 1, "weights": json.dumps(weights)}
+    for layer, pattern in enumerate(network.attention_weights(tokens), 1):
+        yield {"kind": "layer", "layer": layer, **_read(pattern.detach(), tokens)}
+    yield from pattern_rows(network, SHOWN)
 
 
 @torch.no_grad()

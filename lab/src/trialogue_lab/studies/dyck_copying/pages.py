@@ -1,27 +1,24 @@
 """Figure and table of the study."""
 
-import json
-
-import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import Cells, ResultTable, Rows, figure, panels
+from trialogue_lab.studies.dyck_attention.pages import draw_pattern
 from trialogue_lab.studies.dyck_copying.measure import ARMS, SHOWN
 from trialogue_lab.studies.dyck_copying.statistics import copied, layer, sharpest
 
 
+@figure(
+    "copying",
+    "Attention of a network of four layers that copies its input: rows are queries. What is left "
+    "with uniform attention in every layer is in the table.",
+)
 def _draw(rows: Rows) -> Drawing:
     drawing, axes = panels(4, width=2.6, height=2.9)
     table = rows.where("pattern", arm="4 layers")
-    labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in SHOWN)]
-    shown = table[table.seed == table.seed.min()].sort_values("layer").to_dict("records")
-    for ax, row in zip(axes, shown, strict=True):
-        ax.imshow(np.array(json.loads(row["weights"])), cmap="Blues", vmin=0, vmax=1)
-        ax.set_xticks(range(len(labels)), labels, fontsize=6)
-        ax.set_yticks(range(len(labels)), labels, fontsize=6)
-        ax.grid(False)
-        ax.set_title(f"layer {row['layer']}, seed {row['seed']}", fontsize=8)
+    shown = table[table.seed == table.seed.min()].sort_values("layer")
+    for ax, (_, row) in zip(axes, shown.iterrows(), strict=True):
+        draw_pattern(ax, row, SHOWN, f"layer {row['layer']}, seed {row['seed']}")
     return drawing
 
 
@@ -39,14 +36,7 @@ def _networks() -> Cells:
     }
 
 
-FIGURES = (
-    Figure(
-        name="copying",
-        caption="Attention of a network of four layers that copies its input: rows are queries. What is left "
-        "with uniform attention in every layer is in the table.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_draw,)
 TABLES = (
     ResultTable(
         title="Networks that copy",

@@ -2,8 +2,7 @@
 
 from pandas import Series
 
-from trialogue_lab.ledger import Replication, Rows
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger import Counts, Replication, Rows
 
 trainings = Replication("training", "seeds")
 

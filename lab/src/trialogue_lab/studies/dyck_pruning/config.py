@@ -5,7 +5,7 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from trialogue_lab.ledger.settings import Count, Increasing, Seeds, Settings
+from trialogue_lab.ledger import Count, Increasing, Seeds, Settings
 
 
 @dataclass(frozen=True, kw_only=True)

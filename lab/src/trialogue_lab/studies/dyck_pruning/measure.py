@@ -114,10 +114,9 @@ def _apart(target: Weights, other: Weights, seed: int) -> float:
     inputs = uniform_weights(_SEQUENCES * _POSITIONS, len(target[0].value), seed, "sequences")
     inputs = inputs.reshape(_SEQUENCES, _POSITIONS, -1) / inputs.norm(dim=1).max()
     padded = torch.nn.functional.pad(inputs, (0, len(other[0].value) - inputs.shape[2]))
-    wanted = torch.nn.functional.pad(
-        transformer(target, _FLOOR)(inputs), (0, padded.shape[2] - inputs.shape[2])
-    )
-    missed = (transformer(other, _FLOOR)(padded) - wanted).norm(dim=2).max(1).values
+    missed = transformer(other, _FLOOR)(padded)
+    missed[..., : inputs.shape[2]] -= transformer(target, _FLOOR)(inputs)
+    missed = missed.norm(dim=2).max(1).values
     return float((missed / inputs.norm(dim=2).max(1).values).max())
 
 

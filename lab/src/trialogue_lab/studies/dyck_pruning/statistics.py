@@ -2,20 +2,17 @@
 
 import numpy as np
 from pandas import DataFrame, Series
+from scipy.stats import linregress
 
-from trialogue_lab.ledger import Replication, Rows, exact
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger import Counts, Replication, Rows, exact, shares_of
 
 draws = Replication("draw", "seeds")
 
 
 def _fits(table: DataFrame, place: str) -> DataFrame:
     """Slope and R^2 of the decimal logarithm of the error over `place`, by seed."""
-    found = {}
-    for seed, own in table.groupby("seed"):
-        x, y = own[place].to_numpy(float), np.log10(own.error.to_numpy(float))
-        slope = float(np.polyfit(x, y, 1)[0])
-        found[seed] = {"slope": slope, "r_squared": float(np.corrcoef(x, y)[0, 1] ** 2)}
+    fits = {seed: linregress(own[place], np.log10(own.error)) for seed, own in table.groupby("seed")}
+    found = {seed: {"slope": fit.slope, "r_squared": fit.rvalue**2} for seed, fit in fits.items()}
     return DataFrame.from_dict(found, orient="index")
 
 
@@ -72,8 +69,7 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
     """In which draws two targets are approximated within `eps`, wherever the layers are that they share."""
     table = rows.where("transformer", layers=layers, hidden=hidden)
     within = (table.error < eps) & (table.other_error < eps)
-    found = within.groupby(table.seed).all().astype(int)
-    return Counts(found, found * 0 + 1)
+    return shares_of(within.groupby(table.seed).all(), trials=1)
 
 
 @exact
@@ -86,8 +82,7 @@ def different_shared_layers(rows: Rows) -> float:
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
     """In which draws networks pruned to two targets, from the same weights, are both within `eps`."""
     table = rows.where("matrix", size=size, units=units).set_index("seed")
-    within = (table.error < eps) & (table.other_error < eps)
-    return Counts(within.astype(int), within.astype(int) * 0 + 1)
+    return shares_of((table.error < eps) & (table.other_error < eps), trials=1)
 
 
 @exact
