@@ -1,6 +1,8 @@
 from .claims.claims import NOT_PRINTED as NOT_PRINTED
 from .claims.claims import Claim as Claim
 from .claims.claims import Precondition as Precondition
+from .claims.claims import graded as graded
+from .claims.claims import ours as ours
 from .claims.extremes import largest as largest
 from .claims.extremes import smallest as smallest
 from .claims.quantities import Counts as Counts
@@ -32,6 +34,7 @@ from .pages.figures import panels as panels
 from .pages.figures import spread as spread
 from .pages.tables import Cells as Cells
 from .pages.tables import ResultTable as ResultTable
+from .pages.tables import result_table as result_table
 from .rows import NoRows as NoRows
 from .rows import Rows as Rows
 from .runs.provenance import note_model as note_model

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from trialogue.errors import InputError
@@ -107,6 +108,13 @@ class Claim:
             "unit": self.unit,
             "replications": self.quantity.replication.required(config),
         }
+
+
+ours = partial(Claim, origin="ours")
+"""Make a claim of this project: a control, another interpretation of the source, or one that a pilot suggested."""
+
+graded = partial(Claim, grade=True)
+"""Make a published claim whose threshold is a grade chosen by this project."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pandas import DataFrame, Series
 
@@ -53,6 +53,19 @@ class ResultTable:
             for label, line in cells.items()
             for head, cell in line.items()
         }
+
+
+def result_table(
+    title: str, source: str, **settings: Any
+) -> "Callable[[Callable[[Rows], Cells | DataFrame]], ResultTable]":
+    """Return a decorator that makes a `ResultTable` of the function that returns its cells.
+
+    Args:
+        title: The title above the table.
+        source: Place in the source, such as "Table 3.1".
+        **settings: Other fields of `ResultTable`, such as `rows_are` and `note`.
+    """
+    return lambda cells: ResultTable(title=title, source=source, cells=cells, **settings)
 
 
 class Spread(NamedTuple):

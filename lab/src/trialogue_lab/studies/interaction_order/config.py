@@ -7,7 +7,7 @@ from annotated_types import Ge, Interval
 
 from trialogue.errors import InputError
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Natural, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Natural, Positive, Seeds, Settings
 
 DEPTHS = (1, 2, 3)
 

@@ -7,7 +7,7 @@ from annotated_types import Ge, Interval
 
 from trialogue.data import Ising
 from trialogue.data.ising.model import Pairs
-from trialogue_lab.ledger.settings import Count, Different, Finite, Increasing, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Finite, Increasing, Seeds, Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.ledger.claims.extremes import largest, smallest
+from trialogue_lab.ledger import Claim, largest, ours, smallest
 from trialogue_lab.studies.joint_from_conditionals.statistics import decades_of_masks, least_looseness, within
 
 _CHI, _KL = "Text after Definition 4.1.5", "Text after Definition 4.1.9"
@@ -35,22 +34,20 @@ CLAIMS = (
         "at most e^(-2 t / C_AT)",
         statement_id="thesis:M-D419",
     ),
-    Claim(
+    ours(
         "entropy-decays-by-the-inverse-constant",
         "There it falls by e^(-t / C_AT) at least (largest log ratio to the bound).",
         largest("slow", "log_ratio + time") < _ROUNDING,
         f"{_KL}, corrected",
         "at most e^(-2 t / C_AT)",
-        "ours",
     ),
-    Claim(
+    ours(
         "entropy-decays-in-random-models",
         "In random models KL falls by e^(-t / C) at least, C a number that C_AT is certain not to exceed (largest log "
         "ratio to the bound).",
         largest("decay", "entropy") < _ROUNDING,
         f"{_KL}, corrected",
         "at most e^(-2 t / C_AT)",
-        "ours",
     ),
     Claim(
         "pseudolikelihood-is-convex",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from trialogue_lab.ledger.settings import Count, Positive, Probability, Seeds, Settings, Some
+from trialogue_lab.ledger import Count, Positive, Probability, Seeds, Settings, Some
 from trialogue_lab.theory.cliques.bounds import (
     OneStep,
     least_block_size,
