@@ -1,5 +1,6 @@
 """Tables and figures of the study: curves beside the bounds, displacements by layer, and the large law."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table, spread
+from trialogue_lab.ledger import Cells, Quantity, Rows, figure, finish, result_table, spread
 from trialogue_lab.studies.interaction_order import statistics
 from trialogue_lab.studies.interaction_order.statistics import FORMS
 
@@ -35,30 +36,35 @@ def _example(rows: Rows) -> int:
 def _staircase_figure(rows: Rows) -> Drawing:
     drawing, (curves, moved, heights, onsets) = panels(2, 2, width=4.9, height=3.5)
     seed = _example(rows)
-    law = rows.where("law", seed=seed).iloc[0]
-    _draw_bounds(curves, law)
-    table = rows.where("curve", seed=seed)
-    for layers, color in _DEPTHS.items():
-        one = table[(table.layers == layers) & (table.step > 0)]
-        curves.plot(one.step, one.loss, color=color, label=f"{layers} layer{'s' * (layers > 1)}")
-    curves.set(xscale="log", xlabel="step", ylabel="loss (nats per token)")
-    finish(curves, f"One law ({seed}): losses and bounds", legend="upper right")
-    three = table[(table.layers == 3) & (table.step > 0)]
-    for layer, color in _LAYERS.items():
-        moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
-    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
+    _draw_one_law(curves, moved, rows.where("law", seed=seed).iloc[0], rows.where("curve", seed=seed))
+    curves.set(ylabel="loss (nats per token)", title=f"One law ({seed}): losses and bounds")
     finish(moved, "The same: mean square displacement, three layers", legend="upper left")
     _draw_heights(rows, heights)
     _draw_onsets(rows, onsets)
     return drawing
 
 
+def _draw_one_law(curves: Axes, moved: Axes, law: "Series[Any]", table: DataFrame) -> None:
+    """Losses of all networks on one law beside its bounds, and displacements of the layers of the deepest."""
+    _draw_bounds(curves, law)
+    table = table[table.step > 0]
+    for layers, color in _DEPTHS.items():
+        one = table[table.layers == layers]
+        curves.plot(one.step, one.loss, color=color, label=_network(layers))
+    finish(curves, legend="upper right", xscale="log", xlabel="step")
+    three = table[table.layers == 3]
+    for layer, color in _LAYERS.items():
+        moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
+    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
+
+
+def _network(layers: int) -> str:
+    return f"{layers} layer{'s' * (layers > 1)}"
+
+
 def _draw_bounds(axes: Axes, law: "Series[Any]") -> None:
-    for form, label in (
-        ("two", "two bodies"),
-        ("three", "three bodies"),
-        ("four", "four bodies: the entropy"),
-    ):
+    labels = {"two": "two bodies", "three": "three bodies", "four": "four bodies: the entropy"}
+    for form, label in labels.items():
         axes.axhline(law[form], color=QUIET, ls="--", lw=1)
         across = axes.get_yaxis_transform()
         axes.text(0.02, law[form], label, fontsize=7, va="bottom", color="#444444", transform=across)
@@ -102,27 +108,25 @@ def _draw_onsets(rows: Rows, axes: Axes) -> None:
 )
 def _single_layers_figure(rows: Rows) -> Drawing:
     drawing, (ends, two) = panels(2, width=4.4, height=3.4)
-    depths = list(_DEPTHS)
     ends.axhspan(-0.01, 0.01, color=QUIET, alpha=0.25, lw=0)
-    for place, layers in enumerate(depths):
-        values = statistics.excess(layers)(rows)
-        ends.plot(
-            np.linspace(place - 0.2, place + 0.2, len(values)), values, "o", ms=3, color=_DEPTHS[layers]
-        )
-        spread(ends, [place + 0.3], [statistics.excess(layers)], rows, "_", ms=12, color=_DEPTHS[layers])
-    ends.set_xticks(
-        range(len(depths)),
-        [f"{layers} layer{'s' * (layers > 1)},\n{FORMS[layers]} bodies" for layers in depths],
-    )
+    _draw_laws(ends, rows, [(statistics.excess(layers), color) for layers, color in _DEPTHS.items()])
+    ends.set_xticks(range(3), [f"{_network(layers)},\n{FORMS[layers]} bodies" for layers in _DEPTHS])
     ends.set_title("Final loss above its bound (nats):\nlaws, mean ± deviation; grey: ± 0.01")
-    layers_alone = {"factored": OURS, "standard": BAD}
-    for place, (name, color) in enumerate(layers_alone.items()):
-        values = statistics.pair_excess(name)(rows)
-        two.plot(np.linspace(place - 0.2, place + 0.2, len(values)), values, "o", ms=3, color=color)
-        spread(two, [place + 0.3], [statistics.pair_excess(name)], rows, "_", ms=12, color=color)
-    two.set_xticks(range(len(layers_alone)), ["one factored layer", "one layer of\nstandard attention"])
+    _draw_laws(
+        two, rows, [(statistics.pair_excess("factored"), OURS), (statistics.pair_excess("standard"), BAD)]
+    )
+    two.set_xticks(range(2), ["one factored layer", "one layer of\nstandard attention"])
     two.set_title("Loss above the entropy on laws of two\nbodies (nats): laws, mean ± deviation")
     return drawing
+
+
+def _draw_laws(axes: Axes, rows: Rows, columns: Sequence[tuple[Quantity, str]]) -> None:
+    """Columns of points, one a law, with mean and deviation to the right of each."""
+    for place, (quantity, color) in enumerate(columns):
+        values = quantity(rows)
+        across = np.linspace(place - 0.2, place + 0.2, len(values))
+        axes.plot(across, values, "o", ms=3, color=color)
+        spread(axes, [place + 0.3], [quantity], rows, "_", ms=12, color=color)
 
 
 @figure(
@@ -135,20 +139,10 @@ def _large_figure(rows: Rows) -> Drawing:
         return drawing
     seed = int(rows["large-law"].seed.min())
     law = rows.where("large-law", seed=seed).iloc[0]
-    _draw_bounds(curves, law)
-    table = rows.where("large-curve", seed=seed)
-    for layers, color in _DEPTHS.items():
-        one = table[(table.layers == layers) & (table.step > 0)]
-        curves.plot(one.step, one.loss, color=color, label=f"{layers} layer{'s' * (layers > 1)}")
-    highest = law.two + 1.5 * (law.two - law.four)
-    curves.set(
-        xscale="log", xlabel="step", ylim=(None, highest), ylabel="loss on unseen samples (nats per token)"
-    )
-    finish(curves, f"Samples of a law of {rows.config.get('large_sites', '')} tokens", legend="upper right")
-    three = table[(table.layers == 3) & (table.step > 0)]
-    for layer, color in _LAYERS.items():
-        moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
-    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
+    _draw_one_law(curves, moved, law, rows.where("large-curve", seed=seed))
+    curves.set(ylim=(None, law.two + 1.5 * (law.two - law.four)))
+    curves.set_ylabel("loss on unseen samples (nats per token)")
+    curves.set_title(f"Samples of a law of {rows.config.get('large_sites', '')} tokens")
     finish(moved, "Mean square displacement, three layers", legend=True)
     return drawing
 
@@ -164,7 +158,7 @@ def _large_figure(rows: Rows) -> Drawing:
 def _stairs_table(rows: Rows) -> Cells:
     del rows
     return {
-        f"{layers} layer{'s' * (layers > 1)}": {
+        _network(layers): {
             "loss": statistics.loss(layers),
             "bound": statistics.bound(FORMS[layers]),
             "above it": statistics.excess(layers),
@@ -238,7 +232,7 @@ def _large_table(rows: Rows) -> Cells:
     ends = rows["large-curve"].sort_values("step").groupby(["layers", "seed"]).loss.last()
     forms = {form: laws[form] for form in ("two", "three", "four")}
     return {f"{form} bodies": {"loss": values} for form, values in forms.items()} | {
-        f"{layers} layer{'s' * (layers > 1)}": {"loss": ends[layers]} for layers in _DEPTHS
+        _network(layers): {"loss": ends[layers]} for layers in _DEPTHS
     }
 
 

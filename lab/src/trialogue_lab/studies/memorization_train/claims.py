@@ -1,20 +1,12 @@
 """Claims of the study: the document's experiments as printed, and what our trainings add to them."""
 
-from trialogue_lab.ledger import Claim, graded
+from trialogue_lab.ledger import Claim, graded, ours
 from trialogue_lab.studies.memorization_train import statistics
 from trialogue_lab.studies.memorization_train.measure import MLP, PER_HEAD, SHARED
-from trialogue_lab.studies.memorization_train.published import POINTS
+from trialogue_lab.studies.memorization_train.published import EXPERIMENTS, POINTS
 from trialogue_lab.studies.memorization_train.statistics import REACHED
 
 _DOCUMENT = "Memorization in attention-only transformers"
-_NAMES = {
-    "heads": ("Experiment 1", "against heads, d = d_h"),
-    "head-width": ("Experiment 2", "against d_h, one map shared by all heads"),
-    "width": ("Experiment 3", "against d, one map shared by all heads"),
-    "mlp": ("Experiment 5", "of 70 tokens, attention and MLP"),
-    "two-dimensions": ("Experiment 6", "in two dimensions"),
-}
-
 _OURS = "Every step is on all contexts at a learning rate of 0.03, and at `default` there are 400 of them."
 _SETTING = (
     f"{_OURS} In Experiments 1 to 4 the source's code takes 4,096 steps in batches of 256 at a rate that falls from "
@@ -147,7 +139,7 @@ CLAIMS = (
             statement_id=f"memorization:{place.replace('Experiment ', 'Exp')}",
             setting=_SETTINGS.get(place, _SETTING),
         )
-        for name, (place, what) in _NAMES.items()
+        for name, (place, what) in EXPERIMENTS.items()
     ),
     ours(
         "per-head-values-hold-more",

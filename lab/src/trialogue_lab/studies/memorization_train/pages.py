@@ -8,10 +8,10 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, NoRows, Rows, figure, finish, result_table, spread
+from trialogue_lab.ledger import Cells, NoRows, Rows, figure, result_table, spread
 from trialogue_lab.studies.memorization_train import statistics
 from trialogue_lab.studies.memorization_train.measure import DEEP, MLP, PER_HEAD, SHARED
-from trialogue_lab.studies.memorization_train.published import POINTS, Point
+from trialogue_lab.studies.memorization_train.published import EXPERIMENTS, POINTS, Point
 from trialogue_lab.studies.memorization_train.statistics import REACHED
 
 _FORMS = {PER_HEAD: (OURS, "o-"), SHARED: (BAD, "s-"), MLP: (BAD, "s-"), DEEP: (BAD, "s-")}
@@ -21,19 +21,15 @@ def _values(table: DataFrame, column: str) -> list[int]:
     return sorted(map(int, table[column].unique()))
 
 
+def _sizes(table: DataFrame) -> str:
+    return f"N = {table.vocab_size.iloc[0]}, d = d$_h$ = {table.width.iloc[0]}"
+
+
 def _curve(axes: Axes, rows: Rows, table: DataFrame, against: str, fmt: str, color: str, label: str) -> None:
     """Accuracies against a column: means over seeds, and deviations."""
     places = _values(table, against)
     cells = [table[table[against] == place].set_index("seed").accuracy for place in places]
     spread(axes, places, cells, rows, fmt, color=color, label=label)
-
-
-def _bounds(axes: Axes, table: DataFrame, against: str) -> None:
-    """The lower bound and the previous one, of networks with per-head values, and chance."""
-    own = table[table.form == PER_HEAD].groupby(against)[["bound", "previous"]].max()
-    axes.plot(own.index, own.bound, "-", color=GOOD, label="lower bound")
-    axes.plot(own.index, own.previous, "--", color=GOOD, lw=1, label="previous bound")
-    axes.axhline(1 / table.vocab_size.iloc[0], color=QUIET, ls=":", lw=1, label="chance")
 
 
 def _printed(
@@ -47,11 +43,20 @@ def _printed(
         axes.plot(place, point.accuracy, "D", ms=size, mfc=color if reached else "white", mec=color, zorder=3)
 
 
-def _explained(axes: Axes, color: str, place: str = "upper left") -> None:
-    """A legend, with what the marks of accuracies in print say."""
-    for face, label in ((color, "in print, reached"), ("white", "in print, not reached")):
-        axes.plot([], [], "D", ms=6.5, mfc=face, mec=color, ls="", label=label)
-    axes.legend(loc=place, fontsize=7)
+def _finish(
+    axes: Axes, table: DataFrame, against: str, title: str, xlabel: str, marks: str = "", legend: bool = True
+) -> None:
+    """The bounds of networks with per-head values, chance, and what marks of accuracies in print say."""
+    own = table[table.form == PER_HEAD].groupby(against)[["bound", "previous"]].max()
+    axes.plot(own.index, own.bound, "-", color=GOOD, label="lower bound")
+    axes.plot(own.index, own.previous, "--", color=GOOD, lw=1, label="previous bound")
+    axes.axhline(1 / table.vocab_size.iloc[0], color=QUIET, ls=":", lw=1, label="chance")
+    axes.set(xlabel=xlabel, ylim=(0, 1.04), title=title)
+    if marks:
+        for face, label in ((marks, "in print, reached"), ("white", "in print, not reached")):
+            axes.plot([], [], "D", ms=6.5, mfc=face, mec=marks, ls="", label=label)
+    if legend:
+        axes.legend(loc="upper left", fontsize=7 if marks else None)
 
 
 def _found(rows: Rows, experiment: str) -> dict[Point, float]:
@@ -78,24 +83,23 @@ def _scaling_figure(rows: Rows) -> Drawing:
         _curve(heads, rows, table[table.width == each], "heads", "o-", color, f"trained, d = {each}")
         points = [point for point in POINTS["heads"] if point.width == each]
         _printed(heads, points, [point.heads for point in points], found, color)
-    _bounds(heads, table[table.width == _values(table, "width")[1]], "heads")
-    heads.set(xlabel="heads H", ylabel="accuracy", ylim=(0, 1.04))
-    heads.set_title("Experiment 1: against heads, d = d$_h$")
-    _explained(heads, QUIET)
-    for axes, experiment, against in ((head_width, "head-width", "head_width"), (width, "width", "width")):
+    middle = table[table.width == _values(table, "width")[1]]
+    _finish(heads, middle, "heads", "Experiment 1: against heads, d = d$_h$", "heads H", QUIET)
+    heads.set_ylabel("accuracy")
+    both = (
+        (head_width, "head-width", "head_width", "Experiment 2: d = 10", "width of heads d$_h$"),
+        (width, "width", "width", "Experiment 3: d$_h$ = 10", "width of the embedding d"),
+    )
+    for axes, experiment, against, title, xlabel in both:
         table = _with_both(rows, experiment)
         for form, label in ((PER_HEAD, "per-head values (equation 1)"), (SHARED, "a map that heads share")):
             color, style = _FORMS[form]
             _curve(axes, rows, table[table.form == form], against, style, color, label)
-        _bounds(axes, table, against)
         for point in POINTS[experiment]:
             color = _FORMS[point.form][0]
             _printed(axes, [point], [getattr(point, against)], _found(rows, experiment), color)
-        axes.set(ylim=(0, 1.04))
-    count = int(table.heads.iloc[0])
-    head_width.set(xlabel="width of heads d$_h$", title=f"Experiment 2: d = 10, H = {count}")
-    width.set(xlabel="width of the embedding d", title=f"Experiment 3: d$_h$ = 10, H = {count}")
-    _explained(head_width, QUIET)
+        title = f"{title}, H = {table.heads.iloc[0]}"
+        _finish(axes, table, against, title, xlabel, QUIET, legend=axes is head_width)
     return drawing
 
 
@@ -125,56 +129,37 @@ def _parameters_figure(rows: Rows) -> Drawing:
         _curve(mlp, rows, own, "parameters", style, color, label)
         points = [point for point in POINTS["mlp"] if point.form == form and point.heads in counts.index]
         _printed(mlp, points, [counts[point.heads] for point in points], found, color)
-    _bounds(mlp, table, "parameters")
-    mlp.set(xlabel="parameters", ylabel="accuracy", ylim=(0, 1.04))
-    mlp.set_title(f"Experiment 5: N = {table.vocab_size.iloc[0]}, d = d$_h$ = {table.width.iloc[0]}")
-    _explained(mlp, QUIET)
+    _finish(mlp, table, "parameters", f"Experiment 5: {_sizes(table)}", "parameters", QUIET)
+    mlp.set_ylabel("accuracy")
     table = statistics.trained(rows, "two-dimensions")
     _curve(small, rows, table, "heads", "o-", OURS, "trained")
-    _bounds(small, table, "heads")
     points = list(POINTS["two-dimensions"])
     _printed(small, points, [point.heads for point in points], _found(rows, "two-dimensions"), OURS)
-    small.set(xlabel="heads H", ylim=(0, 1.04))
-    small.set_title(f"Experiment 6: N = {table.vocab_size.iloc[0]}, d = d$_h$ = 2")
-    _explained(small, OURS)
+    _finish(small, table, "heads", f"Experiment 6: {_sizes(table)}", "heads H", OURS)
     _draw_slopes(sizes, rows)
     return drawing
 
 
 def _draw_slopes(axes: Axes, rows: Rows) -> None:
     """Associations that a head more holds, against d = d_h, beside d_h of the bound and the published range."""
-    everything = [
-        (experiment, width)
-        for experiment in ("two-dimensions", "heads", "mlp", "large")
-        for width in _values(statistics.trained(rows, experiment, PER_HEAD), "width")
-    ]
-    measured = [
-        (experiment, width)
-        for experiment, width in everything
-        if len(statistics.slope(experiment, width)(rows))
-    ]
-    widths = np.array([2.0, 30.0])
+    widths, reference = np.array([2.0, 30.0]), list[float]()
     for experiment, marker, color in (
         ("two-dimensions", "^", COLORS[4]),
         ("heads", "o", OURS),
         ("mlp", "s", COLORS[6]),
         ("large", "v", COLORS[7]),
     ):
-        own = [width for name, width in measured if name == experiment]
-        size = statistics.trained(rows, experiment).vocab_size.iloc[0]
-        cells = [statistics.slope(experiment, width) for width in own]
-        spread(axes, own, cells, rows, marker, color=color, label=f"N = {size}")
-    reference = [float(statistics.slope(*each)(rows).mean()) / each[1] ** 2 for each in measured]
+        table = statistics.trained(rows, experiment, PER_HEAD)
+        found = {width: statistics.slope(experiment, width)(rows) for width in _values(table, "width")}
+        found = {width: slopes for width, slopes in found.items() if len(slopes)}
+        label = f"N = {table.vocab_size.iloc[0]}"
+        spread(axes, list(found), found.values(), rows, marker, color=color, label=label)
+        reference += [float(slopes.mean()) / width**2 for width, slopes in found.items()]
     middle = float(np.exp(np.mean(np.log(np.maximum(reference, 1e-3))))) if reference else 1.0
     axes.plot(widths, middle * widths**2, "-", color=QUIET, lw=1, label=f"{middle:.2f} d$_h$ d")
     axes.plot(widths, widths, "-", color=GOOD, label="lower bound: d$_h$")
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="d = d$_h$",
-        xticks=[2, 5, 10, 20],
-        xticklabels=["2", "5", "10", "20"],
-    )
+    axes.set(xscale="log", yscale="log", xlabel="d = d$_h$")
+    axes.set_xticks([2, 5, 10, 20], ["2", "5", "10", "20"])
     axes.minorticks_off()
     axes.set_title("Experiment 4: associations that a head adds")
     axes.legend(loc="upper left", fontsize=7)
@@ -186,32 +171,16 @@ def _size_figure(rows: Rows) -> Drawing:
     table = statistics.trained(rows, "large")
     for width, color in zip(_values(table, "width"), (OURS, COLORS[4], COLORS[6]), strict=False):
         _curve(large, rows, table[table.width == width], "heads", "o-", color, f"trained, d = {width}")
-    _bounds(large, table, "heads")
-    large.set(xlabel="heads H", ylabel="accuracy", ylim=(0, 1.04))
-    finish(large, f"More tokens: N = {table.vocab_size.iloc[0]}, d = d$_h$", legend="upper left")
+    _finish(large, table, "heads", f"More tokens: N = {table.vocab_size.iloc[0]}, d = d$_h$", "heads H")
+    large.set_ylabel("accuracy")
     table = statistics.trained(rows, "deep")
     layers = int(table.layers.max())
     total = table.assign(heads=table.heads * table.layers)
     for form, label in ((PER_HEAD, "one layer"), (DEEP, f"{layers} layers")):
         color, style = _FORMS[form]
         _curve(deep, rows, total[total.form == form], "heads", style, color, label)
-    _bounds(deep, total, "heads")
-    deep.set(xlabel="heads in all layers", ylim=(0, 1.04))
-    finish(
-        deep,
-        f"Layers: N = {table.vocab_size.iloc[0]}, d = d$_h$ = {table.width.iloc[0]}",
-        legend="upper left",
-    )
+    _finish(deep, total, "heads", f"Layers: {_sizes(table)}", "heads in all layers")
     return drawing
-
-
-_TITLES = {
-    "heads": "Experiment 1",
-    "head-width": "Experiment 2",
-    "width": "Experiment 3",
-    "mlp": "Experiment 5",
-    "two-dimensions": "Experiment 6",
-}
 
 
 @result_table(
@@ -224,17 +193,10 @@ _TITLES = {
 def _beside_table(rows: Rows) -> Cells:
     """Published networks that were trained: our accuracy, theirs, the bounds, and whether theirs is reached."""
     cells: dict[str, dict[str, Any]] = {}
-    for experiment, title in _TITLES.items():
-        found = _found(rows, experiment)
-        for point, mean in found.items():
-            table = statistics.trained(
-                rows,
-                experiment,
-                point.form,
-                width=point.width,
-                head_width=point.head_width,
-                heads=point.heads,
-            )
+    for experiment, (title, _) in EXPERIMENTS.items():
+        for point, mean in _found(rows, experiment).items():
+            sizes = {name: getattr(point, name) for name in ("width", "head_width", "heads")}
+            table = statistics.trained(rows, experiment, point.form, **sizes)
             bounded = point.form == PER_HEAD
             cells[f"{title}: d {point.width}, d_h {point.head_width}, H {point.heads}, {point.form}"] = {
                 "in print": point.accuracy,
@@ -260,14 +222,8 @@ def _line_table(rows: Rows) -> Cells:
             "over d_h d": statistics.slope(name, width, form) * (1 / width**2),
             "explained by a line": statistics.straightness(name, width, form),
         }
-        for name, form in (
-            ("two-dimensions", PER_HEAD),
-            ("heads", PER_HEAD),
-            ("mlp", PER_HEAD),
-            ("large", PER_HEAD),
-            ("deep", DEEP),
-        )
-        for table in (statistics.trained(rows, name),)
+        for name in ("two-dimensions", "heads", "mlp", "large", "deep")
+        for form, table in ((DEEP if name == "deep" else PER_HEAD, statistics.trained(rows, name)),)
         for width in _values(table, "width")
     }
 

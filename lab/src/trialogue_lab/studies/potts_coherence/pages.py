@@ -34,10 +34,6 @@ _MAPS = {
 }
 
 
-def _number_of_spins(side: Any) -> str:
-    return f"{side**2:g} spins"
-
-
 def _sampled_label(patterns: Any, window: Any, temperature: Any) -> str:
     return f"N = {patterns:g}, W = {window:g}, T = {temperature:g}"
 
@@ -96,14 +92,12 @@ def _sampled_table(rows: Rows) -> Cells:
     "with their phases",
 )
 def _maps_table(rows: Rows) -> Cells:
-    widths = sorted(rows["map"].width.unique())
-    numbers = {"smallest": smallest, "largest": largest}
     return {
         f"w = {width:g}, {word}": {
             head: extreme("map", column, where=f"width == {width}") for column, head in _MAPS.items()
         }
-        for width in widths
-        for word, extreme in numbers.items()
+        for width in sorted(rows["map"].width.unique())
+        for word, extreme in (("smallest", smallest), ("largest", largest))
     }
 
 
@@ -118,7 +112,7 @@ def _plane_table(rows: Rows) -> Cells:
     return {
         f"T = {temperature:g} J": {"Onsager": float(at.onsager.max())}
         | {
-            f"{shape}, {_number_of_spins(side)}": table.magnetisation.astype(float)
+            f"{shape}, {side**2:g} spins": table.magnetisation.astype(float)
             for (shape, side), table in at.groupby(["shape", "side"])
         }
         for temperature, at in rows["spins"].groupby("temperature")
@@ -137,10 +131,9 @@ TABLES = (_walls_table, _controls_table, _sampled_table, _maps_table, _plane_tab
     "overestimates the free energy of a single wall; below zero it is no bound.",
 )
 def _walls_figure(rows: Rows) -> Drawing:
-    drawing, (left, middle, right) = panels(3, width=3.9, height=4.0)
-    _walls_against_length(left, rows)
-    _runs_against_temperature(middle, rows)
-    _one_wall(right, rows)
+    drawing, axes = panels(3, width=3.9, height=4.0)
+    for draw, one in zip((_walls_against_length, _runs_against_temperature, _one_wall), axes, strict=True):
+        draw(one, rows)
     return drawing
 
 
@@ -203,18 +196,14 @@ def _plane_figure(rows: Rows) -> Drawing:
         for mark, (side, table) in zip("so^", spins[spins["shape"] == shape].groupby("side"), strict=False):
             temperatures = sorted(table.temperature.unique())
             cells = [table.magnetisation[table.temperature == temperature] for temperature in temperatures]
-            label = f"{shape}, {_number_of_spins(side)}"
+            label = f"{shape}, {side**2:g} spins"
             spread(axes, temperatures, cells, rows, mark, color=color, mfc="none", label=label)
     for place, name in ((order.critical, "T_c"), (order.peierls, "E_min / log 3")):
         axes.axvline(place, color=QUIET, lw=0.8, ls=":")
         axes.text(place + 0.03, 0.55, name, color=QUIET, rotation=90, va="center")
     lowest = min(-0.1, float(spins.magnetisation.min()) - 0.05)
-    axes.set(
-        xlabel="temperature in units of J",
-        ylabel="magnetisation per spin",
-        xlim=(0, None),
-        ylim=(lowest, 1.08),
-    )
+    axes.set(xlabel="temperature in units of J", ylabel="magnetisation per spin")
+    axes.set(xlim=(0, None), ylim=(lowest, 1.08))
     axes.legend(loc="center left", bbox_to_anchor=(0.0, 0.42))
     return drawing
 
