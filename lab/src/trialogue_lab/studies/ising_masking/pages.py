@@ -11,14 +11,6 @@ from trialogue_lab.studies.ising_masking.statistics import error_at, limit
 _READINGS = {"one": "one mask", "all": "all masks"}
 
 
-def _values(rows: Rows, kind: str, column: str) -> list[float]:
-    return sorted(rows[kind][column].unique().tolist())
-
-
-def _sizes(rows: Rows) -> list[int]:
-    return [int(size) for size in _values(rows, "exact", "block_size")]
-
-
 @result_table(
     "n times the squared error of the parameters",
     "Figures 4.1 and 4.2, which print no numbers",
@@ -31,11 +23,11 @@ def _measured_table(rows: Rows) -> Cells:
     return {
         f"{reading}, J = {coupling:g}, k = {size}": {
             "exact limit": limit(coupling, size, masks),
-            **{f"n = {n}": error_at(coupling, size, n, masks) for n in map(int, _values(rows, "fit", "n"))},
+            **{f"n = {n}": error_at(coupling, size, n, masks) for n in rows.distinct("fit", "n")},
         }
         for masks, reading in _READINGS.items()
-        for coupling in _values(rows, "exact", "coupling")
-        for size in _sizes(rows)
+        for coupling in rows.distinct("exact", "coupling")
+        for size in rows.distinct("exact", "block_size")
     }
 
 
@@ -48,7 +40,7 @@ def _measured_table(rows: Rows) -> Cells:
     digits=5,
 )
 def _limits_table(rows: Rows) -> Cells:
-    last = max(_sizes(rows))
+    last = max(rows.distinct("exact", "block_size"))
     return {
         f"J = {coupling:g}, k = {size}": {
             "Tr Γ": limit(coupling, size),
@@ -60,8 +52,8 @@ def _limits_table(rows: Rows) -> Cells:
             "C Tr I⁻¹": limit(coupling, size, column="poincare") * limit(coupling, last)(rows).item(),
             "Tr Γ, ordered pairs": limit(coupling, size, pairs="ordered"),
         }
-        for coupling in _values(rows, "exact", "coupling")
-        for size in _sizes(rows)
+        for coupling in rows.distinct("exact", "coupling")
+        for size in rows.distinct("exact", "block_size")
     }
 
 
@@ -70,10 +62,10 @@ TABLES = (_measured_table, _limits_table)
 
 def _draw(rows: Rows, coupling: float) -> Drawing:
     drawing, (left, right) = panels(2)
-    if coupling not in _values(rows, "exact", "coupling"):
+    if coupling not in rows.distinct("exact", "coupling"):
         left.set_title(f"J = {coupling:g} was not measured")
         return drawing
-    sizes, samples = _sizes(rows), [int(n) for n in _values(rows, "fit", "n")]
+    sizes, samples = rows.distinct("exact", "block_size"), rows.distinct("fit", "n")
     parameters = max(sizes) * (max(sizes) + 1) // 2
     for size, color in zip(sizes, COLORS, strict=False):
         # Apart, so that bars can be told from each other.

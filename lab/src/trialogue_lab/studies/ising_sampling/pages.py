@@ -10,10 +10,6 @@ from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, panels, res
 from trialogue_lab.studies.ising_sampling import statistics
 
 
-def _couplings(rows: Rows) -> list[float]:
-    return sorted(rows["setting"].coupling.tolist())
-
-
 @result_table(
     "Steps from R_-1 to R_1",
     "Figure 4.3, which prints no numbers",
@@ -25,7 +21,7 @@ def _steps_table(rows: Rows) -> Cells:
     """Expected steps, the same cut at the budget, and the simulated mean of the latter."""
     return {
         f"J = {coupling:g}, {label}": {chain: quantity(coupling, chain) for chain in statistics.chains(rows)}
-        for coupling in _couplings(rows)
+        for coupling in rows.distinct("setting", "coupling")
         for label, quantity in (
             ("exact", statistics.expected_steps),
             ("exact, cut", statistics.exact_number),
@@ -45,7 +41,7 @@ def _arrivals_table(rows: Rows) -> Cells:
         f"J = {coupling:g}, {label}": {
             chain: quantity(coupling, chain, "reached") for chain in statistics.chains(rows)
         }
-        for coupling in _couplings(rows)
+        for coupling in rows.distinct("setting", "coupling")
         for label, quantity in (("exact", statistics.exact_number), ("simulated", statistics.steps))
     }
 
@@ -58,7 +54,7 @@ def _arrivals_table(rows: Rows) -> Cells:
 )
 def _readings_table(rows: Rows) -> Cells:
     """Figure 4.3 at one printed J, by how its pairs are read."""
-    readings = [(coupling, 1, "unordered") for coupling in _couplings(rows)]
+    readings = [(coupling, 1, "unordered") for coupling in rows.distinct("setting", "coupling")]
     readings += [(coupling, 2, "ordered") for coupling in statistics.in_both_readings(rows)]
     return {
         f"J = {coupling:g}, {label}": {
@@ -95,7 +91,9 @@ def _hitting_times_figure(rows: Rows) -> Drawing:
     places = np.arange(len(names), dtype=float)
     places[-1] += 0.6  # apart: it is another sampler
     cut, logs = statistics.expected(rows, "mean"), statistics.expected(rows, "log_expected") / math.log(10)
-    for place, (coupling, color) in enumerate(zip(_couplings(rows), COLORS, strict=False)):
+    for place, (coupling, color) in enumerate(
+        zip(rows.distinct("setting", "coupling"), COLORS, strict=False)
+    ):
         shift = 0.07 * (place - (len(cut) - 1) / 2)
         means, bars = (
             np.array([statistics.steps(coupling, chain, column)(rows).mean() for chain in names])

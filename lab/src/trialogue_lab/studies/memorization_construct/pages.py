@@ -7,10 +7,6 @@ from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table, spre
 from trialogue_lab.studies.memorization_construct import statistics
 
 
-def _different(rows: Rows, kind: str, column: str) -> list[float]:
-    return sorted(rows[kind][column].unique().tolist())
-
-
 @figure(
     "capacity",
     "Left: networks built to hold as many associations as they have features, in two dimensions, and what "
@@ -19,36 +15,27 @@ def _different(rows: Rows, kind: str, column: str) -> list[float]:
 )
 def _capacity_figure(rows: Rows) -> Drawing:
     drawing, (accuracy, errors) = panels(2, width=4.6, height=3.6)
-    heads = _different(rows, "association", "heads")
+    heads = rows.distinct("association", "heads")
     for column, label, style, color in (
         ("accuracy", "built", "o", OURS),
         ("bound", "Corollary 2", "-", GOOD),
         ("previous", "previous bound", "--", BAD),
     ):
-        cells = [statistics.association(column, int(each)) for each in heads]
+        cells = [statistics.association(column, each) for each in heads]
         spread(accuracy, heads, cells, rows, style, color=color, label=label)
     accuracy.axhline(1 / 10, color=QUIET, ls=":", lw=1, label="chance")
     accuracy.set(xlabel="heads of two numbers, d = 2", ylim=(0, 1.05))
     finish(accuracy, "Accuracy on 100 associations of 10 tokens", legend="upper left")
-    provisions = _different(rows, "held", "provision")
     for column, label, color in (
         ("error_bfloat16", "bfloat16", BAD),
         ("error_float32", "float32", COLORS[3]),
         ("error", "float64", OURS),
     ):
-        for wide, style in ((False, "o-"), (True, "s--")):
-            table = rows["held"]
-            width = table.width.max() if wide else table.width.min()
-            values = table[table.width == width].groupby("provision")[column]
+        for width, fmt in zip(rows.distinct("held", "width"), ("o-", "s--"), strict=True):
+            values = rows.where("held", width=width).groupby("provision")[column]
             low, middle, high = (values.quantile(share) for share in (0.0, 0.5, 1.0))
-            errors.errorbar(
-                [100 * each for each in provisions],
-                middle,
-                yerr=[middle - low, high - middle],
-                fmt=style,
-                color=color,
-                label=f"{label}, d = {width}",
-            )
+            bars, said = [middle - low, high - middle], f"{label}, d = {width}"
+            errors.errorbar(100 * middle.index, middle, bars, fmt=fmt, color=color, label=said)
     errors.set(yscale="log", xlabel="features beyond the number of laws, %")
     errors.set_title("Largest error of a log-probability")
     errors.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -63,7 +50,7 @@ def _capacity_figure(rows: Rows) -> Drawing:
 )
 def _distance_figure(rows: Rows) -> Drawing:
     drawing, (kept, encoders) = panels(2, width=4.6, height=3.6)
-    heads = [int(each) for each in _different(rows, "approximate", "heads")]
+    heads = rows.distinct("approximate", "heads")
     for column, label, style, color in (
         ("loose", "bound (14)", "v:", QUIET),
         ("tight", "bound (13)", "^:", QUIET),
@@ -74,20 +61,13 @@ def _distance_figure(rows: Rows) -> Drawing:
         kept.plot(heads, middle, style, color=color, label=label)
     kept.set(yscale="log", xlabel="heads of width 9", title="Mean KL over 100 contexts, medians (nats)")
     kept.legend(loc="upper right", fontsize=7)
-    widths = [int(each) for each in _different(rows, "encoder", "width")]
+    widths = rows.distinct("encoder", "width")
     for column, label, style, color in (
         ("truncated", "truncated singular vectors", "s--", BAD),
         ("nearest", "nearest found by optimising", "o-", OURS),
     ):
-        spread(
-            encoders,
-            widths,
-            [statistics.encoder(column, each) for each in widths],
-            rows,
-            style,
-            color=color,
-            label=label,
-        )
+        cells = [statistics.encoder(column, each) for each in widths]
+        spread(encoders, widths, cells, rows, style, color=color, label=label)
     finish(encoders, "Mean KL to encoders of 10 tokens (nats)", legend=True, xlabel="width d", ylim=(0, None))
     return drawing
 
@@ -126,8 +106,8 @@ def _held_table(rows: Rows) -> Cells:
             "bfloat16": statistics.held("error_bfloat16", provision, wide),
             "KL of the encoder": statistics.held("encoder_kl", provision, wide),
         }
-        for wide, width in zip((False, True), _different(rows, "held", "width"), strict=True)
-        for provision in _different(rows, "held", "provision")
+        for wide, width in zip((False, True), rows.distinct("held", "width"), strict=True)
+        for provision in rows.distinct("held", "provision")
     }
 
 
@@ -147,7 +127,7 @@ def _kept_table(rows: Rows) -> Cells:
             "(14)": statistics.approximate("loose", heads),
             "ridge regression": statistics.approximate("ridge", heads),
         }
-        for heads in (int(each) for each in _different(rows, "approximate", "heads"))
+        for heads in rows.distinct("approximate", "heads")
     }
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data.corpus.ngram_table import NgramTable
-from trialogue.data.corpus.ngrams import NgramLaws, ngram_laws
+from trialogue.data.corpus.ngrams import ngram_laws
 from trialogue.data.corpus.sentences import corpus_or_sentences
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
@@ -62,7 +62,8 @@ class SampleLaw:
     def __init__(self, config: Config, context: int, rows: Tensor, held_out: Tensor) -> None:
         size = config.vocab_size
         self.orders = [ngram_laws(rows, length, size) for length in range(context + 1)]
-        self.counted = _first(self.orders[-1], config.contexts)
+        every, most = self.orders[-1], config.contexts
+        self.counted = every._replace(contexts=every.contexts[:most], counts=every.counts[:most])
         self.contexts, self.prior = self.counted.contexts, self.counted.prior
         self.targets = self.counted.log_probs(config.smoothing)
         self.held_out = ngram_laws(held_out, context, size)
@@ -71,10 +72,7 @@ class SampleLaw:
 
     def scores(self, answers: Answers) -> dict[str, float]:
         """KL (law || answers) and losses on held-out text, in nats a token."""
-        return {
-            "kl": divergence(self.targets, answers(self.contexts), self.prior),
-            **self.losses(answers),
-        }
+        return {"kl": divergence(self.targets, answers(self.contexts), self.prior), **self.losses(answers)}
 
     def losses(self, answers: Answers) -> dict[str, float]:
         """Losses on held-out text, in nats a token: on all of it, and where the context is one of the law's."""
@@ -91,18 +89,9 @@ class SampleLaw:
         return float(self.held_out.counts[self.known].sum() / self.held_out.counts.sum())
 
 
-def _first(laws: NgramLaws, most: int) -> NgramLaws:
-    return laws._replace(contexts=laws.contexts[:most], counts=laws.counts[:most])
-
-
 def _sample(config: Config, seed: int, artifacts: Path) -> Row:
-    corpus = corpus_or_sentences(
-        config.text,
-        artifacts,
-        vocab_size=config.vocab_size,
-        length=config.length,
-        test_share=config.test_share,
-    )
+    sizes = {"vocab_size": config.vocab_size, "length": config.length}
+    corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
     note_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
     rows, held_out = (part[seed :: config.samples] for part in (corpus.train, corpus.test))
     if not len(rows) or not len(held_out):
@@ -121,6 +110,7 @@ def _text(config: Config, law: SampleLaw) -> dict[str, Any]:
     """What the law is of, and what knowing no context or all of them is worth."""
     whole = NgramTable(law.orders, smoothing=config.smoothing)
     alone = law.orders[0].log_probs(config.smoothing)
+    scores = law.scores(lambda rows: alone.expand(len(rows), -1))
     return {
         "kind": "text",
         "tokens": law.orders[0].occurrences,
@@ -131,10 +121,7 @@ def _text(config: Config, law: SampleLaw) -> dict[str, Any]:
         "known_share": law.known_share,
         "table_bytes": whole.size,
         "table_held_out": law.losses(whole.answers)["held_out"],
-        **{
-            f"alone_{name}": value
-            for name, value in law.scores(lambda rows: alone.expand(len(rows), -1)).items()
-        },
+        **{f"alone_{name}": value for name, value in scores.items()},
     }
 
 
@@ -207,8 +194,5 @@ def _trained(
         network = trained_network(config, each, rows, context, seed, artifacts)
         scores = law.scores(partial(answers_of, network))
         size = size_of(network)
-        yield (
-            {"method": method, "parameters": size, "bytes": WEIGHT_BYTES * size}
-            | scores
-            | {"kl_float32": scores["kl"]}
-        )
+        sized = {"method": method, "parameters": size, "bytes": WEIGHT_BYTES * size}
+        yield sized | scores | {"kl_float32": scores["kl"]}

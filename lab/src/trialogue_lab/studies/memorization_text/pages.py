@@ -1,35 +1,29 @@
 """Figures and tables of the study."""
 
+from collections.abc import Iterator
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame, concat
 
 from trialogue_lab.ledger import BAD, COLORS, GOOD, OURS, QUIET, Cells, Rows, figure, panels, result_table
-from trialogue_lab.studies.memorization_text import statistics
-from trialogue_lab.studies.memorization_text.config import (
-    EXACT,
-    LIKELIEST,
-    RIDGE,
-    TABLE,
-    TRAINED,
-    TRANSFORMER,
-)
+from trialogue_lab.studies.memorization_text import config, statistics
 
 _SAID = {
-    LIKELIEST: "the likeliest held exactly (Theorem 1)",
-    RIDGE: "ridge regression",
-    EXACT: "all held exactly, 10 % to spare",
-    TRAINED: "attention-only, trained",
-    TRANSFORMER: "transformer, trained",
-    TABLE: "n-gram table",
+    config.LIKELIEST: "the likeliest held exactly (Theorem 1)",
+    config.RIDGE: "ridge regression",
+    config.EXACT: "all held exactly, 10 % to spare",
+    config.TRAINED: "attention-only, trained",
+    config.TRANSFORMER: "transformer, trained",
+    config.TABLE: "n-gram table",
 }
 _DRAWN = {
-    LIKELIEST: ("v-", BAD),
-    RIDGE: ("s-", OURS),
-    EXACT: ("D", OURS),
-    TRAINED: ("*", COLORS[4]),
-    TRANSFORMER: ("P", COLORS[3]),
-    TABLE: ("o--", GOOD),
+    config.LIKELIEST: ("v-", BAD),
+    config.RIDGE: ("s-", OURS),
+    config.EXACT: ("D", OURS),
+    config.TRAINED: ("*", COLORS[4]),
+    config.TRANSFORMER: ("P", COLORS[3]),
+    config.TABLE: ("o--", GOOD),
 }
 _FLOOR = 1e-4
 _KILO = 1000
@@ -38,27 +32,17 @@ _STAR = 9
 _WIDE = (False, True)
 
 
-def _different(rows: Rows, kind: str, column: str) -> list[float]:
-    return sorted(rows[kind][column].unique().tolist())
-
-
-def _contexts(rows: Rows) -> list[int]:
-    return [int(each) for each in _different(rows, "text", "context")]
+def _settings(rows: Rows) -> Iterator[tuple[int, bool, int]]:
+    """Contexts and widths: S, whether d is the greatest, and d."""
+    for context in rows.distinct("text", "context"):
+        for wide in _WIDE:
+            yield context, wide, statistics.width_of(rows, wide)
 
 
 def _medians(rows: Rows, context: int, width: int) -> DataFrame:
     """Medians over samples, by method and share."""
     table = rows.where("network", context=context, width=width)
     return table.groupby(["method", "share"])[["kl", "kl_float32", "held_out", "bytes"]].median()
-
-
-def _draw_by_share(axes: Axes, medians: DataFrame) -> None:
-    for method, (style, color) in _DRAWN.items():
-        if method not in medians.index.get_level_values("method"):
-            continue
-        line = medians.loc[method].reset_index()
-        size = _STAR if style == "*" else None
-        axes.plot(line.share, line.kl, style, color=color, ms=size, label=_SAID[method])
 
 
 @figure(
@@ -68,28 +52,21 @@ def _draw_by_share(axes: Axes, medians: DataFrame) -> None:
     "shape, or the parameters, of that share.",
 )
 def _shares_figure(rows: Rows) -> Drawing:
-    contexts = _contexts(rows)
-    drawing, axes = panels(2 * len(contexts), 1, width=3.6, height=3.4, sharey=True)
-    drawn = iter(axes)
-    for context in contexts:
-        for wide in _WIDE:
-            one, width = next(drawn), statistics.width_of(rows, wide)
-            medians = _medians(rows, context, width)
-            one.axhline(
-                statistics.text("alone_kl", context)(rows).median(),
-                color=QUIET,
-                ls=":",
-                label="law of single tokens",
-            )
-            one.axhline(
-                statistics.encoder("kl", context, wide)(rows).median(),
-                color=QUIET,
-                ls="--",
-                label="nearest encoder",
-            )
-            _draw_by_share(one, medians.drop(TABLE, level="method"))
-            one.set(yscale="log", xlabel="features for a share of the contexts", ylim=(_FLOOR, 1e4))
-            one.set_title(f"S = {context}, d = {width}")
+    settings = list(_settings(rows))
+    drawing, axes = panels(len(settings), 1, width=3.6, height=3.4, sharey=True)
+    for one, (context, wide, width) in zip(axes, settings, strict=True):
+        alone = statistics.text("alone_kl", context)(rows).median()
+        nearest = statistics.encoder("kl", context, wide)(rows).median()
+        one.axhline(alone, color=QUIET, ls=":", label="law of single tokens")
+        one.axhline(nearest, color=QUIET, ls="--", label="nearest encoder")
+        medians = _medians(rows, context, width).drop(config.TABLE, level="method")
+        for method, (style, color) in _DRAWN.items():
+            if method in medians.index:
+                line = medians.loc[method].reset_index()
+                size = _STAR if style == "*" else None
+                one.plot(line.share, line.kl, style, color=color, ms=size, label=_SAID[method])
+        one.set(yscale="log", xlabel="features for a share of the contexts", ylim=(_FLOOR, 1e4))
+        one.set_title(f"S = {context}, d = {width}")
     axes[0].set_ylabel("KL to the law (nats a token)")
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
@@ -102,7 +79,7 @@ def _shares_figure(rows: Rows) -> Drawing:
     "table that holds the law is drawn at the bottom.",
 )
 def _bytes_figure(rows: Rows) -> Drawing:
-    contexts = _contexts(rows)
+    contexts = rows.distinct("text", "context")
     drawing, axes = panels(2, len(contexts), width=4.4, height=3.2)
     for place, context in enumerate(contexts):
         near, unseen = axes[2 * place : 2 * place + 2]
@@ -120,18 +97,18 @@ def _draw_by_size(axes: Axes, rows: Rows, context: int, column: str, floor: floa
     for wide, alpha in zip(_WIDE, (1.0, 0.45), strict=True):
         width = statistics.width_of(rows, wide)
         medians = _medians(rows, context, width)
-        for method in (RIDGE, EXACT, TRAINED, TRANSFORMER):
-            if method in medians.index.get_level_values("method"):
+        for method in (config.RIDGE, config.EXACT, config.TRAINED, config.TRANSFORMER):
+            if method in medians.index:
                 style, color = _DRAWN[method]
-                line, said = medians.loc[method], f"{_SAID[method]}, d = {width}"
-                size = _STAR if style == "*" else None
-                axes.plot(
-                    line.bytes / _KILO, line[column], style, color=color, alpha=alpha, ms=size, label=said
-                )
-    both = [_medians(rows, context, statistics.width_of(rows, wide)).loc[TABLE] for wide in _WIDE]
+                line, label = medians.loc[method], f"{_SAID[method]}, d = {width}"
+                look = {"color": color, "alpha": alpha, "ms": _STAR if style == "*" else None}
+                axes.plot(line.bytes / _KILO, line[column], style, label=label, **look)
+    both = [_medians(rows, context, statistics.width_of(rows, wide)).loc[config.TABLE] for wide in _WIDE]
     table = concat(both).sort_values("bytes")
-    style, color = _DRAWN[TABLE]
-    axes.plot(table.bytes / _KILO, table[column].clip(lower=floor), style, color=color, label=_SAID[TABLE])
+    style, color = _DRAWN[config.TABLE]
+    axes.plot(
+        table.bytes / _KILO, table[column].clip(lower=floor), style, color=color, label=_SAID[config.TABLE]
+    )
     axes.set(xscale="log", xlabel="kilobytes")
     axes.minorticks_off()
     low, high = axes.get_xlim()
@@ -161,7 +138,7 @@ def _texts_table(rows: Rows) -> Cells:
             "held-out loss of the table": statistics.text("table_held_out", context),
             "its bytes": statistics.text("table_bytes", context),
         }
-        for context in _contexts(rows)
+        for context in rows.distinct("text", "context")
     }
 
 
@@ -173,19 +150,17 @@ def _texts_table(rows: Rows) -> Cells:
     "weights are cast. Known: contexts that the law has. Means over samples, ± one standard deviation",
 )
 def _networks_table(rows: Rows) -> Cells:
-    shares = _different(rows, "network", "share")
     measured = set(rows["network"].method)
     return {
-        f"S = {context}, d = {statistics.width_of(rows, wide)}, {share:.0%}: {_SAID[method]}": {
+        f"S = {context}, d = {width}, {share:.0%}: {_SAID[method]}": {
             "bytes": statistics.network("bytes", method, context, wide, share),
             "KL": statistics.network("kl", method, context, wide, share),
             "in float32": statistics.network("kl_float32", method, context, wide, share),
             "held-out loss": statistics.network("held_out", method, context, wide, share),
             "of known contexts": statistics.network("held_out_known", method, context, wide, share),
         }
-        for context in _contexts(rows)
-        for wide in _WIDE
-        for share in shares
+        for context, wide, width in _settings(rows)
+        for share in rows.distinct("network", "share")
         for method in _SAID
         if method in measured and len(statistics.network("kl", method, context, wide, share)(rows))
     }
@@ -199,15 +174,14 @@ def _networks_table(rows: Rows) -> Cells:
 )
 def _bounds_table(rows: Rows) -> Cells:
     return {
-        f"S = {context}, d = {statistics.width_of(rows, wide)}, {share:.0%} of the contexts": {
-            "prior left out": statistics.network("left", LIKELIEST, context, wide, share),
-            "KL": statistics.network("kl", LIKELIEST, context, wide, share),
-            "(13)": statistics.network("tight", LIKELIEST, context, wide, share),
-            "(14)": statistics.network("loose", LIKELIEST, context, wide, share),
+        f"S = {context}, d = {width}, {share:.0%} of the contexts": {
+            "prior left out": statistics.network("left", config.LIKELIEST, context, wide, share),
+            "KL": statistics.network("kl", config.LIKELIEST, context, wide, share),
+            "(13)": statistics.network("tight", config.LIKELIEST, context, wide, share),
+            "(14)": statistics.network("loose", config.LIKELIEST, context, wide, share),
         }
-        for context in _contexts(rows)
-        for wide in _WIDE
-        for share in _different(rows, "network", "share")
+        for context, wide, width in _settings(rows)
+        for share in rows.distinct("network", "share")
         if share < 1
     }
 

@@ -31,7 +31,7 @@ def _bound_table(rows: Rows) -> Cells:
             "min eig (I_PL - I / C)": statistics.least("information_slack", law, coupling),
             "min eig (C I⁻¹ - Γ), relative": statistics.least("slack", law, coupling),
         }
-        for coupling in sorted(rows["bound"].coupling.unique().tolist())
+        for coupling in rows.distinct("bound", "coupling")
         for law in statistics.laws(rows)
     }
 

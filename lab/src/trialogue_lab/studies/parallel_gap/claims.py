@@ -20,7 +20,10 @@ _corollary = partial(Claim, source=_COROLLARY, statement_id="thesis:M-C411")
 _NOT_BELOW = "not below 0"
 _EVERY_STEP = "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with"
 
-CLIQUE_CLAIMS = (
+_RANDOM_SITE = largest("kernel", "divergence", where="chain == 'one random site'")
+_EXCESS = statistics.network(GIBBS, "divergence - best_divergence")
+
+CLAIMS = (
     *(
         Claim(
             f"every-step-may-hit{ending}",
@@ -127,12 +130,6 @@ CLIQUE_CLAIMS = (
         statistics.simulation_error().near(0, margin=0.01),
         f"{_HITTING} and {_STUCK} (control not in the thesis)",
     ),
-)
-
-_RANDOM_SITE = largest("kernel", "divergence", where="chain == 'one random site'")
-_EXCESS = statistics.network(GIBBS, "divergence - best_divergence")
-
-NETWORK_CLAIMS = (
     Claim(
         "random-site-steps-are-products",
         "A step of 1-Gibbs at a random site (Definition 4.1.10) is a product law given the state (largest KL).",
@@ -166,8 +163,6 @@ NETWORK_CLAIMS = (
         published="k-Gibbs leads to 0",
     ),
 )
-
-CLAIMS = (*CLIQUE_CLAIMS, *NETWORK_CLAIMS)
 
 NUMBERS = {
     "excess over the best product": _EXCESS,

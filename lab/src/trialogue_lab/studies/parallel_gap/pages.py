@@ -32,10 +32,6 @@ _HITTING = {
 }
 
 
-def _records(rows: Rows, kind: str) -> list[dict[str, Any]]:
-    return [dict(record) for record in rows.records if record["kind"] == kind]
-
-
 @result_table(
     "One step against many",
     "Corollary 4.1.1",
@@ -46,9 +42,8 @@ def _records(rows: Rows, kind: str) -> list[dict[str, Any]]:
 )
 def _one_step_table(rows: Rows) -> Cells:
     lines: dict[str, dict[str, Any]] = {}
-    simulated = rows["simulated"]
-    for one in _records(rows, "one step"):
-        shares = simulated[simulated.instance == one["instance"]]
+    for one in rows["one step"].to_dict("records"):
+        shares = rows.where("simulated", instance=one["instance"])
         lines[str(one["instance"])] = {
             "k": int(one["block_size"]),
             "k-Gibbs in R_1 after one step": one["arrives"],
@@ -77,7 +72,7 @@ def _hitting_table(rows: Rows) -> Cells:
         "N = {sites:g}, |C| = {clique:g}, k = {block_size:g}, J_0 = {excess:g}, h = {field:g}, δ = {delta:g}".format(
             **one
         ): _cells(one, _HITTING)
-        for one in _records(rows, "hitting")[:10]
+        for one in rows["hitting"].to_dict("records")[:10]
     }
 
 
@@ -93,7 +88,7 @@ def _stuck_table(rows: Rows) -> Cells:
     return {
         "{assumption}, |C| = {clique:g}, J_0 = {excess:g}, δ = {delta:g}".format(**one): _cells(one, heads)
         | {"1 - δ": 1 - one["delta"]}
-        for one in _records(rows, "stuck")
+        for one in rows["stuck"].to_dict("records")
     }
 
 
@@ -124,11 +119,11 @@ def _networks_table(rows: Rows) -> Cells:
 def _products_table(rows: Rows) -> Cells:
     modes = {
         f"two equal modes, {one['sites']} sites": _cells(one, _PRODUCTS)
-        for one in _records(rows, "two modes")
+        for one in rows["two modes"].to_dict("records")
     }
     kernels = {
         f"{one['chain']}, {one['sites']} sites": {"KL": one["divergence"], "TV of the same": one["variation"]}
-        for one in _records(rows, "kernel")
+        for one in rows["kernel"].to_dict("records")
     }
     return modes | kernels
 

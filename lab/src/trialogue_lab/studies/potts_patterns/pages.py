@@ -53,11 +53,10 @@ def _texts_table(rows: Rows) -> Cells:
 )
 def _colours_table(rows: Rows) -> Cells:
     table = rows["colours"]
-    temperatures = sorted(table.temperature.unique().tolist())
     return {
         f"N = {colours:g}": {"T_c": float(table.critical[table.colours == colours].iloc[0])}
-        | {f"T = {each:g} J": order_at(int(colours), each) for each in temperatures}
-        for colours in sorted(table.colours.unique())
+        | {f"T = {each:g} J": order_at(colours, each) for each in rows.distinct("colours", "temperature")}
+        for colours in rows.distinct("colours", "colours")
     }
 
 
@@ -83,8 +82,8 @@ def _patterns_figure(rows: Rows) -> Drawing:
     left.set(xlabel="exact rate of the greedy map (nats per token)", ylabel="measured in texts")
     finish(left, "Leaving a pattern of one's own", legend=True)
     table = rows["colours"]
-    temperatures = sorted(table.temperature.unique().tolist())
-    for color, colours in zip(COLORS, sorted(table.colours.unique().tolist()), strict=False):
+    temperatures = rows.distinct("colours", "temperature")
+    for color, colours in zip(COLORS, rows.distinct("colours", "colours"), strict=False):
         cells = [order_at(colours, each) for each in temperatures]
         spread(right, temperatures, cells, rows, "o-", color=color, label=f"N = {colours}")
         right.axvline(float(table.critical[table.colours == colours].iloc[0]), color=color, lw=0.8, ls=":")
