@@ -42,8 +42,8 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
                 f"over n >= {statistics.LARGE}).",
                 statistics.error_over_limit(coupling, size)
-                .as_ratio()
                 .corrected(_GEOMETRIC)
+                .as_ratio()
                 .near(1, margin=0.25),
                 f"Lemma 4.1.1, {figure}",
                 "asymptotically 1",

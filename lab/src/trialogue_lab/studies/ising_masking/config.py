@@ -25,6 +25,11 @@ class Config(Settings):
     data_sets: Annotated[int, Ge(2)] = 10
     seeds: Seeds = tuple(range(12))
 
+    @property
+    def pairs(self) -> int:
+        """Number of couplings."""
+        return self.sites * (self.sites - 1) // 2
+
     def model(self, coupling: float, pairs: Pairs = "unordered") -> Ising:
         """The model that the data are drawn from, by either reading of its pairs."""
         return Ising.clique(self.sites, self.sites, coupling, self.field, pairs=pairs)
