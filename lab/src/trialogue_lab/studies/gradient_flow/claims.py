@@ -10,7 +10,7 @@ confirm that; of what takes its place, signs of gamma and of the last layer, the
 from functools import partial
 
 from trialogue_lab.ledger import Claim, graded, largest, ours, smallest
-from trialogue_lab.studies.gradient_flow.statistics import example, growth, kept
+from trialogue_lab.studies.gradient_flow import statistics
 
 _DOCUMENT = "Distributional simplicity bias"
 _APPENDIX = f"{_DOCUMENT}, appendix B"
@@ -21,6 +21,21 @@ _bound = partial(graded, source=_APPENDIX, statement_id="clones:S1-lower-bound")
 _gamma = partial(graded, source=f"{_APPENDIX}, Gamma", statement_id="clones:S1-lower-bound.gamma")
 _equation_13 = partial(graded, source=_INSTABILITY, statement_id="clones:S1-eq13")
 _corrected = partial(ours, source=_CORRECTED)
+
+
+def _example(identity: str, *, positive: bool, both_signs: bool) -> Claim:
+    """The claim that the first layer of the printed example grows, or dies, as the end of `identity` says."""
+    rate = statistics.example(positive=positive, both_signs=both_signs)
+    moments, signs = "above 0" if positive else "below 0", "both signs" if both_signs else "one sign"
+    does = identity.rpartition("-")[2]
+    return ours(
+        f"example-{identity}",
+        f"With third moments {moments} and a last layer of {signs} the first layer of the example {does} (greatest "
+        "rate of the corrected matrix, mean over laws).",
+        rate > 0 if does == "grows" else rate < 0,
+        f"{_DOCUMENT}, example after equation 13, corrected",
+    )
+
 
 CLAIMS = (
     graded(
@@ -113,7 +128,7 @@ CLAIMS = (
         "skewed-example-is-not-definite",
         "In the printed example, of independent tokens whose third moments are positive, G is not negative definite "
         "(its greatest eigenvalue, mean over laws and last layers of both signs).",
-        example(positive=True, both_signs=True, column="printed_rate") > 0,
+        statistics.example(positive=True, both_signs=True, column="printed_rate") > 0,
         f"{_DOCUMENT}, example after equation 13",
         "not negative definite for a generic choice",
         statement_id="clones:S1-eq13.example",
@@ -140,7 +155,7 @@ CLAIMS = (
         "without-decay-it-survives",
         "Without a decay, on the same tokens, more than a tenth of the first layer's norm is left at that time, its "
         "squares cancelling under a last layer of both signs (share, mean over laws).",
-        kept() > 0.1,
+        statistics.kept() > 0.1,
         f"{_DOCUMENT}: the first layer's weights vanish during the optimisation",
     ),
     _corrected(
@@ -157,43 +172,22 @@ CLAIMS = (
     _corrected(
         "three-bodies-wake-the-first-layer",
         "On tokens of three bodies the first layer grows out of the two-body plateau (fitted rate, mean over laws).",
-        growth("fitted") > 0,
+        statistics.growth("fitted") > 0,
     ),
-    *(
-        ours(
-            f"example-{identity}",
-            f"With third moments {moments} and a last layer of {signs} the first layer of the example {does} (greatest "
-            "rate of the corrected matrix, mean over laws).",
-            rate > 0 if does == "grows" else rate < 0,
-            f"{_DOCUMENT}, example after equation 13, corrected",
-        )
-        for identity, moments, signs, does, rate in (
-            ("of-one-sign-dies", "above 0", "one sign", "dies", example(positive=True, both_signs=False)),
-            (
-                "of-both-signs-grows",
-                "above 0",
-                "both signs",
-                "grows",
-                example(positive=True, both_signs=True),
-            ),
-            (
-                "of-negative-skew-grows",
-                "below 0",
-                "one sign",
-                "grows",
-                example(positive=False, both_signs=False),
-            ),
-        )
-    ),
+    _example("of-one-sign-dies", positive=True, both_signs=False),
+    _example("of-both-signs-grows", positive=True, both_signs=True),
+    _example("of-negative-skew-grows", positive=False, both_signs=False),
 )
 
 NUMBERS = {
-    "share of the first layer left without decay": kept(),
-    "share of the first layer left with decay": kept(decays=True),
+    "share of the first layer left without decay": statistics.kept(),
+    "share of the first layer left with decay": statistics.kept(decays=True),
     "smallest printed sum": smallest("bound", "printed"),
-    "ratio of the diagonal's growth to the printed one": growth("diagonal"),
+    "ratio of the diagonal's growth to the printed one": statistics.growth("diagonal"),
     "largest error of the corrected rate": largest("growth", "error"),
-    "rate of the example, positive skew, one sign": example(positive=True, both_signs=False),
-    "rate of the example, positive skew, both signs": example(positive=True, both_signs=True),
-    "printed matrix of the example": example(positive=True, both_signs=True, column="printed_rate"),
+    "rate of the example, positive skew, one sign": statistics.example(positive=True, both_signs=False),
+    "rate of the example, positive skew, both signs": statistics.example(positive=True, both_signs=True),
+    "printed matrix of the example": statistics.example(
+        positive=True, both_signs=True, column="printed_rate"
+    ),
 }
