@@ -125,4 +125,4 @@ def slack_of_poincare(rows: Rows) -> float:
 @exact
 def largest_step_of_limit(rows: Rows, pairs: str) -> float:
     """Log ratio of Tr Gamma at k + 1 and k masked sites, the largest over k and couplings."""
-    return float(np.nanmax(np.log(_by_model(rows, "trace", pairs)).diff(axis=1).to_numpy()))
+    return float(np.nanmax(_by_model(rows, "trace", pairs).apply(np.log).diff(axis=1).to_numpy()))

@@ -37,12 +37,12 @@ def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, An
         "coupling_margin": coupling - config.sites * abs(config.field),
     }
     for size in (*config.block_sizes, None):
-        if size is None:
-            name, chain = PARALLEL, IndependentParallel()
-            log_matrix = chains.parallel_chain(config.clique, coupling, config.field)
-        else:
-            name, chain = block_label(size), BlockGibbs(size)
-            log_matrix = chains.block_chain(config.sites, config.clique, coupling, config.field, size)
+        name, chain = (block_label(size), BlockGibbs(size)) if size else (PARALLEL, IndependentParallel())
+        log_matrix = (
+            chains.block_chain(config.sites, config.clique, coupling, config.field, size)
+            if size
+            else chains.parallel_chain(config.clique, coupling, config.field)
+        )
         common = {"coupling": coupling, "chain": name, "block_size": size}
         yield {"kind": "exact", **common, **exact_row(log_matrix, config.budget)}
         for row in simulated_rows(config, coupling, name, chain):

@@ -101,8 +101,8 @@ def _draw_by_size(axes: Axes, rows: Rows, context: int, column: str, floor: floa
             if method in medians.index:
                 style, color = _DRAWN[method]
                 line, label = medians.loc[method], f"{_SAID[method]}, d = {width}"
-                look = {"color": color, "alpha": alpha, "ms": _STAR if style == "*" else None}
-                axes.plot(line.bytes / _KILO, line[column], style, label=label, **look)
+                size, places = _STAR if style == "*" else None, line.bytes / _KILO
+                axes.plot(places, line[column], style, color=color, alpha=alpha, ms=size, label=label)
     both = [_medians(rows, context, statistics.width_of(rows, wide)).loc[config.TABLE] for wide in _WIDE]
     table = concat(both).sort_values("bytes")
     style, color = _DRAWN[config.TABLE]

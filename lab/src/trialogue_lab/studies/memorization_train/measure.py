@@ -108,11 +108,16 @@ def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> At
     return network
 
 
+def _batch(tokens: Tensor, _: int) -> tuple[Tensor]:
+    """Every step is on all contexts."""
+    return (tokens,)
+
+
 def _trained(config: Config, seed: int, shapes: list[Network], _: Path) -> Iterator[dict[str, Any]]:
     for form, shape in shapes:
         network, tokens = initial_network(config, shape, seed), drawn_tokens(seed, shape.vocab_size)
         training = config.training(len(tokens))
-        train(network, lambda _, batch=(tokens,): batch, training, loss=association_loss, progress=False)
+        train(network, partial(_batch, tokens), training, loss=association_loss, progress=False)
         with torch.no_grad():
             logits = network.whole_logits()
         size, contexts = shape.vocab_size, len(tokens)

@@ -33,9 +33,8 @@ class Instance(Settings):
     @property
     def corollary(self) -> bounds.OneStep:
         """What the corollary promises."""
-        sizes, least = (self.sites, self.clique, self.block_size), self.least
-        risk = {"delta": self.delta, "steps": self.steps}
-        return bounds.one_step_corollary(*sizes, least.excess, least.clique_field, **risk)
+        sizes = (self.sites, self.clique, self.block_size, self.least.excess, self.least.clique_field)
+        return bounds.one_step_corollary(*sizes, delta=self.delta, steps=self.steps)
 
     @property
     def label(self) -> str:

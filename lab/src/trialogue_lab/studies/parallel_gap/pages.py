@@ -42,7 +42,7 @@ _HITTING = {
 )
 def _one_step_table(rows: Rows) -> Cells:
     lines: dict[str, dict[str, Any]] = {}
-    for one in rows["one step"].to_dict("records"):
+    for one in _records(rows, "one step"):
         shares = rows.where("simulated", instance=one["instance"])
         lines[str(one["instance"])] = {
             "k": int(one["block_size"]),
@@ -55,6 +55,10 @@ def _one_step_table(rows: Rows) -> Cells:
             "log10 of its expected steps": one["log_steps"] / math.log(10),
         }
     return lines
+
+
+def _records(rows: Rows, kind: str) -> list[dict[str, Any]]:
+    return [dict(record) for record in rows.records if record["kind"] == kind]
 
 
 def _cells(record: Mapping[str, Any], heads: Mapping[str, str]) -> dict[str, Any]:
@@ -72,7 +76,7 @@ def _hitting_table(rows: Rows) -> Cells:
         "N = {sites:g}, |C| = {clique:g}, k = {block_size:g}, J_0 = {excess:g}, h = {field:g}, δ = {delta:g}".format(
             **one
         ): _cells(one, _HITTING)
-        for one in rows["hitting"].to_dict("records")[:10]
+        for one in _records(rows, "hitting")[:10]
     }
 
 
@@ -88,7 +92,7 @@ def _stuck_table(rows: Rows) -> Cells:
     return {
         "{assumption}, |C| = {clique:g}, J_0 = {excess:g}, δ = {delta:g}".format(**one): _cells(one, heads)
         | {"1 - δ": 1 - one["delta"]}
-        for one in rows["stuck"].to_dict("records")
+        for one in _records(rows, "stuck")
     }
 
 
@@ -119,11 +123,11 @@ def _networks_table(rows: Rows) -> Cells:
 def _products_table(rows: Rows) -> Cells:
     modes = {
         f"two equal modes, {one['sites']} sites": _cells(one, _PRODUCTS)
-        for one in rows["two modes"].to_dict("records")
+        for one in _records(rows, "two modes")
     }
     kernels = {
         f"{one['chain']}, {one['sites']} sites": {"KL": one["divergence"], "TV of the same": one["variation"]}
-        for one in rows["kernel"].to_dict("records")
+        for one in _records(rows, "kernel")
     }
     return modes | kernels
 

@@ -34,6 +34,10 @@ _MAPS = {
 }
 
 
+def _spins(side: Any) -> str:
+    return f"{side**2:g} spins"
+
+
 def _sampled_label(patterns: Any, window: Any, temperature: Any) -> str:
     return f"N = {patterns:g}, W = {window:g}, T = {temperature:g}"
 
@@ -112,7 +116,7 @@ def _plane_table(rows: Rows) -> Cells:
     return {
         f"T = {temperature:g} J": {"Onsager": float(at.onsager.max())}
         | {
-            f"{shape}, {side**2:g} spins": table.magnetisation.astype(float)
+            f"{shape}, {_spins(side)}": table.magnetisation.astype(float)
             for (shape, side), table in at.groupby(["shape", "side"])
         }
         for temperature, at in rows["spins"].groupby("temperature")
@@ -196,7 +200,7 @@ def _plane_figure(rows: Rows) -> Drawing:
         for mark, (side, table) in zip("so^", spins[spins["shape"] == shape].groupby("side"), strict=False):
             temperatures = sorted(table.temperature.unique())
             cells = [table.magnetisation[table.temperature == temperature] for temperature in temperatures]
-            label = f"{shape}, {side**2:g} spins"
+            label = f"{shape}, {_spins(side)}"
             spread(axes, temperatures, cells, rows, mark, color=color, mfc="none", label=label)
     for place, name in ((order.critical, "T_c"), (order.peierls, "E_min / log 3")):
         axes.axvline(place, color=QUIET, lw=0.8, ls=":")
