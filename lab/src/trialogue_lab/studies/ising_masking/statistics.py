@@ -50,9 +50,9 @@ def limit(
 
 
 @draws
-def scaled_error(rows: Rows, coupling: float, size: int, masks: str = "one") -> "Series[float]":
+def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
     """n times the squared error, mean over n >= `LARGE`."""
-    return per_repetition(scaled_errors(rows, coupling, masks)[size])
+    return per_repetition(scaled_errors(rows, coupling)[size])
 
 
 @draws

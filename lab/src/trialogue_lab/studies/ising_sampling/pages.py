@@ -91,9 +91,8 @@ def _hitting_times_figure(rows: Rows) -> Drawing:
     places = np.arange(len(names), dtype=float)
     places[-1] += 0.6  # apart: it is another sampler
     cut, logs = statistics.expected(rows, "mean"), statistics.expected(rows, "log_expected") / math.log(10)
-    for place, (coupling, color) in enumerate(
-        zip(rows.distinct("setting", "coupling"), COLORS, strict=False)
-    ):
+    couplings = rows.distinct("setting", "coupling")
+    for place, (coupling, color) in enumerate(zip(couplings, COLORS, strict=False)):
         shift = 0.07 * (place - (len(cut) - 1) / 2)
         means, bars = (
             np.array([statistics.steps(coupling, chain, column)(rows).mean() for chain in names])

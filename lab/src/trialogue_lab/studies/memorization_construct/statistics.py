@@ -26,9 +26,9 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
 
 
 @draws
-def digits(rows: Rows, column: str, provision: float, wide: bool = False) -> "Series[float]":
-    """The decimal logarithm of a number of such a network."""
-    return held(column, provision, wide)(rows).map(math.log10)
+def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
+    """The decimal logarithm of a number of the narrow one of these networks."""
+    return held(column, provision, False)(rows).map(math.log10)
 
 
 @draws
@@ -38,10 +38,10 @@ def association(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 
 @draws
-def beyond_bound(rows: Rows, bound: str = "bound") -> "Series[float]":
-    """Accuracy less a bound, mean over numbers of heads that do not hold all contexts."""
+def beyond_bound(rows: Rows) -> "Series[float]":
+    """Accuracy less the bound, mean over numbers of heads that do not hold all contexts."""
     table = rows["association"].query("stored < contexts")
-    return (table.accuracy - table[bound]).groupby(table.seed).mean()
+    return (table.accuracy - table.bound).groupby(table.seed).mean()
 
 
 @draws

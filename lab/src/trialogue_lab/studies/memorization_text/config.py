@@ -10,8 +10,6 @@ from trialogue_lab.ledger import Count, Increasing, Positive, Probability, Seeds
 
 LIKELIEST, RIDGE, EXACT = "likeliest", "ridge", "exact"
 TRAINED, TRANSFORMER, TABLE = "trained", "transformer", "table"
-BUILT = (LIKELIEST, RIDGE)
-"""Networks with fewer features than contexts"""
 
 
 @dataclass(frozen=True, kw_only=True)

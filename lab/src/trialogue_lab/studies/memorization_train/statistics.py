@@ -41,22 +41,22 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 
 
 @trainings
-def least_beyond(rows: Rows, bound: str = "bound") -> "Series[float]":
-    """The least of what networks with per-head values are more accurate than a bound promises, over experiments."""
+def least_beyond(rows: Rows) -> "Series[float]":
+    """The least of what networks with per-head values are more accurate than the bound promises, over experiments."""
     table = rows.where("training", form=PER_HEAD)
-    return (table.accuracy - table[bound]).groupby(table.seed).min()
+    return (table.accuracy - table.bound).groupby(table.seed).min()
 
 
-def line(table: DataFrame, against: str = "heads") -> tuple[float, float]:
-    """The slope of accuracy in a column and the share of variance that the line explains, up to accuracies of 0.95.
+def line(table: DataFrame) -> tuple[float, float]:
+    """The slope of accuracy in heads and the share of variance that the line explains, up to accuracies of 0.95.
 
     Raises `NoRows` where there are not three such points.
     """
     table = table[table.accuracy <= SATURATED]
     if len(table) < 3:
         raise NoRows("a line needs three networks that do not hold almost all")
-    slope, _ = np.polyfit(table[against], table.accuracy, 1)
-    return float(slope), float(np.corrcoef(table[against], table.accuracy)[0, 1] ** 2)
+    slope, _ = np.polyfit(table.heads, table.accuracy, 1)
+    return float(slope), float(np.corrcoef(table.heads, table.accuracy)[0, 1] ** 2)
 
 
 def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Series[float]":

@@ -76,16 +76,13 @@ def _bound_figure(rows: Rows) -> Drawing:
     likelihood = statistics.laws(rows, MASKED)[-1]  # masking all sites
     markers = {WEIGHTED: "s", ADAPTIVE: "^"}
     places = np.arange(len(names), dtype=float)
+    statistics_of_bars = ((statistics.typical, ""), (statistics.least, "_least"), (statistics.most, "_most"))
     for place, (coupling, color) in enumerate(zip(scales, COLORS, strict=False)):
         shift = 0.16 * (place - (len(scales) - 1) / 2)
         for column, marker in (("tightness", "o"), ("trace_share", "x")):
             means, lows, highs = (
-                np.array([quantity(column + ending, law, coupling)(rows).mean() for law in names])
-                for quantity, ending in (
-                    (statistics.typical, ""),
-                    (statistics.least, "_least"),
-                    (statistics.most, "_most"),
-                )
+                np.array([statistic(column + ending, law, coupling)(rows).mean() for law in names])
+                for statistic, ending in statistics_of_bars
             )
             ends = np.maximum((means - lows, highs - means), 0)
             left.errorbar(places + shift, means, ends, fmt=marker, lw=1, capsize=0, color=color)
@@ -101,9 +98,8 @@ def _bound_figure(rows: Rows) -> Drawing:
     for marker, label in (("o", "over directions: best constant / C"), ("x", "Tr Γ / (C Tr I⁻¹)")):
         left.plot([], [], marker, color=grey, label=label)
     left.set_xticks(places, [name.removeprefix("k = ").replace(" ", "\n") for name in names])
-    left.set(
-        ylim=(0, 1.08), xlabel="masked sites k, or mask law", title="Share of the bound C I⁻¹ that Γ takes up"
-    )
+    left.set(ylim=(0, 1.08), xlabel="masked sites k, or mask law")
+    left.set_title("Share of the bound C I⁻¹ that Γ takes up")
     drawing.legend(loc="outside lower center", ncols=len(scales) + 3)
     longest = float(np.exp(statistics.bounds(rows).log_constant.max()))
     right.plot([1, longest], [1, longest], "--", lw=1, color=QUIET)

@@ -104,9 +104,8 @@ def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[
                 "windows": len(runs),
             }
             if walls:
-                exact = domain_walls.one_wall(
-                    energies, domain_walls.stored_sequences(chain, length), temperature
-                )
+                stored = domain_walls.stored_sequences(chain, length)
+                exact = domain_walls.one_wall(energies, stored, temperature)
                 row |= {
                     "free_energy": exact.free_energy,
                     "free_energy_bound": domain_walls.free_energy_bound(length, *setting),
@@ -122,28 +121,21 @@ def closed_form_rows() -> Iterator[Row]:
     for vocab, coupling, temperature in product((2, 3, 5), (0.3, 1.3, 3.0), (0.3, 0.7, 3.0)):
         energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))
         chain, solved = PottsChain(energies), NearestNeighbourPotts(vocab, coupling, temperature)
-        errors = []
+        errors: dict[str, list[float]] = {"log_partition": [], "walls": [], "no_wall": []}
         for length in (2, 6, 50):
             log_z = chain.log_partition(length, temperature)
             walls = chain.mean_energy(length, temperature) / coupling
             no_wall = domain_walls.stored_pattern_count(energies, length) * math.exp(-log_z)
-            found = (
-                solved.log_partition(length),
-                solved.expected_walls(length),
-                solved.no_wall_probability(length),
-            )
-            errors.append(
-                [abs(one - other) for one, other in zip(found, (log_z, walls, no_wall), strict=True)]
-            )
+            errors["log_partition"].append(abs(solved.log_partition(length) - log_z))
+            errors["walls"].append(abs(solved.expected_walls(length) - walls))
+            errors["no_wall"].append(abs(solved.no_wall_probability(length) - no_wall))
         at_crossing = domain_walls.crossing_length(2, coupling, temperature, vocab)
         yield {
             "kind": "closed form",
             "patterns": vocab,
             "penalty": coupling,
             "temperature": temperature,
-            **dict(
-                zip(("log_partition_error", "walls_error", "no_wall_error"), map(max, *errors), strict=True)
-            ),
+            **{f"{name}_error": max(values) for name, values in errors.items()},
             "decay_error": abs(solved.decay_rate - domain_walls.stored_pattern_decay(energies, temperature)),
             "crossing_length": at_crossing,
             "kept_at_crossing": math.exp(-(at_crossing - 1) * solved.decay_rate),
