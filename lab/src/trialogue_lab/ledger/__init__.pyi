@@ -1,3 +1,4 @@
+from .claims.citations import cited as cited
 from .claims.claims import NOT_PRINTED as NOT_PRINTED
 from .claims.claims import Claim as Claim
 from .claims.claims import Precondition as Precondition

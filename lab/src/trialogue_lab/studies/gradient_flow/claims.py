@@ -9,7 +9,7 @@ confirm that; of what takes its place, signs of gamma and of the last layer, the
 
 from functools import partial
 
-from trialogue_lab.ledger import Claim, graded, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, graded, largest, ours, smallest
 from trialogue_lab.studies.gradient_flow import statistics
 
 _DOCUMENT = "Distributional simplicity bias"
@@ -38,47 +38,37 @@ def _example(identity: str, *, positive: bool, both_signs: bool) -> Claim:
 
 
 CLAIMS = (
-    graded(
+    Claim(
         "flow-is-the-gradient",
         "Equations 8 and 9 are the gradient of the loss (largest error against automatic differentiation, all laws).",
         largest("gradient", "sample_error") < 1e-8,
-        f"{_DOCUMENT}, equations 8 and 9",
-        "equal",
-        statement_id="clones:S1-eq8",
+        **cited(f"{_DOCUMENT}, equations 8 and 9", "equal", "clones:S1-eq8", grade=True),
     ),
-    graded(
+    Claim(
         "zero-stays-zero",
         "A first layer at zero stays there for all times (largest entry along the flow, all laws).",
         largest("two-body", "first_most") < _ROUNDING,
-        f"{_DOCUMENT}, text after equation 9",
-        "A1 = 0 for all t",
-        statement_id="clones:S1-eq8",
+        **cited(f"{_DOCUMENT}, text after equation 9", "A1 = 0 for all t", "clones:S1-eq8", grade=True),
     ),
-    graded(
+    Claim(
         "gaussian-moments",
         "Equations 10 and 11 with Gaussian moments are the mean of the flow over draws (largest deviation of an entry, "
         "in standard errors, all laws).",
         largest("gradient", "z") < 4,
-        f"{_DOCUMENT}, equations 10 and 11",
-        "equal",
-        statement_id="clones:S1-eq10",
+        **cited(f"{_DOCUMENT}, equations 10 and 11", "equal", "clones:S1-eq10", grade=True),
     ),
-    graded(
+    Claim(
         "two-bodies-in-closed-form",
         "Without a first layer the last one follows the printed solution, mode by mode (largest error, all laws and "
         "times).",
         largest("two-body", "closed_error") < 1e-6,
-        f"{_DOCUMENT}, equation 12 and appendix B",
-        "equal",
-        statement_id="clones:S1-eq12",
+        **cited(f"{_DOCUMENT}, equation 12 and appendix B", "equal", "clones:S1-eq12", grade=True),
     ),
-    graded(
+    Claim(
         "ends-at-the-conditional-mean",
         "Its fixed point is the conditional mean of x_0 given the others (largest error, all laws).",
         largest("two-body", "mean_error") < 1e-8,
-        f"{_DOCUMENT}, text after equation 12",
-        "equal",
-        statement_id="clones:S1-eq12",
+        **cited(f"{_DOCUMENT}, text after equation 12", "equal", "clones:S1-eq12", grade=True),
     ),
     _bound(
         "first-layer-only-adds",

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from trialogue_lab.ledger import Claim, graded, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, graded, largest, ours, smallest
 from trialogue_lab.studies.interaction_order import statistics
 
 _DOCUMENT = "Distributional simplicity bias"
@@ -69,15 +69,12 @@ CLAIMS = (
         statistics.standing(2).as_ratio() > 1,
         published="a plateau at the three-body loss",
     ),
-    graded(
+    Claim(
         "layers-set-out-last-to-first",
         "Of three layers the last sets out first, then the middle one, then the first, in more than 4 of 5 trainings "
         "(a layer has set out where its displacement is a tenth of its last).",
         statistics.in_order() > 0.8,
-        _ONSETS,
-        "last, second, first",
-        statement_id="clones:S1-Fig2c",
-        setting=_SETTING,
+        **cited(_ONSETS, "last, second, first", "clones:S1-Fig2c", grade=True, setting=_SETTING),
     ),
     _pairs(
         "one-layer-recovers-couplings",
@@ -101,36 +98,27 @@ CLAIMS = (
         "standard-attention-struggles",
         "One layer of standard attention of the same width ends at a higher loss than one factored layer.",
         statistics.pair_excess("standard") - statistics.pair_excess("factored") > 0,
-        _PAIRS,
-        "struggles",
-        statement_id="clones:S1-2body",
-        setting=_PAIR_SETTING,
+        **cited(_PAIRS, "struggles", "clones:S1-2body", setting=_PAIR_SETTING),
     ),
-    graded(
+    Claim(
         "orders-end-at-the-bound",
         "Random networks of one to four layers without a layer norm have no interactions above 2^(n-1) + 1 bodies "
         "(largest coefficient beyond, over the largest of all).",
         largest("spectrum", "beyond", where=_WITHOUT) < _LATER,
-        _ORDER,
-        "2^(n-1) + 1",
-        statement_id="clones:S1-degree",
+        **cited(_ORDER, "2^(n-1) + 1", "clones:S1-degree", grade=True),
     ),
-    graded(
+    Claim(
         "orders-end-at-layers-plus-one",
         "They have none above n + 1 bodies, as section A.2 says (most bodies beyond, over one to four layers).",
         largest("spectrum", "bodies - printed", where=_WITHOUT) < 0.5,
-        _APPENDIX,
-        "at most n + 1",
-        statement_id="clones:S1-clones",
+        **cited(_APPENDIX, "at most n + 1", "clones:S1-clones", grade=True),
     ),
-    graded(
+    Claim(
         "layer-norm-keeps-the-bound",
         "With a layer norm, as the networks for text have, networks of two to four layers keep the bound (largest "
         "coefficient beyond, over the largest of all).",
         largest("spectrum", "beyond", where=f"{_WITH} and layers > 1") < _LATER,
-        _APPENDIX,
-        "layer norm, and a maximum degree",
-        statement_id="clones:S1-clones",
+        **cited(_APPENDIX, "layer norm, and a maximum degree", "clones:S1-clones", grade=True),
     ),
     ours(
         "bound-is-attained",

@@ -1,6 +1,6 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from trialogue_lab.ledger import Claim, graded, ours, smallest
+from trialogue_lab.ledger import Claim, cited, ours, smallest
 from trialogue_lab.studies.ising_masking import statistics
 
 PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
@@ -21,9 +21,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
                 f"At J = {coupling:g} masking {fewer + 1} sites errs less than masking {fewer} (n times the squared "
                 f"error, mean over n >= {statistics.LARGE}).",
                 statistics.gain(coupling, fewer) > 0,
-                figure,
-                _DIRECTION,
-                statement_id=statement_id,
+                **cited(figure, _DIRECTION, statement_id),
             )
             for fewer in (1, 2, 3)
         ),
@@ -32,12 +30,10 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"At J = {coupling:g} masking 4 sites errs less than masking 1 at every size of the training set "
             "(smallest difference of n times the squared error).",
             statistics.smallest_gain(coupling) > 0,
-            figure,
-            _DIRECTION,
-            statement_id=statement_id,
+            **cited(figure, _DIRECTION, statement_id),
         ),
         *(
-            graded(
+            Claim(
                 f"as-predicted-{size}-{ending}",
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
                 f"over n >= {statistics.LARGE}).",
@@ -45,9 +41,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
                 .corrected(_GEOMETRIC)
                 .as_ratio()
                 .near(1, margin=0.25),
-                f"Lemma 4.1.1, {figure}",
-                "asymptotically 1",
-                statement_id="thesis:M-L411",
+                **cited(f"Lemma 4.1.1, {figure}", "asymptotically 1", "thesis:M-L411", grade=True),
             )
             for size in (1, 2, 3, 4)
         ),

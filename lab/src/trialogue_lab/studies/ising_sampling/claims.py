@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-from trialogue_lab.ledger import Claim, graded, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.ising_sampling import statistics
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, block_label
 
@@ -37,10 +37,7 @@ CLAIMS = (
         "stronger-coupling-is-slower-over-all-blocks",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over all k).",
         statistics.slowdown(8.0, 2.0) > 0,
-        _FIGURE,
-        _LARGER_J,
-        statement_id="thesis:M-F43.coupling",
-        setting=_UNPRINTED,
+        **cited(_FIGURE, _LARGER_J, "thesis:M-F43.coupling", setting=_UNPRINTED),
     ),
     ours(
         "stronger-coupling-is-slower",
@@ -87,25 +84,19 @@ CLAIMS = (
         f"{_FIGURE}, without k = N, where every step draws all spins anew",
         _LARGER_J,
     ),
-    graded(
+    Claim(
         "blocks-of-the-clique-arrive",
         "With k at least the size of the clique k-Gibbs reaches R_1 within 1000 steps with probability above 0.95, at "
         f"each of J = {_TRIED}.",
         smallest("exact", "reached", where="block_size >= 4") > 0.95,
-        _FIGURE,
-        "can often reach R_1",
-        statement_id="thesis:M-F43.arrival",
-        setting=_UNPRINTED,
+        **cited(_FIGURE, "can often reach R_1", "thesis:M-F43.arrival", grade=True, setting=_UNPRINTED),
     ),
-    graded(
+    Claim(
         "independent-parallel-never-arrives-exact",
         "Independent parallel does not reach R_1 within 1000 steps at any J tried here, which are "
         f"{_TRIED} (largest probability below 0.01).",
         largest("exact", "reached", where=_OF_PARALLEL) < 0.01,
-        _FIGURE,
-        _NEVER,
-        statement_id="thesis:M-F43.parallel",
-        setting=_TRIED_HERE,
+        **cited(_FIGURE, _NEVER, "thesis:M-F43.parallel", grade=True, setting=_TRIED_HERE),
     ),
     ours(
         "independent-parallel-never-arrives-strong-exact",

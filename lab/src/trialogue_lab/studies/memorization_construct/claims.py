@@ -1,6 +1,6 @@
 """Claims of the study: the document's lemmas, theorems and corollaries, as printed, and their mended readings."""
 
-from trialogue_lab.ledger import graded, largest, ours
+from trialogue_lab.ledger import Claim, cited, graded, largest, ours
 from trialogue_lab.studies.memorization_construct import statistics
 
 _LEMMA_2 = "Lemma 2"
@@ -8,32 +8,26 @@ _THEOREM_1 = "Theorem 1"
 _COROLLARY_2 = "Corollary 2"
 
 CLAIMS = (
-    graded(
+    Claim(
         "rank-as-printed",
         "Features of generic heads and the skip connection have rank min(T, H d_h + d) (largest difference, all shapes "
         "tried: S from 1 to 5, d to above N + S - 1).",
         statistics.rank_error("printed") < 0.5,
-        _LEMMA_2,
-        "min(T, H d_h + d)",
-        statement_id="memorization:K-L2",
+        **cited(_LEMMA_2, "min(T, H d_h + d)", "memorization:K-L2", grade=True),
     ),
-    graded(
+    Claim(
         "as-many-laws-as-features",
         "With H d_h + d features for as many laws, or up to a head more, the network is as near to the laws as the "
         "nearest sequence encoder, within 0.001 nats (largest, all draws and widths).",
         largest("held", "excess", where="provision == 0") < 1e-3,
-        f"{_THEOREM_1}, eps = 0",
-        "up to any gamma > 0",
-        statement_id="memorization:K-T1",
+        **cited(f"{_THEOREM_1}, eps = 0", "up to any gamma > 0", "memorization:K-T1", grade=True),
     ),
-    graded(
+    Claim(
         "two-dimensions-hold-associations",
         "In two dimensions 49 heads of width two hold an association for each of 100 contexts (largest share that is "
         "wrong).",
         largest("association", "1 - right", where="stored == contexts") < 1e-9,
-        "Corollary 1",
-        "H d_h + 2 associations",
-        statement_id="memorization:Corollary-1",
+        **cited("Corollary 1", "H d_h + 2 associations", "memorization:Corollary-1", grade=True),
     ),
     graded(
         "rank-one-attention-suffices",
@@ -43,38 +37,30 @@ CLAIMS = (
         "d (S + 2 N + 2 (d_h + 1) H) parameters suffice",
         statement_id="memorization:Remark-2",
     ),
-    graded(
+    Claim(
         "tight-bound",
         "(13) bounds |KL(network) - KL(encoder)| (least logarithm of the ratio, all draws and heads).",
         statistics.least_slack("tight") > -1e-9,
-        f"{_THEOREM_1}, equation 13",
-        "an upper bound",
-        statement_id="memorization:K-T1",
+        **cited(f"{_THEOREM_1}, equation 13", "an upper bound", "memorization:K-T1", grade=True),
     ),
-    graded(
+    Claim(
         "loose-bound",
         "(14) bounds it too.",
         statistics.least_slack("loose") > -1e-9,
-        f"{_THEOREM_1}, equation 14",
-        "an upper bound",
-        statement_id="memorization:K-T1",
+        **cited(f"{_THEOREM_1}, equation 14", "an upper bound", "memorization:K-T1", grade=True),
     ),
-    graded(
+    Claim(
         "looking-up-is-bounded",
         "With nearly orthogonal rows of W (600 numbers each) the encoder of Theorem 2 is within its bound (least "
         "slack, nats, all draws).",
         statistics.look_up_slack("bound") > -1e-9,
-        "Theorem 2",
-        "an upper bound",
-        statement_id="memorization:Theorem-2",
+        **cited("Theorem 2", "an upper bound", "memorization:Theorem-2", grade=True),
     ),
-    graded(
+    Claim(
         "looking-up-is-simply-bounded",
         "It is within the simpler bound.",
         statistics.look_up_slack("simple") > -1e-9,
-        "Theorem 2",
-        "an upper bound",
-        statement_id="memorization:Theorem-2",
+        **cited("Theorem 2", "an upper bound", "memorization:Theorem-2", grade=True),
     ),
     ours(
         "rank-where-it-holds",

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from trialogue_lab.ledger import graded, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.memorization_text import config, statistics
 
 _THEOREM_1 = "Theorem 1"
@@ -12,40 +12,32 @@ _OF_WIDTH = " or ".join(
 _theorem_1 = partial(ours, source=_THEOREM_1)
 
 CLAIMS = (
-    graded(
+    Claim(
         "every-context-is-held",
         "With more features than contexts the network is as near to the law of the text as the nearest sequence "
         "encoder, within 0.001 nats (largest, all samples, S and d).",
         largest("network", "kl - encoder_kl", where=f"method == '{config.EXACT}'") < 1e-3,
-        f"{_THEOREM_1}, eps = 0",
-        "up to any gamma > 0",
-        statement_id="memorization:K-T1",
+        **cited(f"{_THEOREM_1}, eps = 0", "up to any gamma > 0", "memorization:K-T1", grade=True),
     ),
-    graded(
+    Claim(
         "no-network-is-nearer-than-the-encoder",
         "No network of a width, built or trained, is nearer to the law than the nearest encoder that was found, by "
         "more than 1e-6 nats (least, all samples and settings).",
         smallest("network", "kl - encoder_kl", where=_OF_WIDTH) > -1e-6,
-        "Proposition 1",
-        "d_KL(pi, T) >= d_KL(pi, L)",
-        statement_id="memorization:Prop-1",
+        **cited("Proposition 1", "d_KL(pi, T) >= d_KL(pi, L)", "memorization:Prop-1", grade=True),
     ),
-    graded(
+    Claim(
         "tight-bound",
         "(13) bounds |KL(network) - KL(encoder)| of networks that hold the likeliest contexts (least logarithm of the "
         "ratio, all samples and settings).",
         statistics.least_slack("tight") > -1e-9,
-        f"{_THEOREM_1}, equation 13",
-        "an upper bound",
-        statement_id="memorization:K-T1",
+        **cited(f"{_THEOREM_1}, equation 13", "an upper bound", "memorization:K-T1", grade=True),
     ),
-    graded(
+    Claim(
         "loose-bound",
         "(14) bounds it too, where it is finite: where the contexts held end in at least d tokens.",
         statistics.least_slack("loose") > -1e-9,
-        f"{_THEOREM_1}, equation 14",
-        "an upper bound",
-        statement_id="memorization:K-T1",
+        **cited(f"{_THEOREM_1}, equation 14", "an upper bound", "memorization:K-T1", grade=True),
     ),
     ours(
         "the-printed-bound-is-loose",

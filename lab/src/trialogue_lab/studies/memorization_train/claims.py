@@ -1,6 +1,6 @@
 """Claims of the study: the document's experiments as printed, and what our trainings add to them."""
 
-from trialogue_lab.ledger import Claim, graded, ours
+from trialogue_lab.ledger import Claim, cited, graded, ours
 from trialogue_lab.studies.memorization_train import statistics
 from trialogue_lab.studies.memorization_train.measure import MLP, PER_HEAD, SHARED
 from trialogue_lab.studies.memorization_train.published import EXPERIMENTS, POINTS
@@ -35,15 +35,12 @@ CLAIMS = (
         statement_id="memorization:Experiments",
         setting=_SETTING,
     ),
-    graded(
+    Claim(
         "linear-in-heads",
         "Accuracy is linear in the number of heads: a line explains more than 98 % of its variance (d = d_h = 10, up "
         "to accuracies of 0.95).",
         statistics.straightness("heads", 10) > 0.98,
-        f"{_DOCUMENT}, Experiment 1",
-        "linear",
-        statement_id="memorization:Exp1",
-        setting=_SETTING,
+        **cited(f"{_DOCUMENT}, Experiment 1", "linear", "memorization:Exp1", grade=True, setting=_SETTING),
     ),
     graded(
         "linear-in-heads-at-large-size",
@@ -54,15 +51,12 @@ CLAIMS = (
         statement_id="memorization:Large",
         setting=_LARGE,
     ),
-    graded(
+    Claim(
         "linear-in-heads-at-depth",
         "It is so with several layers too, in the heads of each (d = d_h = 6, and N below the 70 of the source, whose "
         "d is 7 to 13).",
         statistics.straightness("deep", 6, "deep") > 0.98,
-        f"{_DOCUMENT}, appendix B, depth",
-        "linear",
-        statement_id="memorization:Deep",
-        setting=_DEEP,
+        **cited(f"{_DOCUMENT}, appendix B, depth", "linear", "memorization:Deep", grade=True, setting=_DEEP),
     ),
     Claim(
         "quadratic-in-head-width",
@@ -123,10 +117,7 @@ CLAIMS = (
         "slope-in-two-dimensions",
         "In two dimensions a head holds about 1.3 d_h associations (slope over d_h, within 0.3).",
         (statistics.slope("two-dimensions", 2) / 2).near(1.3, margin=0.3),
-        f"{_DOCUMENT}, Experiment 6",
-        "about 1.3 H d_h",
-        statement_id="memorization:Exp6",
-        setting=_OURS,
+        **cited(f"{_DOCUMENT}, Experiment 6", "about 1.3 H d_h", "memorization:Exp6", setting=_OURS),
     ),
     *(
         graded(

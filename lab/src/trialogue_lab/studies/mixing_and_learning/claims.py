@@ -1,6 +1,6 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from trialogue_lab.ledger import Claim, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.mixing_and_learning import statistics
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, size_label
 from trialogue_lab.studies.mixing_and_learning.statistics import EVERY, FEW, MANY, MASKED
@@ -21,9 +21,7 @@ CLAIMS = (
             f"{masking}, Gamma ⪯ C I^-1 with C {constant}, in every random Ising model (smallest eigenvalue of "
             "C I^-1 - Gamma, in units of the largest of C I^-1).",
             statistics.least("slack", law) > ROUNDING,
-            theorem,
-            _NOT_NEGATIVE,
-            statement_id=f"thesis:{statement_id}",
+            **cited(theorem, _NOT_NEGATIVE, f"thesis:{statement_id}"),
         )
         for ending, law, theorem, statement_id, masking, constant in (
             ("", MASKED, _BOUND, "M-T412", "Masking k random sites", "the Poincaré constant of k-Gibbs"),
@@ -36,53 +34,41 @@ CLAIMS = (
         "The chain of eq. (4.26) on (X, K), of which the proof of Theorem 4.1.3 speaks, falls into one class, so that "
         "it has a Poincaré constant (most classes over models).",
         statistics.most("classes_most", ADAPTIVE) < 1.5,
-        f"Proof of {_ADAPTIVE}, eq. (4.26)",
-        "a constant C is assumed",
-        statement_id="thesis:M-T413.proof",
+        **cited(f"Proof of {_ADAPTIVE}, eq. (4.26)", "a constant C is assumed", "thesis:M-T413.proof"),
     ),
     Claim(
         "likelihood-is-best",
         "No mask law does better than maximum likelihood: Gamma ⪰ I^-1 in every model (smallest eigenvalue, in units "
         "of the largest of Gamma).",
         statistics.least("efficiency", EVERY) > ROUNDING,
-        "Text after Definition 4.1.1 (Hajek, Le Cam)",
-        "asymptotically optimal",
-        statement_id="thesis:M-D411",
+        **cited("Text after Definition 4.1.1 (Hajek, Le Cam)", "asymptotically optimal", "thesis:M-D411"),
     ),
     Claim(
         "larger-blocks-mix-faster",
         "C_k <= C_1 / k for k-Gibbs with k above 1, in every model with couplings (largest k C_k / C_1 at most "
         "1 + 1e-9).",
         statistics.most("gain_most", "k > 1") < 1 + 1e-9,
-        "Text after Definition 4.1.10 (Lee 2023)",
-        "at most 1",
-        statement_id="thesis:M-GIBBS",
+        **cited("Text after Definition 4.1.10 (Lee 2023)", "at most 1", "thesis:M-GIBBS"),
     ),
     Claim(
         "masking-more-is-no-worse",
         "Gamma^(k+1) ⪯ Gamma^k for every k, in every random Ising model and exponential family (smallest eigenvalue of "
         "the difference, in units of Tr Gamma^k).",
         smallest("more", "smallest", where=_WITH_COUPLINGS) > ROUNDING,
-        _MORE,
-        _NOT_NEGATIVE,
-        statement_id="thesis:M-T411",
+        **cited(_MORE, _NOT_NEGATIVE, "thesis:M-T411"),
     ),
     Claim(
         "identity-of-the-proof",
         "I^(k+1) = I^k + C with the C of the proof, in every model (largest entry of the difference).",
         largest("more", "identity", where=_WITH_COUPLINGS) < 1e-10,
-        f"Proof of {_MORE}",
-        "0",
-        statement_id="thesis:M-T411.proof",
+        **cited(f"Proof of {_MORE}", "0", "thesis:M-T411.proof"),
     ),
     Claim(
         "masking-more-is-strictly-better",
         "Masking more strictly improves: Gamma^k - Gamma^(k+1) is positive definite for every k, in at least one Ising "
         "model (largest over models of the smallest eigenvalue, in units of Tr Gamma^k, at the worst k).",
         statistics.best_gain() > 1e-9,
-        f"Text before {_MORE}",
-        "strictly improves",
-        statement_id="thesis:M-T411.text",
+        **cited(f"Text before {_MORE}", "strictly improves", "thesis:M-T411.text"),
     ),
     ours(
         "attained-with-many-masks",

@@ -1,6 +1,6 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from trialogue_lab.ledger import Claim, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.one_step_corollary.statistics import largest_error
 from trialogue_lab.studies.parallel_gap.claims import ROUNDING
 from trialogue_lab.studies.parallel_gap.statistics import both_events
@@ -46,17 +46,13 @@ CLAIMS = (
         "A parallel decoding transformer with weights by construction makes every random map of states, for eight "
         "greedy steps from every state (states that differ).",
         largest("decoder", "states_apart") < 0.5,
-        "Propositions 4.1.2 and 4.3.4",
-        "0",
-        statement_id="thesis:M-PD.maps",
+        **cited("Propositions 4.1.2 and 4.3.4", "0", "thesis:M-PD.maps"),
     ),
     Claim(
         "decoders-make-any-product",
         "With other weights it makes every random positive product kernel (largest error of a probability).",
         largest("decoder", "kernel_error") < 1e-9,
-        "Propositions 4.1.3 and 4.3.5",
-        "0",
-        statement_id="thesis:M-PD.products",
+        **cited("Propositions 4.1.3 and 4.3.5", "0", "thesis:M-PD.products"),
     ),
 )
 

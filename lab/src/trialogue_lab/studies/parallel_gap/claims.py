@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from trialogue_lab.ledger import Claim, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.parallel_gap import statistics
 from trialogue_lab.studies.parallel_gap.cliques import CORRECTED, STATED
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
@@ -97,9 +97,7 @@ CLAIMS = (
         "excess over the four instances tried).",
         smallest("one step", "promised - (1 - delta / 2)", "stuck_exponent - stuck_exponent_needed")
         > ROUNDING,
-        f"Proof of {_COROLLARY}",
-        _NOT_BELOW,
-        statement_id="thesis:M-C411",
+        **cited(f"Proof of {_COROLLARY}", _NOT_BELOW, "thesis:M-C411"),
     ),
     _corollary(
         "one-step-against-many-simulated",
@@ -134,9 +132,7 @@ CLAIMS = (
         "random-site-steps-are-products",
         "A step of 1-Gibbs at a random site (Definition 4.1.10) is a product law given the state (largest KL).",
         _RANDOM_SITE < PRODUCT,
-        "Text after Proposition 4.1.3",
-        "a product distribution",
-        statement_id="thesis:M-PD.steps",
+        **cited("Text after Proposition 4.1.3", "a product distribution", "thesis:M-PD.steps"),
     ),
     _network(
         "networks-reach-the-best-product",

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from trialogue_lab.ledger import Claim, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.ledger.claims.claims import Origin
 from trialogue_lab.ledger.claims.extremes import RESOLVED
 from trialogue_lab.studies.potts_coherence import statistics
@@ -33,17 +33,13 @@ CHAIN_CLAIMS = (
         "With two or more patterns the probability of no wall falls exponentially with the length in every chain, at "
         "every temperature tried (0.2 to 5; smallest rate per site, above what rounding leaves).",
         smallest("chain", "wall_decay", where=SEVERAL) > RESOLVED,
-        WALLS,
-        "no convergence to one pattern",
-        statement_id="potts:S0-T1.1",
+        **cited(WALLS, "no convergence to one pattern", "potts:S0-T1.1"),
     ),
     Claim(
         "energy-of-a-wall-bounded",
         "A single wall costs at most (W - 1) E_max, in every chain (largest excess).",
         largest("length", "wall_energy - (window - 1) * max_energy", where=SEVERAL) < EQUAL,
-        "Equation 3",
-        "at most 0",
-        statement_id="potts:S0-T1.1",
+        **cited("Equation 3", "at most 0", "potts:S0-T1.1"),
     ),
     *(
         Claim(
@@ -99,9 +95,7 @@ CHAIN_CLAIMS = (
             f"{more}-more-walls",
             f"Expected walls grow with the {what} (least log ratio, uniform patterns).",
             statistics.smallest_step(along).corrected(_AS_LOGARITHMS) > 0,
-            "Equation 5",
-            published,
-            statement_id="potts:S0-T1.1.derived",
+            **cited("Equation 5", published, "potts:S0-T1.1.derived"),
         )
         for more, what, along, published in (
             ("hotter-has", "temperature", "temperature", "entropy wins with T"),
@@ -113,9 +107,7 @@ CHAIN_CLAIMS = (
         "At fixed E_max / T the first coherent run grows with the window W, wherever it is shorter than the chain "
         "(smallest ratio of one window to the next).",
         statistics.run_ratio().corrected("E_max grew with the window at a fixed price of a wrong token") > 1,
-        "Equation 5",
-        "(W - 1) E_max",
-        statement_id="potts:S0-T1.1.derived",
+        **cited("Equation 5", "(W - 1) E_max", "potts:S0-T1.1.derived"),
     ),
     _control(
         "one-pattern-is-left-too",

@@ -1,6 +1,6 @@
 """Claims of the study: of chains, of maps (Theorem 1.2, Corollary 1.2.1) and of the plane (Theorem 2.1)."""
 
-from trialogue_lab.ledger import Claim, largest, ours, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.ledger.claims.extremes import RESOLVED
 from trialogue_lab.studies.potts_coherence import statistics
 from trialogue_lab.studies.potts_coherence.chain_claims import CHAIN_CLAIMS, EQUAL, WALLS
@@ -22,9 +22,7 @@ CLAIMS = (
         "With one constant for all contexts the Boltzmann law of the Hamiltonian is the model's own (largest total "
         "variation).",
         largest("map", "global") < SAME_LAW,
-        f"{_MAP}, equations 9 and 10",
-        "0",
-        statement_id="potts:S0-T1.2",
+        **cited(f"{_MAP}, equations 9 and 10", "0", "potts:S0-T1.2"),
     ),
     ours(
         "there-and-back",
@@ -36,9 +34,7 @@ CLAIMS = (
         "constant-of-every-context",
         "The same with the constant set as the text says, so that the lowest state of every prediction has energy 0.",
         largest("map", "per_context") < SAME_LAW,
-        f"{_MAP}, text after equation 8",
-        "0",
-        statement_id="potts:S0-T1.2.constant",
+        **cited(f"{_MAP}, text after equation 8", "0", "potts:S0-T1.2.constant"),
     ),
     ours(
         "temperature-of-every-token",
@@ -58,36 +54,27 @@ CLAIMS = (
         "A random model with a window stores more than one pattern, as the corollary needs (smallest number, phases "
         "counted).",
         smallest("map", "patterns") > 1.5,
-        "Corollary 1.2.1",
-        "N > 1",
-        statement_id="potts:S0-C1.2.1.premise",
+        **cited("Corollary 1.2.1", "N > 1", "potts:S0-C1.2.1.premise"),
     ),
     Claim(
         "models-leave-their-patterns",
         "The probability of following a greedy pattern falls exponentially in every random model tried (smallest "
         "rate, above what rounding leaves).",
         smallest("map", "decay") > RESOLVED,
-        "Corollary 1.2.1",
-        "incapable of infinite coherent output",
-        statement_id="potts:S0-C1.2.1",
+        **cited("Corollary 1.2.1", "incapable of infinite coherent output", "potts:S0-C1.2.1"),
     ),
     Claim(
         "peierls-bounds-onsager",
         "The bound of Peierls' argument lies below Onsager's magnetisation at every temperature (smallest slack).",
         smallest("onsager", "magnetisation - bound") > -EQUAL,
-        f"Proof of {_PLANE}",
-        "not below 0",
-        statement_id="potts:Theorem-2.1",
+        **cited(f"Proof of {_PLANE}", "not below 0", "potts:Theorem-2.1"),
     ),
     Claim(
         "plane-keeps-its-pattern",
         "From all spins up the plane keeps a magnetisation at every temperature tried up to E_min / log 3 = 1.82 J "
         "(the smallest, at T = 0.8 to 1.8 J).",
         statistics.smallest_order(PLANE, most=1.8) > 0,
-        _PLANE,
-        "converges to one pattern",
-        statement_id="potts:Theorem-2.1",
-        setting=_TORUS,
+        **cited(_PLANE, "converges to one pattern", "potts:Theorem-2.1", setting=_TORUS),
     ),
     ours(
         "order-survives-in-the-plane",
