@@ -71,7 +71,7 @@ def test_the_bound_holds_and_says_something() -> None:
 
 def test_a_fit_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tightest of the bounds rejects a fit far from the data; that of the theorem is too loose to."""
-    monkeypatch.setattr(measure, "empirical_law_bound", lambda **_: 1e-4)
+    monkeypatch.setattr(measure.sample_bound, "empirical_law_bound", lambda **_: 1e-4)
     row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
     assert row["empirical_within"] < 1
     monkeypatch.setattr(

@@ -16,15 +16,10 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers.exact.distances import kullback_leibler, total_variation
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.joint_from_conditionals.config import Config, Sizes
+from trialogue_lab.theory.masking import sample_bound
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
 from trialogue_lab.theory.masking.mixing import chi_square_decay
 from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_loss
-from trialogue_lab.theory.masking.sample_bound import (
-    empirical_law_bound,
-    mask_average_bound,
-    mask_average_deviation,
-    sample_bound,
-)
 from trialogue_lab.theory.masking.tensorization import tensorization_upper_bound
 
 Rows = Iterator[dict[str, Any]]
@@ -65,8 +60,8 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     counts = {**size, "masks": sizes.masks}
     theta, beta, cells = np.array([sizes.coupling, sizes.field]), family.beta, family.cells(config.eps)
     truth = _by_state(family.law(sizes.coupling, sizes.field))
-    average = mask_average_bound(**counts, beta=beta, delta=config.delta)
-    empirical = empirical_law_bound(**size, delta=config.delta)
+    average = sample_bound.mask_average_bound(**counts, beta=beta, delta=config.delta)
+    empirical = sample_bound.empirical_law_bound(**size, delta=config.delta)
     nearest = min(lemma_distances(config, sizes, beta))
     found: list[dict[str, float]] = []
     for data_set in range(config.data_sets):
@@ -78,7 +73,7 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
         gap = abs(family.empirical_loss(data, theta) - family.averaged_loss(data, theta))
         distance = total_variation(_by_state(torch.from_numpy(data.samples / sizes.samples)), truth)
         stated, proved = (
-            sample_bound(
+            sample_bound.sample_bound(
                 **counts,
                 tensorization=constant,
                 loss=used,
@@ -116,7 +111,7 @@ def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
     for share in SPLITS:
         eps = math.sqrt(2.0 ** (2 * sizes.sites - 2) / (sizes.masks * share * config.delta))
         t = math.log(1 / beta) * math.sqrt(sizes.samples / 2 * math.log(2 / ((1 - share) * config.delta)))
-        distances.append(mask_average_deviation(**counts, beta=beta, eps=eps, t=t).distance)
+        distances.append(sample_bound.mask_average_deviation(**counts, beta=beta, eps=eps, t=t).distance)
     return distances
 
 

@@ -15,6 +15,7 @@ from trialogue.data.corpus.sentences import corpus_or_sentences
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue_lab.ledger import Part, note_model
+from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import (
     EXACT,
     LIKELIEST,
@@ -24,21 +25,7 @@ from trialogue_lab.studies.memorization_text.config import (
     TRANSFORMER,
     Config,
 )
-from trialogue_lab.studies.memorization_text.networks import (
-    answers_of,
-    equal_transformer,
-    size_of,
-    trained_network,
-)
-from trialogue_lab.theory.memorization import (
-    Encoder,
-    capacity,
-    memorize,
-    memorize_by_ridge,
-    memorize_likeliest,
-    nearest_encoder,
-    truncated_encoder,
-)
+from trialogue_lab.theory import memorization
 from trialogue_lab.theory.memorization.targets import divergence
 
 Row = Iterator[dict[str, Any]]
@@ -126,8 +113,8 @@ def _text(config: Config, law: SampleLaw) -> dict[str, Any]:
 
 
 def _width(config: Config, law: SampleLaw, width: int, rows: Tensor, seed: int, artifacts: Path) -> Row:
-    encoder = nearest_encoder(law.targets, width, law.prior)
-    truncated = truncated_encoder(law.targets, width, law.prior)
+    encoder = memorization.nearest_encoder(law.targets, width, law.prior)
+    truncated = memorization.truncated_encoder(law.targets, width, law.prior)
     yield {"kind": "encoder", "kl": encoder.kl, "truncated": truncated.kl}
     for share in (*config.shares, 1.0):
         wanted = share * len(law.contexts) if share < 1 else (1 + config.provision) * len(law.contexts)
@@ -139,7 +126,12 @@ def _width(config: Config, law: SampleLaw, width: int, rows: Tensor, seed: int, 
             heads=heads,
             head_width=width,
         )
-        same = {"kind": "network", "share": share, "features": capacity(width, width, heads), "heads": heads}
+        same = {
+            "kind": "network",
+            "share": share,
+            "features": memorization.capacity(width, width, heads),
+            "heads": heads,
+        }
         sized = {"parameters": shape.parameters, "bytes": WEIGHT_BYTES * shape.parameters}
         for row in _built(law, encoder, shape, seed, exact=share == 1):
             yield same | sized | {"encoder_kl": encoder.kl} | row
@@ -152,11 +144,13 @@ def _width(config: Config, law: SampleLaw, width: int, rows: Tensor, seed: int, 
                 yield same | {"encoder_kl": encoder.kl} | row
 
 
-def _built(law: SampleLaw, encoder: Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool) -> Row:
+def _built(
+    law: SampleLaw, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
+) -> Row:
     """Networks by construction: of all laws, or of the likeliest and by ridge regression."""
     asked = (law.targets, law.contexts, shape.width, shape.heads, shape.head_width, seed)
     if exact:
-        built = memorize(*asked, prior=law.prior, encoder=encoder)
+        built = memorization.memorize(*asked, prior=law.prior, encoder=encoder)
         yield {
             "method": EXACT,
             "kept": len(law.contexts),
@@ -166,7 +160,10 @@ def _built(law: SampleLaw, encoder: Encoder, shape: AttentionOnlyConfig, seed: i
             "condition": built.condition,
         } | _scores_of(law, built.model)
         return
-    for method, build in ((LIKELIEST, memorize_likeliest), (RIDGE, memorize_by_ridge)):
+    for method, build in (
+        (LIKELIEST, memorization.memorize_likeliest),
+        (RIDGE, memorization.memorize_by_ridge),
+    ):
         found = build(*asked, prior=law.prior, encoder=encoder)
         yield {
             "method": method,
@@ -179,8 +176,8 @@ def _built(law: SampleLaw, encoder: Encoder, shape: AttentionOnlyConfig, seed: i
 
 def _scores_of(law: SampleLaw, network: AttentionOnly) -> dict[str, float]:
     """Scores of a built network in float64, and its KL where its weights are kept in as many bytes as are counted."""
-    scores = law.scores(partial(answers_of, network))
-    single = divergence(law.targets, answers_of(network.float(), law.contexts), law.prior)
+    scores = law.scores(partial(networks.answers_of, network))
+    single = divergence(law.targets, networks.answers_of(network.float(), law.contexts), law.prior)
     return scores | {"kl_float32": single}
 
 
@@ -189,10 +186,10 @@ def _trained(
 ) -> Row:
     """A network of the same shape that has learned the text, and a transformer of as many parameters."""
     context = shape.context
-    equal = equal_transformer(config.vocab_size, context, config.layers, shape.parameters)
+    equal = networks.equal_transformer(config.vocab_size, context, config.layers, shape.parameters)
     for method, each in ((TRAINED, shape), (TRANSFORMER, equal)):
-        network = trained_network(config, each, rows, context, seed, artifacts)
-        scores = law.scores(partial(answers_of, network))
-        size = size_of(network)
+        network = networks.trained_network(config, each, rows, context, seed, artifacts)
+        scores = law.scores(partial(networks.answers_of, network))
+        size = networks.size_of(network)
         sized = {"method": method, "parameters": size, "bytes": WEIGHT_BYTES * size}
         yield sized | scores | {"kl_float32": scores["kl"]}
