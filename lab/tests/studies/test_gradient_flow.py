@@ -1,35 +1,21 @@
 """The rows of gradient-flow against what is known, and mutants of the theory that they give away."""
 
 import dataclasses
-from typing import Any
 
 import pytest
-import torch
 
 from mutants.modules import altered
-from trialogue.errors import InputError
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.gradient_flow import measure
-from trialogue_lab.studies.gradient_flow.config import PRESETS, Config
-from trialogue_lab.studies.gradient_flow.measure import (
-    bound_row,
-    decay_rows,
-    example_rows,
-    gaussian,
-    gradient_row,
-    growth_rows,
-    three_bodies,
-    two_body_row,
-)
-from trialogue_lab.studies.gradient_flow.statistics import example, growth, kept
+from trialogue_lab.studies.gradient_flow import measure, statistics
+from trialogue_lab.studies.gradient_flow.config import PRESETS
 from trialogue_lab.theory import gradient_flow
 
 SMOKE = PRESETS["smoke"]
-COVARIANCE, WEIGHTS = gaussian(SMOKE.size, 3)
+COVARIANCE, WEIGHTS = measure.gaussian(SMOKE.size, 3)
 
 
 def test_flows_are_gradients_and_their_gaussian_means() -> None:
-    row = gradient_row(SMOKE, COVARIANCE, WEIGHTS, 3)
+    row = measure.gradient_row(SMOKE, COVARIANCE, WEIGHTS, 3)
     assert row["sample_error"] < 1e-10
     assert row["gaussian_error"] < 1e-10
     assert row["z"] < 4
@@ -46,19 +32,19 @@ def test_a_wrong_flow_shows(change: tuple[str, str], column: str, monkeypatch: p
     broken = altered(gradient_flow, change, compiled=False)
     for name in ("GaussianFlow", "SampleFlow"):
         monkeypatch.setattr(measure, name, broken[name])
-    assert gradient_row(SMOKE, COVARIANCE, WEIGHTS, 3)[column] > 1e-2
+    assert measure.gradient_row(SMOKE, COVARIANCE, WEIGHTS, 3)[column] > 1e-2
 
 
 def test_draws_give_another_closed_form_away(monkeypatch: pytest.MonkeyPatch) -> None:
     more = dataclasses.replace(SMOKE, draws=100_000)
-    assert gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] < 4
+    assert measure.gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] < 4
     broken = altered(gradient_flow, ("+ 2 * gram.square()\n        # Of", "\n        # Of"), compiled=False)
     monkeypatch.setattr(measure, "GaussianFlow", broken["GaussianFlow"])
-    assert gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] > 10
+    assert measure.gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] > 10
 
 
 def test_without_a_first_layer_the_flow_is_that_of_two_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = two_body_row(SMOKE, COVARIANCE, WEIGHTS)
+    row = measure.two_body_row(SMOKE, COVARIANCE, WEIGHTS)
     assert row["first_most"] == 0
     assert row["last_moved"] > 0.1
     assert row["closed_error"] < 1e-6
@@ -67,11 +53,11 @@ def test_without_a_first_layer_the_flow_is_that_of_two_bodies(monkeypatch: pytes
         gradient_flow, ("torch.exp(-rates * time)", "torch.exp(-2 * rates * time)"), compiled=False
     )
     monkeypatch.setattr(measure, "GaussianFlow", broken["GaussianFlow"])
-    assert two_body_row(SMOKE, COVARIANCE, WEIGHTS)["closed_error"] > 1e-2
+    assert measure.two_body_row(SMOKE, COVARIANCE, WEIGHTS)["closed_error"] > 1e-2
 
 
 def test_what_a_first_layer_adds_is_never_negative_and_not_as_printed() -> None:
-    rows = [bound_row(*gaussian(SMOKE.size, seed)) for seed in range(12)]
+    rows = [measure.bound_row(*measure.gaussian(SMOKE.size, seed)) for seed in range(12)]
     assert max(row["error"] for row in rows) < 1e-10
     assert min(row["added"] for row in rows) > 0
     assert min(row["printed_error"] for row in rows) > 0.01
@@ -80,14 +66,14 @@ def test_what_a_first_layer_adds_is_never_negative_and_not_as_printed() -> None:
 
 def test_a_symmetric_first_layer_has_the_printed_bound() -> None:
     first = WEIGHTS.first + WEIGHTS.first.T
-    row = bound_row(COVARIANCE, gradient_flow.Weights(WEIGHTS.last, first))
+    row = measure.bound_row(COVARIANCE, gradient_flow.Weights(WEIGHTS.last, first))
     assert row["printed_error"] < 1e-10
 
 
 def test_only_a_decay_kills_the_first_layer() -> None:
-    rows = Rows([{"seed": 3, **row} for row in decay_rows(SMOKE, COVARIANCE, WEIGHTS)])
-    assert kept(decays=True)(rows).item() < 1e-3
-    assert kept()(rows).item() > 0.05
+    rows = Rows([{"seed": 3, **row} for row in measure.decay_rows(SMOKE, COVARIANCE, WEIGHTS)])
+    assert statistics.kept(decays=True)(rows).item() < 1e-3
+    assert statistics.kept()(rows).item() > 0.05
     with_decay = rows.where("decay", decays=True)
     assert with_decay.last_error.item() < 1e-6
     assert with_decay.step.item() < 1
@@ -95,52 +81,29 @@ def test_only_a_decay_kills_the_first_layer() -> None:
 
 
 def measured_growth() -> Rows:
-    return Rows([{"seed": 3, **row} for row in growth_rows(*three_bodies(SMOKE, 3))])
+    return Rows([{"seed": 3, **row} for row in measure.growth_rows(*measure.three_bodies(SMOKE, 3))])
 
 
 def test_the_first_layer_grows_at_the_corrected_rate() -> None:
     rows = measured_growth()
-    assert growth("error")(rows).item() < 1e-3
-    assert growth("diagonal")(rows).item() == pytest.approx(2, abs=1e-3)
-    assert growth("off_diagonal")(rows).item() > 0.01
+    assert statistics.growth("error")(rows).item() < 1e-3
+    assert statistics.growth("diagonal")(rows).item() == pytest.approx(2, abs=1e-3)
+    assert statistics.growth("off_diagonal")(rows).item() > 0.01
 
 
 def test_the_printed_rate_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     half = altered(gradient_flow, ("return 2 * float(", "return float("), compiled=False)
     monkeypatch.setattr(measure, "growth_rate", half["growth_rate"])
-    assert growth("error")(measured_growth()).item() > 0.3
+    assert statistics.growth("error")(measured_growth()).item() > 0.3
 
 
 def test_the_example_by_sign_of_skew_and_last_layer() -> None:
     """M is -skew diag(a), so that row k of the first layer moves at -2 skew a_k a_l: above zero for unlike signs."""
     more = dataclasses.replace(SMOKE, draws=100_000)
-    rows = Rows([{"seed": 3, **row} for row in example_rows(more, 3)])
+    rows = Rows([{"seed": 3, **row} for row in measure.example_rows(more, 3)])
     sizes = measure._drawn(SMOKE.size, seed=3, name="example").abs().tolist()
     pairs = [2 * 2 * first * second for first in sizes for second in sizes]
-    assert example(True, False)(rows).item() == pytest.approx(-min(pairs), abs=0.3)
-    assert example(False, False)(rows).item() == pytest.approx(max(pairs), rel=0.1)
-    assert example(True, True)(rows).item() > 0.1
-    assert example(True, True, "printed_rate")(rows).item() < 0
-
-
-def test_a_part_is_one_law() -> None:
-    parts = measure.parts(SMOKE)
-    assert [part.columns["seed"] for part in parts] == list(SMOKE.seeds)
-    torch.testing.assert_close(gaussian(3, 1)[0], gaussian(3, 1)[0].T, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("size", 1),
-        ("size", 5),
-        ("samples", 10),
-        ("draws", 0),
-        ("decay", 0.0),
-        ("time", -1.0),
-        ("seeds", (1, 1)),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})
+    assert statistics.example(True, False)(rows).item() == pytest.approx(-min(pairs), abs=0.3)
+    assert statistics.example(False, False)(rows).item() == pytest.approx(max(pairs), rel=0.1)
+    assert statistics.example(True, True)(rows).item() > 0.1
+    assert statistics.example(True, True, "printed_rate")(rows).item() < 0

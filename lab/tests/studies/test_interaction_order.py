@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,29 +13,10 @@ from trialogue.errors import InputError
 from trialogue.models.factored import FactoredAttention
 from trialogue.randomness import generator
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.interaction_order import laws, small
+from trialogue_lab.studies.interaction_order import laws, small, statistics
 from trialogue_lab.studies.interaction_order.config import PRESETS, Config
 from trialogue_lab.studies.interaction_order.large import TESTS, measure_large, unseen_loss
 from trialogue_lab.studies.interaction_order.laws import Staircase, population_of, staircase
-from trialogue_lab.studies.interaction_order.measure import parts
-from trialogue_lab.studies.interaction_order.small import (
-    correlation,
-    exchange_rows,
-    onset,
-    pair_rows,
-    spectrum_rows,
-    stays,
-    trained,
-)
-from trialogue_lab.studies.interaction_order.statistics import (
-    excess,
-    exchange_exponent,
-    in_order,
-    last_first,
-    middle_before_first,
-    pair_excess,
-    standing,
-)
 
 SMOKE = PRESETS["smoke"]
 STEPPED = Config(gap=0.05, starts=(3, 1))
@@ -62,7 +42,7 @@ def test_a_law_without_steps_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
 
 
 def one_layer_excess(config: Config) -> float:
-    losses, steps, moved = trained(config, stairs(), 1, 5)
+    losses, steps, moved = small.trained(config, stairs(), 1, 5)
     assert len(losses) == config.steps[0] + 1
     assert moved.shape == (len(steps), 1)
     assert losses[0] == pytest.approx(math.log(3), abs=0.02)
@@ -83,38 +63,40 @@ def test_another_architecture_or_too_little_training_is_told_from_it(monkeypatch
         return deeper(config, 3, seed, 0.6)
 
     monkeypatch.setattr(small, "network", three_layers)
-    losses = trained(dataclasses.replace(STEPPED, steps=(1500, 1, 1)), stairs(), 1, 5)[0]
+    losses = small.trained(dataclasses.replace(STEPPED, steps=(1500, 1, 1)), stairs(), 1, 5)[0]
     assert losses[-1] < stairs().two - 0.01
 
 
 def test_one_layer_recovers_two_bodies_where_standard_attention_does_not() -> None:
-    rows = Rows([{"seed": 1, **row} for row in pair_rows(dataclasses.replace(SMOKE, pair_steps=800), 1)])
+    rows = Rows(
+        [{"seed": 1, **row} for row in small.pair_rows(dataclasses.replace(SMOKE, pair_steps=800), 1)]
+    )
     table = rows["pairs"]
     assert table.couplings.item() > 0.99
     assert table.similarities.item() > 0.99
-    assert pair_excess("factored")(rows).item() < 1e-3
-    assert pair_excess("standard")(rows).item() > 0.01
+    assert statistics.pair_excess("factored")(rows).item() < 1e-3
+    assert statistics.pair_excess("standard")(rows).item() > 0.01
 
 
 def test_another_tensor_does_not_correlate() -> None:
     exact = torch.tensor([1.0, -2.0, 0.5, 3.0])
-    assert correlation(-4 * exact, exact) == pytest.approx(1)
-    assert correlation(exact[[1, 0, 3, 2]], exact) < 0.9
+    assert small.correlation(-4 * exact, exact) == pytest.approx(1)
+    assert small.correlation(exact[[1, 0, 3, 2]], exact) < 0.9
 
 
 def test_orders_are_those_of_the_architecture() -> None:
-    rows = [row for row in spectrum_rows(SMOKE, 1) if not row["norm"]]
+    rows = [row for row in small.spectrum_rows(SMOKE, 1) if not row["norm"]]
     assert [row["bodies"] for row in rows] == [2, 3, 5, 9]
     assert all(row["bodies"] == row["bound"] for row in rows)
     assert max(row["beyond"] for row in rows) < 1e-12
-    normed = [row for row in spectrum_rows(SMOKE, 1) if row["norm"] and row["layers"] > 1]
+    normed = [row for row in small.spectrum_rows(SMOKE, 1) if row["norm"] and row["layers"] > 1]
     assert min(row["beyond"] for row in normed) > 1e-4
 
 
 def test_the_first_two_layers_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     def exponent() -> float:
-        return exchange_exponent()(
-            Rows([{"seed": 5, **row} for row in exchange_rows(SMOKE, stairs(), 5)])
+        return statistics.exchange_exponent()(
+            Rows([{"seed": 5, **row} for row in small.exchange_rows(SMOKE, stairs(), 5)])
         ).item()
 
     assert exponent() == pytest.approx(4, abs=0.2)
@@ -139,36 +121,15 @@ def test_standing_still_is_counted() -> None:
             np.full(9, 0.1),
         )
     )
-    assert stays(losses, [1.0, 0.5]) == pytest.approx([3.0, 0.5])
-    assert stays(losses[:350], [1.0, 0.5]) == pytest.approx([2.5, 1 / 350])
-    assert stays(losses, [0.1])[0] == pytest.approx(9 / 475)
-    assert stays(np.full(10, 0.0), [1.0]) == [1.0]
+    assert small.stays(losses, [1.0, 0.5]) == pytest.approx([3.0, 0.5])
+    assert small.stays(losses[:350], [1.0, 0.5]) == pytest.approx([2.5, 1 / 350])
+    assert small.stays(losses, [0.1])[0] == pytest.approx(9 / 475)
+    assert small.stays(np.full(10, 0.0), [1.0]) == [1.0]
 
 
 def test_a_layer_sets_out_at_a_tenth_of_its_displacement() -> None:
-    assert onset(np.array([0.0, 0.05, 0.1, 0.11, 2.0, 1.0])) == 3
-    assert onset(np.array([0.0, 0.9, 0.05, 1.0])) == 1
-
-
-def rows_of(*onsets: tuple[int, int, int]) -> Rows:
-    records: list[dict[str, Any]] = []
-    for seed, three in enumerate(onsets):
-        named = {f"onset_{layer + 1}": step for layer, step in enumerate(three)}
-        row = {"kind": "training", "seed": seed, "loss": 0.5, "two": 0.8, "three": 0.6, "four": 0.4}
-        records.append({**row, "layers": 3, "stay_1": 4.0, "stay_2": 0.5, **named})
-        records.append({**row, "layers": 2, "onset_1": three[0], "onset_2": three[2]})
-    return Rows(records)
-
-
-def test_orders_of_setting_out() -> None:
-    rows = rows_of((30, 20, 10), (20, 30, 10), (30, 20, 25), (30, 30, 10))
-    assert in_order()(rows).tolist() == [1, 0, 0, 0]
-    assert last_first()(rows).tolist() == [1, 1, 0, 1]
-    assert last_first(2)(rows).tolist() == [1, 1, 1, 1]
-    assert middle_before_first()(rows).tolist() == [1, 0, 1, 0]
-    assert excess(3)(rows).tolist() == pytest.approx([0.1] * 4)
-    assert excess(2)(rows).tolist() == pytest.approx([-0.1] * 4)
-    assert standing(1)(rows).tolist() == [4.0] * 4
+    assert small.onset(np.array([0.0, 0.05, 0.1, 0.11, 2.0, 1.0])) == 3
+    assert small.onset(np.array([0.0, 0.9, 0.05, 1.0])) == 1
 
 
 def test_unseen_loss_is_the_mean_surprise() -> None:
@@ -189,30 +150,3 @@ def test_a_large_law_is_sampled_and_learned() -> None:
     assert law.four < law.three < law.two < law.uniform
     assert last[1] == pytest.approx(law.two, abs=0.05)
     assert curve.moved_1[curve.step == 0].max() == 0
-
-
-def test_parts_are_laws() -> None:
-    assert [part.name for part in parts(SMOKE)] == ["small-0", "small-1", "large-0"]
-    assert len(parts(dataclasses.replace(SMOKE, large_seeds=()))) == 2
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sites", 4),
-        ("vocab_size", 1),
-        ("rank", 0),
-        ("scale", 0.0),
-        ("gap", -1.0),
-        ("starts", (1,)),
-        ("steps", (1, 2)),
-        ("momentum", 1.0),
-        ("spectrum_sites", 5),
-        ("large_seeds", (1, 1)),
-        ("large_steps", 2),
-        ("seeds", ()),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})

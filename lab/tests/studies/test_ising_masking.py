@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,21 +10,9 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.errors import InputError
 from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
-from trialogue_lab.ledger import Result, Rows, judged
-from trialogue_lab.ledger.pages.tables import sheet
-from trialogue_lab.ledger.runs.execution import execute
-from trialogue_lab.studies.ising_masking import STUDY, measure
+from trialogue_lab.studies.ising_masking import measure
 from trialogue_lab.studies.ising_masking.config import PRESETS, Config
-from trialogue_lab.studies.ising_masking.measure import every_mask, exact_rows, measured_rows
-from trialogue_lab.studies.ising_masking.statistics import (
-    error_over_limit,
-    gain,
-    scaled_error,
-    smallest_gain,
-    within_trace,
-)
 
 SMOKE = PRESETS["smoke"]
 
@@ -40,7 +27,9 @@ SMOKE = PRESETS["smoke"]
     ],
 )
 def test_exact_traces(coupling: float, pairs: str, expected: tuple[float, ...]) -> None:
-    rows = [row for row in exact_rows(Config()) if row["kind"] == "exact" and row["coupling"] == coupling]
+    rows = [
+        row for row in measure.exact_rows(Config()) if row["kind"] == "exact" and row["coupling"] == coupling
+    ]
     one = [row["trace"] for row in rows if (row["pairs"], row["masks"]) == (pairs, "one")]
     assert one == pytest.approx(expected, abs=1e-4)
     if pairs == "unordered":
@@ -50,7 +39,7 @@ def test_exact_traces(coupling: float, pairs: str, expected: tuple[float, ...]) 
 
 def test_the_control_scores_every_mask_of_every_sample() -> None:
     samples = torch.tensor([[0, 1, 0], [1, 1, 0]])
-    repeated, masks = every_mask(samples, 2)
+    repeated, masks = measure.every_mask(samples, 2)
     assert repeated.tolist() == samples[[0, 0, 0, 1, 1, 1]].tolist()
     assert masks[:3].tolist() == [[True, True, False], [True, False, True], [False, True, True]]
     assert torch.equal(masks[:3], masks[3:])
@@ -61,10 +50,10 @@ def measured_ratios(masks: str = "one") -> list[float]:
     config = Config(couplings=(0.05,), sizes=(5000,), data_sets=25)
     limits = [
         row["trace"]
-        for row in exact_rows(config)
+        for row in measure.exact_rows(config)
         if row["kind"] == "exact" and (row["pairs"], row["masks"]) == ("unordered", masks)
     ]
-    rows = [row for row in measured_rows(config, 0.05, 7) if row["masks"] == masks]
+    rows = [row for row in measure.measured_rows(config, 0.05, 7) if row["masks"] == masks]
     return [5000 * row["squared_error"] / limit for row, limit in zip(rows, limits, strict=True)]
 
 
@@ -78,7 +67,7 @@ def test_errors_follow_the_exact_limits() -> None:
 
 
 def _all_masks(samples: Tensor, **given: Any) -> PseudolikelihoodFit:
-    samples, given["masks"] = every_mask(samples, given.pop("block_size"))
+    samples, given["masks"] = measure.every_mask(samples, given.pop("block_size"))
     return fit_pseudolikelihood(samples, **given)
 
 
@@ -103,80 +92,6 @@ def test_a_broken_measurement_does_not(
 
 
 def test_samples_without_a_finite_estimate_count_as_infinite_errors() -> None:
-    rows = list(measured_rows(Config(couplings=(3.0,), sizes=(5,), data_sets=2), 3.0, 0))
+    rows = list(measure.measured_rows(Config(couplings=(3.0,), sizes=(5,), data_sets=2), 3.0, 0))
     assert {row["unbounded"] for row in rows} == {1.0}
     assert {row["squared_error"] for row in rows} == {math.inf}
-
-
-def fitted(n: int, size: int, squared_error: float, within: float = 0.5) -> dict[str, Any]:
-    common = {"kind": "fit", "seed": 3, "coupling": 0.3, "masks": "one"}
-    return common | {"n": n, "block_size": size, "squared_error": squared_error, "within_trace": within}
-
-
-def test_statistics_weigh_errors_by_the_size_of_the_training_set() -> None:
-    limit = {
-        "kind": "exact",
-        "coupling": 0.3,
-        "masks": "one",
-        "pairs": "unordered",
-        "block_size": 1,
-        "trace": 20.0,
-    }
-    rows = Rows(
-        [
-            limit,
-            *(fitted(300, size, error) for size, error in ((1, 0.08), (2, 0.07), (4, 0.07))),
-            *(fitted(1000, size, error, 0.4) for size, error in ((1, 0.03), (2, 0.02), (4, 0.01))),
-            *(fitted(10_000, size, error, 0.7) for size, error in ((1, 0.002), (2, 0.0016), (4, 0.0012))),
-        ]
-    )
-    assert scaled_error(0.3, 1)(rows).to_dict() == pytest.approx({3: 25.0})
-    assert error_over_limit(0.3, 1)(rows).to_dict() == pytest.approx({3: 1.25})
-    assert gain(0.3, 1)(rows).to_dict() == pytest.approx({3: 7.0})
-    # Small training sets count in it, and not in the means.
-    assert smallest_gain(0.3)(rows).to_dict() == pytest.approx({3: 3.0})
-    assert within_trace(0.3)(rows).to_dict() == pytest.approx({3: 0.55})
-    assert gain(0.05, 1)(rows).empty
-
-
-@pytest.fixture(scope="module")
-def result(smoke_run: Callable[[str], Result]) -> Result:
-    return smoke_run(STUDY.name)
-
-
-def test_another_setting_leaves_the_claims_of_the_figures_without_a_number(tmp_path: Path) -> None:
-    config = dataclasses.replace(SMOKE, couplings=(0.1,), sites=3, sizes=(300,), seeds=(0,))
-    entry = judged(STUDY, execute(STUDY, config, tmp_path))
-    estimates = {verdict.claim.id: verdict.replications for verdict in entry.verdicts}
-    assert {number for name, number in estimates.items() if "-j0" in name} == {0}
-    assert estimates["masking-more-is-no-worse"] == 1
-    assert all(sheet(table, entry.rows).lines for table in STUDY.tables)
-
-
-def test_a_repetition_does_not_depend_on_the_others(result: Result, tmp_path: Path) -> None:
-    alone = execute(STUDY, dataclasses.replace(SMOKE, seeds=(1,)), tmp_path)
-    first, second = (
-        STUDY.rows(each)["fit"].query("seed == 1").squared_error.tolist() for each in (alone, result)
-    )
-    assert first == second
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sites", 1),
-        ("sites", 7),
-        ("couplings", ()),
-        ("couplings", (0.3, 0.3)),
-        ("couplings", (math.nan,)),
-        ("field", math.inf),
-        ("sizes", ()),
-        ("sizes", (1000, 300)),
-        ("data_sets", 1),
-        ("seeds", ()),
-        ("seeds", (1, 1)),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})

@@ -1,9 +1,7 @@
 """Simulated hitting times against exact ones, and the study end to end in miniature."""
 
-import dataclasses
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,25 +9,13 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.errors import InputError
 from trialogue.samplers import BlockGibbs, HittingTimes, IndependentParallel, hitting_times
 from trialogue.samplers.exact import transition_matrix
-from trialogue_lab.ledger import Result, Rows, judged
-from trialogue_lab.ledger.pages.tables import sheet
-from trialogue_lab.ledger.runs.execution import execute
-from trialogue_lab.studies.ising_sampling import STUDY, measure
+from trialogue_lab.analysis import clique_hits
+from trialogue_lab.ledger import Result, Rows
+from trialogue_lab.studies.ising_sampling import STUDY, statistics
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, Config, block_label
 from trialogue_lab.studies.ising_sampling.measure import exact_row, simulated_rows
-from trialogue_lab.studies.ising_sampling.statistics import (
-    blocks,
-    expected_steps,
-    largest_increase_with_blocks,
-    log_steps_ratio,
-    slowdown,
-    smallest_increase_with_coupling,
-    smallest_slowdown,
-    steps_over_exact,
-)
 from trialogue_lab.theory.cliques.chains import block_chain, parallel_chain
 
 SMOKE = PRESETS["smoke"]
@@ -47,17 +33,24 @@ def cell(coupling: float, size: int, mean: float, times: float) -> list[dict[str
 def test_statistics_compare_chains_and_couplings_by_logarithms() -> None:
     means = {(2.0, 2): 40.0, (2.0, 9): 4.0, (2.0, 10): 1.0, (8.0, 2): 160.0, (8.0, 9): 5.0, (8.0, 10): 0.9}
     rows = Rows([row for (coupling, size), mean in means.items() for row in cell(coupling, size, mean, 2.0)])
-    assert blocks(rows, below_all=1) == ["k = 2", "k = 9"]
-    assert blocks(rows, least=9) == ["k = 9", "k = 10"]
+    assert statistics.blocks(rows, below_all=1) == ["k = 2", "k = 9"]
+    assert statistics.blocks(rows, least=9) == ["k = 9", "k = 10"]
     # By size and not by place: no k = 9 is a k below N - 1.
-    assert blocks(rows, below_all=2) == ["k = 2"]
-    assert log_steps_ratio("k = 2", "k = 9")(rows)[5] == pytest.approx(math.log(10 * 32) / 2)
-    assert slowdown(8.0, 2.0, below_all=2)(rows)[5] == pytest.approx(math.log(4))
-    assert slowdown(8.0, 2.0)(rows)[5] == pytest.approx(math.log(4 * 1.25 * 0.9) / 3)
-    assert steps_over_exact(9)(rows)[5] == pytest.approx(2)
-    assert largest_increase_with_blocks()(rows).item() == pytest.approx(math.log(0.25))
-    assert smallest_increase_with_coupling()(rows).item() == pytest.approx(math.log(0.9))
-    assert smallest_slowdown(8.0, 2.0)(rows).item() == pytest.approx(math.log(1.25))
+    assert statistics.blocks(rows, below_all=2) == ["k = 2"]
+    assert statistics.log_steps_ratio("k = 2", "k = 9")(rows)[5] == pytest.approx(math.log(10 * 32) / 2)
+    assert statistics.slowdown(8.0, 2.0, below_all=2)(rows)[5] == pytest.approx(math.log(4))
+    assert statistics.slowdown(8.0, 2.0)(rows)[5] == pytest.approx(math.log(4 * 1.25 * 0.9) / 3)
+    assert statistics.steps_over_exact(9)(rows)[5] == pytest.approx(2)
+    assert statistics.largest_increase_with_blocks()(rows).item() == pytest.approx(math.log(0.25))
+    assert statistics.smallest_increase_with_coupling()(rows).item() == pytest.approx(math.log(0.9))
+    assert statistics.smallest_slowdown(8.0, 2.0)(rows).item() == pytest.approx(math.log(1.25))
+
+
+def small_chain(chain: Any, sites: int, clique: int, coupling: float, field: float) -> Any:
+    """The exact chain of the number of up spins."""
+    if isinstance(chain, IndependentParallel):
+        return parallel_chain(clique, coupling, field)
+    return block_chain(sites, clique, coupling, field, chain.block_size)
 
 
 @pytest.mark.parametrize("chain", [BlockGibbs(1), BlockGibbs(2), BlockGibbs(4), IndependentParallel()])
@@ -73,12 +66,7 @@ def test_the_exact_law_is_that_of_the_whole_chain(chain: BlockGibbs | Independen
         first, second = first + float(alive.sum()), second + (2 * step + 1) * float(alive.sum())
         alive = alive @ waiting
     expected = torch.linalg.solve(torch.eye(len(waiting)) - waiting, torch.ones_like(alive))[0]
-    small = (
-        parallel_chain(clique, coupling, field)
-        if isinstance(chain, IndependentParallel)
-        else block_chain(sites, clique, coupling, field, chain.block_size)
-    )
-    row = exact_row(small, budget)
+    row = exact_row(small_chain(chain, sites, clique, coupling, field), budget)
     assert row["mean"] == pytest.approx(first)
     assert row["deviation"] == pytest.approx(math.sqrt(second - first**2))
     assert row["reached"] == pytest.approx(1 - float(alive.sum()))
@@ -90,11 +78,7 @@ def z_scores(config: Config, coupling: float, sizes: tuple[int | None, ...]) -> 
     scores = []
     for size in sizes:
         chain = IndependentParallel() if size is None else BlockGibbs(size)
-        law = (
-            parallel_chain(config.clique, coupling, config.field)
-            if size is None
-            else block_chain(config.sites, config.clique, coupling, config.field, size)
-        )
+        law = small_chain(chain, config.sites, config.clique, coupling, config.field)
         truth = exact_row(law, config.budget)
         rows = list(simulated_rows(config, coupling, str(size), chain))
         error = truth["deviation"] / math.sqrt(len(rows) * config.chains)
@@ -142,68 +126,18 @@ def _one_step_late(chain: Any, model: Ising, **given: Any) -> HittingTimes:
 def test_a_broken_measurement_is_not(
     broken: Callable[..., HittingTimes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure, "hitting_times", broken)
+    monkeypatch.setattr(clique_hits, "hitting_times", broken)
     assert not as_computed(z_scores(MEASURED, 2.0, (1, 4, 6)))
 
 
-@pytest.fixture(scope="module")
-def result(smoke_run: Callable[[str], Result]) -> Result:
-    return smoke_run(STUDY.name)
-
-
-@pytest.mark.parametrize(
-    ("coupling", "chain", "steps"),
-    [
+def test_expected_steps_are_the_known_ones(smoke_run: Callable[[str], Result]) -> None:
+    rows = STUDY.rows(smoke_run(STUDY.name))
+    for coupling, chain, steps in (
         (2.0, "k = 1", 45.5),
         (3.0, "k = 1", 1.0e4),
         (4.0, "k = 4", 10.8),
         (6.0, "k = 8", 2.99),
         (2.0, PARALLEL, 4.2),
-    ],
-)
-def test_expected_steps_are_the_known_ones(result: Result, coupling: float, chain: str, steps: float) -> None:
-    assert expected_steps(coupling, chain)(STUDY.rows(result)).item() == pytest.approx(steps, rel=0.01)
-
-
-def test_another_setting_leaves_claims_without_a_number(tmp_path: Path) -> None:
-    config = dataclasses.replace(SMOKE, couplings=(0.5,), block_sizes=(2, 3), seeds=(0,))
-    entry = judged(STUDY, execute(STUDY, config, tmp_path))
-    estimates = {verdict.claim.id: verdict.replications for verdict in entry.verdicts}
-    for name in ("blocks-of-4-beat-1", "stronger-coupling-is-slower", "blocks-of-the-clique-arrive"):
-        assert estimates[name] == 0, name
-    assert all(sheet(table, entry.rows).lines for table in STUDY.tables)
-
-
-def test_a_repetition_does_not_depend_on_the_others(result: Result, tmp_path: Path) -> None:
-    alone = execute(STUDY, dataclasses.replace(SMOKE, seeds=(1,), couplings=(2.0,)), tmp_path)
-    first, second = (
-        STUDY.rows(each)["simulated"].query("seed == 1 and coupling == 2")["mean"].tolist()
-        for each in (alone, result)
-    )
-    assert first == second
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sites", 1),
-        ("clique", 11),
-        ("clique", 1),
-        ("field", math.nan),
-        ("couplings", ()),
-        ("couplings", (2.0, 2.0)),
-        ("block_sizes", (1, 1)),
-        ("couplings", (math.inf,)),
-        ("block_sizes", ()),
-        ("block_sizes", (0,)),
-        ("block_sizes", (11,)),
-        ("budget", 0),
-        ("chains", 1),
-        ("seeds", ()),
-        ("seeds", (1, 1)),
-        ("seeds", (-1,)),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})
+    ):
+        found = statistics.expected_steps(coupling, chain)(rows).item()
+        assert found == pytest.approx(steps, rel=0.01), (coupling, chain)

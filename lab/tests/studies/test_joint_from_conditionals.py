@@ -1,6 +1,5 @@
 """The study `joint-from-conditionals`: its constants against what is known, and mutants that its rows give away."""
 
-import dataclasses
 import math
 from itertools import product
 from typing import Any
@@ -15,13 +14,7 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.claims.extremes import largest, smallest
 from trialogue_lab.studies.joint_from_conditionals import clique_family, measure
 from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFamily
-from trialogue_lab.studies.joint_from_conditionals.config import PRESETS, Config, Sizes
-from trialogue_lab.studies.joint_from_conditionals.measure import (
-    bound_row,
-    decay_rows,
-    random_model,
-    slow_rows,
-)
+from trialogue_lab.studies.joint_from_conditionals.config import PRESETS
 from trialogue_lab.theory.masking.block_laws import block_law, conditionals
 
 SMOKE = PRESETS["smoke"]
@@ -69,7 +62,7 @@ def test_constants_are_certain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_bound_holds_and_says_something() -> None:
     for place, sizes in enumerate(SMOKE.sizes):
-        row = bound_row(SMOKE, sizes, 0, place)
+        row = measure.bound_row(SMOKE, sizes, 0, place)
         assert row["stated_bound_most"] < 1
         assert row["proved_bound"] < row["stated_bound"]
         for name in ("stated", "proved", "average", "lemma", "empirical"):
@@ -78,25 +71,27 @@ def test_the_bound_holds_and_says_something() -> None:
 
 def test_a_fit_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tightest of the bounds rejects a fit far from the data; that of the theorem is too loose to."""
-    monkeypatch.setattr(measure, "empirical_law_bound", lambda **_: 1e-4)
-    row = bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
+    monkeypatch.setattr(measure.sample_bound, "empirical_law_bound", lambda **_: 1e-4)
+    row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
     assert row["empirical_within"] < 1
     monkeypatch.setattr(
         CliqueFamily, "law", lambda self, *_: torch.eye(2**self.sites, dtype=torch.float64)[0]
     )
     with pytest.raises((InputError, ValueError)):
-        bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
+        measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
 
 
 def test_decays_keep_their_bounds_and_twice_the_rate_is_too_much() -> None:
     draws = numpy_generator(0, "decay")
-    model = random_model(3, 0.5, draws)
+    model = measure.random_model(3, 0.5, draws)
     rows = [
-        row for size in (1, 2, 3) for row in decay_rows(SMOKE, model, block_law(3, 2, block_size=size), draws)
+        row
+        for size in (1, 2, 3)
+        for row in measure.decay_rows(SMOKE, model, block_law(3, 2, block_size=size), draws)
     ]
     assert max(row["chi_square"] for row in rows) < 1e-6
     assert max(row["entropy"] for row in rows) < 1e-6
-    slow = Rows(list(slow_rows(SMOKE)))
+    slow = Rows(list(measure.slow_rows(SMOKE)))
     assert largest("slow", "log_ratio + time")(slow).item() < 1e-6
     assert largest("slow", "log_ratio + 2 * time")(slow).item() > 1
     near = slow["slow"].query("rare == 1e-4 and time == 1").log_ratio.item()
@@ -116,10 +111,3 @@ def test_the_loss_is_convex_and_another_is_not(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(measure, "pseudolikelihood_loss", rooted)
     assert least() < -1e-6
-
-
-def test_too_many_masks_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^masks="):
-        Sizes(sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
-    with pytest.raises(InputError, match=r"^data_sets="):
-        dataclasses.replace(Config(), data_sets=1)

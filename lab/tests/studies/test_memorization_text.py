@@ -1,7 +1,7 @@
 """The study on made-up sentences: rows say what theory says, and quantities reject rows that do not."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,11 +11,9 @@ from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.transformer import Transformer
 from trialogue.randomness import generator
-from trialogue_lab.ledger import Rows
+from trialogue_lab.ledger import Result, Rows
 from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.ledger.pages.figures import svg
-from trialogue_lab.ledger.pages.tables import sheet
-from trialogue_lab.studies.memorization_text import STUDY
+from trialogue_lab.studies.memorization_text import STUDY, statistics
 from trialogue_lab.studies.memorization_text.config import EXACT, LIKELIEST, PRESETS, RIDGE, TABLE
 from trialogue_lab.studies.memorization_text.measure import SampleLaw
 from trialogue_lab.studies.memorization_text.networks import (
@@ -24,14 +22,6 @@ from trialogue_lab.studies.memorization_text.networks import (
     equal_transformer,
     size_of,
 )
-from trialogue_lab.studies.memorization_text.statistics import (
-    beyond,
-    digits_over,
-    digits_over_alone,
-    least_slack,
-    network,
-    text,
-)
 
 SMOKE = PRESETS["smoke"]
 TEXT = torch.randint(0, 4, (30, 40), generator=generator(0, "text")).clamp_max(2)
@@ -39,10 +29,8 @@ HELD_OUT = torch.randint(0, 4, (9, 40), generator=generator(1, "text"))
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    folder: Path = tmp_path_factory.mktemp("work")
-    records = [dict(part.columns) | row for part in STUDY.parts(SMOKE) for row in part.measure(folder)]
-    return Rows(records, "kind", {"seeds": SMOKE.seeds})
+def rows(smoke_run: Callable[[str], Result]) -> Rows:
+    return STUDY.rows(smoke_run(STUDY.name))
 
 
 def changed(rows: Rows, method: str, **values: object) -> Rows:
@@ -55,13 +43,13 @@ def test_rows_say_what_theory_says(rows):
     excess = "kl - encoder_kl"
     assert largest("network", excess, where=f"method == '{EXACT}'")(rows).item() < 1e-9
     assert smallest("network", excess, where=f"method == '{RIDGE}'")(rows).item() > 0
-    assert least_slack("loose")(rows).item() > least_slack("tight")(rows).item() > 0
-    assert (digits_over(LIKELIEST, RIDGE)(rows) > 0.5).all()
-    assert (digits_over_alone(LIKELIEST, 0.5)(rows) > 0).all()
-    assert (beyond(RIDGE, TABLE, "kl_float32")(rows) > 0).all()
+    assert statistics.least_slack("loose")(rows).item() > statistics.least_slack("tight")(rows).item() > 0
+    assert (statistics.digits_over(LIKELIEST, RIDGE)(rows) > 0.5).all()
+    assert (statistics.digits_over_alone(LIKELIEST, 0.5)(rows) > 0).all()
+    assert (statistics.beyond(RIDGE, TABLE, "kl_float32")(rows) > 0).all()
     # A table with room for all knows the law of the sample.
-    assert (network("kl", TABLE, 2, True, 0.5)(rows) == 0).all()
-    assert (text("table_held_out", 2)(rows) < text("alone_held_out", 2)(rows)).all()
+    assert (statistics.network("kl", TABLE, 2, True, 0.5)(rows) == 0).all()
+    assert (statistics.text("table_held_out", 2)(rows) < statistics.text("alone_held_out", 2)(rows)).all()
     table = rows["network"]
     assert (table[table.method == TABLE].bytes <= 4 * table.parameters.max()).all()
     apart = rows["text"].groupby("context").alone_kl.nunique()
@@ -69,11 +57,11 @@ def test_rows_say_what_theory_says(rows):
 
 
 def test_rows_of_something_else_are_told_apart(rows):
-    assert least_slack("tight")(changed(rows, LIKELIEST, tight=0.1)).item() < 0
+    assert statistics.least_slack("tight")(changed(rows, LIKELIEST, tight=0.1)).item() < 0
     excess = largest("network", "kl - encoder_kl", where=f"method == '{EXACT}'")
     assert excess(changed(rows, EXACT, kl=1.0)).item() > 0.1
-    assert (beyond(RIDGE, TABLE, "kl_float32")(changed(rows, TABLE, kl_float32=99.0)) < 0).all()
-    assert (digits_over_alone(LIKELIEST, 0.5)(changed(rows, LIKELIEST, kl=0.01)) < 0).all()
+    assert (statistics.beyond(RIDGE, TABLE, "kl_float32")(changed(rows, TABLE, kl_float32=99.0)) < 0).all()
+    assert (statistics.digits_over_alone(LIKELIEST, 0.5)(changed(rows, LIKELIEST, kl=0.01)) < 0).all()
 
 
 def test_scores_are_means_over_the_places_of_the_text():
@@ -113,28 +101,7 @@ def test_trained_networks_see_places_of_the_text_and_are_equally_large():
     assert torch.equal(answers_of(transformer, asked), expected)
 
 
-@pytest.mark.parametrize(
-    ("values", "line"),
-    [
-        ({"seeds": (0, 2)}, r"seeds=\(0, 2\): there are samples=2"),
-        ({"trained_shares": (0.3,)}, r"trained_shares=\(0.3,\): use some of shares"),
-        ({"length": 4, "context_lengths": (2, 4)}, r"length=4: use rows longer than a context"),
-        ({"widths": (4, 16)}, r"widths=\(4, 16\): 0.25 of 60 contexts are fewer"),
-    ],
-)
-def test_settings_that_do_not_go_together_are_one_line(values, line):
-    with pytest.raises(InputError, match=line):
-        replace(SMOKE, **values)
-
-
 def test_a_text_too_short_to_deal_out_is_one_line(tmp_path):
     short = replace(SMOKE, samples=600, seeds=(599,))
     with pytest.raises(InputError, match="samples=600: the text has too few rows"):
         list(STUDY.parts(short)[0].measure(tmp_path))
-
-
-def test_pages_are_drawn(rows):
-    for figure in STUDY.figures:
-        assert svg(figure, rows).count("<path") > 30
-    for table in STUDY.tables:
-        assert sheet(table, rows).lines

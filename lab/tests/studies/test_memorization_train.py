@@ -9,38 +9,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.memorization_train import measure
+from trialogue_lab.studies.memorization_train import measure, statistics
 from trialogue_lab.studies.memorization_train.config import PRESETS, Config
-from trialogue_lab.studies.memorization_train.measure import (
-    MLP,
-    PER_HEAD,
-    SHARED,
-    association_loss,
-    drawn_tokens,
-    experiments,
-    initial_network,
-    parts,
-)
+from trialogue_lab.studies.memorization_train.measure import MLP, PER_HEAD, SHARED
 from trialogue_lab.studies.memorization_train.published import POINTS
-from trialogue_lab.studies.memorization_train.statistics import (
-    accuracy,
-    ahead,
-    bend,
-    beyond_slope,
-    constant,
-    exponent,
-    gain,
-    heads_against_depth,
-    least_beyond,
-    mlp_gain,
-    mlp_slope,
-    own_values,
-    slope,
-    straightness,
-)
 
 SMOKE = PRESETS["smoke"]
 PAPER = PRESETS["paper"]
@@ -54,19 +28,14 @@ def rows_of(law: Any, config: Config = PAPER) -> Rows:
             "experiment": experiment,
             "seed": seed,
             "form": form,
-            **{
-                name: getattr(shape, name)
-                for name in ("vocab_size", "width", "head_width", "heads", "layers")
-            },
-            "mlp_width": shape.mlp_width,
+            **{name: getattr(shape, name) for name in ("vocab_size", *measure._COLUMNS)},
             "contexts": shape.vocab_size**2,
-            "parameters": shape.parameters,
             "accuracy": law(form, shape),
             "bound": 0.01,
             "previous": 0.005,
         }
         for seed in (1, 2)
-        for experiment, shapes in experiments(config).items()
+        for experiment, shapes in measure.experiments(config).items()
         for form, shape in shapes
     ]
     return Rows(records, "kind", {"seeds": (1, 2)})
@@ -82,39 +51,45 @@ def proportional(form: str, shape: Any, power: float = 2.0) -> float:
 
 def test_statistics_of_a_law_in_proportion() -> None:
     rows = rows_of(proportional)
-    assert np.allclose(slope("heads", 10)(rows), 70)
-    assert np.allclose(straightness("heads", 10)(rows), 1)
-    assert np.allclose(exponent()(rows), 2)
-    assert np.allclose(constant("large", 50)(rows), 0.7)
-    assert np.allclose(beyond_slope(10)(rows), 7)
-    assert np.allclose(bend(PER_HEAD)(rows), 0, atol=1e-9)
-    assert np.allclose(gain(PER_HEAD, 11, 15)(rows), 0.7 * 20 * 10 * 4 / 2500)
-    assert np.allclose(mlp_slope()(rows), 1)
-    assert np.allclose(mlp_gain()(rows), 0)
-    assert (own_values()(rows) > 0.05).all()
-    assert np.allclose(heads_against_depth()(rows), 0.7 * 100 * 2 * np.mean(PAPER.deep_heads) / 70**2)
-    assert (least_beyond()(rows) > 0).all()
-    assert accuracy("heads", width=10, heads=6)(rows).tolist() == pytest.approx([0.02 + 0.7 * 600 / 2500] * 2)
+    assert np.allclose(statistics.slope("heads", 10)(rows), 70)
+    assert np.allclose(statistics.straightness("heads", 10)(rows), 1)
+    assert np.allclose(statistics.exponent()(rows), 2)
+    assert np.allclose(statistics.constant("large", 50)(rows), 0.7)
+    assert np.allclose(statistics.beyond_slope(10)(rows), 7)
+    assert np.allclose(statistics.bend(PER_HEAD)(rows), 0, atol=1e-9)
+    assert np.allclose(statistics.gain(PER_HEAD, 11, 15)(rows), 0.7 * 20 * 10 * 4 / 2500)
+    assert np.allclose(statistics.mlp_slope()(rows), 1)
+    assert np.allclose(statistics.mlp_gain()(rows), 0)
+    assert (statistics.own_values()(rows) > 0.05).all()
+    assert np.allclose(
+        statistics.heads_against_depth()(rows), 0.7 * 100 * 2 * np.mean(PAPER.deep_heads) / 70**2
+    )
+    assert (statistics.least_beyond()(rows) > 0).all()
+    assert statistics.accuracy("heads", width=10, heads=6)(rows).tolist() == pytest.approx(
+        [0.02 + 0.7 * 600 / 2500] * 2
+    )
 
 
 def test_statistics_tell_other_laws_apart() -> None:
-    assert np.allclose(exponent()(rows_of(lambda form, shape: proportional(form, shape, 1.5))), 1.5)
+    assert np.allclose(
+        statistics.exponent()(rows_of(lambda form, shape: proportional(form, shape, 1.5))), 1.5
+    )
 
     def bent(form: str, shape: Any) -> float:
         return proportional(form, shape) ** 2
 
     rows = rows_of(bent)
-    assert (straightness("heads", 10)(rows) < 0.98).all()
-    assert (bend(SHARED)(rows) > 0.01).all()
+    assert (statistics.straightness("heads", 10)(rows) < 0.98).all()
+    assert (statistics.bend(SHARED)(rows) > 0.01).all()
 
     def better(form: str, shape: Any) -> float:
         heads = shape.mlp_width / (2 * shape.width)
         return proportional(form, shape) + (0.01 * heads if form == MLP else 0)
 
     rows = rows_of(better)
-    assert (mlp_gain()(rows) > 0.05).all()
-    assert (mlp_slope()(rows) > 1.5).all()
-    assert (least_beyond()(rows_of(lambda *_: 0.0)) < 0).all()
+    assert (statistics.mlp_gain()(rows) > 0.05).all()
+    assert (statistics.mlp_slope()(rows) > 1.5).all()
+    assert (statistics.least_beyond()(rows_of(lambda *_: 0.0)) < 0).all()
 
 
 def test_published_networks_are_those_of_the_preset() -> None:
@@ -122,7 +97,7 @@ def test_published_networks_are_those_of_the_preset() -> None:
     heads = {MLP: lambda shape: 1 + shape.mlp_width // (2 * shape.width)}
     measured = {
         (experiment, form, shape.width, shape.head_width, heads.get(form, lambda one: one.heads)(shape))
-        for experiment, shapes in experiments(PAPER).items()
+        for experiment, shapes in measure.experiments(PAPER).items()
         for form, shape in shapes
     }
     assert set(printed) <= measured
@@ -132,15 +107,14 @@ def test_published_networks_are_those_of_the_preset() -> None:
         found = [printed.get((name, form, shape.width, shape.head_width, count)) for name in POINTS]
         return next((each for each in found if each is not None), 0.5)
 
-    assert np.allclose(ahead("two-dimensions")(rows_of(as_printed)), 0)
-    assert np.allclose(ahead("width")(rows_of(as_printed)), 0)
+    assert np.allclose(statistics.ahead("two-dimensions")(rows_of(as_printed)), 0)
+    assert np.allclose(statistics.ahead("width")(rows_of(as_printed)), 0)
     lower = rows_of(lambda form, shape: as_printed(form, shape) - 0.1)
-    assert np.allclose(ahead("width")(lower), -0.1)
+    assert np.allclose(statistics.ahead("width")(lower), -0.1)
 
 
-@pytest.mark.parametrize(
-    ("experiment", "network", "accuracy_in_print"),
-    [
+def test_accuracies_are_those_in_print() -> None:
+    for experiment, network, in_print in (
         ("heads", (PER_HEAD, 5, 5, 31), 0.294),
         ("heads", (PER_HEAD, 10, 10, 16), 0.685),
         ("heads", (PER_HEAD, 10, 10, 21), 0.861),
@@ -158,17 +132,13 @@ def test_published_networks_are_those_of_the_preset() -> None:
         ("mlp", (MLP, 10, 10, 26), 0.590),
         ("two-dimensions", (PER_HEAD, 2, 2, 9), 0.633),
         ("two-dimensions", (PER_HEAD, 2, 2, 21), 0.858),
-    ],
-)
-def test_accuracies_are_those_in_print(
-    experiment: str, network: tuple[str, int, int, int], accuracy_in_print: float
-) -> None:
-    found = [point.accuracy for point in POINTS[experiment] if point[:4] == network]
-    assert found == [accuracy_in_print]
+    ):
+        found = [point.accuracy for point in POINTS[experiment] if point[:4] == network]
+        assert found == [in_print], (experiment, network)
 
 
 def test_an_mlp_has_as_many_parameters_as_the_heads_beside_it() -> None:
-    shapes = experiments(PAPER)["mlp"]
+    shapes = measure.experiments(PAPER)["mlp"]
     attention = {shape.heads: shape.parameters for form, shape in shapes if form == PER_HEAD}
     for form, shape in shapes:
         if form == MLP:
@@ -185,34 +155,15 @@ def test_training_stores_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert trained_accuracy() == 1
     # Associations of other contexts than those that are answered for.
-    monkeypatch.setattr(
-        measure, "association_loss", lambda model, drawn: association_loss(model, drawn.roll(1, 0))
-    )
+    loss = measure.association_loss
+    monkeypatch.setattr(measure, "association_loss", lambda model, drawn: loss(model, drawn.roll(1, 0)))
     assert trained_accuracy() < 0.8
 
 
 def test_the_loss_is_that_of_every_context() -> None:
-    _, shape = experiments(SMOKE)["mlp"][-1]
-    network, tokens = initial_network(SMOKE, shape, 3), drawn_tokens(3, shape.vocab_size)
+    _, shape = measure.experiments(SMOKE)["mlp"][-1]
+    network, tokens = measure.initial_network(SMOKE, shape, 3), measure.drawn_tokens(3, shape.vocab_size)
     plain = functional.cross_entropy(network(whole_sequences(shape.vocab_size, 2)), tokens)
-    torch.testing.assert_close(association_loss(network, tokens), plain)
+    torch.testing.assert_close(measure.association_loss(network, tokens), plain)
     assert float(network.embedding.detach().std()) == pytest.approx(SMOKE.initial_scale, rel=0.2)
-    assert not torch.equal(drawn_tokens(3, 12), drawn_tokens(4, 12))
-
-
-def test_parts_are_of_experiments_and_seeds() -> None:
-    names = [part.name for part in parts(SMOKE)]
-    assert len(names) == len(set(names)) == 2 * len(experiments(SMOKE))
-
-
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({"head_widths": (1, 10)}, "head_widths.*use less than fixed_width = 10"),
-        ({"embedding_widths": (5, 10)}, "embedding_widths.*leave out fixed_width = 10"),
-        ({"steps": 0}, "steps=0"),
-    ],
-)
-def test_settings_that_do_not_go_together_are_refused(fields: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        dataclasses.replace(SMOKE, **fields)
+    assert not torch.equal(measure.drawn_tokens(3, 12), measure.drawn_tokens(4, 12))

@@ -1,9 +1,7 @@
 """The bound of the chain on learning, the monotone gain of masking more, and the study end to end in miniature."""
 
 import dataclasses
-import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,26 +9,11 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.errors import InputError
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.mixing_and_learning import STUDY, measure
-from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, PRESETS, WEIGHTED, Config
-from trialogue_lab.studies.mixing_and_learning.measure import (
-    bound_of,
-    bound_rows,
-    classes_of_pairs,
-    more_rows,
-)
+from trialogue_lab.studies.mixing_and_learning import measure, statistics
+from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config
 from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_law
-from trialogue_lab.studies.mixing_and_learning.statistics import (
-    FEW,
-    MANY,
-    best_gain,
-    growth,
-    least,
-    most,
-    typical,
-)
+from trialogue_lab.studies.mixing_and_learning.statistics import FEW
 from trialogue_lab.theory.masking import covariance_bound
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
 from trialogue_lab.theory.masking.covariance_bound import CovarianceBound, bound_covariance
@@ -42,14 +25,14 @@ SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
 
 def test_known_constants_and_traces() -> None:
     model = Ising.clique(4, 4, coupling=0.3, field=0.0)
-    found = [bound_of(model, block_law(4, 2, block_size=size)) for size in (1, 2, 3, 4)]
+    found = [measure.bound_of(model, block_law(4, 2, block_size=size)) for size in (1, 2, 3, 4)]
     assert [one["constant"] for one in found] == pytest.approx((14.6987, 5.5516, 2.5172, 1), abs=1e-4)
     assert [one["trace"] for one in found] == pytest.approx((43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4)
 
 
 def test_tightness_is_what_directions_say() -> None:
     model, law = random_ising(4, 0.5, 0.3, 0, 0), block_law(4, 2, block_size=1)
-    one = bound_of(model, law)
+    one = measure.bound_of(model, law)
     probabilities, features = model.probabilities(), model.features(model.states())
     relative = gamma(probabilities, features, law) @ fisher(probabilities, features)
     direction = torch.linspace(-1, 1, features.shape[1], dtype=torch.float64) + 0.1
@@ -90,7 +73,7 @@ def gamma(probabilities: Tensor, features: Tensor, law: BlockLaw) -> Tensor:
 def test_the_chain_on_pairs_falls_apart() -> None:
     law = random_law(4, 5, True, 0, 0)
     apart = sum(2 ** (4 - int(block.sum())) for block in law.blocks)
-    assert classes_of_pairs(random_ising(4, 0.3, 0.3, 0, 0), law) == apart
+    assert measure.classes_of_pairs(random_ising(4, 0.3, 0.3, 0, 0), law) == apart
 
 
 def theorems_hold(rows: list[dict[str, Any]]) -> bool:
@@ -104,7 +87,7 @@ def nearly_tight(rows: list[dict[str, Any]]) -> bool:
 
 def measured() -> list[dict[str, Any]]:
     models = [random_ising(4, 0.4, 0.3, 0, place) for place in range(2)]
-    return list(bound_rows(SMALL, models, 0))
+    return list(measure.bound_rows(SMALL, models, 0))
 
 
 def test_the_theorems_hold_and_are_attained() -> None:
@@ -143,19 +126,19 @@ def test_the_constant_of_the_unweighted_chain_is_noticed(monkeypatch: pytest.Mon
 
     model = random_ising(4, 0.4, 0.3, 0, 0)
     law = block_law(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])
-    right = bound_of(model, law)["slack"]
+    right = measure.bound_of(model, law)["slack"]
     monkeypatch.setattr(
         covariance_bound,
         "poincare_constant",
         lambda _: poincare_constant(unweighted(model.probabilities(), law)),
     )
     assert right > -1e-10
-    assert bound_of(model, law)["slack"] < -1e-3
+    assert measure.bound_of(model, law)["slack"] < -1e-3
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_without_couplings_the_bound_is_an_equality(size: int) -> None:
-    one = bound_of(random_ising(4, 0.0, 0.3, 0, 0), block_law(4, 2, block_size=size))
+    one = measure.bound_of(random_ising(4, 0.0, 0.3, 0, 0), block_law(4, 2, block_size=size))
     assert one["constant"] == pytest.approx(4 / size)
     assert one["tightness"] == pytest.approx(1)
 
@@ -166,7 +149,7 @@ def test_masking_more_is_no_worse_but_not_strictly_better(families: Callable[...
     models = [
         random_ising(4, 0.4, 0.3, 0, place) if ising else random_family(4, 0, place) for place in range(3)
     ]
-    rows = list(more_rows(models))
+    rows = list(measure.more_rows(models))
     assert [row["masked"] for row in rows] == [1, 2, 3]
     assert all(row["smallest"] > -1e-10 and row["identity"] < 1e-12 for row in rows)
     assert all(row["trace_drop"] > 1e-6 for row in rows)
@@ -187,71 +170,11 @@ def test_without_a_mask_law_or_a_second_coupling_there_is_no_estimate() -> None:
     models = [random_ising(3, 0.4, 0.3, 0, 0)]
     config = Config(sites=3, couplings=(0.4,), models=1, seeds=(0,))
     rows = Rows(
-        [{"kind": "bound", "seed": 0, "coupling": 0.4, **row} for row in bound_rows(config, models, 0)]
-    )
-    assert len(typical("tightness", WEIGHTED)(rows)) == 1
-    assert typical("tightness", FEW)(rows).empty
-    assert growth("log_constant")(rows).empty
-
-
-def test_statistics_are_of_the_models_and_mask_laws_that_they_name() -> None:
-    def bound(coupling: float, law: str, share: float, log_constant: float = 0.0) -> dict[str, Any]:
-        common = {"kind": "bound", "seed": 7, "coupling": coupling, "law": law}
-        return common | {"tightness": share, "tightness_least": share - 0.1, "log_constant": log_constant}
-
-    def more(family: str, coupling: float | None, masked: int, smallest: float) -> dict[str, Any]:
-        common = {"kind": "more", "seed": 7, "coupling": coupling, "family": family, "masked": masked}
-        return common | {"smallest": smallest, "smallest_most": smallest + 1}
-
-    rows = Rows(
         [
-            *(bound(0.0, f"k = {size}", 0.2, 9.0) for size in (1, 2, 3, 4)),
-            *(bound(0.1, f"k = {size}", 0.6 + size / 10, size) for size in (1, 2, 3, 4)),
-            *(bound(0.6, f"k = {size}", 0.8, 3.0) for size in (1, 2, 3, 4)),
-            bound(0.6, ADAPTIVE, 0.5),
-            more("Ising", 0.0, 1, -9.0),
-            more("Ising", 0.6, 1, 3.0),
-            more("Ising", 0.6, 2, 2.0),
-            more("random features", None, 2, 1.0),
+            {"kind": "bound", "seed": 0, "coupling": 0.4, **row}
+            for row in measure.bound_rows(config, models, 0)
         ]
     )
-    assert typical("tightness", FEW)(rows).to_dict() == pytest.approx({7: 0.75})
-    assert typical("log_constant", "k = 2", 0.1)(rows).to_dict() == pytest.approx({7: math.exp(2)})
-    assert least("tightness_least", MANY)(rows).item() == pytest.approx(0.7)
-    assert most("tightness", "k > 1", 0.1)(rows).item() == pytest.approx(1.0)
-    assert STUDY.numbers["least best constant over C"](rows).item() == pytest.approx(0.1)
-    assert growth("log_constant")(rows).to_dict() == pytest.approx({7: 2.0})
-    # Product laws are no test of masking more; families other than the Ising models are, of the theorem alone.
-    [no_worse] = (claim for claim in STUDY.claims if claim.id == "masking-more-is-no-worse")
-    assert no_worse.quantity(rows).item() == 1.0
-    assert best_gain()(rows).item() == 3.0
-
-
-def test_a_set_of_models_does_not_depend_on_the_others() -> None:
-    config = dataclasses.replace(PRESETS["smoke"], models=1)
-    [alone] = STUDY.parts(dataclasses.replace(config, seeds=(1,)))
-    beside = STUDY.parts(config)[1]
-    assert list(alone.measure(Path())) == list(beside.measure(Path()))
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sites", 2),
-        ("couplings", (0.3, 0.3)),
-        ("sites", 9),
-        ("couplings", ()),
-        ("couplings", (-0.1,)),
-        ("couplings", (math.inf,)),
-        ("field", math.nan),
-        ("field", -1.0),
-        ("blocks", 1),
-        ("models", 0),
-        ("seeds", ()),
-        ("seeds", (1, 1)),
-        ("seeds", (-1,)),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})
+    assert len(statistics.typical("tightness", WEIGHTED)(rows)) == 1
+    assert statistics.typical("tightness", FEW)(rows).empty
+    assert statistics.growth("log_constant")(rows).empty

@@ -1,11 +1,8 @@
 """The study `one-step-corollary`: its instances, the chain of bounds, and decoders that other weights give away."""
 
-import dataclasses
-
 import pytest
 import torch
 
-from trialogue.errors import InputError
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.one_step_corollary import STUDY, measure
 from trialogue_lab.studies.one_step_corollary.config import PRESETS, Config
@@ -48,8 +45,3 @@ def test_simulated_shares_are_the_exact_chances() -> None:
     for row in rows:
         row["exact"] -= 0.1
     assert largest_error()(Rows(rows)).min() > 0.06
-
-
-def test_a_field_out_of_range_is_named() -> None:
-    with pytest.raises(InputError, match=r"^decoder_sites="):
-        dataclasses.replace(Config(), decoder_sites=(6,))

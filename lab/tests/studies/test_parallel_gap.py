@@ -2,45 +2,25 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.errors import InputError
-from trialogue.samplers import BlockGibbs, Gibbs, HittingTimes, IndependentParallel, hitting_times
+from trialogue.samplers import BlockGibbs, HittingTimes, IndependentParallel, hitting_times
 from trialogue.samplers.exact import transition_matrix
-from trialogue_lab.ledger import Rows
+from trialogue_lab.analysis import clique_hits
 from trialogue_lab.studies.parallel_gap import cliques, transitions
-from trialogue_lab.studies.parallel_gap.cliques import (
-    CORRECTED,
-    NAMED,
-    STATED,
-    hitting_rows,
-    one_step_rows,
-    simulated_rows,
-    stuck_rows,
-)
+from trialogue_lab.studies.parallel_gap.cliques import CORRECTED, NAMED, STATED
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, PRESETS, Config, Instance
-from trialogue_lab.studies.parallel_gap.measure import parts
-from trialogue_lab.studies.parallel_gap.statistics import both_events, leaves, long_run_variation, network
-from trialogue_lab.studies.parallel_gap.transitions import (
-    Imitation,
-    kernel_rows,
-    network_row,
-    steps_of,
-    two_mode_rows,
-)
 
 SMOKE = PRESETS["smoke"]
 
 
 def test_the_instances_of_the_corollary() -> None:
-    rows = list(one_step_rows(Config().instances))
+    rows = list(cliques.one_step_rows(Config().instances))
     assert [row["arrives"] for row in rows] == pytest.approx((0.9873, 0.9629, 0.8400, 0.9838), abs=1e-4)
     assert [1 - rows[0]["promised"], 1 - rows[1]["promised"]] == pytest.approx((0.0250, 0.0491), abs=1e-4)
     assert rows[0]["stuck_exponent"] == pytest.approx(35.53, abs=0.01)
@@ -49,25 +29,20 @@ def test_the_instances_of_the_corollary() -> None:
     assert [Config().instances[index].block_size for index in (0, 1, 2, 3)] == [75, 14995, 439, 30798]
 
 
-def test_a_clique_below_the_assumptions_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^clique=20"):
-        Instance(delta=0.1, steps=100, clique=20, sites=20)
-
-
 def test_known_steps_into_the_larger_mode() -> None:
-    rows = [row for row in hitting_rows() if row["delta"] == 0.5]
+    rows = [row for row in cliques.hitting_rows() if row["delta"] == 0.5]
     for row, known in zip(rows, (0.0362, 0.1449, 0.0419, 0.1514), strict=False):
         assert row["bound"] == pytest.approx(known, abs=1e-4)
     assert [row["rate"] for row in rows[:4]] == pytest.approx((0.0582, 0.2330, 0.1406, 0.9168), abs=1e-4)
     last = rows[4]
     assert (last["rate"], last["bound"]) == pytest.approx((0.00411, 0.00392), abs=1e-5)
     assert last["bound_proof"] == pytest.approx(0.0627, abs=1e-4)
-    assert all(row["rate"] >= row["bound"] - 1e-12 for row in hitting_rows())
+    assert all(row["rate"] >= row["bound"] - 1e-12 for row in cliques.hitting_rows())
 
 
 def test_a_step_at_worst_is_that_of_the_whole_chain() -> None:
     for (sites, clique, size, excess, field), row in zip(
-        NAMED[:3], (row for row in hitting_rows() if row["delta"] == 0.5), strict=False
+        NAMED[:3], (row for row in cliques.hitting_rows() if row["delta"] == 0.5), strict=False
     ):
         fields = torch.tensor([field] * clique + [0.01] * (sites - clique), dtype=torch.float64)
         model = Ising.clique(sites, clique, excess + float(fields.sum()), fields)
@@ -77,7 +52,7 @@ def test_a_step_at_worst_is_that_of_the_whole_chain() -> None:
 
 
 def test_the_statement_without_its_assumption_is_false() -> None:
-    rows = list(stuck_rows())
+    rows = list(cliques.stuck_rows())
     stated = [row for row in rows if row["assumption"] == STATED]
     assert stated[0]["stuck"] == pytest.approx(0.25005, abs=1e-5)
     assert all(row["steps"] == 1 and row["stuck"] < 1 - row["delta"] for row in stated)
@@ -94,7 +69,8 @@ SIMULATED = (Instance(delta=0.5, steps=10, clique=44, sites=60),)
 
 def shares_are_exact() -> bool:
     """Five standard errors of 300 runs, and no fewer than 0.01."""
-    rows = list(simulated_rows(SIMULATED, 150, (0, 1)))
+    rows = [*cliques.simulated_corollary_rows(SIMULATED, 150, (0, 1))]
+    rows += cliques.simulated_hitting_rows(150, (0, 1))
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["instance"], row.get("chain"), row["delta"]), []).append(row)
@@ -111,31 +87,16 @@ def test_simulated_shares_are_the_exact_ones() -> None:
     assert shares_are_exact()
 
 
-def _single_sites(chain: Any, model: Ising, **given: Any) -> HittingTimes:
-    return hitting_times(Gibbs() if isinstance(chain, BlockGibbs) else chain, model, **given)
+def test_half_the_budget_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shorter(chain: Any, model: Ising, budget: int, **given: Any) -> HittingTimes:
+        return hitting_times(chain, model, budget=max(1, budget // 2), **given)
 
-
-def _half_the_budget(chain: Any, model: Ising, budget: int, **given: Any) -> HittingTimes:
-    return hitting_times(chain, model, budget=max(1, budget // 2), **given)
-
-
-def _one_spin_missing(
-    chain: Any, model: Ising, target: Callable[[Tensor], Tensor], **given: Any
-) -> HittingTimes:
-    del target
-    return hitting_times(chain, model, target=lambda tokens: tokens[:, :2].all(1), **given)
-
-
-@pytest.mark.parametrize("broken", [_single_sites, _half_the_budget, _one_spin_missing])
-def test_a_broken_sampler_is_noticed(
-    broken: Callable[..., HittingTimes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cliques, "hitting_times", broken)
+    monkeypatch.setattr(clique_hits, "hitting_times", shorter)
     assert not shares_are_exact()
 
 
 def test_two_modes_and_products() -> None:
-    rows = {row["sites"]: row for row in two_mode_rows((2, 3, 4))}
+    rows = {row["sites"]: row for row in transitions.two_mode_rows((2, 3, 4))}
     assert rows[2]["best_variation"] == pytest.approx(math.sqrt(2) - 1, abs=1e-6)
     assert [rows[sites]["best_variation"] for sites in (3, 4)] == pytest.approx((0.4912, 0.4994), abs=1e-4)
     assert all(
@@ -145,14 +106,14 @@ def test_two_modes_and_products() -> None:
 
 
 def test_which_steps_are_products() -> None:
-    rows = {row["chain"]: row for row in kernel_rows((3,), 0.5)}
+    rows = {row["chain"]: row for row in transitions.kernel_rows((3,), 0.5)}
     assert rows[PARALLEL]["divergence"] < 1e-12
     assert rows["one fixed site"]["divergence"] < 1e-12
     assert rows["one random site"]["divergence"] > 0.01
     assert rows["k-Gibbs, k = 3"]["divergence"] > 0.1
 
 
-WEAK = Imitation(GIBBS, 2, 0.8, 150, 256)
+WEAK = transitions.Imitation(GIBBS, 2, 0.8, 150, 256)
 
 
 def learned(row: dict[str, Any]) -> bool:
@@ -161,98 +122,24 @@ def learned(row: dict[str, Any]) -> bool:
 
 
 def test_a_network_comes_near_the_best_product_law() -> None:
-    row = network_row(WEAK, 0)
+    row = transitions.network_row(WEAK, 0)
     assert learned(row)
     assert row["best_divergence"] > 0.1
     assert row["variation"] >= row["best_variation"] - 1e-6
-    control = network_row(dataclasses.replace(WEAK, chain=PARALLEL), 0)
+    control = transitions.network_row(dataclasses.replace(WEAK, chain=PARALLEL), 0)
     assert learned(control)
     assert control["best_divergence"] < 1e-12
 
 
 def test_a_network_that_imitates_another_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     parallel = dataclasses.replace(WEAK, chain=PARALLEL)
+    steps_of = transitions.steps_of
     monkeypatch.setattr(transitions, "steps_of", lambda _, seed: steps_of(parallel, seed))
-    assert not learned(network_row(WEAK, 0))
+    assert not learned(transitions.network_row(WEAK, 0))
 
 
 def test_predictions_that_are_no_products_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = torch.from_numpy(WEAK.transitions()).numpy()
     monkeypatch.setattr(transitions, "predictions", lambda *_: None)
-    monkeypatch.setattr(transitions, "product_transitions", lambda _: truth)
-    assert not learned(network_row(WEAK, 0))
-
-
-def test_networks_come_in_lanes_of_their_seed() -> None:
-    names = [part.name for part in parts(SMOKE)]
-    assert names[:3] == ["exact", "kernels", "simulated"]
-    assert names[3:6] == ["network-0-2-gibbs", "network-0-3-gibbs", "network-1-2-gibbs"]
-    assert names[-2:] == ["network-0-3-parallel", "network-1-3-parallel"]
-    assert {part.lane for part in parts(SMOKE)} == {"", "0", "1"}
-
-
-def test_both_events_are_those_of_the_same_instance() -> None:
-    shares = {("a", GIBBS): 1.0, ("a", PARALLEL): 0.5, ("b", GIBBS): 0.75, ("b", PARALLEL): 0.0}
-    rows = Rows(
-        [
-            {
-                "kind": "simulated",
-                "instance": name,
-                "chain": chain,
-                "delta": delta,
-                "seed": 3,
-                "reached": share,
-            }
-            for (name, chain), share in shares.items()
-            for delta in ({"a": 0.1, "b": 0.5}[name],)
-        ],
-        config={"runs": 4},
-    )
-    assert both_events()(rows).to_dict() == {3: pytest.approx(0.5 - 0.9)}
-    assert leaves()(rows).to_dict() == {3: 0.5}
-
-
-def test_the_worst_network_of_a_seed() -> None:
-    excess = {(0, 2): 0.1, (0, 3): -0.2, (1, 2): 0.3, (1, 3): 0.4}
-    rows = Rows(
-        [
-            {
-                "kind": "network",
-                "chain": chain,
-                "seed": seed,
-                "sites": sites,
-                "divergence": 1 + number,
-                "best_divergence": 1.0,
-                "limit_variation": number,
-            }
-            for chain in (GIBBS, PARALLEL)
-            for (seed, sites), number in excess.items()
-        ]
-    )
-    number = "divergence - best_divergence"
-    assert network(GIBBS, number)(rows).tolist() == pytest.approx([0.1, 0.4])
-    assert network(GIBBS, number, how="min")(rows).tolist() == pytest.approx([-0.2, 0.3])
-    assert network(GIBBS, number, sites=2)(rows).tolist() == pytest.approx([0.1, 0.3])
-    assert long_run_variation()(rows).tolist() == [-0.2, 0.4]
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("instances", ()),
-        ("runs", 0),
-        ("seeds", ()),
-        ("seeds", (1, 1)),
-        ("training_seeds", (-1,)),
-        ("network_sites", ()),
-        ("network_sites", (1,)),
-        ("network_sites", (6,)),
-        ("coupling", 0.0),
-        ("coupling", math.inf),
-        ("training_steps", 0),
-        ("batch_size", 0),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})
+    monkeypatch.setattr(transitions.product_kernels, "product_transitions", lambda _: truth)
+    assert not learned(transitions.network_row(WEAK, 0))

@@ -1,56 +1,47 @@
 """The study `potts-coherence`: what it measures against enumeration, its statistics, its bad input."""
 
-import dataclasses
 import math
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from trialogue.data import PottsChain
-from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.potts_coherence import chains
-from trialogue_lab.studies.potts_coherence.chains import (
-    UNIFORM,
-    chain_rows,
-    control_rows,
-    periodic,
-    planted,
-    sampled_rows,
-    shared_tokens,
-    uniform,
-)
-from trialogue_lab.studies.potts_coherence.config import PRESETS, Config, Sampled
+from trialogue_lab.studies.potts_coherence import chains, statistics
+from trialogue_lab.studies.potts_coherence.chains import UNIFORM
+from trialogue_lab.studies.potts_coherence.config import PRESETS, Sampled
 from trialogue_lab.studies.potts_coherence.maps import law_of, map_rows, random_model
-from trialogue_lab.studies.potts_coherence.measure import parts
-from trialogue_lab.studies.potts_coherence.statistics import rise, run_ratio, smallest_step
 
 SMOKE = PRESETS["smoke"]
 
 
 @pytest.mark.parametrize(
-    "family", [uniform(2, 3, 1.0, 3), planted(3, 2, 1.5), periodic(1.0), shared_tokens(2.0)]
+    "family",
+    [
+        chains.uniform(2, 3, 1.0, 3),
+        chains.planted(3, 2, 1.5),
+        chains.periodic(1.0),
+        chains.shared_tokens(2.0),
+    ],
 )
 def test_rows_of_a_chain_are_those_of_all_its_sequences(family):
     chain, length, temperature = family.chain, 7, 0.8
     states = whole_sequences(chain.vocab_size, length)
     law = (-chain.energy(states) / temperature).softmax(0)
     walls = chain.domain_walls(states)
-    row = next(row for row in chain_rows(family, [temperature], [length]) if row["kind"] == "length")
+    row = next(row for row in chains.chain_rows(family, [temperature], [length]) if row["kind"] == "length")
     assert row["walls"] == pytest.approx(float(law @ walls.sum(1).double()), abs=1e-12)
     assert row["wall"] == pytest.approx(float(law @ walls.any(1).double()), abs=1e-12)
     runs = (walls.long().cumsum(1) == 0).sum(1) + 1
     assert row["run"] == pytest.approx(float(law @ runs.double()), abs=1e-12)
     assert row["windows"] == length - chain.window + 1
-    first = next(chain_rows(family, [temperature], []))
+    first = next(chains.chain_rows(family, [temperature], []))
     assert first["max_energy"] == float(chain.energies.max())
     assert first["wall_decay"] > 0 < first["ground_decay"]
 
 
 def test_the_control_is_certain():
-    rows = list(control_rows())
+    rows = list(chains.control_rows())
     assert [row["forbidden"] for row in rows] == [False] * 4 + [True]
     assert rows[-1]["ground_decay"] == rows[-1]["wall"] == 0.0
     assert rows[-2]["wall"] > 1e-4
@@ -59,7 +50,7 @@ def test_the_control_is_certain():
 def as_computed(setting, count, sweeps):
     """Shares with a wall are the computed ones within five standard errors each: 2e-6 for right samplers."""
     scores = []
-    for row in sampled_rows([setting], count, sweeps, 3):
+    for row in chains.sampled_rows([setting], count, sweeps, 3):
         error = math.sqrt(row["wall"] * (1 - row["wall"]) / count)
         scores += [(row[column] - row["wall"]) / error for column in ("drawn", "gibbs")]
     return max(map(abs, scores)) < 5
@@ -95,14 +86,6 @@ def test_maps_agree_with_the_products_of_conditionals():
     assert row["patterns"] >= row["cycles"] >= 1
 
 
-def test_a_seed_does_not_depend_on_the_others() -> None:
-    config = dataclasses.replace(SMOKE, seeds=(1,))
-    alone = [row for part in parts(config) if part.lane == "1" for row in part.measure(Path())]
-    beside = [row for part in parts(SMOKE) if part.lane == "1" for row in part.measure(Path())]
-    assert alone == beside
-    assert {row["kind"] for row in alone} == {"sampled", "spins"}
-
-
 def lengths(**columns: list[float]) -> Rows:
     """Rows about uniform chains of two patterns, 300 tokens long."""
     names = list(columns)
@@ -118,74 +101,23 @@ def test_windows_are_compared_at_the_same_price_in_units_of_the_temperature() ->
         run=[9.0, 50.0, 5.0, 12.0],
     )
     # W = 3 at T = 0.3 beside W = 2 at T = 0.2, not beside W = 2 at T = 0.3.
-    assert run_ratio()(rows).tolist() == [pytest.approx(12 / 9)]
+    assert statistics.run_ratio()(rows).tolist() == [pytest.approx(12 / 9)]
 
 
 def test_runs_that_the_chain_cuts_off_are_not_compared() -> None:
     rows = lengths(window=[2, 3], temperature=[0.2, 0.3], max_energy=[2, 3], run=[200.0, 100.0])
-    assert run_ratio()(rows).empty
+    assert statistics.run_ratio()(rows).empty
 
 
 def test_steps_of_rare_walls_are_as_large_as_those_of_many() -> None:
     columns = {"window": [2.0] * 4, "max_energy": [2.0] * 4, "temperature": [0.2, 0.3, 0.5, 1.0]}
-    step = smallest_step("temperature")
+    step = statistics.smallest_step("temperature")
     assert step(lengths(**columns, walls=[1e-9, 2e-9, 5e-9, 2.0])).tolist() == [pytest.approx(math.log(2))]
     assert step(lengths(**columns, walls=[1e-9, 2e-9, 1.9e-9, 2.0])).item() < 0
 
 
-def test_the_smallest_rise_is_that_of_the_worst_chain_and_step() -> None:
-    shares = {2: (0.1, 0.6, 1.0), 4: (0.1, 0.5, 0.45)}
-    rows = Rows(
-        [
-            {"kind": "sampled", "seed": seed, "patterns": n, "window": 2, "place": place, "gibbs": share}
-            for seed in (0, 1)
-            for n, found in shares.items()
-            for place, share in enumerate(found)
-        ]
-    )
-    assert rise(0, 1, 2)(rows).tolist() == pytest.approx([-0.05, -0.05])
-    assert rise(0, 2)(rows).tolist() == pytest.approx([0.35, 0.35])
-
-
 def test_planted_tables_store_their_patterns() -> None:
-    chain = planted(3, 3, 2.0).chain
+    chain = chains.planted(3, 3, 2.0).chain
     assert isinstance(chain, PottsChain)
     assert int((chain.energies == 0).sum()) == 3
     assert 1.0 <= float(chain.energies[chain.energies > 0].min()) <= chain.max_energy <= 2.0
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("patterns", ()),
-        ("patterns", (1,)),
-        ("windows", (1,)),
-        ("lengths", (3,)),
-        ("widths", (0,)),
-        ("sides", (2,)),
-        ("penalties", (0.0,)),
-        ("temperatures", ()),
-        ("temperatures", (-1.0,)),
-        ("plane_temperatures", (math.inf,)),
-        ("sampled", ()),
-        ("sampled", (Sampled(patterns=2, window=2, temperature=0.05),)),
-        ("patterns", (2, 2.5)),
-        ("patterns", (2, 2)),
-        ("lengths", (10, 10)),
-        ("sides", (5, 5)),
-        ("temperatures", (0.5, 0.5)),
-        ("sampled", (SETTING, SETTING)),
-        ("seeds", ()),
-        ("seeds", (0.5,)),
-        ("seeds", (1, 1)),
-        ("seeds", (-1,)),
-        ("chains", 0),
-        ("sweeps", 0),
-        ("models", 0),
-        ("plane_chains", 0),
-        ("plane_sweeps", 0),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})

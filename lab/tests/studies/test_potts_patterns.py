@@ -1,34 +1,24 @@
 """The study `potts-patterns`: cold chains by hand, texts that are followed, order by colours, and mutants."""
 
-import dataclasses
 import math
 
 import pytest
 import torch
 
-from trialogue.errors import InputError
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.potts_coherence.chains import shared_tokens, uniform
-from trialogue_lab.studies.potts_patterns import measure, survival
-from trialogue_lab.studies.potts_patterns.config import Config
+from trialogue_lab.studies.potts_patterns import measure, statistics, survival
 from trialogue_lab.studies.potts_patterns.measure import cold_rows, plane_rows
-from trialogue_lab.studies.potts_patterns.statistics import (
-    cold_change,
-    cold_error,
-    decay_ratio,
-    order_at,
-    order_of_colours,
-)
 from trialogue_lab.studies.potts_patterns.survival import survival_rows
 
 
 def test_cold_chains_keep_what_costs_nothing() -> None:
     rows = [row for family in (uniform(2, 2, 1.0, 3), shared_tokens(1.0)) for row in cold_rows(family, 50)]
     found = Rows(rows)
-    assert cold_change()(found).item() < 1e-10
-    assert cold_error()(found).item() < 1e-10
+    assert statistics.cold_change()(found).item() < 1e-10
+    assert statistics.cold_error()(found).item() < 1e-10
     hot = Rows([row for row in rows if row["cold"] <= 2])
-    assert cold_change()(hot).item() > 1e-3
+    assert statistics.cold_change()(hot).item() > 1e-3
     # Nearest neighbours, two patterns and a token of none, T = E: bonds are independent.
     [warm] = [row["no_wall"] for row in rows if row["cold"] == 1 and row["length"] == 50][:1]
     assert 0 < warm < 0.5
@@ -36,23 +26,23 @@ def test_cold_chains_keep_what_costs_nothing() -> None:
 
 def test_texts_leave_at_the_rate_of_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Rows(list(survival_rows((1, 2), 2, 400, 3)))
-    assert decay_ratio()(found).item() == pytest.approx(1, abs=0.15)
+    assert statistics.decay_ratio()(found).item() == pytest.approx(1, abs=0.15)
     right = survival.greedy_patterns
 
     def with_another_rate(log_probs: torch.Tensor) -> list[object]:
         return [one._replace(decay_rate=2 * one.decay_rate) for one in right(log_probs)]
 
     monkeypatch.setattr(survival, "greedy_patterns", with_another_rate)
-    assert decay_ratio()(Rows(list(survival_rows((1, 2), 2, 400, 3)))).item() < 0.7
+    assert statistics.decay_ratio()(Rows(list(survival_rows((1, 2), 2, 400, 3)))).item() < 0.7
 
 
 def test_ten_patterns_are_lost_where_two_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Rows(list(plane_rows((2, 10), 12, (0.5, 0.82), 20, 150, 1)))
-    assert order_of_colours(4)(found).item() > 0.5
-    assert order_of_colours(10)(found).item() < 0.1
-    assert order_of_colours(10, hottest=0.5)(found).item() > 0.9
-    assert order_of_colours(10, least=10, above_critical=True)(found).item() < 0.1
-    assert order_at(10, 0.5)(found).item() > 0.9
+    assert statistics.order_of_colours(4)(found).item() > 0.5
+    assert statistics.order_of_colours(10)(found).item() < 0.1
+    assert statistics.order_of_colours(10, hottest=0.5)(found).item() > 0.9
+    assert statistics.order_of_colours(10, least=10, above_critical=True)(found).item() < 0.1
+    assert statistics.order_at(10, 0.5)(found).item() > 0.9
     assert found["colours"].critical.tolist()[0] == pytest.approx(1 / math.log(1 + math.sqrt(2)))
     right = measure.potts_grid
     monkeypatch.setattr(
@@ -61,10 +51,4 @@ def test_ten_patterns_are_lost_where_two_are_kept(monkeypatch: pytest.MonkeyPatc
         lambda rows, columns, vocab, coupling: right(rows, columns, vocab, 0.5 * coupling),
     )
     hotter = Rows(list(plane_rows((2,), 12, (0.82,), 20, 150, 1)))
-    assert order_at(2, 0.82)(hotter).item() < 0.2
-
-
-def test_a_field_out_of_range_is_named() -> None:
-    for field, value in (("side", 2), ("colours", (1,)), ("length", 5)):
-        with pytest.raises(InputError, match=rf"^{field}="):
-            dataclasses.replace(Config(), **{field: value})
+    assert statistics.order_at(2, 0.82)(hotter).item() < 0.2

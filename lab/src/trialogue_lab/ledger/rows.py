@@ -45,6 +45,10 @@ class Rows(Mapping[str, DataFrame]):
             table = table[table[column] == value]
         return table
 
+    def distinct(self, kind: str, column: str) -> list[Any]:
+        """The different values in a column of a kind, in ascending order."""
+        return sorted(self[kind][column].unique().tolist())
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_kind)
 

@@ -7,225 +7,177 @@ every last layer where gamma is positive. The claim is the document's statement,
 confirm that; of what takes its place, signs of gamma and of the last layer, the claims of ours say more.
 """
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.studies.gradient_flow.statistics import example, growth, kept
+from functools import partial
+
+from trialogue_lab.ledger import Claim, cited, graded, largest, ours, smallest
+from trialogue_lab.studies.gradient_flow import statistics
 
 _DOCUMENT = "Distributional simplicity bias"
 _APPENDIX = f"{_DOCUMENT}, appendix B"
 _INSTABILITY = f"{_DOCUMENT}, equation 13"
 _CORRECTED = f"{_INSTABILITY}, corrected"
 _ROUNDING = 1e-12
+_bound = partial(graded, source=_APPENDIX, statement_id="clones:S1-lower-bound")
+_gamma = partial(graded, source=f"{_APPENDIX}, Gamma", statement_id="clones:S1-lower-bound.gamma")
+_equation_13 = partial(graded, source=_INSTABILITY, statement_id="clones:S1-eq13")
+_corrected = partial(ours, source=_CORRECTED)
+
+
+def _example(identity: str, *, positive: bool, both_signs: bool) -> Claim:
+    """The claim that the first layer of the printed example grows, or dies, as the end of `identity` says."""
+    rate = statistics.example(positive=positive, both_signs=both_signs)
+    moments, signs = "above 0" if positive else "below 0", "both signs" if both_signs else "one sign"
+    does = identity.rpartition("-")[2]
+    return ours(
+        f"example-{identity}",
+        f"With third moments {moments} and a last layer of {signs} the first layer of the example {does} (greatest "
+        "rate of the corrected matrix, mean over laws).",
+        rate > 0 if does == "grows" else rate < 0,
+        f"{_DOCUMENT}, example after equation 13, corrected",
+    )
+
 
 CLAIMS = (
     Claim(
         "flow-is-the-gradient",
         "Equations 8 and 9 are the gradient of the loss (largest error against automatic differentiation, all laws).",
         largest("gradient", "sample_error") < 1e-8,
-        f"{_DOCUMENT}, equations 8 and 9",
-        "equal",
-        grade=True,
-        statement_id="clones:S1-eq8",
+        **cited(f"{_DOCUMENT}, equations 8 and 9", "equal", "clones:S1-eq8", grade=True),
     ),
     Claim(
         "zero-stays-zero",
         "A first layer at zero stays there for all times (largest entry along the flow, all laws).",
         largest("two-body", "first_most") < _ROUNDING,
-        f"{_DOCUMENT}, text after equation 9",
-        "A1 = 0 for all t",
-        grade=True,
-        statement_id="clones:S1-eq8",
+        **cited(f"{_DOCUMENT}, text after equation 9", "A1 = 0 for all t", "clones:S1-eq8", grade=True),
     ),
     Claim(
         "gaussian-moments",
         "Equations 10 and 11 with Gaussian moments are the mean of the flow over draws (largest deviation of an entry, "
         "in standard errors, all laws).",
         largest("gradient", "z") < 4,
-        f"{_DOCUMENT}, equations 10 and 11",
-        "equal",
-        grade=True,
-        statement_id="clones:S1-eq10",
+        **cited(f"{_DOCUMENT}, equations 10 and 11", "equal", "clones:S1-eq10", grade=True),
     ),
     Claim(
         "two-bodies-in-closed-form",
         "Without a first layer the last one follows the printed solution, mode by mode (largest error, all laws and "
         "times).",
         largest("two-body", "closed_error") < 1e-6,
-        f"{_DOCUMENT}, equation 12 and appendix B",
-        "equal",
-        grade=True,
-        statement_id="clones:S1-eq12",
+        **cited(f"{_DOCUMENT}, equation 12 and appendix B", "equal", "clones:S1-eq12", grade=True),
     ),
     Claim(
         "ends-at-the-conditional-mean",
         "Its fixed point is the conditional mean of x_0 given the others (largest error, all laws).",
         largest("two-body", "mean_error") < 1e-8,
-        f"{_DOCUMENT}, text after equation 12",
-        "equal",
-        grade=True,
-        statement_id="clones:S1-eq12",
+        **cited(f"{_DOCUMENT}, text after equation 12", "equal", "clones:S1-eq12", grade=True),
     ),
-    Claim(
+    _bound(
         "first-layer-only-adds",
         "On Gaussian tokens a first layer adds to the expected error: it is least without one (smallest addition, all "
         "laws).",
         smallest("bound", "added") > -_ROUNDING,
-        _APPENDIX,
-        "not below 0",
-        grade=True,
-        statement_id="clones:S1-lower-bound",
+        published="not below 0",
     ),
-    Claim(
+    _gamma(
         "printed-gamma",
         "What it adds is the printed sum with Gamma = A1 C A1 (largest relative error, all laws).",
         largest("bound", "printed_error") < 0.01,
-        f"{_APPENDIX}, Gamma",
-        "equal",
-        grade=True,
-        statement_id="clones:S1-lower-bound.gamma",
+        published="equal",
     ),
-    Claim(
+    _gamma(
         "printed-gamma-is-not-negative",
         "The printed sum with Gamma = A1 C A1 is never negative (smallest, all laws).",
         smallest("bound", "printed") > -_ROUNDING,
-        f"{_APPENDIX}, Gamma",
-        "not below 0",
-        grade=True,
-        statement_id="clones:S1-lower-bound.gamma",
+        published="not below 0",
     ),
-    Claim(
+    _bound(
         "decay-kills-the-first-layer",
         "With a decay of weights the first layer vanishes on Gaussian tokens (largest norm at the end, all laws).",
         largest("decay", "size", where="decays") < 1e-3,
-        _APPENDIX,
-        "A1 = 0 is the only stable fixed point",
-        grade=True,
-        statement_id="clones:S1-lower-bound",
+        published="A1 = 0 is the only stable fixed point",
     ),
-    Claim(
+    _bound(
         "decay-leaves-two-bodies",
         "The last layer then ends at (C + decay)^-1 h (largest error, all laws).",
         largest("decay", "last_error", where="decays") < 1e-3,
-        _APPENDIX,
-        "equal",
-        grade=True,
-        statement_id="clones:S1-lower-bound",
+        published="equal",
     ),
-    Claim(
+    _equation_13(
         "printed-growth",
         "On tokens of three bodies, from A1 = eps times the identity, the diagonal of A1 moves as equation 13 prints "
         "(largest error of the ratio of norms, all laws).",
         largest("growth", "abs(diagonal - 1)") < 0.02,
-        _INSTABILITY,
-        "equal",
-        grade=True,
-        statement_id="clones:S1-eq13",
+        published="equal",
     ),
-    Claim(
+    _equation_13(
         "diagonal-is-kept",
         "From there A1 stays diagonal (largest share of its derivative off the diagonal, all laws).",
         largest("growth", "off_diagonal") < _ROUNDING,
-        _INSTABILITY,
-        "delta_kl on the left",
-        grade=True,
-        statement_id="clones:S1-eq13",
+        published="delta_kl on the left",
     ),
     Claim(
         "skewed-example-is-not-definite",
         "In the printed example, of independent tokens whose third moments are positive, G is not negative definite "
         "(its greatest eigenvalue, mean over laws and last layers of both signs).",
-        example(positive=True, both_signs=True, column="printed_rate") > 0,
+        statistics.example(positive=True, both_signs=True, column="printed_rate") > 0,
         f"{_DOCUMENT}, example after equation 13",
         "not negative definite for a generic choice",
         statement_id="clones:S1-eq13.example",
     ),
-    Claim(
+    ours(
         "closed-moments-are-exact",
         "Gaussian moments in closed form are those of a quadrature that is exact (largest error, all laws).",
         largest("gradient", "gaussian_error") < 1e-9,
         f"{_DOCUMENT}, equations 10 and 11",
-        origin="ours",
     ),
-    Claim(
+    ours(
         "corrected-gamma",
         "What a first layer adds is the sum with Gamma = A1 C A1^T (largest relative error, all laws).",
         largest("bound", "error") < 1e-9,
         f"{_APPENDIX}, Gamma corrected",
-        origin="ours",
     ),
-    Claim(
+    ours(
         "decay-shrinks-at-every-time",
         "With a decay the first layer's norm falls from each time to the next (largest ratio, all laws).",
         largest("decay", "step", where="decays") < 1,
         f"{_APPENDIX}: the addition is of degree 4 in A1",
-        origin="ours",
     ),
-    Claim(
+    ours(
         "without-decay-it-survives",
         "Without a decay, on the same tokens, more than a tenth of the first layer's norm is left at that time, its "
         "squares cancelling under a last layer of both signs (share, mean over laws).",
-        kept() > 0.1,
+        statistics.kept() > 0.1,
         f"{_DOCUMENT}: the first layer's weights vanish during the optimisation",
-        origin="ours",
     ),
-    Claim(
+    _corrected(
         "corrected-factor",
         "The diagonal moves twice as fast as printed (largest error of the ratio of norms, all laws).",
         largest("growth", "abs(diagonal - 2)") < 1e-3,
-        _CORRECTED,
-        origin="ours",
     ),
-    Claim(
+    _corrected(
         "corrected-growth",
         "The first layer grows, or dies, at 2 max over k of the greatest eigenvalue of A2_0k E[r x x^T] (largest "
         "relative error of the fitted rate, all laws).",
         largest("growth", "error") < 0.02,
-        _CORRECTED,
-        origin="ours",
     ),
-    Claim(
+    _corrected(
         "three-bodies-wake-the-first-layer",
         "On tokens of three bodies the first layer grows out of the two-body plateau (fitted rate, mean over laws).",
-        growth("fitted") > 0,
-        _CORRECTED,
-        origin="ours",
+        statistics.growth("fitted") > 0,
     ),
-    *(
-        Claim(
-            f"example-{identity}",
-            f"With third moments {moments} and a last layer of {signs} the first layer of the example {does} (greatest "
-            "rate of the corrected matrix, mean over laws).",
-            rate > 0 if does == "grows" else rate < 0,
-            f"{_DOCUMENT}, example after equation 13, corrected",
-            origin="ours",
-        )
-        for identity, moments, signs, does, rate in (
-            ("of-one-sign-dies", "above 0", "one sign", "dies", example(positive=True, both_signs=False)),
-            (
-                "of-both-signs-grows",
-                "above 0",
-                "both signs",
-                "grows",
-                example(positive=True, both_signs=True),
-            ),
-            (
-                "of-negative-skew-grows",
-                "below 0",
-                "one sign",
-                "grows",
-                example(positive=False, both_signs=False),
-            ),
-        )
-    ),
+    _example("of-one-sign-dies", positive=True, both_signs=False),
+    _example("of-both-signs-grows", positive=True, both_signs=True),
+    _example("of-negative-skew-grows", positive=False, both_signs=False),
 )
 
 NUMBERS = {
-    "share of the first layer left without decay": kept(),
-    "share of the first layer left with decay": kept(decays=True),
+    "share of the first layer left without decay": statistics.kept(),
+    "share of the first layer left with decay": statistics.kept(decays=True),
     "smallest printed sum": smallest("bound", "printed"),
-    "ratio of the diagonal's growth to the printed one": growth("diagonal"),
+    "ratio of the diagonal's growth to the printed one": statistics.growth("diagonal"),
     "largest error of the corrected rate": largest("growth", "error"),
-    "rate of the example, positive skew, one sign": example(positive=True, both_signs=False),
-    "rate of the example, positive skew, both signs": example(positive=True, both_signs=True),
-    "printed matrix of the example": example(positive=True, both_signs=True, column="printed_rate"),
+    "rate of the example, positive skew, one sign": statistics.example(positive=True, both_signs=False),
+    "rate of the example, positive skew, both signs": statistics.example(positive=True, both_signs=True),
+    "printed matrix of the example": statistics.example(
+        positive=True, both_signs=True, column="printed_rate"
+    ),
 }

@@ -72,11 +72,9 @@ def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int
     `z` is the largest deviation from the mean of so many Monte Carlo draws, in its standard errors.
     """
     points, mass = quadrature(covariance)
-    closed = GaussianFlow(covariance)(weights)
-    exact = derivative(weights, points, mass)
-    samples = (
-        _drawn(config.draws, len(covariance), seed=seed, name="draws") @ torch.linalg.cholesky(covariance).T
-    )
+    closed, exact = GaussianFlow(covariance)(weights), derivative(weights, points, mass)
+    normal = _drawn(config.draws, len(covariance), seed=seed, name="draws")
+    samples = normal @ torch.linalg.cholesky(covariance).T
     equal = torch.full((config.draws,), 1 / config.draws, dtype=torch.float64)
     flow = SampleFlow(samples[:, 0], samples[:, 1:])(weights)
     return {
@@ -110,13 +108,8 @@ def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
     hidden = others @ weights.first.T
     features = others + hidden.square()
     residual = (target - features @ weights.last)[:, None]
-    terms = torch.cat(
-        (
-            residual * features,
-            (2 * weights.last * residual * hidden)[:, :, None].mul(others[:, None]).flatten(1),
-        ),
-        1,
-    )
+    of_first = (2 * weights.last * residual * hidden)[:, :, None].mul(others[:, None]).flatten(1)
+    terms = torch.cat((residual * features, of_first), 1)
     expected = torch.cat((closed.last, closed.first.flatten()))
     return float(((terms.mean(0) - expected) / (terms.std(0) / math.sqrt(len(terms)))).abs().max())
 
@@ -130,10 +123,8 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
     times = torch.linspace(0, config.time, _POINTS)
     start = Weights(weights.last, torch.zeros(size, size, dtype=torch.float64))
     ends = integrate(flow, start, times, tolerance=_TOLERANCE)
-    errors = [
-        (end.last - flow.two_body(weights.last, float(time))).abs().max()
-        for time, end in zip(times, ends, strict=True)
-    ]
+    solved = [flow.two_body(weights.last, float(time)) for time in times]
+    errors = [(end.last - last).abs().max() for end, last in zip(ends, solved, strict=True)]
     precision = torch.linalg.inv(covariance)
     return {
         "first_most": max(float(end.first.abs().max()) for end in ends),

@@ -1,21 +1,9 @@
 """Claims of the study: Figure 2, one layer on two bodies, and the orders of an architecture."""
 
-from trialogue_lab.ledger import Claim, Criterion
-from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.studies.interaction_order.statistics import (
-    bound,
-    excess,
-    exchange_exponent,
-    in_order,
-    large_bound,
-    large_loss,
-    last_first,
-    loss,
-    middle_before_first,
-    pair_excess,
-    pairs,
-    standing,
-)
+from functools import partial
+
+from trialogue_lab.ledger import Claim, cited, graded, largest, ours, smallest
+from trialogue_lab.studies.interaction_order import statistics
 
 _DOCUMENT = "Distributional simplicity bias"
 _STAIRS = f"{_DOCUMENT}, Figure 2b"
@@ -32,213 +20,158 @@ _PAIR_SETTING = (
     "Laws of 5 sites and 3 tokens, learned from all their sequences; the source cites another paper for this."
 )
 _WITHOUT, _WITH = "not norm", "norm"
+_stairs = partial(Claim, source=_STAIRS, statement_id="clones:S1-Fig2b", setting=_SETTING)
+_graded_stairs = partial(_stairs, grade=True)
+_pairs = partial(graded, source=_PAIRS, statement_id="clones:S1-2body")
 
-PUBLISHED = (
-    Claim(
+CLAIMS = (
+    _graded_stairs(
         "one-layer-reaches-two-bodies",
         "One layer ends within 0.01 nats of the best two-body conditionals in product form (loss above the bound).",
-        excess(1).near(0, margin=0.01),
-        _STAIRS,
-        "converges to the two-body loss",
-        grade=True,
-        statement_id="clones:S1-Fig2b",
-        setting=_SETTING,
+        statistics.excess(1).near(0, margin=0.01),
+        published="converges to the two-body loss",
     ),
-    Claim(
+    _graded_stairs(
         "two-layers-reach-three-bodies",
         "Two layers end within 0.01 nats of the best three-body conditionals in product form (loss above the bound).",
-        excess(2).near(0, margin=0.01),
-        _STAIRS,
-        "converges to the three-body loss",
-        grade=True,
-        statement_id="clones:S1-Fig2b",
-        setting=_SETTING,
+        statistics.excess(2).near(0, margin=0.01),
+        published="converges to the three-body loss",
     ),
-    Claim(
+    _graded_stairs(
         "three-layers-reach-four-bodies",
         "Three layers end within 0.01 nats of the entropy of the law, which has four bodies (loss above it).",
-        excess(3).near(0, margin=0.01),
-        _STAIRS,
-        "converges to the four-body loss",
-        grade=True,
-        statement_id="clones:S1-Fig2b",
-        setting=_SETTING,
+        statistics.excess(3).near(0, margin=0.01),
+        published="converges to the four-body loss",
     ),
-    Claim(
+    _stairs(
         "two-layers-below-one",
         "Two layers end at a lower loss than one.",
-        loss(1) - loss(2) > 0,
-        _STAIRS,
-        "below",
-        statement_id="clones:S1-Fig2b",
-        setting=_SETTING,
+        statistics.loss(1) - statistics.loss(2) > 0,
+        published="below",
     ),
-    Claim(
+    _stairs(
         "three-layers-below-two",
         "Three layers end at a lower loss than two.",
-        loss(2) - loss(3) > 0,
-        _STAIRS,
-        "below",
-        statement_id="clones:S1-Fig2b",
-        setting=_SETTING,
+        statistics.loss(2) - statistics.loss(3) > 0,
+        published="below",
     ),
-    Claim(
+    _graded_stairs(
         "stands-at-two-bodies",
         "On their way three layers stand within 0.01 nats of the loss of one for longer than the fall to it took "
         "(ratio of steps).",
-        standing(1).as_ratio() > 1,
-        _STAIRS,
-        "a plateau at the two-body loss",
-        grade=True,
-        statement_id="clones:S1-Fig2b",
-        setting=_SETTING,
+        statistics.standing(1).as_ratio() > 1,
+        published="a plateau at the two-body loss",
     ),
-    Claim(
+    _graded_stairs(
         "stands-at-three-bodies",
         "Then they stand within 0.01 nats of the loss of two for longer than the fall from the first plateau took "
         "(ratio of steps).",
-        standing(2).as_ratio() > 1,
-        _STAIRS,
-        "a plateau at the three-body loss",
-        grade=True,
-        statement_id="clones:S1-Fig2b",
-        setting=_SETTING,
+        statistics.standing(2).as_ratio() > 1,
+        published="a plateau at the three-body loss",
     ),
     Claim(
         "layers-set-out-last-to-first",
         "Of three layers the last sets out first, then the middle one, then the first, in more than 4 of 5 trainings "
         "(a layer has set out where its displacement is a tenth of its last).",
-        in_order() > 0.8,
-        _ONSETS,
-        "last, second, first",
-        grade=True,
-        statement_id="clones:S1-Fig2c",
-        setting=_SETTING,
+        statistics.in_order() > 0.8,
+        **cited(_ONSETS, "last, second, first", "clones:S1-Fig2c", grade=True, setting=_SETTING),
     ),
-    Claim(
+    _pairs(
         "one-layer-recovers-couplings",
         "On a law of two bodies the attention of one factored layer is J off the diagonal (absolute correlation).",
-        pairs("couplings") > 0.99,
-        _PAIRS,
-        "infers the interactions exactly",
-        grade=True,
-        statement_id="clones:S1-2body",
+        statistics.pairs("couplings") > 0.99,
+        published="infers the interactions exactly",
     ),
-    Claim(
+    _pairs(
         "one-layer-recovers-similarities",
         "Its values are U, up to what no law shows (absolute correlation).",
-        pairs("similarities") > 0.99,
-        _PAIRS,
-        "infers the interactions exactly",
-        grade=True,
-        statement_id="clones:S1-2body",
+        statistics.pairs("similarities") > 0.99,
+        published="infers the interactions exactly",
     ),
-    Claim(
+    _pairs(
         "one-layer-learns-two-bodies",
         "Its loss is the entropy of the law (nats above it).",
-        pair_excess("factored") < 1e-3,
-        _PAIRS,
-        "exactly",
-        grade=True,
-        statement_id="clones:S1-2body",
+        statistics.pair_excess("factored") < 1e-3,
+        published="exactly",
     ),
     Claim(
         "standard-attention-struggles",
         "One layer of standard attention of the same width ends at a higher loss than one factored layer.",
-        pair_excess("standard") - pair_excess("factored") > 0,
-        _PAIRS,
-        "struggles",
-        statement_id="clones:S1-2body",
-        setting=_PAIR_SETTING,
+        statistics.pair_excess("standard") - statistics.pair_excess("factored") > 0,
+        **cited(_PAIRS, "struggles", "clones:S1-2body", setting=_PAIR_SETTING),
     ),
     Claim(
         "orders-end-at-the-bound",
         "Random networks of one to four layers without a layer norm have no interactions above 2^(n-1) + 1 bodies "
         "(largest coefficient beyond, over the largest of all).",
         largest("spectrum", "beyond", where=_WITHOUT) < _LATER,
-        _ORDER,
-        "2^(n-1) + 1",
-        grade=True,
-        statement_id="clones:S1-degree",
+        **cited(_ORDER, "2^(n-1) + 1", "clones:S1-degree", grade=True),
     ),
     Claim(
         "orders-end-at-layers-plus-one",
         "They have none above n + 1 bodies, as section A.2 says (most bodies beyond, over one to four layers).",
         largest("spectrum", "bodies - printed", where=_WITHOUT) < 0.5,
-        _APPENDIX,
-        "at most n + 1",
-        grade=True,
-        statement_id="clones:S1-clones",
+        **cited(_APPENDIX, "at most n + 1", "clones:S1-clones", grade=True),
     ),
     Claim(
         "layer-norm-keeps-the-bound",
         "With a layer norm, as the networks for text have, networks of two to four layers keep the bound (largest "
         "coefficient beyond, over the largest of all).",
         largest("spectrum", "beyond", where=f"{_WITH} and layers > 1") < _LATER,
-        _APPENDIX,
-        "layer norm, and a maximum degree",
-        grade=True,
-        statement_id="clones:S1-clones",
+        **cited(_APPENDIX, "layer norm, and a maximum degree", "clones:S1-clones", grade=True),
     ),
-)
-
-
-def _ours(identity: str, statement: str, criterion: Criterion, source: str) -> Claim:
-    return Claim(identity, statement, criterion, source, origin="ours")
-
-
-OURS = (
-    _ours(
+    ours(
         "bound-is-attained",
         "The order 2^(n-1) + 1 is there in random networks (smallest coefficient of it, over the largest of all).",
         smallest("spectrum", "top", where=_WITHOUT) > 1e-9,
         _ORDER,
     ),
-    _ours(
+    ours(
         "last-layer-first",
         "Of three layers the last sets out before both others, in more than 4 of 5 trainings.",
-        last_first() > 0.8,
+        statistics.last_first() > 0.8,
         _ONSETS,
     ),
-    _ours(
+    ours(
         "last-of-two-layers-first",
         "Of two layers the last sets out first, in more than 4 of 5 trainings.",
-        last_first(2) > 0.8,
+        statistics.last_first(2) > 0.8,
         _ONSETS,
     ),
-    _ours(
+    ours(
         "middle-before-first-is-no-rule",
         "The middle of three layers sets out before the first in fewer than 4 of 5 trainings.",
-        middle_before_first() < 0.8,
+        statistics.middle_before_first() < 0.8,
         _ONSETS,
     ),
-    _ours(
+    ours(
         "first-and-middle-begin-alike",
         "Exchanging the first and the middle layer changes what they add to the logits by a share that vanishes with "
         "small weights: by more than the third power of their scale (exponent of a fit, mean over laws).",
-        exchange_exponent() > 3,
+        statistics.exchange_exponent() > 3,
         f"{_DOCUMENT}, equation 3",
     ),
 )
 
-CLAIMS = (*PUBLISHED, *OURS)
-
 NUMBERS = {
-    **{f"loss of {layers} layers": loss(layers) for layers in (1, 2, 3)},
-    **{f"bound of {form} bodies": bound(form) for form in ("two", "three", "four")},
-    **{f"excess of {layers} layers": excess(layers) for layers in (1, 2, 3)},
-    **{f"loss of {layers} layers at the document's size": large_loss(layers) for layers in (1, 2, 3)},
+    **{f"loss of {layers} layers": statistics.loss(layers) for layers in (1, 2, 3)},
+    **{f"bound of {form} bodies": statistics.bound(form) for form in ("two", "three", "four")},
+    **{f"excess of {layers} layers": statistics.excess(layers) for layers in (1, 2, 3)},
     **{
-        f"bound of {form} bodies at the document's size": large_bound(form)
+        f"loss of {layers} layers at the document's size": statistics.large_loss(layers)
+        for layers in (1, 2, 3)
+    },
+    **{
+        f"bound of {form} bodies at the document's size": statistics.large_bound(form)
         for form in ("two", "three", "four")
     },
-    "share in order": in_order(),
-    "share with the last first": last_first(),
-    "share with the middle before the first": middle_before_first(),
-    "standing at two bodies": standing(1).as_ratio(),
-    "standing at three bodies": standing(2).as_ratio(),
-    "standard attention above the entropy": pair_excess("standard"),
-    "factored attention above the entropy": pair_excess("factored"),
-    "exponent of the exchange": exchange_exponent(),
+    "share in order": statistics.in_order(),
+    "share with the last first": statistics.last_first(),
+    "share with the middle before the first": statistics.middle_before_first(),
+    "standing at two bodies": statistics.standing(1).as_ratio(),
+    "standing at three bodies": statistics.standing(2).as_ratio(),
+    "standard attention above the entropy": statistics.pair_excess("standard"),
+    "factored attention above the entropy": statistics.pair_excess("factored"),
+    "exponent of the exchange": statistics.exchange_exponent(),
     "coefficient beyond with a layer norm": largest("spectrum", "beyond", where=f"{_WITH} and layers > 1"),
 }

@@ -1,13 +1,14 @@
 """Settings of the study: the laws, and how the networks are trained on them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_types import Ge, Interval
+from pydantic import AfterValidator
 
-from trialogue.errors import InputError
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Natural, Positive, Seeds, Settings
+from trialogue.validation import different
+from trialogue_lab.ledger import Count, Natural, Positive, Seeds, Settings
 
 DEPTHS = (1, 2, 3)
 
@@ -39,7 +40,7 @@ class Config(Settings):
     pair_steps: Count = 1000
     """Steps with which one factored and one standard layer learn two bodies."""
     spectrum_sites: Annotated[int, Interval(ge=10, le=16)] = 12
-    large_seeds: tuple[Natural, ...] = (1,)
+    large_seeds: Annotated[tuple[Natural, ...], AfterValidator(different)] = (1,)
     """Laws of the size that the document uses, sampled; none where there are none."""
     large_sites: Annotated[int, Ge(5)] = 20
     large_vocab_size: Annotated[int, Ge(2)] = 10
@@ -51,11 +52,6 @@ class Config(Settings):
     large_scale: Positive = 0.3
     """Initial weights there, as `initial_scale` on the small laws."""
     large_batch: Count = 256
-
-    def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
-        if len(set(self.large_seeds)) < len(self.large_seeds):
-            raise InputError("large_seeds", self.large_seeds, "give different ones")
 
     def training(self, layers: int, rows: int, seed: int) -> TrainingConfig:
         """How a network of so many layers is trained on a whole law of `rows` masked sequences."""
@@ -75,16 +71,12 @@ class Config(Settings):
 
     def large_training(self, layers: int, seed: int) -> TrainingConfig:
         """How a network of so many layers is trained on samples of a large law; one layer takes a quarter of it."""
-        return TrainingConfig(
+        return replace(
+            self.training(layers, self.large_batch, seed),
             steps=self.large_steps // 4 if layers == 1 else self.large_steps,
-            batch_size=self.large_batch,
-            optimizer="sgd",
             learning_rate=self.large_rate,
-            momentum=self.momentum,
-            weight_decay=0.0,
-            warmup_steps=0,
-            seed=seed,
-            bf16=False,
+            schedule="cosine",
+            gradient_clip=1.0,
         )
 
 

@@ -1,5 +1,6 @@
 """Tables and figures of the study: curves beside the bounds, displacements by layer, and the large law."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,20 +10,9 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.pages.figures import spread
-from trialogue_lab.studies.interaction_order.statistics import (
-    FORMS,
-    bound,
-    excess,
-    in_order,
-    last_first,
-    loss,
-    middle_before_first,
-    pair_excess,
-    pairs,
-    standing,
-)
+from trialogue_lab.ledger import Cells, Quantity, Rows, figure, finish, result_table, spread
+from trialogue_lab.studies.interaction_order import statistics
+from trialogue_lab.studies.interaction_order.statistics import FORMS
 
 _DEPTHS = {1: BAD, 2: COLORS[4], 3: OURS}
 _LAYERS = {1: COLORS[3], 2: GOOD, 3: OURS}
@@ -36,35 +26,45 @@ def _example(rows: Rows) -> int:
     return int(laws.seed.iloc[np.minimum(laws.two - laws.three, laws.three - laws.four).argmax()])
 
 
-def _draw_staircase(rows: Rows) -> Drawing:
+@figure(
+    "staircase",
+    "Laws of four bodies, trained on whole. Above: the law whose smaller step is highest; one layer stops "
+    "at the bound of two bodies, two at that of three, and three pass both. Below: three layers on all laws, on "
+    "the scale of each law's bounds, and when their layers set out: the last one first, the other two in either "
+    "order.",
+)
+def _staircase_figure(rows: Rows) -> Drawing:
     drawing, (curves, moved, heights, onsets) = panels(2, 2, width=4.9, height=3.5)
     seed = _example(rows)
-    law = rows.where("law", seed=seed).iloc[0]
-    _draw_bounds(curves, law)
-    table = rows.where("curve", seed=seed)
-    for layers, color in _DEPTHS.items():
-        one = table[(table.layers == layers) & (table.step > 0)]
-        curves.plot(one.step, one.loss, color=color, label=f"{layers} layer{'s' * (layers > 1)}")
-    curves.set(xscale="log", xlabel="step", ylabel="loss (nats per token)")
-    curves.set_title(f"One law ({seed}): losses and bounds")
-    curves.legend(loc="upper right")
-    three = table[(table.layers == 3) & (table.step > 0)]
-    for layer, color in _LAYERS.items():
-        moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
-    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
-    moved.set_title("The same: mean square displacement, three layers")
-    moved.legend(loc="upper left")
+    _draw_one_law(curves, moved, rows.where("law", seed=seed).iloc[0], rows.where("curve", seed=seed))
+    curves.set(ylabel="loss (nats per token)", title=f"One law ({seed}): losses and bounds")
+    finish(moved, "The same: mean square displacement, three layers", legend="upper left")
     _draw_heights(rows, heights)
     _draw_onsets(rows, onsets)
     return drawing
 
 
+def _draw_one_law(curves: Axes, moved: Axes, law: "Series[Any]", table: DataFrame) -> None:
+    """Losses of all networks on one law beside its bounds, and displacements of the layers of the deepest."""
+    _draw_bounds(curves, law)
+    table = table[table.step > 0]
+    for layers, color in _DEPTHS.items():
+        one = table[table.layers == layers]
+        curves.plot(one.step, one.loss, color=color, label=_network(layers))
+    finish(curves, legend="upper right", xscale="log", xlabel="step")
+    three = table[table.layers == 3]
+    for layer, color in _LAYERS.items():
+        moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
+    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
+
+
+def _network(layers: int) -> str:
+    return f"{layers} layer{'s' * (layers > 1)}"
+
+
 def _draw_bounds(axes: Axes, law: "Series[Any]") -> None:
-    for form, label in (
-        ("two", "two bodies"),
-        ("three", "three bodies"),
-        ("four", "four bodies: the entropy"),
-    ):
+    labels = {"two": "two bodies", "three": "three bodies", "four": "four bodies: the entropy"}
+    for form, label in labels.items():
         axes.axhline(law[form], color=QUIET, ls="--", lw=1)
         across = axes.get_yaxis_transform()
         axes.text(0.02, law[form], label, fontsize=7, va="bottom", color="#444444", transform=across)
@@ -101,93 +101,110 @@ def _draw_onsets(rows: Rows, axes: Axes) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(0, 0.4))
 
 
-def _draw_single_layers(rows: Rows) -> Drawing:
+@figure(
+    "single-layers",
+    "Left: where training ends, beside the bound that the document names. Right: one layer on laws of two "
+    "bodies, factored and standard, one point a law.",
+)
+def _single_layers_figure(rows: Rows) -> Drawing:
     drawing, (ends, two) = panels(2, width=4.4, height=3.4)
-    depths = list(_DEPTHS)
     ends.axhspan(-0.01, 0.01, color=QUIET, alpha=0.25, lw=0)
-    for place, layers in enumerate(depths):
-        values = excess(layers)(rows)
-        ends.plot(
-            np.linspace(place - 0.2, place + 0.2, len(values)), values, "o", ms=3, color=_DEPTHS[layers]
-        )
-        spread(ends, [place + 0.3], [excess(layers)], rows, "_", ms=12, color=_DEPTHS[layers])
-    ends.set_xticks(
-        range(len(depths)),
-        [f"{layers} layer{'s' * (layers > 1)},\n{FORMS[layers]} bodies" for layers in depths],
-    )
+    _draw_laws(ends, rows, [(statistics.excess(layers), color) for layers, color in _DEPTHS.items()])
+    ends.set_xticks(range(3), [f"{_network(layers)},\n{FORMS[layers]} bodies" for layers in _DEPTHS])
     ends.set_title("Final loss above its bound (nats):\nlaws, mean ± deviation; grey: ± 0.01")
-    layers_alone = {"factored": OURS, "standard": BAD}
-    for place, (name, color) in enumerate(layers_alone.items()):
-        values = pair_excess(name)(rows)
-        two.plot(np.linspace(place - 0.2, place + 0.2, len(values)), values, "o", ms=3, color=color)
-        spread(two, [place + 0.3], [pair_excess(name)], rows, "_", ms=12, color=color)
-    two.set_xticks(range(len(layers_alone)), ["one factored layer", "one layer of\nstandard attention"])
+    _draw_laws(
+        two, rows, [(statistics.pair_excess("factored"), OURS), (statistics.pair_excess("standard"), BAD)]
+    )
+    two.set_xticks(range(2), ["one factored layer", "one layer of\nstandard attention"])
     two.set_title("Loss above the entropy on laws of two\nbodies (nats): laws, mean ± deviation")
     return drawing
 
 
-def _draw_large(rows: Rows) -> Drawing:
+def _draw_laws(axes: Axes, rows: Rows, columns: Sequence[tuple[Quantity, str]]) -> None:
+    """Columns of points, one a law, with mean and deviation to the right of each."""
+    for place, (quantity, color) in enumerate(columns):
+        values = quantity(rows)
+        across = np.linspace(place - 0.2, place + 0.2, len(values))
+        axes.plot(across, values, "o", ms=3, color=color)
+        spread(axes, [place + 0.3], [quantity], rows, "_", ms=12, color=color)
+
+
+@figure(
+    "large-law",
+    "Masked tokens of samples in mini-batches, cyclically, on one law of the size that the document uses.",
+)
+def _large_figure(rows: Rows) -> Drawing:
     drawing, (curves, moved) = panels(2, width=4.9, height=3.5)
     if "large-law" not in rows:
         return drawing
     seed = int(rows["large-law"].seed.min())
     law = rows.where("large-law", seed=seed).iloc[0]
-    _draw_bounds(curves, law)
-    table = rows.where("large-curve", seed=seed)
-    for layers, color in _DEPTHS.items():
-        one = table[(table.layers == layers) & (table.step > 0)]
-        curves.plot(one.step, one.loss, color=color, label=f"{layers} layer{'s' * (layers > 1)}")
-    highest = law.two + 1.5 * (law.two - law.four)
-    curves.set(xscale="log", xlabel="step", ylim=(None, highest))
+    _draw_one_law(curves, moved, law, rows.where("large-curve", seed=seed))
+    curves.set(ylim=(None, law.two + 1.5 * (law.two - law.four)))
     curves.set_ylabel("loss on unseen samples (nats per token)")
     curves.set_title(f"Samples of a law of {rows.config.get('large_sites', '')} tokens")
-    curves.legend(loc="upper right")
-    three = table[(table.layers == 3) & (table.step > 0)]
-    for layer, color in _LAYERS.items():
-        moved.plot(three.step, three[f"moved_{layer}"], color=color, label=_NAMES[layer])
-    moved.set(xscale="log", yscale="log", xlabel="step", ylim=(1e-6, None))
-    moved.set_title("Mean square displacement, three layers")
-    moved.legend()
+    finish(moved, "Mean square displacement, three layers", legend=True)
     return drawing
 
 
-def _stairs(rows: Rows) -> Cells:
+@result_table(
+    "The staircase",
+    _STAIRS,
+    rows_are="network",
+    note="nats per token, means over laws, ± one standard deviation; standing: steps within 0.01 nats of the loss "
+    "of one or two layers over those of the fall to it (geometric means); shares of trainings in which layers set "
+    "out in an order",
+)
+def _stairs_table(rows: Rows) -> Cells:
     del rows
     return {
-        f"{layers} layer{'s' * (layers > 1)}": {
-            "loss": loss(layers),
-            "bound": bound(FORMS[layers]),
-            "above it": excess(layers),
+        _network(layers): {
+            "loss": statistics.loss(layers),
+            "bound": statistics.bound(FORMS[layers]),
+            "above it": statistics.excess(layers),
         }
         for layers in _DEPTHS
     } | {
         "three layers, on the way": {
-            "standing at two bodies": standing(1).as_ratio(),
-            "standing at three": standing(2).as_ratio(),
-            "last, middle, first": in_order(),
-            "last first": last_first(),
-            "middle before first": middle_before_first(),
+            "standing at two bodies": statistics.standing(1).as_ratio(),
+            "standing at three": statistics.standing(2).as_ratio(),
+            "last, middle, first": statistics.in_order(),
+            "last first": statistics.last_first(),
+            "middle before first": statistics.middle_before_first(),
         }
     }
 
 
-def _pairs(rows: Rows) -> Cells:
+@result_table(
+    "One layer on two bodies",
+    "Section 2, equations 1 and 2",
+    rows_are="layer",
+    note="nats per token, and absolute correlations with the law's own tensors; means over laws, ± one standard "
+    "deviation",
+)
+def _pairs_table(rows: Rows) -> Cells:
     del rows
     return {
         "one factored layer": {
-            "above the entropy": pair_excess("factored"),
-            "correlation with J": pairs("couplings"),
-            "with U": pairs("similarities"),
-            "parameters": pairs("factored_parameters"),
+            "above the entropy": statistics.pair_excess("factored"),
+            "correlation with J": statistics.pairs("couplings"),
+            "with U": statistics.pairs("similarities"),
+            "parameters": statistics.pairs("factored_parameters"),
         },
         "one layer of standard attention": {
-            "above the entropy": pair_excess("standard"),
-            "parameters": pairs("standard_parameters"),
+            "above the entropy": statistics.pair_excess("standard"),
+            "parameters": statistics.pairs("standard_parameters"),
         },
     }
 
 
-def _orders(rows: Rows) -> DataFrame:
+@result_table(
+    "Interaction orders of random networks",
+    "Section 2 and section A.2",
+    rows_are="network",
+    note="tokens of two values; bodies of terms with a coefficient above 1e-10 of the largest, over all networks",
+)
+def _orders_table(rows: Rows) -> DataFrame:
     table = rows["spectrum"]
     by_shape = table.groupby(["norm", "layers"])
     found = DataFrame(
@@ -203,68 +220,22 @@ def _orders(rows: Rows) -> DataFrame:
     return found
 
 
-def _large(rows: Rows) -> Cells:
+@result_table(
+    "A law of the document's size",
+    _STAIRS,
+    rows_are="model",
+    note="loss on unseen samples, nats per token; forms of two and three bodies are trained on the samples as the "
+    "networks are, by AdamW; four bodies: the entropy on the same sequences; decides nothing",
+)
+def _large_table(rows: Rows) -> Cells:
     laws = rows["large-law"].set_index("seed")
     ends = rows["large-curve"].sort_values("step").groupby(["layers", "seed"]).loss.last()
     forms = {form: laws[form] for form in ("two", "three", "four")}
     return {f"{form} bodies": {"loss": values} for form, values in forms.items()} | {
-        f"{layers} layer{'s' * (layers > 1)}": {"loss": ends[layers]} for layers in _DEPTHS
+        _network(layers): {"loss": ends[layers]} for layers in _DEPTHS
     }
 
 
-TABLES = (
-    ResultTable(
-        title="The staircase",
-        source=_STAIRS,
-        cells=_stairs,
-        rows_are="network",
-        note="nats per token, means over laws, ± one standard deviation; standing: steps within 0.01 nats of the loss "
-        "of one or two layers over those of the fall to it (geometric means); shares of trainings in which layers set "
-        "out in an order",
-    ),
-    ResultTable(
-        title="One layer on two bodies",
-        source="Section 2, equations 1 and 2",
-        cells=_pairs,
-        rows_are="layer",
-        note="nats per token, and absolute correlations with the law's own tensors; means over laws, ± one standard "
-        "deviation",
-    ),
-    ResultTable(
-        title="Interaction orders of random networks",
-        source="Section 2 and section A.2",
-        cells=_orders,
-        rows_are="network",
-        note="tokens of two values; bodies of terms with a coefficient above 1e-10 of the largest, over all networks",
-    ),
-    ResultTable(
-        title="A law of the document's size",
-        source=_STAIRS,
-        cells=_large,
-        rows_are="model",
-        note="loss on unseen samples, nats per token; forms of two and three bodies are trained on the samples as the "
-        "networks are, by AdamW; four bodies: the entropy on the same sequences; decides nothing",
-    ),
-)
+TABLES = (_stairs_table, _pairs_table, _orders_table, _large_table)
 
-FIGURES = (
-    Figure(
-        name="staircase",
-        caption="Laws of four bodies, trained on whole. Above: the law whose smaller step is highest; one layer stops "
-        "at the bound of two bodies, two at that of three, and three pass both. Below: three layers on all laws, on "
-        "the scale of each law's bounds, and when their layers set out: the last one first, the other two in either "
-        "order.",
-        draw=_draw_staircase,
-    ),
-    Figure(
-        name="single-layers",
-        caption="Left: where training ends, beside the bound that the document names. Right: one layer on laws of two "
-        "bodies, factored and standard, one point a law.",
-        draw=_draw_single_layers,
-    ),
-    Figure(
-        name="large-law",
-        caption="Masked tokens of samples in mini-batches, cyclically, on one law of the size that the document uses.",
-        draw=_draw_large,
-    ),
-)
+FIGURES = (_staircase_figure, _single_layers_figure, _large_figure)

@@ -1,7 +1,6 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.ledger.claims.extremes import smallest
+from trialogue_lab.ledger import Claim, cited, ours, smallest
 from trialogue_lab.studies.ising_masking import statistics
 
 PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
@@ -22,9 +21,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
                 f"At J = {coupling:g} masking {fewer + 1} sites errs less than masking {fewer} (n times the squared "
                 f"error, mean over n >= {statistics.LARGE}).",
                 statistics.gain(coupling, fewer) > 0,
-                figure,
-                _DIRECTION,
-                statement_id=statement_id,
+                **cited(figure, _DIRECTION, statement_id),
             )
             for fewer in (1, 2, 3)
         ),
@@ -33,9 +30,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"At J = {coupling:g} masking 4 sites errs less than masking 1 at every size of the training set "
             "(smallest difference of n times the squared error).",
             statistics.smallest_gain(coupling) > 0,
-            figure,
-            _DIRECTION,
-            statement_id=statement_id,
+            **cited(figure, _DIRECTION, statement_id),
         ),
         *(
             Claim(
@@ -43,23 +38,19 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
                 f"over n >= {statistics.LARGE}).",
                 statistics.error_over_limit(coupling, size)
-                .as_ratio()
                 .corrected(_GEOMETRIC)
+                .as_ratio()
                 .near(1, margin=0.25),
-                f"Lemma 4.1.1, {figure}",
-                "asymptotically 1",
-                grade=True,
-                statement_id="thesis:M-L411",
+                **cited(f"Lemma 4.1.1, {figure}", "asymptotically 1", "thesis:M-L411", grade=True),
             )
             for size in (1, 2, 3, 4)
         ),
-        Claim(
+        ours(
             f"all-masks-no-gap-{ending}",
             f"At J = {coupling:g}, with all masks of every sample scored, masking 1 site errs as much as masking 4 "
             "(difference within a tenth of Tr Gamma).",
             statistics.gain_of_all_masks(coupling).near(0, margin=0.1),
             f"{figure} (control not in the thesis)",
-            origin="ours",
         ),
         Claim(
             f"error-within-trace-{ending}",
@@ -75,44 +66,40 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
 
 CLAIMS = (
     *(claim for coupling, figure in PUBLISHED.items() for claim in _of_figure(coupling, figure)),
-    Claim(
+    ours(
         "masking-more-is-no-worse",
         "In the models of both figures the asymptotic covariance of masking k sites minus that of masking k + 1 has no "
         "eigenvalue below -1e-10.",
         smallest("theorem", "smallest_eigenvalue") > -1e-10,
         "Theorem 4.1.1 (counted as published in mixing-and-learning)",
         "not below 0",
-        "ours",
     ),
-    Claim(
+    ours(
         "strictly-better",
         "Masking more strictly improves: masking 4 instead of 3 of the 4 sites lowers the asymptotic variance of the "
         "couplings (Tr, more than 1e-9).",
         statistics.last_gain_of_couplings() > 1e-9,
         "Text before Theorem 4.1.1 (counted as published in mixing-and-learning)",
         "strictly improves",
-        "ours",
     ),
-    Claim(
+    ours(
         "poincare-bounds-the-trace",
         "In the models of both figures Tr Gamma of masking k sites is at most C Tr of the inverse Fisher information, "
         "C the Poincaré constant of k-Gibbs (smallest slack, share of the bound).",
         statistics.slack_of_poincare() > -1e-10,
         "Theorem 4.1.2 (of which it is a consequence)",
         "not below 0",
-        "ours",
     ),
 )
 
 CLAIMS += (
-    Claim(
+    ours(
         "masking-more-is-better-with-ordered-pairs",
         "With the pairs of eq. (4.6) read as ordered, which doubles J, Tr Gamma falls with every further masked site "
         "in both figures too (largest log ratio of Tr Gamma at k + 1 and k).",
         statistics.largest_step_of_limit("ordered") < 0,
         "Figures 4.1 and 4.2, eq. (4.6)",
         _DIRECTION,
-        "ours",
     ),
 )
 

@@ -7,7 +7,7 @@ from annotated_types import Ge, Interval
 
 from trialogue.data import Ising
 from trialogue.data.ising.model import Pairs
-from trialogue_lab.ledger.settings import Count, Different, Finite, Increasing, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Finite, Increasing, Seeds, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,11 @@ class Config(Settings):
     sizes: Increasing[Count] = (300, 1000, 3000, 10_000)
     data_sets: Annotated[int, Ge(2)] = 10
     seeds: Seeds = tuple(range(12))
+
+    @property
+    def pairs(self) -> int:
+        """Number of couplings."""
+        return self.sites * (self.sites - 1) // 2
 
     def model(self, coupling: float, pairs: Pairs = "unordered") -> Ising:
         """The model that the data are drawn from, by either reading of its pairs."""

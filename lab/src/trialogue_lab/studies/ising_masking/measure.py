@@ -62,7 +62,6 @@ def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[s
     the share without a finite estimate, whose error counts as infinite.
     """
     model = config.model(coupling)
-    pairs = _pairs(config)
     for size in range(1, config.sites + 1):
         trace = float(asymptotic_covariance(model, size).trace())
         for n in config.sizes:
@@ -76,7 +75,7 @@ def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[s
                     squares[masks].append((estimate - model.parameters) ** 2)
             for masks, errors in squares.items():
                 of_couplings, all_together = torch.stack(
-                    [torch.stack((error[:pairs].sum(), error.sum())) for error in errors]
+                    [torch.stack((error[: config.pairs].sum(), error.sum())) for error in errors]
                 ).unbind(1)
                 yield {
                     "n": n,
@@ -112,14 +111,9 @@ def _estimate(samples: Tensor, masks: int | Tensor, seed: int = 0) -> Tensor:
 
 
 def _traces(covariance: Tensor, config: Config) -> dict[str, float]:
-    diagonal = covariance.diagonal()
-    pairs = _pairs(config)
+    couplings, fields = covariance.diagonal().split((config.pairs, config.sites))
     return {
-        "trace": float(diagonal.sum()),
-        "trace_couplings": float(diagonal[:pairs].sum()),
-        "trace_fields": float(diagonal[pairs:].sum()),
+        "trace": float(covariance.diagonal().sum()),
+        "trace_couplings": float(couplings.sum()),
+        "trace_fields": float(fields.sum()),
     }
-
-
-def _pairs(config: Config) -> int:
-    return config.sites * (config.sites - 1) // 2

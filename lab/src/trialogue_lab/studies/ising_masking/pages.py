@@ -4,38 +4,43 @@ from functools import partial
 
 from matplotlib.figure import Figure as Drawing
 
-from trialogue.display.figures import COLORS, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import COLORS, Cells, Figure, Rows, finish, panels, result_table, spread
 from trialogue_lab.studies.ising_masking.claims import PUBLISHED
 from trialogue_lab.studies.ising_masking.statistics import error_at, limit
 
 _READINGS = {"one": "one mask", "all": "all masks"}
 
 
-def _values(rows: Rows, kind: str, column: str) -> list[float]:
-    return sorted(rows[kind][column].unique().tolist())
-
-
-def _sizes(rows: Rows) -> list[int]:
-    return [int(size) for size in _values(rows, "exact", "block_size")]
-
-
-def _measured(rows: Rows) -> Cells:
+@result_table(
+    "n times the squared error of the parameters",
+    "Figures 4.1 and 4.2, which print no numbers",
+    rows_are="masks scored per sample",
+    note="sum over the six couplings and four fields; ± one standard deviation over repetitions of the figure, "
+    "each the mean of its training sets; the limit is Tr Γ, one mask or all masks of size k per sample",
+)
+def _measured_table(rows: Rows) -> Cells:
     """n times the squared error beside its limit."""
     return {
         f"{reading}, J = {coupling:g}, k = {size}": {
             "exact limit": limit(coupling, size, masks),
-            **{f"n = {n}": error_at(coupling, size, n, masks) for n in map(int, _values(rows, "fit", "n"))},
+            **{f"n = {n}": error_at(coupling, size, n, masks) for n in rows.distinct("fit", "n")},
         }
         for masks, reading in _READINGS.items()
-        for coupling in _values(rows, "exact", "coupling")
-        for size in _sizes(rows)
+        for coupling in rows.distinct("exact", "coupling")
+        for size in rows.distinct("exact", "block_size")
     }
 
 
-def _limits(rows: Rows) -> Cells:
-    last = max(_sizes(rows))
+@result_table(
+    "The exact limits",
+    "Lemma 4.1.1, Theorems 4.1.1 and 4.1.2",
+    rows_are="model and masked sites",
+    note="k/N Tr Γ: what is left of the effect when every site is scored equally often; C Tr I⁻¹ bounds Tr Γ; "
+    "ordered pairs: every pair counted twice in the energy",
+    digits=5,
+)
+def _limits_table(rows: Rows) -> Cells:
+    last = max(rows.distinct("exact", "block_size"))
     return {
         f"J = {coupling:g}, k = {size}": {
             "Tr Γ": limit(coupling, size),
@@ -47,38 +52,20 @@ def _limits(rows: Rows) -> Cells:
             "C Tr I⁻¹": limit(coupling, size, column="poincare") * limit(coupling, last)(rows).item(),
             "Tr Γ, ordered pairs": limit(coupling, size, pairs="ordered"),
         }
-        for coupling in _values(rows, "exact", "coupling")
-        for size in _sizes(rows)
+        for coupling in rows.distinct("exact", "coupling")
+        for size in rows.distinct("exact", "block_size")
     }
 
 
-TABLES = (
-    ResultTable(
-        title="n times the squared error of the parameters",
-        source="Figures 4.1 and 4.2, which print no numbers",
-        cells=_measured,
-        rows_are="masks scored per sample",
-        note="sum over the six couplings and four fields; ± one standard deviation over repetitions of the figure, "
-        "each the mean of its training sets; the limit is Tr Γ, one mask or all masks of size k per sample",
-    ),
-    ResultTable(
-        title="The exact limits",
-        source="Lemma 4.1.1, Theorems 4.1.1 and 4.1.2",
-        cells=_limits,
-        rows_are="model and masked sites",
-        note="k/N Tr Γ: what is left of the effect when every site is scored equally often; C Tr I⁻¹ bounds Tr Γ; "
-        "ordered pairs: every pair counted twice in the energy",
-        digits=5,
-    ),
-)
+TABLES = (_measured_table, _limits_table)
 
 
 def _draw(rows: Rows, coupling: float) -> Drawing:
     drawing, (left, right) = panels(2)
-    if coupling not in _values(rows, "exact", "coupling"):
+    if coupling not in rows.distinct("exact", "coupling"):
         left.set_title(f"J = {coupling:g} was not measured")
         return drawing
-    sizes, samples = _sizes(rows), [int(n) for n in _values(rows, "fit", "n")]
+    sizes, samples = rows.distinct("exact", "block_size"), rows.distinct("fit", "n")
     parameters = max(sizes) * (max(sizes) + 1) // 2
     for size, color in zip(sizes, COLORS, strict=False):
         # Apart, so that bars can be told from each other.
@@ -99,15 +86,13 @@ def _draw(rows: Rows, coupling: float) -> Drawing:
     grey = "#444444"
     left.plot([], [], lw=1, color=grey, label="exact, Tr Γ / (n parameters)")
     left.set(xscale="log", yscale="log", xlabel="training samples n")
-    left.set_title("Mean squared error of a parameter, as published")
-    left.legend()
+    finish(left, "Mean squared error of a parameter, as published", legend=True)
     right.plot([], [], "o", color=grey, label="one random mask a sample")
     right.plot([], [], "x", color=grey, label="all masks of size k of every sample")
     right.plot([], [], lw=1, color=grey, label="exact limit Tr Γ")
     right.set(xscale="log", xlabel="training samples n")
     right.set_ylim(0, 1.4 * right.get_ylim()[1])  # the legend stands above what is measured
-    right.set_title("n times the squared error, summed over parameters")
-    right.legend(loc="upper right")
+    finish(right, "n times the squared error, summed over parameters", legend="upper right")
     return drawing
 
 

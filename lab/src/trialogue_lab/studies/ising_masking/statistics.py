@@ -21,9 +21,8 @@ def of_setting(rows: Rows, coupling: float, masks: str = "one", pairs: str = "un
 def of_fits(rows: Rows, column: str, coupling: float, masks: str = "one", least: int = LARGE) -> DataFrame:
     """A measured column, by (seed, n) and number of masked sites, for training sets of at least `least` samples."""
     table = rows.where("fit", coupling=coupling, masks=masks)
-    return (
-        table[table.n >= least].pivot(index=["seed", "n"], columns="block_size", values=column).astype(float)
-    )
+    by_size = table[table.n >= least].pivot(index=["seed", "n"], columns="block_size", values=column)
+    return by_size.astype(float)
 
 
 def scaled_errors(rows: Rows, coupling: float, masks: str = "one", least: int = LARGE) -> DataFrame:
@@ -51,9 +50,9 @@ def limit(
 
 
 @draws
-def scaled_error(rows: Rows, coupling: float, size: int, masks: str = "one") -> "Series[float]":
+def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
     """n times the squared error, mean over n >= `LARGE`."""
-    return per_repetition(scaled_errors(rows, coupling, masks)[size])
+    return per_repetition(scaled_errors(rows, coupling)[size])
 
 
 @draws
@@ -102,11 +101,10 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     return shares.melt(ignore_index=False).groupby("seed")["value"].mean()
 
 
-def _by_model(rows: Rows, column: str) -> DataFrame:
+def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
     """An exact number of the estimator with one mask a sample, by coupling and number of masked sites."""
-    return rows.where("exact", masks="one", pairs="unordered").pivot(
-        index="coupling", columns="block_size", values=column
-    )
+    table = rows.where("exact", masks="one", pairs=pairs)
+    return table.pivot(index="coupling", columns="block_size", values=column)
 
 
 @exact
@@ -124,13 +122,7 @@ def slack_of_poincare(rows: Rows) -> float:
     return float(((bound - traces) / bound).to_numpy().min())
 
 
-def _limits(rows: Rows, pairs: str) -> DataFrame:
-    """log Tr Gamma with one mask a sample, by coupling and number of masked sites."""
-    table = rows.where("exact", masks="one", pairs=pairs)
-    return table.pivot(index="coupling", columns="block_size", values="trace").apply(np.log)
-
-
 @exact
 def largest_step_of_limit(rows: Rows, pairs: str) -> float:
     """Log ratio of Tr Gamma at k + 1 and k masked sites, the largest over k and couplings."""
-    return float(np.nanmax(_limits(rows, pairs).diff(axis=1).to_numpy()))
+    return float(np.nanmax(_by_model(rows, "trace", pairs).apply(np.log).diff(axis=1).to_numpy()))

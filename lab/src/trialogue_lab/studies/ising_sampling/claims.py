@@ -1,20 +1,21 @@
 """Claims of the study, and the quantities that texts quote."""
 
 import math
+from functools import partial
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.ledger.claims.extremes import largest, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.ising_sampling import statistics
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, block_label
 
 _FIGURE = "Thesis section 4.2.1.2, Figure 4.3"
-_CONTROL = f"{_FIGURE} (control not in the thesis)"
 _COUPLINGS = PRESETS["default"].couplings
 _TRIED = ", ".join(f"{coupling:g}" for coupling in _COUPLINGS)
 _OF_PARALLEL = f"chain == {PARALLEL!r}"
 _GEOMETRIC = "a ratio is averaged by its logarithm since, so that the estimate is a geometric mean"
 _LARGER_K, _LARGER_J = "larger k is faster", "larger J is slower"
 _UNPRINTED = "The source does not print its couplings."
+_figure = partial(Claim, source=_FIGURE, statement_id="thesis:M-F43.blocks", setting=_UNPRINTED)
+_control = partial(ours, source=f"{_FIGURE} (control not in the thesis)")
 _TRIED_HERE = (
     "The source does not print its couplings; the weak ones tried here, J = 1, 2 and 3, may be none of them, and at "
     "J of at least 5 the sampler does not arrive."
@@ -23,15 +24,12 @@ _NEVER = "never within 1000 steps, for any J tried; the J are not printed"
 
 CLAIMS = (
     *(
-        Claim(
+        _figure(
             f"blocks-of-{more}-beat-{fewer}",
             f"k-Gibbs takes fewer steps with k = {more} than with k = {fewer}, at most 1000 counted (log ratio, mean "
             "over couplings).",
             statistics.log_steps_ratio(block_label(fewer), block_label(more)) > 0,
-            _FIGURE,
-            _LARGER_K,
-            statement_id="thesis:M-F43.blocks",
-            setting=_UNPRINTED,
+            published=_LARGER_K,
         )
         for fewer, more in ((1, 4), (4, 6), (6, 8), (8, 10))
     ),
@@ -39,109 +37,84 @@ CLAIMS = (
         "stronger-coupling-is-slower-over-all-blocks",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over all k).",
         statistics.slowdown(8.0, 2.0) > 0,
-        _FIGURE,
-        _LARGER_J,
-        statement_id="thesis:M-F43.coupling",
-        setting=_UNPRINTED,
+        **cited(_FIGURE, _LARGER_J, "thesis:M-F43.coupling", setting=_UNPRINTED),
     ),
-    Claim(
+    ours(
         "stronger-coupling-is-slower",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over k < N - 1).",
         statistics.slowdown(8.0, 2.0, below_all=2) > 0,
         _FIGURE,
         _LARGER_J,
-        "ours",
     ),
-    Claim(
+    _control(
         "independent-parallel-is-fast-when-weak",
         "At J = 1 and 2 independent parallel takes fewer steps than 1-Gibbs (log ratio, mean over J).",
         statistics.log_steps_ratio(PARALLEL, block_label(1), most=2.0) < 0,
-        _CONTROL,
-        _NEVER,
-        "ours",
+        published=_NEVER,
     ),
-    Claim(
+    _control(
         "steps-as-computed",
         "For k >= 4 the mean numbers of steps are the exact ones within 5 % (ratio, mean over k and J).",
         statistics.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC).near(1, margin=0.05),
-        _CONTROL,
-        origin="ours",
     ),
-    Claim(
+    _control(
         "arrivals-as-computed",
         "The shares of chains that reach R_1 within the budget are the exact ones within 0.01 (mean over all cells).",
         statistics.arrivals_above_exact().near(0, margin=0.01),
-        _CONTROL,
-        origin="ours",
     ),
-    Claim(
+    _figure(
         "larger-blocks-are-faster-exact",
         "At every J the expected number of steps falls with every k (largest increase of its logarithm).",
         statistics.largest_increase_with_blocks() < 0,
-        _FIGURE,
-        _LARGER_K,
-        statement_id="thesis:M-F43.blocks",
-        setting=_UNPRINTED,
+        published=_LARGER_K,
     ),
-    Claim(
+    ours(
         "stronger-coupling-is-not-faster",
         "At no k and from no J to the next does the expected number of steps fall by more than 1 % (smallest increase "
         "of its logarithm).",
         statistics.smallest_increase_with_coupling() > -0.01,
         f"{_FIGURE}, with a margin of ours",
         _LARGER_J,
-        "ours",
     ),
-    Claim(
+    ours(
         "stronger-coupling-is-slower-below-all-sites",
         "At every k < N the expected number of steps grows by more than a tenth from J = 1 to J = 8 (smallest increase "
         "of its logarithm).",
         statistics.smallest_slowdown(8.0, 1.0) > math.log(1.1),
         f"{_FIGURE}, without k = N, where every step draws all spins anew",
         _LARGER_J,
-        "ours",
     ),
     Claim(
         "blocks-of-the-clique-arrive",
         "With k at least the size of the clique k-Gibbs reaches R_1 within 1000 steps with probability above 0.95, at "
         f"each of J = {_TRIED}.",
         smallest("exact", "reached", where="block_size >= 4") > 0.95,
-        _FIGURE,
-        "can often reach R_1",
-        grade=True,
-        statement_id="thesis:M-F43.arrival",
-        setting=_UNPRINTED,
+        **cited(_FIGURE, "can often reach R_1", "thesis:M-F43.arrival", grade=True, setting=_UNPRINTED),
     ),
     Claim(
         "independent-parallel-never-arrives-exact",
         "Independent parallel does not reach R_1 within 1000 steps at any J tried here, which are "
         f"{_TRIED} (largest probability below 0.01).",
         largest("exact", "reached", where=_OF_PARALLEL) < 0.01,
-        _FIGURE,
-        _NEVER,
-        grade=True,
-        statement_id="thesis:M-F43.parallel",
-        setting=_TRIED_HERE,
+        **cited(_FIGURE, _NEVER, "thesis:M-F43.parallel", grade=True, setting=_TRIED_HERE),
     ),
-    Claim(
+    ours(
         "independent-parallel-never-arrives-strong-exact",
         "At J = 5, 6 and 8 independent parallel reaches R_1 within 1000 steps with probability below 1e-4.",
         largest("exact", "reached", where=f"{_OF_PARALLEL} and coupling >= 5") < 1e-4,
         f"{_FIGURE}, for strong couplings",
         _NEVER,
-        "ours",
     ),
 )
 
 CLAIMS += tuple(
-    Claim(
+    ours(
         f"independent-parallel-never-arrives-{reading}-pairs",
         f"With the pairs of eq. (4.6) read as {reading}, independent parallel reaches R_1 within 1000 steps with "
         "probability below 0.01 from J = 2 on (largest over J = 2, 3 and 4).",
         statistics.reached_by_reading(PARALLEL, 2.0, times) < 0.01,
         f"{_FIGURE}, eq. (4.6)",
         _NEVER,
-        "ours",
     )
     for reading, times in (("unordered", 1), ("ordered", 2))
 )

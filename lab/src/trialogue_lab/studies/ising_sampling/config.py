@@ -7,7 +7,7 @@ from annotated_types import Ge
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import Count, Different, Finite, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Finite, Seeds, Settings
 
 PARALLEL = "independent parallel"
 

@@ -7,21 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from trialogue.oracles import Chain
 from trialogue.randomness import seed_of
-from trialogue.samplers import BlockGibbs, IndependentParallel, hitting_times
+from trialogue.samplers import BlockGibbs, IndependentParallel
+from trialogue_lab.analysis.clique_hits import clique_hits
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.ising_sampling.config import PARALLEL, Config, block_label
-from trialogue_lab.theory.cliques.chains import (
-    block_chain,
-    hitting_probability,
-    log_hitting_times,
-    parallel_chain,
-)
+from trialogue_lab.theory.cliques import chains
 
 
 def parts(config: Config) -> list[Part]:
@@ -42,17 +36,13 @@ def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, An
         "field_margin": config.clique * config.field - outside * abs(config.field),
         "coupling_margin": coupling - config.sites * abs(config.field),
     }
-    samplers: dict[str, tuple[int | None, Chain[Any], NDArray[np.float64]]] = {
-        block_label(size): (
-            size,
-            BlockGibbs(size),
-            block_chain(config.sites, config.clique, coupling, config.field, size),
+    for size in (*config.block_sizes, None):
+        name, chain = (block_label(size), BlockGibbs(size)) if size else (PARALLEL, IndependentParallel())
+        log_matrix = (
+            chains.block_chain(config.sites, config.clique, coupling, config.field, size)
+            if size
+            else chains.parallel_chain(config.clique, coupling, config.field)
         )
-        for size in config.block_sizes
-    }
-    parallel = parallel_chain(config.clique, coupling, config.field)
-    samplers[PARALLEL] = (None, IndependentParallel(), parallel)
-    for name, (size, chain, log_matrix) in samplers.items():
         common = {"coupling": coupling, "chain": name, "block_size": size}
         yield {"kind": "exact", **common, **exact_row(log_matrix, config.budget)}
         for row in simulated_rows(config, coupling, name, chain):
@@ -73,10 +63,10 @@ def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
         second += (2 * step + 1) * law.sum()
         law = law @ waiting
     return {
-        "log_expected": float(log_hitting_times(log_matrix)[0]),
+        "log_expected": float(chains.log_hitting_times(log_matrix)[0]),
         "mean": float(first),
         "deviation": math.sqrt(max(0.0, second - first**2)),
-        "reached": float(hitting_probability(log_matrix, budget)[0]),
+        "reached": float(chains.hitting_probability(log_matrix, budget)[0]),
     }
 
 
@@ -84,27 +74,19 @@ def simulated_rows(
     config: Config, coupling: float, name: str, chain: Chain[Any]
 ) -> Iterator[dict[str, float | int]]:
     """One row per repetition: mean and deviation of min(T, budget) over its chains, and how many got there."""
-
-    def in_larger_mode(tokens: Tensor) -> Tensor:
-        return (tokens[:, : config.clique] == 1).all(1)
-
-    places = torch.arange(config.chains)
-    found = hitting_times(
+    found = clique_hits(
         chain,
         config.model(coupling),
-        start=torch.zeros(len(config.seeds) * config.chains, config.sites, dtype=torch.int64),
-        target=in_larger_mode,
+        config.clique,
+        seeds=config.seeds,
+        runs=config.chains,
         budget=config.budget,
-        seed=seed_of(0, "ising-sampling", coupling, name),
-        # A chain's stream is named by its repetition, whatever other repetitions are run beside it.
-        chain_ids=torch.cat([seed * config.chains + places for seed in config.seeds]),
+        stream=seed_of(0, "ising-sampling", coupling, name),
     )
-    steps = found.steps.double().view(-1, config.chains)
-    reached = (~found.censored).double().view(-1, config.chains)
-    for place, seed in enumerate(config.seeds):
+    for seed, steps, reached in zip(config.seeds, found.steps.double(), found.reached.double(), strict=True):
         yield {
             "seed": seed,
-            "mean": float(steps[place].mean()),
-            "deviation": float(steps[place].std()),
-            "reached": float(reached[place].mean()),
+            "mean": float(steps.mean()),
+            "deviation": float(steps.std()),
+            "reached": float(reached.mean()),
         }

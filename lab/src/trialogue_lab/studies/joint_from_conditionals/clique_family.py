@@ -96,16 +96,14 @@ class CliqueFamily:
         def objective(theta: Array) -> tuple[float, Array]:
             losses = self.losses(theta)
             missed = -np.expm1(-losses)  # one minus the probability of the spin that is there
-            return float((weights * losses).sum()), -((weights * missed)[..., None] * self._slopes).sum(
-                (0, 1)
-            )
+            slopes = -((weights * missed)[..., None] * self._slopes).sum((0, 1))
+            return float((weights * losses).sum()), slopes
 
         bounds = (self.couplings, self.fields)
         start = np.array([sum(bound) / 2 for bound in bounds])
         options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 500}
-        theta: Array = minimize(
-            objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        ).x
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        theta: Array = found.x
         return theta
 
     def empirical_loss(self, counts: Counts, theta: Array) -> float:

@@ -6,16 +6,7 @@ from typing import Annotated
 from annotated_types import Ge, Interval
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import (
-    Count,
-    Different,
-    Finite,
-    Positive,
-    Probability,
-    Seeds,
-    Settings,
-    Some,
-)
+from trialogue_lab.ledger import Count, Different, Finite, Positive, Probability, Seeds, Settings, Some
 from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFamily
 
 

@@ -16,15 +16,10 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers.exact.distances import kullback_leibler, total_variation
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.joint_from_conditionals.config import Config, Sizes
+from trialogue_lab.theory.masking import sample_bound
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
 from trialogue_lab.theory.masking.mixing import chi_square_decay
 from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_loss
-from trialogue_lab.theory.masking.sample_bound import (
-    empirical_law_bound,
-    mask_average_bound,
-    mask_average_deviation,
-    sample_bound,
-)
 from trialogue_lab.theory.masking.tensorization import tensorization_upper_bound
 
 Rows = Iterator[dict[str, Any]]
@@ -60,69 +55,63 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     uses, relative to the samples' own conditionals; `variation` is TV(p_theta^, p_X). `average`, `lemma` and
     `empirical` are Corollary 4.3.1 and Lemmas 4.3.5 and 4.3.6.
     """
-    family, count = sizes.family, {"samples": sizes.samples, "masks": sizes.masks}
-    size = {"sites": sizes.sites, "vocab_size": 2}
-    theta, beta = np.array([sizes.coupling, sizes.field]), family.beta
+    family = sizes.family
+    size = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples}
+    counts = {**size, "masks": sizes.masks}
+    theta, beta, cells = np.array([sizes.coupling, sizes.field]), family.beta, family.cells(config.eps)
     truth = _by_state(family.law(sizes.coupling, sizes.field))
-    within: dict[str, list[bool]] = {}
-    values: dict[str, list[float]] = {}
-    average = mask_average_bound(**size, **count, beta=beta, delta=config.delta)
-    empirical = empirical_law_bound(**size, samples=sizes.samples, delta=config.delta)
+    average = sample_bound.mask_average_bound(**counts, beta=beta, delta=config.delta)
+    empirical = sample_bound.empirical_law_bound(**size, delta=config.delta)
+    nearest = min(lemma_distances(config, sizes, beta))
+    found: list[dict[str, float]] = []
     for data_set in range(config.data_sets):
         draws = numpy_generator(seed, "joint-from-conditionals", "data", place, data_set)
         data = family.draw(sizes.coupling, sizes.field, sizes.samples, sizes.masks, draws)
         fitted = family.fit(data)
         variation = total_variation(_by_state(family.law(*fitted.tolist())), truth)
-        loss = family.empirical_loss(data, fitted)
+        loss, constant = family.empirical_loss(data, fitted), family.tensorization(fitted)
         gap = abs(family.empirical_loss(data, theta) - family.averaged_loss(data, theta))
         distance = total_variation(_by_state(torch.from_numpy(data.samples / sizes.samples)), truth)
-        one: dict[str, tuple[float, float]] = {"average": (gap, average), "empirical": (distance, empirical)}
-        constant = family.tensorization(fitted)
-        for name, used in (
-            ("stated", loss),
-            ("proved", max(0.0, loss - family.conditional_entropy(data))),
-        ):
-            bound = sample_bound(
-                **size,
-                **count,
+        stated, proved = (
+            sample_bound.sample_bound(
+                **counts,
                 tensorization=constant,
                 loss=used,
                 beta=beta,
-                cells=family.cells(config.eps),
+                cells=cells,
                 eps=config.eps,
                 delta=config.delta,
             ).bound
-            one[name] = (variation, bound)
-        for name, (value, bound) in one.items():
-            within.setdefault(name, []).append(value < bound)
-            values.setdefault(f"{name}_bound", []).append(bound)
-            values.setdefault(f"log_looseness_{name}", []).append(math.log(bound / max(value, 1e-300)))
-        within.setdefault("lemma", []).append(
-            all(gap < distance for distance in lemma_distances(config, sizes, beta))
+            for used in (loss, max(0.0, loss - family.conditional_entropy(data)))
         )
-        values.setdefault("variation", []).append(variation)
-        values.setdefault("loss", []).append(loss)
-        values.setdefault("tensorization", []).append(constant)
+        bounded = {
+            "average": (gap, average),
+            "empirical": (distance, empirical),
+            "stated": (variation, stated),
+            "proved": (variation, proved),
+        }
+        one = {"variation": variation, "loss": loss, "tensorization": constant, "lemma_within": gap < nearest}
+        for name, (value, bound) in bounded.items():
+            one[f"{name}_within"], one[f"{name}_bound"] = value < bound, bound
+            one[f"log_looseness_{name}"] = math.log(bound / max(value, 1e-300))
+        found.append(one)
     return {
         "sizes": sizes.label,
-        **{f"{name}_within": float(np.mean(kept)) for name, kept in within.items()},
-        **{name: float(np.mean(numbers)) for name, numbers in values.items()},
-        "stated_bound_most": max(values["stated_bound"]),
+        **{name: float(np.mean([one[name] for one in found])) for name in found[0]},
+        "stated_bound_most": max(one["stated_bound"] for one in found),
         "beta": beta,
-        "cells": family.cells(config.eps),
+        "cells": cells,
     }
 
 
 def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
     """Distances of Lemma 4.3.5 that hold with probability 1 - delta each, for several splits of the risk."""
+    counts = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples, "masks": sizes.masks}
     distances = []
     for share in SPLITS:
         eps = math.sqrt(2.0 ** (2 * sizes.sites - 2) / (sizes.masks * share * config.delta))
         t = math.log(1 / beta) * math.sqrt(sizes.samples / 2 * math.log(2 / ((1 - share) * config.delta)))
-        found = mask_average_deviation(
-            sites=sizes.sites, vocab_size=2, samples=sizes.samples, masks=sizes.masks, beta=beta, eps=eps, t=t
-        )
-        distances.append(found.distance)
+        distances.append(sample_bound.mask_average_deviation(**counts, beta=beta, eps=eps, t=t).distance)
     return distances
 
 

@@ -1,198 +1,151 @@
 """Claims of the study: the document's lemmas, theorems and corollaries, as printed, and their mended readings."""
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion
-from trialogue_lab.ledger.claims.extremes import largest
-from trialogue_lab.studies.memorization_construct.statistics import (
-    approximate,
-    association,
-    beyond_bound,
-    digits,
-    encoder,
-    held,
-    least_slack,
-    log_optimum_ratio,
-    look_up_slack,
-    rank_error,
-    ridge_gain,
-    tightness,
-)
+from trialogue_lab.ledger import Claim, cited, graded, largest, ours
+from trialogue_lab.studies.memorization_construct import statistics
 
 _LEMMA_2 = "Lemma 2"
 _THEOREM_1 = "Theorem 1"
 _COROLLARY_2 = "Corollary 2"
 
-PUBLISHED = (
+CLAIMS = (
     Claim(
         "rank-as-printed",
         "Features of generic heads and the skip connection have rank min(T, H d_h + d) (largest difference, all shapes "
         "tried: S from 1 to 5, d to above N + S - 1).",
-        rank_error("printed") < 0.5,
-        _LEMMA_2,
-        "min(T, H d_h + d)",
-        grade=True,
-        statement_id="memorization:K-L2",
+        statistics.rank_error("printed") < 0.5,
+        **cited(_LEMMA_2, "min(T, H d_h + d)", "memorization:K-L2", grade=True),
     ),
     Claim(
         "as-many-laws-as-features",
         "With H d_h + d features for as many laws, or up to a head more, the network is as near to the laws as the "
         "nearest sequence encoder, within 0.001 nats (largest, all draws and widths).",
         largest("held", "excess", where="provision == 0") < 1e-3,
-        f"{_THEOREM_1}, eps = 0",
-        "up to any gamma > 0",
-        grade=True,
-        statement_id="memorization:K-T1",
+        **cited(f"{_THEOREM_1}, eps = 0", "up to any gamma > 0", "memorization:K-T1", grade=True),
     ),
     Claim(
         "two-dimensions-hold-associations",
         "In two dimensions 49 heads of width two hold an association for each of 100 contexts (largest share that is "
         "wrong).",
         largest("association", "1 - right", where="stored == contexts") < 1e-9,
-        "Corollary 1",
-        "H d_h + 2 associations",
-        grade=True,
-        statement_id="memorization:Corollary-1",
+        **cited("Corollary 1", "H d_h + 2 associations", "memorization:Corollary-1", grade=True),
     ),
-    Claim(
+    graded(
         "rank-one-attention-suffices",
         "W_QK of rank one gives the same rank as any other (largest difference, all shapes).",
-        rank_error("rank_one") < 0.5,
+        statistics.rank_error("rank_one") < 0.5,
         "Remark 2",
         "d (S + 2 N + 2 (d_h + 1) H) parameters suffice",
-        grade=True,
         statement_id="memorization:Remark-2",
     ),
     Claim(
         "tight-bound",
         "(13) bounds |KL(network) - KL(encoder)| (least logarithm of the ratio, all draws and heads).",
-        least_slack("tight") > -1e-9,
-        f"{_THEOREM_1}, equation 13",
-        "an upper bound",
-        grade=True,
-        statement_id="memorization:K-T1",
+        statistics.least_slack("tight") > -1e-9,
+        **cited(f"{_THEOREM_1}, equation 13", "an upper bound", "memorization:K-T1", grade=True),
     ),
     Claim(
         "loose-bound",
         "(14) bounds it too.",
-        least_slack("loose") > -1e-9,
-        f"{_THEOREM_1}, equation 14",
-        "an upper bound",
-        grade=True,
-        statement_id="memorization:K-T1",
+        statistics.least_slack("loose") > -1e-9,
+        **cited(f"{_THEOREM_1}, equation 14", "an upper bound", "memorization:K-T1", grade=True),
     ),
     Claim(
         "looking-up-is-bounded",
         "With nearly orthogonal rows of W (600 numbers each) the encoder of Theorem 2 is within its bound (least "
         "slack, nats, all draws).",
-        look_up_slack("bound") > -1e-9,
-        "Theorem 2",
-        "an upper bound",
-        grade=True,
-        statement_id="memorization:Theorem-2",
+        statistics.look_up_slack("bound") > -1e-9,
+        **cited("Theorem 2", "an upper bound", "memorization:Theorem-2", grade=True),
     ),
     Claim(
         "looking-up-is-simply-bounded",
         "It is within the simpler bound.",
-        look_up_slack("simple") > -1e-9,
-        "Theorem 2",
-        "an upper bound",
-        grade=True,
-        statement_id="memorization:Theorem-2",
+        statistics.look_up_slack("simple") > -1e-9,
+        **cited("Theorem 2", "an upper bound", "memorization:Theorem-2", grade=True),
     ),
-)
-
-
-def _ours(identity: str, statement: str, criterion: Criterion, source: str) -> Claim:
-    return Claim(identity, statement, criterion, source, NOT_PRINTED, "ours")
-
-
-OURS = (
-    _ours(
+    ours(
         "rank-where-it-holds",
         "The printed rank holds for contexts of at least two tokens and d of at most N (largest difference).",
-        rank_error("printed", generic=True) < 0.5,
+        statistics.rank_error("printed", generic=True) < 0.5,
         _LEMMA_2,
     ),
-    _ours(
+    ours(
         "rank-as-mended",
         "The rank is min(T, H min(d_h, N + S - 1) + min(d, N)), less H where d_h is N + S - 1 or more, and min(d, N) "
         "for S = 1 (largest difference, all shapes).",
-        rank_error("mended") < 0.5,
+        statistics.rank_error("mended") < 0.5,
         _LEMMA_2,
     ),
-    _ours(
+    ours(
         "five-percent-make-it-exact",
         "With 5 % more features than laws the largest error of a log-probability, by a forward pass in float64, is "
         "below 1e-9 (all draws and widths).",
         largest("held", "error", where="provision == 0.05") < 1e-9,
         _THEOREM_1,
     ),
-    _ours(
+    ours(
         "exact-squares-fail-in-float32",
         "With no feature to spare the error in float32 is above 0.01 (decimal logarithm, narrow network).",
-        digits("error_float32", 0.0) > -2,
+        statistics.digits("error_float32", 0.0) > -2,
         _THEOREM_1,
     ),
-    _ours(
+    ours(
         "ten-percent-carry-float32",
         "With 10 % to spare it is below 0.01.",
-        digits("error_float32", 0.1) < -2,
+        statistics.digits("error_float32", 0.1) < -2,
         _THEOREM_1,
     ),
-    Claim(
+    ours(
         "accuracy-is-not-below-the-bound",
         "Where fewer associations are stored than there are contexts, the accuracy on all is not below phi(H d_h + d) "
         "by 0.01, one context of the hundred (mean over heads).",
-        beyond_bound() > -0.01,
+        statistics.beyond_bound() > -0.01,
         f"{_COROLLARY_2} (control)",
         "E[Acc] >= 1 / N + (1 - 1 / N) (H d_h + d) / T_0",
-        "ours",
     ),
-    _ours(
+    ours(
         "accuracy-is-the-bound",
         "Where some associations are stored the accuracy on all is that of Corollary 2, within 0.02 (mean over heads).",
-        beyond_bound().near(0, margin=0.02),
+        statistics.beyond_bound().near(0, margin=0.02),
         _COROLLARY_2,
     ),
-    _ours(
+    ours(
         "the-printed-bound-is-loose",
         "Bound (14) is more than a hundred times what it bounds (decimal logarithm, mean over heads).",
-        tightness("loose") > 2,
+        statistics.tightness("loose") > 2,
         f"{_THEOREM_1}, equation 14",
     ),
-    _ours(
+    ours(
         "ridge-regression-is-nearer",
         "Ridge regression on all contexts is more than ten times nearer than holding the likeliest (decimal log).",
-        ridge_gain() > 1,
+        statistics.ridge_gain() > 1,
         _THEOREM_1,
     ),
-    _ours(
+    ours(
         "none-nearer-in-two-dimensions",
         "No encoder of two dimensions nearer than 0.1 nats is found.",
-        encoder("nearest", 2) > 0.1,
+        statistics.encoder("nearest", 2) > 0.1,
         "Proposition 2",
     ),
-    _ours(
+    ours(
         "singular-vectors-are-not-nearest",
         "The optimised encoder is more than e^0.5 times nearer than the truncated one (mean logarithm over widths).",
-        log_optimum_ratio() < -0.5,
+        statistics.log_optimum_ratio() < -0.5,
         "Definition 1",
     ),
 )
 
-CLAIMS = (*PUBLISHED, *OURS)
-
 NUMBERS = {
-    "largest error with 5 % to spare": held("error", 0.05),
-    "error in float32, none to spare, narrow": held("error_float32", 0.0, False),
-    "error in float32, none to spare": held("error_float32", 0.0),
-    "error in float32, 10 % to spare": held("error_float32", 0.1),
-    "distance of the narrow encoder": held("encoder_kl", 0.05, False),
-    "parameters a law": held("parameters", 0.05, True),
-    "accuracy with 20 heads": association("accuracy", 20),
-    "bound with 20 heads": association("bound", 20),
-    "divergence of the likeliest, 4 heads": approximate("kl", 4),
-    "divergence by ridge regression, 4 heads": approximate("ridge", 4),
-    "bound of Theorem 1 over the divergence, decades": tightness("loose"),
-    "truncated encoder, d = 5": encoder("truncated", 5),
-    "nearest encoder, d = 5": encoder("nearest", 5),
+    "largest error with 5 % to spare": statistics.held("error", 0.05),
+    "error in float32, none to spare, narrow": statistics.held("error_float32", 0.0, False),
+    "error in float32, none to spare": statistics.held("error_float32", 0.0),
+    "error in float32, 10 % to spare": statistics.held("error_float32", 0.1),
+    "distance of the narrow encoder": statistics.held("encoder_kl", 0.05, False),
+    "parameters a law": statistics.held("parameters", 0.05, True),
+    "accuracy with 20 heads": statistics.association("accuracy", 20),
+    "bound with 20 heads": statistics.association("bound", 20),
+    "divergence of the likeliest, 4 heads": statistics.approximate("kl", 4),
+    "divergence by ridge regression, 4 heads": statistics.approximate("ridge", 4),
+    "bound of Theorem 1 over the divergence, decades": statistics.tightness("loose"),
+    "truncated encoder, d = 5": statistics.encoder("truncated", 5),
+    "nearest encoder, d = 5": statistics.encoder("nearest", 5),
 }

@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_types import Ge, Interval
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import Count, Increasing, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
 
 CONTEXT = 2
 """Tokens of a context"""

@@ -14,21 +14,7 @@ from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator, numpy_generator
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.memorization_construct.config import CONTEXT, Config
-from trialogue_lab.theory.memorization import (
-    Memorized,
-    accuracy_bound,
-    capacity,
-    expected_rank,
-    feature_rank,
-    look_up_encoder,
-    memorize,
-    memorize_by_ridge,
-    memorize_likeliest,
-    nearest_encoder,
-    previous_capacity,
-    printed_rank,
-    truncated_encoder,
-)
+from trialogue_lab.theory import memorization
 
 Row = Iterator[dict[str, Any]]
 _DRAWS = 10
@@ -79,10 +65,10 @@ def _ranks(_: Path) -> Row:
             "kind": "rank",
             **dict(zip(names, shape, strict=True)),
             "generic": length > 1 and width <= size,
-            "measured": feature_rank(*shape),
-            "rank_one": feature_rank(*shape, query_width=1),
-            "printed": printed_rank(size**length, width, head_width, heads),
-            "mended": expected_rank(*shape),
+            "measured": memorization.feature_rank(*shape),
+            "rank_one": memorization.feature_rank(*shape, query_width=1),
+            "printed": memorization.printed_rank(size**length, width, head_width, heads),
+            "mended": memorization.expected_rank(*shape),
         }
 
 
@@ -100,13 +86,13 @@ def _held(config: Config, seed: int) -> Row:
     for width in (config.width, size - 1):
         for provision in config.provisions:
             heads = math.ceil((len(contexts) * (1 + provision) - width) / config.head_width)
-            built = memorize(laws, contexts, width, heads, config.head_width, seed)
+            built = memorization.memorize(laws, contexts, width, heads, config.head_width, seed)
             yield {
                 "kind": "held",
                 "width": width,
                 "provision": provision,
                 "contexts": len(contexts),
-                "features": capacity(width, config.head_width, heads),
+                "features": memorization.capacity(width, config.head_width, heads),
                 "parameters": built.model.config.parameters,
                 "encoder_kl": built.encoder_kl,
                 "excess": built.kl - built.encoder_kl,
@@ -124,7 +110,7 @@ def _associations(config: Config, seed: int) -> Row:
     order = torch.randperm(len(contexts), generator=generator(seed, "order"))
     tokens = torch.randint(0, size, (len(contexts),), generator=generator(seed, "associations"))
     for heads in config.association_heads:
-        stored = order[: min(len(contexts), capacity(CIRCLE, CIRCLE, heads))]
+        stored = order[: min(len(contexts), memorization.capacity(CIRCLE, CIRCLE, heads))]
         built, draws = _drawn_until_full(tokens[stored], contexts[stored], heads, seed, size)
         right = built.model.answers(contexts).argmax(1) == tokens
         yield {
@@ -136,15 +122,17 @@ def _associations(config: Config, seed: int) -> Row:
             "parameters": built.model.config.parameters,
             "right": float(right[stored].double().mean()),
             "accuracy": float(right.double().mean()),
-            "bound": accuracy_bound(len(stored), len(contexts), size),
-            "previous": accuracy_bound(previous_capacity(CIRCLE, heads), len(contexts), size),
+            "bound": memorization.accuracy_bound(len(stored), len(contexts), size),
+            "previous": memorization.accuracy_bound(
+                memorization.previous_capacity(CIRCLE, heads), len(contexts), size
+            ),
             "error_float32": built.largest_error_float32,
         }
 
 
 def _drawn_until_full(
     tokens: Tensor, contexts: Tensor, heads: int, seed: int, vocab_size: int
-) -> tuple[Memorized, int]:
+) -> tuple[memorization.Memorized, int]:
     """Associations held by heads drawn again while rounding takes rank from their features, and how many draws it took.
 
     In two dimensions with no feature to spare some draws are that badly conditioned.
@@ -152,7 +140,9 @@ def _drawn_until_full(
     for draw in range(_DRAWS):
         try:
             weights = _DRAWS * seed + draw
-            built = memorize(tokens, contexts, CIRCLE, heads, CIRCLE, weights, vocab_size=vocab_size)
+            built = memorization.memorize(
+                tokens, contexts, CIRCLE, heads, CIRCLE, weights, vocab_size=vocab_size
+            )
         except InputError as error:
             if error.field != "seed" or draw + 1 == _DRAWS:
                 raise
@@ -170,8 +160,8 @@ def _likeliest(config: Config, seed: int) -> Row:
     prior /= prior.sum()
     width = size - 1
     for heads in config.kept_heads:
-        kept = memorize_likeliest(laws, contexts, width, heads, width, seed, prior=prior)
-        ridge = memorize_by_ridge(laws, contexts, width, heads, width, seed, prior=prior)
+        kept = memorization.memorize_likeliest(laws, contexts, width, heads, width, seed, prior=prior)
+        ridge = memorization.memorize_by_ridge(laws, contexts, width, heads, width, seed, prior=prior)
         yield {
             "kind": "approximate",
             "heads": heads,
@@ -191,10 +181,10 @@ def _encoders(config: Config, seed: int) -> Row:
         yield {
             "kind": "encoder",
             "width": width,
-            "truncated": truncated_encoder(laws, width).kl,
-            "nearest": nearest_encoder(laws, width).kl,
+            "truncated": memorization.truncated_encoder(laws, width).kl,
+            "nearest": memorization.nearest_encoder(laws, width).kl,
         }
-    found = look_up_encoder(laws, config.look_up_width, seed=seed)
+    found = memorization.look_up_encoder(laws, config.look_up_width, seed=seed)
     yield {
         "kind": "look-up",
         "coherence": found.coherence,

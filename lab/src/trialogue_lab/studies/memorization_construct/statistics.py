@@ -26,9 +26,9 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
 
 
 @draws
-def digits(rows: Rows, column: str, provision: float, wide: bool = False) -> "Series[float]":
-    """The decimal logarithm of a number of such a network."""
-    return held(column, provision, wide)(rows).map(math.log10)
+def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
+    """The decimal logarithm of a number of the narrow one of these networks."""
+    return held(column, provision, False)(rows).map(math.log10)
 
 
 @draws
@@ -38,11 +38,10 @@ def association(rows: Rows, column: str, heads: int) -> "Series[float]":
 
 
 @draws
-def beyond_bound(rows: Rows, bound: str = "bound") -> "Series[float]":
-    """Accuracy less a bound, mean over numbers of heads that do not hold all contexts."""
-    table = rows["association"]
-    table = table[table.stored < table.contexts]
-    return (table.accuracy - table[bound]).groupby(table.seed).mean()
+def beyond_bound(rows: Rows) -> "Series[float]":
+    """Accuracy less the bound, mean over numbers of heads that do not hold all contexts."""
+    table = rows["association"].query("stored < contexts")
+    return (table.accuracy - table.bound).groupby(table.seed).mean()
 
 
 @draws
@@ -54,24 +53,21 @@ def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
     """The logarithm of a bound over |kl - encoder_kl|, the least over draws and heads."""
-    table = rows["approximate"]
-    table = table[table.left > 0]
+    table = rows["approximate"].query("left > 0")
     return float(np.log(table[bound] / (table.kl - table.encoder_kl).abs()).min())
 
 
 @draws
 def tightness(rows: Rows, bound: str) -> "Series[float]":
     """The decimal logarithm of a bound over what it bounds, mean over heads."""
-    table = rows["approximate"]
-    table = table[table.left > 0]
+    table = rows["approximate"].query("left > 0")
     return (table[bound] / (table.kl - table.encoder_kl).abs()).map(math.log10).groupby(table.seed).mean()
 
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
     """The decimal logarithm of Theorem 1's divergence over that of ridge regression, mean over heads."""
-    table = rows["approximate"]
-    table = table[table.left > 0]
+    table = rows["approximate"].query("left > 0")
     return (table.kl / table.ridge).map(math.log10).groupby(table.seed).mean()
 
 
@@ -84,13 +80,11 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
 @draws
 def log_optimum_ratio(rows: Rows) -> "Series[float]":
     """The logarithm of the optimised encoder's distance over the truncated one's, mean over widths."""
-    table = rows["encoder"]
-    table = table[table.width < table.width.max()]
+    table = rows["encoder"].query("width < width.max()")
     return (table.nearest / table.truncated).map(math.log).groupby(table.seed).mean()
 
 
 @exact
 def look_up_slack(rows: Rows, bound: str) -> float:
     """A bound of Theorem 2 less the distance of its encoder, the least over draws."""
-    table = rows["look-up"]
-    return float((table[bound] - table.kl).min())
+    return float((rows["look-up"][bound] - rows["look-up"].kl).min())

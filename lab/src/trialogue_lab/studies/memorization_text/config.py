@@ -6,12 +6,10 @@ from typing import Annotated
 from annotated_types import Ge, Interval
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import Count, Increasing, Positive, Probability, Seeds, Settings
+from trialogue_lab.ledger import Count, Increasing, Positive, Probability, Seeds, Settings
 
 LIKELIEST, RIDGE, EXACT = "likeliest", "ridge", "exact"
 TRAINED, TRANSFORMER, TABLE = "trained", "transformer", "table"
-BUILT = (LIKELIEST, RIDGE)
-"""Networks with fewer features than contexts"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from trialogue.data.corpus.ngram_table import NgramTable
-from trialogue.data.corpus.ngrams import NgramLaws, ngram_laws
+from trialogue.data.corpus.ngrams import ngram_laws
 from trialogue.data.corpus.sentences import corpus_or_sentences
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue_lab.ledger import Part, note_model
+from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import (
     EXACT,
     LIKELIEST,
@@ -24,21 +25,7 @@ from trialogue_lab.studies.memorization_text.config import (
     TRANSFORMER,
     Config,
 )
-from trialogue_lab.studies.memorization_text.networks import (
-    answers_of,
-    equal_transformer,
-    size_of,
-    trained_network,
-)
-from trialogue_lab.theory.memorization import (
-    Encoder,
-    capacity,
-    memorize,
-    memorize_by_ridge,
-    memorize_likeliest,
-    nearest_encoder,
-    truncated_encoder,
-)
+from trialogue_lab.theory import memorization
 from trialogue_lab.theory.memorization.targets import divergence
 
 Row = Iterator[dict[str, Any]]
@@ -62,7 +49,8 @@ class SampleLaw:
     def __init__(self, config: Config, context: int, rows: Tensor, held_out: Tensor) -> None:
         size = config.vocab_size
         self.orders = [ngram_laws(rows, length, size) for length in range(context + 1)]
-        self.counted = _first(self.orders[-1], config.contexts)
+        every, most = self.orders[-1], config.contexts
+        self.counted = every._replace(contexts=every.contexts[:most], counts=every.counts[:most])
         self.contexts, self.prior = self.counted.contexts, self.counted.prior
         self.targets = self.counted.log_probs(config.smoothing)
         self.held_out = ngram_laws(held_out, context, size)
@@ -71,10 +59,7 @@ class SampleLaw:
 
     def scores(self, answers: Answers) -> dict[str, float]:
         """KL (law || answers) and losses on held-out text, in nats a token."""
-        return {
-            "kl": divergence(self.targets, answers(self.contexts), self.prior),
-            **self.losses(answers),
-        }
+        return {"kl": divergence(self.targets, answers(self.contexts), self.prior), **self.losses(answers)}
 
     def losses(self, answers: Answers) -> dict[str, float]:
         """Losses on held-out text, in nats a token: on all of it, and where the context is one of the law's."""
@@ -91,18 +76,9 @@ class SampleLaw:
         return float(self.held_out.counts[self.known].sum() / self.held_out.counts.sum())
 
 
-def _first(laws: NgramLaws, most: int) -> NgramLaws:
-    return laws._replace(contexts=laws.contexts[:most], counts=laws.counts[:most])
-
-
 def _sample(config: Config, seed: int, artifacts: Path) -> Row:
-    corpus = corpus_or_sentences(
-        config.text,
-        artifacts,
-        vocab_size=config.vocab_size,
-        length=config.length,
-        test_share=config.test_share,
-    )
+    sizes = {"vocab_size": config.vocab_size, "length": config.length}
+    corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
     note_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
     rows, held_out = (part[seed :: config.samples] for part in (corpus.train, corpus.test))
     if not len(rows) or not len(held_out):
@@ -121,6 +97,7 @@ def _text(config: Config, law: SampleLaw) -> dict[str, Any]:
     """What the law is of, and what knowing no context or all of them is worth."""
     whole = NgramTable(law.orders, smoothing=config.smoothing)
     alone = law.orders[0].log_probs(config.smoothing)
+    scores = law.scores(lambda rows: alone.expand(len(rows), -1))
     return {
         "kind": "text",
         "tokens": law.orders[0].occurrences,
@@ -131,16 +108,13 @@ def _text(config: Config, law: SampleLaw) -> dict[str, Any]:
         "known_share": law.known_share,
         "table_bytes": whole.size,
         "table_held_out": law.losses(whole.answers)["held_out"],
-        **{
-            f"alone_{name}": value
-            for name, value in law.scores(lambda rows: alone.expand(len(rows), -1)).items()
-        },
+        **{f"alone_{name}": value for name, value in scores.items()},
     }
 
 
 def _width(config: Config, law: SampleLaw, width: int, rows: Tensor, seed: int, artifacts: Path) -> Row:
-    encoder = nearest_encoder(law.targets, width, law.prior)
-    truncated = truncated_encoder(law.targets, width, law.prior)
+    encoder = memorization.nearest_encoder(law.targets, width, law.prior)
+    truncated = memorization.truncated_encoder(law.targets, width, law.prior)
     yield {"kind": "encoder", "kl": encoder.kl, "truncated": truncated.kl}
     for share in (*config.shares, 1.0):
         wanted = share * len(law.contexts) if share < 1 else (1 + config.provision) * len(law.contexts)
@@ -152,7 +126,12 @@ def _width(config: Config, law: SampleLaw, width: int, rows: Tensor, seed: int, 
             heads=heads,
             head_width=width,
         )
-        same = {"kind": "network", "share": share, "features": capacity(width, width, heads), "heads": heads}
+        same = {
+            "kind": "network",
+            "share": share,
+            "features": memorization.capacity(width, width, heads),
+            "heads": heads,
+        }
         sized = {"parameters": shape.parameters, "bytes": WEIGHT_BYTES * shape.parameters}
         for row in _built(law, encoder, shape, seed, exact=share == 1):
             yield same | sized | {"encoder_kl": encoder.kl} | row
@@ -165,11 +144,13 @@ def _width(config: Config, law: SampleLaw, width: int, rows: Tensor, seed: int, 
                 yield same | {"encoder_kl": encoder.kl} | row
 
 
-def _built(law: SampleLaw, encoder: Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool) -> Row:
+def _built(
+    law: SampleLaw, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
+) -> Row:
     """Networks by construction: of all laws, or of the likeliest and by ridge regression."""
     asked = (law.targets, law.contexts, shape.width, shape.heads, shape.head_width, seed)
     if exact:
-        built = memorize(*asked, prior=law.prior, encoder=encoder)
+        built = memorization.memorize(*asked, prior=law.prior, encoder=encoder)
         yield {
             "method": EXACT,
             "kept": len(law.contexts),
@@ -179,7 +160,10 @@ def _built(law: SampleLaw, encoder: Encoder, shape: AttentionOnlyConfig, seed: i
             "condition": built.condition,
         } | _scores_of(law, built.model)
         return
-    for method, build in ((LIKELIEST, memorize_likeliest), (RIDGE, memorize_by_ridge)):
+    for method, build in (
+        (LIKELIEST, memorization.memorize_likeliest),
+        (RIDGE, memorization.memorize_by_ridge),
+    ):
         found = build(*asked, prior=law.prior, encoder=encoder)
         yield {
             "method": method,
@@ -192,8 +176,8 @@ def _built(law: SampleLaw, encoder: Encoder, shape: AttentionOnlyConfig, seed: i
 
 def _scores_of(law: SampleLaw, network: AttentionOnly) -> dict[str, float]:
     """Scores of a built network in float64, and its KL where its weights are kept in as many bytes as are counted."""
-    scores = law.scores(partial(answers_of, network))
-    single = divergence(law.targets, answers_of(network.float(), law.contexts), law.prior)
+    scores = law.scores(partial(networks.answers_of, network))
+    single = divergence(law.targets, networks.answers_of(network.float(), law.contexts), law.prior)
     return scores | {"kl_float32": single}
 
 
@@ -202,13 +186,10 @@ def _trained(
 ) -> Row:
     """A network of the same shape that has learned the text, and a transformer of as many parameters."""
     context = shape.context
-    equal = equal_transformer(config.vocab_size, context, config.layers, shape.parameters)
+    equal = networks.equal_transformer(config.vocab_size, context, config.layers, shape.parameters)
     for method, each in ((TRAINED, shape), (TRANSFORMER, equal)):
-        network = trained_network(config, each, rows, context, seed, artifacts)
-        scores = law.scores(partial(answers_of, network))
-        size = size_of(network)
-        yield (
-            {"method": method, "parameters": size, "bytes": WEIGHT_BYTES * size}
-            | scores
-            | {"kl_float32": scores["kl"]}
-        )
+        network = networks.trained_network(config, each, rows, context, seed, artifacts)
+        scores = law.scores(partial(networks.answers_of, network))
+        size = networks.size_of(network)
+        sized = {"method": method, "parameters": size, "bytes": WEIGHT_BYTES * size}
+        yield sized | scores | {"kl_float32": scores["kl"]}

@@ -22,19 +22,13 @@ def width_of(rows: Rows, wide: bool) -> int:
 @samples
 def text(rows: Rows, column: str, context: int) -> "Series[float]":
     """A number of the law of so many tokens of context."""
-    table = rows.where("text", context=context)
-    if table.empty:
-        raise NoRows(f"no laws of {context} tokens of context")
-    return table.set_index("seed")[column]
+    return _by_seed(rows.where("text", context=context), column)
 
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
     """A distance of encoders of the law, in nats."""
-    table = rows.where("encoder", context=context, width=width_of(rows, wide))
-    if table.empty:
-        raise NoRows(f"no encoders of {context} tokens of context")
-    return table.set_index("seed")[column]
+    return _by_seed(rows.where("encoder", context=context, width=width_of(rows, wide)), column)
 
 
 @samples
@@ -43,9 +37,13 @@ def network(
 ) -> "Series[float]":
     """A number of what a method makes of the law with features for a share of the contexts, or in as many bytes."""
     setting = {"context": context, "width": width_of(rows, wide), "share": share}
-    table = rows.where("network", method=method, **setting)
+    return _by_seed(rows.where("network", method=method, **setting), column)
+
+
+def _by_seed(table: DataFrame, column: str) -> "Series[float]":
+    """A column by seed; raises `NoRows` where the setting was not measured."""
     if table.empty or column not in table:
-        raise NoRows(f"no {column} of {method} with features for {share:g} of the contexts")
+        raise NoRows(f"no {column} was measured in this setting")
     return table.set_index("seed")[column]
 
 
@@ -76,9 +74,7 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
     """Bytes of the network that holds all contexts over those of the table that does, all shorter ones with them."""
     if not (rows["text"].contexts >= rows["text"].different)[rows["text"].context == context].all():
         raise NoRows("not all contexts are held")
-    return network(column="bytes", method=EXACT, context=context, wide=wide)(rows) / text(
-        "table_bytes", context
-    )(rows)
+    return network("bytes", EXACT, context, wide)(rows) / text("table_bytes", context)(rows)
 
 
 @exact

@@ -1,35 +1,12 @@
 """Claims of the study: the document's experiments as printed, and what our trainings add to them."""
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion
+from trialogue_lab.ledger import Claim, cited, graded, ours
+from trialogue_lab.studies.memorization_train import statistics
 from trialogue_lab.studies.memorization_train.measure import MLP, PER_HEAD, SHARED
-from trialogue_lab.studies.memorization_train.published import POINTS
-from trialogue_lab.studies.memorization_train.statistics import (
-    REACHED,
-    accuracy,
-    ahead,
-    bend,
-    beyond_slope,
-    constant,
-    exponent,
-    gain,
-    heads_against_depth,
-    least_beyond,
-    mlp_gain,
-    mlp_slope,
-    own_values,
-    slope,
-    straightness,
-)
+from trialogue_lab.studies.memorization_train.published import EXPERIMENTS, POINTS
+from trialogue_lab.studies.memorization_train.statistics import REACHED
 
 _DOCUMENT = "Memorization in attention-only transformers"
-_NAMES = {
-    "heads": ("Experiment 1", "against heads, d = d_h"),
-    "head-width": ("Experiment 2", "against d_h, one map shared by all heads"),
-    "width": ("Experiment 3", "against d, one map shared by all heads"),
-    "mlp": ("Experiment 5", "of 70 tokens, attention and MLP"),
-    "two-dimensions": ("Experiment 6", "in two dimensions"),
-}
-
 _OURS = "Every step is on all contexts at a learning rate of 0.03, and at `default` there are 400 of them."
 _SETTING = (
     f"{_OURS} In Experiments 1 to 4 the source's code takes 4,096 steps in batches of 256 at a rate that falls from "
@@ -47,12 +24,12 @@ def _printed(experiment: str) -> str:
     return f"accuracies from {min(accuracies):.3f} to {max(accuracies):.3f}"
 
 
-PUBLISHED = (
+CLAIMS = (
     Claim(
         "trained-above-the-bound",
         "Trained networks are more accurate than phi(H d_h + d) (least difference over one-layer networks with "
         "per-head values).",
-        least_beyond() > 0,
+        statistics.least_beyond() > 0,
         f"{_DOCUMENT}, Corollary 2, Experiments 1 to 6",
         "above the lower bound",
         statement_id="memorization:Experiments",
@@ -62,20 +39,15 @@ PUBLISHED = (
         "linear-in-heads",
         "Accuracy is linear in the number of heads: a line explains more than 98 % of its variance (d = d_h = 10, up "
         "to accuracies of 0.95).",
-        straightness("heads", 10) > 0.98,
-        f"{_DOCUMENT}, Experiment 1",
-        "linear",
-        grade=True,
-        statement_id="memorization:Exp1",
-        setting=_SETTING,
+        statistics.straightness("heads", 10) > 0.98,
+        **cited(f"{_DOCUMENT}, Experiment 1", "linear", "memorization:Exp1", grade=True, setting=_SETTING),
     ),
-    Claim(
+    graded(
         "linear-in-heads-at-large-size",
         "It is so with more tokens too (d = d_h = 20, and N below the 200 of the source, whose d is 40 to 60).",
-        straightness("large", 20) > 0.98,
+        statistics.straightness("large", 20) > 0.98,
         f"{_DOCUMENT}, appendix B, large dimension",
         "linear",
-        grade=True,
         statement_id="memorization:Large",
         setting=_LARGE,
     ),
@@ -83,18 +55,14 @@ PUBLISHED = (
         "linear-in-heads-at-depth",
         "It is so with several layers too, in the heads of each (d = d_h = 6, and N below the 70 of the source, whose "
         "d is 7 to 13).",
-        straightness("deep", 6, "deep") > 0.98,
-        f"{_DOCUMENT}, appendix B, depth",
-        "linear",
-        grade=True,
-        statement_id="memorization:Deep",
-        setting=_DEEP,
+        statistics.straightness("deep", 6, "deep") > 0.98,
+        **cited(f"{_DOCUMENT}, appendix B, depth", "linear", "memorization:Deep", grade=True, setting=_DEEP),
     ),
     Claim(
         "quadratic-in-head-width",
         "With one map shared by all heads accuracy bends upward in d_h (coefficient of d_h^2 times 100, d_h below "
         "d = 10).",
-        bend(SHARED) > 0,
+        statistics.bend(SHARED) > 0,
         f"{_DOCUMENT}, Experiment 2",
         "near-quadratic: .081, .209 and .453 at d_h = 1, 4 and 7",
         statement_id="memorization:Exp2",
@@ -103,45 +71,43 @@ PUBLISHED = (
     Claim(
         "grows-with-the-embedding",
         "With one map shared by all heads accuracy grows with d below d_h = 10 (from d = 5 to 9).",
-        gain(SHARED, 5, 9) > 0,
+        statistics.gain(SHARED, 5, 9) > 0,
         f"{_DOCUMENT}, Experiment 3",
         "linear: .264 at d = 5, .697 at d = 9",
         statement_id="memorization:Exp3",
         setting=_SETTING,
     ),
-    Claim(
+    graded(
         "flat-beyond-the-head-width",
         "Beyond d_h = 10 it is flat in d (from d = 11 to 15, within 0.05).",
-        gain(SHARED, 11, 15).near(0, margin=0.05),
+        statistics.gain(SHARED, 11, 15).near(0, margin=0.05),
         f"{_DOCUMENT}, Experiment 3",
         "flat: .777 at d = 11, .814 at d = 15",
-        grade=True,
         statement_id="memorization:Exp3",
         setting=_SETTING,
     ),
     Claim(
         "between-d-squared-and-d-cubed",
         "Associations that a head more holds grow with a power of d = d_h between 2 and 3.",
-        exponent().near(2.5, margin=0.5),
+        statistics.exponent().near(2.5, margin=0.5),
         f"{_DOCUMENT}, Experiment 4",
         "C(N) H d_h d to C(N) H d_h d^2",
         statement_id="memorization:Exp4",
         setting=_SETTING,
     ),
-    Claim(
+    graded(
         "mlp-scales-as-attention",
         "A parameter more holds as much in an MLP as in heads, within a quarter (ratio of slopes).",
-        mlp_slope().as_ratio().near(1, margin=0.25),
+        statistics.mlp_slope().as_ratio().near(1, margin=0.25),
         f"{_DOCUMENT}, Experiment 5",
         "memorize equally well",
-        grade=True,
         statement_id="memorization:Exp5",
         setting=_MLP,
     ),
     Claim(
         "mlp-holds-more",
         "At equal parameters an MLP behind one head holds more than heads alone (mean difference of accuracies).",
-        mlp_gain() > 0,
+        statistics.mlp_gain() > 0,
         f"{_DOCUMENT}, Experiment 5, numbers",
         ".236 beside .151 at H = 6, .374 beside .230 at H = 11",
         statement_id="memorization:Exp5",
@@ -150,92 +116,78 @@ PUBLISHED = (
     Claim(
         "slope-in-two-dimensions",
         "In two dimensions a head holds about 1.3 d_h associations (slope over d_h, within 0.3).",
-        (slope("two-dimensions", 2) / 2).near(1.3, margin=0.3),
-        f"{_DOCUMENT}, Experiment 6",
-        "about 1.3 H d_h",
-        statement_id="memorization:Exp6",
-        setting=_OURS,
+        (statistics.slope("two-dimensions", 2) / 2).near(1.3, margin=0.3),
+        **cited(f"{_DOCUMENT}, Experiment 6", "about 1.3 H d_h", "memorization:Exp6", setting=_OURS),
     ),
     *(
-        Claim(
+        graded(
             f"published-accuracies-{name}",
             f"Training reaches the accuracies in print {what}, within {REACHED} (mean of ours less theirs; theirs "
             "after 4,096 steps, ours after those of the preset).",
-            ahead(name) > -REACHED,
+            statistics.ahead(name) > -REACHED,
             f"{_DOCUMENT}, {place}",
             _printed(name),
-            grade=True,
             statement_id=f"memorization:{place.replace('Experiment ', 'Exp')}",
             setting=_SETTINGS.get(place, _SETTING),
         )
-        for name, (place, what) in _NAMES.items()
+        for name, (place, what) in EXPERIMENTS.items()
     ),
-)
-
-
-def _ours(identity: str, statement: str, criterion: Criterion, source: str) -> Claim:
-    return Claim(identity, statement, criterion, f"{_DOCUMENT}, {source}", NOT_PRINTED, "ours")
-
-
-OURS = (
-    _ours(
+    ours(
         "per-head-values-hold-more",
         "Networks with per-head values, as equation 1 has them, hold more than those that share a map (mean over d_h "
         "below d).",
-        own_values() > 0,
-        "equation 1, Experiment 2",
+        statistics.own_values() > 0,
+        f"{_DOCUMENT}, equation 1, Experiment 2",
     ),
-    _ours(
+    ours(
         "per-head-values-do-not-bend-upward",
         "With per-head values accuracy does not bend upward in d_h (coefficient of d_h^2 times 100).",
-        bend(PER_HEAD) < 0,
-        "equation 1, Experiment 2",
+        statistics.bend(PER_HEAD) < 0,
+        f"{_DOCUMENT}, equation 1, Experiment 2",
     ),
-    _ours(
+    ours(
         "per-head-values-grow-with-the-embedding",
         "With per-head values an embedding wider than the heads is no waste: with d = 11 in place of 10 the accuracy "
         "is higher by more than 0.1 (d_h = 10).",
-        accuracy("width", width=11) - accuracy("head-width", head_width=10) > 0.1,
-        "equation 1, Experiment 3",
+        statistics.accuracy("width", width=11) - statistics.accuracy("head-width", head_width=10) > 0.1,
+        f"{_DOCUMENT}, equation 1, Experiment 3",
     ),
-    _ours(
+    ours(
         "training-holds-more-than-the-construction",
         "A head more holds more than four times the d_h associations that the bound, and the construction, adds "
         "(d = d_h = 10).",
-        beyond_slope(10) > 4,
-        "Corollary 2, Experiment 1",
+        statistics.beyond_slope(10) > 4,
+        f"{_DOCUMENT}, Corollary 2, Experiment 1",
     ),
-    _ours(
+    ours(
         "one-constant",
         "The constant of C H d_h d is the same at d = 20, with more tokens, as at N = 50, d = 10, within a quarter "
         "(ratio).",
-        (constant("large", 20) / constant("heads", 10)).near(1, margin=0.25),
-        "Experiments 1 and 4",
+        (statistics.constant("large", 20) / statistics.constant("heads", 10)).near(1, margin=0.25),
+        f"{_DOCUMENT}, Experiments 1 and 4",
     ),
-    _ours(
+    ours(
         "one-layer-holds-more-than-three",
         "One layer holds more than three of as many heads in all (mean difference of accuracies).",
-        heads_against_depth() > 0,
-        "appendix B, depth",
+        statistics.heads_against_depth() > 0,
+        f"{_DOCUMENT}, appendix B, depth",
     ),
 )
 
-CLAIMS = (*PUBLISHED, *OURS)
-
 NUMBERS = {
-    "accuracy with 16 heads, d = 10": accuracy("heads", width=10, heads=16),
-    "associations a head, d = 10": slope("heads", 10),
-    "constant, d = 10": constant("heads", 10),
-    "constant, large": constant("large", 20),
-    "constant, two dimensions": constant("two-dimensions", 2),
-    "power of d": exponent(),
-    "per-head values beyond a shared map": own_values(),
-    "shared map, d_h = 4": accuracy("head-width", SHARED, head_width=4),
-    "per-head values, d_h = 4": accuracy("head-width", head_width=4),
-    "per-head values, d = 10": accuracy("head-width", head_width=10),
-    "per-head values, d = 11": accuracy("width", width=11),
-    "gain of a shared map, d = 11 to 15": gain(SHARED, 11, 15),
-    "MLP, H = 11": accuracy("mlp", MLP, heads=11),
-    "attention, H = 11": accuracy("mlp", heads=11),
-    "one layer beyond three": heads_against_depth(),
+    "accuracy with 16 heads, d = 10": statistics.accuracy("heads", width=10, heads=16),
+    "associations a head, d = 10": statistics.slope("heads", 10),
+    "constant, d = 10": statistics.constant("heads", 10),
+    "constant, large": statistics.constant("large", 20),
+    "constant, two dimensions": statistics.constant("two-dimensions", 2),
+    "power of d": statistics.exponent(),
+    "per-head values beyond a shared map": statistics.own_values(),
+    "shared map, d_h = 4": statistics.accuracy("head-width", SHARED, head_width=4),
+    "per-head values, d_h = 4": statistics.accuracy("head-width", head_width=4),
+    "per-head values, d = 10": statistics.accuracy("head-width", head_width=10),
+    "per-head values, d = 11": statistics.accuracy("width", width=11),
+    "gain of a shared map, d = 11 to 15": statistics.gain(SHARED, 11, 15),
+    "MLP, H = 11": statistics.accuracy("mlp", MLP, heads=11),
+    "attention, H = 11": statistics.accuracy("mlp", heads=11),
+    "one layer beyond three": statistics.heads_against_depth(),
 }

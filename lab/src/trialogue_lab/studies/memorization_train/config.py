@@ -7,7 +7,7 @@ from annotated_types import Ge
 
 from trialogue.errors import InputError
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Increasing, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
 
 CONTEXT = 2
 """Tokens of a context"""

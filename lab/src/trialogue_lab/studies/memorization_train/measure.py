@@ -16,9 +16,14 @@ from trialogue_lab.ledger import Part
 from trialogue_lab.studies.memorization_train.config import CONTEXT, Config
 from trialogue_lab.theory.memorization import accuracy_bound, capacity, previous_capacity
 
+Network = tuple[str, AttentionOnlyConfig]
+"""The form of a network, and its shape"""
 PER_HEAD, SHARED, MLP, DEEP = "per-head", "shared", "MLP", "deep"
 """Forms of networks: values of their own for every head (equation 1), one map of the embeddings for all heads, one head
 and an MLP, several layers"""
+
+
+_COLUMNS = ("width", "head_width", "heads", "layers", "mlp_width", "parameters")
 
 
 def parts(config: Config) -> list[Part]:
@@ -34,54 +39,51 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def experiments(config: Config) -> dict[str, list[tuple[str, AttentionOnlyConfig]]]:
+def experiments(config: Config) -> dict[str, list[Network]]:
     """The networks of each experiment, each with its form."""
 
-    def shape(size: int, width: int, head_width: int, heads: int, **fields: Any) -> AttentionOnlyConfig:
-        return AttentionOnlyConfig(
-            vocab_size=size, context=CONTEXT, width=width, heads=heads, head_width=head_width, **fields
+    def net(form: str, size: int, width: int, head_width: int, heads: int, **fields: int) -> Network:
+        shape = AttentionOnlyConfig(
+            vocab_size=size,
+            context=CONTEXT,
+            width=width,
+            heads=heads,
+            head_width=head_width,
+            shared=form == SHARED,
+            **fields,
         )
+        return form, shape
 
-    size, fixed, count = config.vocab_size, config.fixed_width, config.fixed_heads
+    per_head, shared = partial(net, PER_HEAD), partial(net, SHARED)
+    size, fixed, count, layers = config.vocab_size, config.fixed_width, config.fixed_heads, config.deep_layers
     return {
-        "heads": [
-            (PER_HEAD, shape(size, width, width, heads)) for width in config.widths for heads in config.heads
-        ],
+        "heads": [per_head(size, each, each, heads) for each in config.widths for heads in config.heads],
         "head-width": [
-            *((PER_HEAD, shape(size, fixed, each, count)) for each in (*config.head_widths, fixed)),
-            *((SHARED, shape(size, fixed, each, count, shared=True)) for each in config.head_widths),
+            *(per_head(size, fixed, each, count) for each in (*config.head_widths, fixed)),
+            *(shared(size, fixed, each, count) for each in config.head_widths),
         ],
         "width": [
-            *(
-                (PER_HEAD, shape(size, width, fixed, count))
-                for width in config.embedding_widths
-                if width > fixed
-            ),
-            *((SHARED, shape(size, width, fixed, count, shared=True)) for width in config.embedding_widths),
+            *(per_head(size, each, fixed, count) for each in config.embedding_widths if each > fixed),
+            *(shared(size, each, fixed, count) for each in config.embedding_widths),
         ],
         "mlp": [
-            *((PER_HEAD, shape(config.mlp_vocab_size, fixed, fixed, heads)) for heads in config.mlp_heads),
+            *(per_head(config.mlp_vocab_size, fixed, fixed, heads) for heads in config.mlp_heads),
             *(
-                (MLP, shape(config.mlp_vocab_size, fixed, fixed, 1, mlp_width=2 * fixed * (heads - 1)))
+                net(MLP, config.mlp_vocab_size, fixed, fixed, 1, mlp_width=2 * fixed * (heads - 1))
                 for heads in config.mlp_heads
                 if heads > 1
             ),
         ],
-        "two-dimensions": [
-            (PER_HEAD, shape(config.small_vocab_size, 2, 2, heads)) for heads in config.small_heads
-        ],
+        "two-dimensions": [per_head(config.small_vocab_size, 2, 2, heads) for heads in config.small_heads],
         "large": [
-            (PER_HEAD, shape(config.large_vocab_size, width, width, heads))
-            for width in config.large_widths
+            per_head(config.large_vocab_size, each, each, heads)
+            for each in config.large_widths
             for heads in config.large_heads
         ],
         "deep": [
-            (form, shape(config.deep_vocab_size, config.deep_width, config.deep_width, many, layers=layers))
+            net(form, config.deep_vocab_size, config.deep_width, config.deep_width, many, layers=deep)
             for heads in config.deep_heads
-            for form, many, layers in (
-                (DEEP, heads, config.deep_layers),
-                (PER_HEAD, heads * config.deep_layers, 1),
-            )
+            for form, many, deep in ((DEEP, heads, layers), (PER_HEAD, heads * layers, 1))
         ],
     }
 
@@ -106,19 +108,16 @@ def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> At
     return network
 
 
-def _all(tokens: Tensor, step: int) -> tuple[Tensor]:
-    """The batch of every step."""
-    del step
+def _batch(tokens: Tensor, _: int) -> tuple[Tensor]:
+    """Every step is on all contexts."""
     return (tokens,)
 
 
-def _trained(
-    config: Config, seed: int, shapes: list[tuple[str, AttentionOnlyConfig]], _: Path
-) -> Iterator[dict[str, Any]]:
+def _trained(config: Config, seed: int, shapes: list[Network], _: Path) -> Iterator[dict[str, Any]]:
     for form, shape in shapes:
         network, tokens = initial_network(config, shape, seed), drawn_tokens(seed, shape.vocab_size)
         training = config.training(len(tokens))
-        train(network, partial(_all, tokens), training, loss=association_loss, progress=False)
+        train(network, partial(_batch, tokens), training, loss=association_loss, progress=False)
         with torch.no_grad():
             logits = network.whole_logits()
         size, contexts = shape.vocab_size, len(tokens)
@@ -129,12 +128,7 @@ def _trained(
             "form": form,
             "vocab_size": size,
             "contexts": contexts,
-            "width": shape.width,
-            "head_width": shape.head_width,
-            "heads": shape.heads,
-            "layers": shape.layers,
-            "mlp_width": shape.mlp_width,
-            "parameters": shape.parameters,
+            **{name: getattr(shape, name) for name in _COLUMNS},
             "accuracy": float((logits.argmax(1) == tokens).double().mean()),
             "loss": float(functional.cross_entropy(logits, tokens)),
             "bound": accuracy_bound(stored, contexts, size),

@@ -1,9 +1,17 @@
 """Accuracies in print, of the document's experiments: what a network is, and how much it was found to hold."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from trialogue_lab.studies.memorization_train.measure import MLP, PER_HEAD, SHARED
+
+EXPERIMENTS = {
+    "heads": ("Experiment 1", "against heads, d = d_h"),
+    "head-width": ("Experiment 2", "against d_h, one map shared by all heads"),
+    "width": ("Experiment 3", "against d, one map shared by all heads"),
+    "mlp": ("Experiment 5", "of 70 tokens, attention and MLP"),
+    "two-dimensions": ("Experiment 6", "in two dimensions"),
+}
+"""Where accuracies are in print, and of which networks."""
 
 
 class Point(NamedTuple):
@@ -55,10 +63,3 @@ POINTS: dict[str, tuple[Point, ...]] = {
 }
 """By experiment. At d = d_h = 10, H = 20 two numbers are in print, .804 against d_h and .809 against d: the first is
 kept, in `head-width`."""
-
-
-def printed(experiment: str, form: str, width: int) -> Iterator[tuple[int, float]]:
-    """Heads and accuracies in print of networks of a form and a width."""
-    for point in POINTS[experiment]:
-        if (point.form, point.width) == (form, width):
-            yield point.heads, point.accuracy

@@ -1,5 +1,7 @@
 """Quantities of the study: one number per seed, of a training of each network."""
 
+from collections.abc import Callable
+
 import numpy as np
 from pandas import DataFrame, Series
 
@@ -39,70 +41,64 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 
 
 @trainings
-def least_beyond(rows: Rows, bound: str = "bound") -> "Series[float]":
-    """The least of what networks with per-head values are more accurate than a bound promises, over experiments."""
+def least_beyond(rows: Rows) -> "Series[float]":
+    """The least of what networks with per-head values are more accurate than the bound promises, over experiments."""
     table = rows.where("training", form=PER_HEAD)
-    return (table.accuracy - table[bound]).groupby(table.seed).min()
+    return (table.accuracy - table.bound).groupby(table.seed).min()
 
 
-def line(table: DataFrame, against: str = "heads") -> tuple[float, float]:
-    """The slope of accuracy in a column and the share of variance that the line explains, up to accuracies of 0.95.
+def line(table: DataFrame) -> tuple[float, float]:
+    """The slope of accuracy in heads and the share of variance that the line explains, up to accuracies of 0.95.
 
     Raises `NoRows` where there are not three such points.
     """
     table = table[table.accuracy <= SATURATED]
     if len(table) < 3:
         raise NoRows("a line needs three networks that do not hold almost all")
-    slope, _ = np.polyfit(table[against], table.accuracy, 1)
-    return float(slope), float(np.corrcoef(table[against], table.accuracy)[0, 1] ** 2)
+    slope, _ = np.polyfit(table.heads, table.accuracy, 1)
+    return float(slope), float(np.corrcoef(table.heads, table.accuracy)[0, 1] ** 2)
+
+
+def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Series[float]":
+    return Series({seed: statistic(own) for seed, own in table.groupby("seed")})
 
 
 @trainings
 def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
     """Associations that a head more holds: the slope of accuracy in heads, times the number of contexts."""
     table = trained(rows, experiment, form, width=width)
-    return Series({seed: line(own)[0] * own.contexts.iloc[0] for seed, own in table.groupby("seed")})
+    return _by_seed(table, lambda own: line(own)[0] * own.contexts.iloc[0])
 
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
     """The share of the variance of accuracy that a line in heads explains, up to accuracies of 0.95."""
-    table = trained(rows, experiment, form, width=width)
-    return Series({seed: line(own)[1] for seed, own in table.groupby("seed")})
+    return _by_seed(trained(rows, experiment, form, width=width), lambda own: line(own)[1])
 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
     """The power of d = d_h with which the slope in heads grows: of the logarithm of the one in that of the other."""
-    table = trained(rows, "heads", PER_HEAD)
-    found = {}
-    for seed, own in table.groupby("seed"):
+
+    def power(own: DataFrame) -> float:
         widths = own.width.unique()
         slopes = [line(own[own.width == width])[0] for width in widths]
-        found[seed] = float(np.polyfit(np.log(widths), np.log(slopes), 1)[0])
-    return Series(found)
+        return float(np.polyfit(np.log(widths), np.log(slopes), 1)[0])
+
+    return _by_seed(trained(rows, "heads", PER_HEAD), power)
 
 
 @trainings
 def bend(rows: Rows, form: str) -> "Series[float]":
     """The coefficient of d_h^2 of the polynomial of second degree nearest to accuracies, times 100; at d = 10."""
-    table = trained(rows, "head-width")
-    table = table[table.form == form]
-    return Series(
-        {
-            seed: 100 * float(np.polyfit(own.head_width, own.accuracy, 2)[0])
-            for seed, own in table.groupby("seed")
-        }
-    )
+    table = trained(rows, "head-width", form)
+    return _by_seed(table, lambda own: 100 * float(np.polyfit(own.head_width, own.accuracy, 2)[0]))
 
 
 @trainings
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
     """How much more is held in one width of the embedding than in another, with heads of width 10."""
-    first, last = (
-        trained(rows, "width", form, width=each).set_index("seed").accuracy for each in (start, end)
-    )
-    return last - first
+    return accuracy("width", form, width=end)(rows) - accuracy("width", form, width=start)(rows)
 
 
 @trainings
@@ -113,28 +109,23 @@ def own_values(rows: Rows) -> "Series[float]":
     return (cells[PER_HEAD] - cells[SHARED]).groupby("seed").mean()
 
 
-def _beside(rows: Rows) -> DataFrame:
-    """Accuracies of attention and of an MLP at equal parameters, by seed and H."""
-    table = trained(rows, "mlp")
-    return table.pivot_table("accuracy", ["seed", "heads"], "form").dropna()
-
-
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
     """How much more an MLP holds than attention at equal parameters, mean over their number."""
-    table = _beside(rows)
+    table = trained(rows, "mlp").pivot_table("accuracy", ["seed", "heads"], "form").dropna()
     return (table[MLP] - table[PER_HEAD]).groupby("seed").mean()
 
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
     """What a parameter more holds in an MLP, over what it holds in heads: slopes from the one head that both have."""
-    table, found = trained(rows, "mlp"), {}
-    for seed, own in table.groupby("seed"):
+
+    def ratio(own: DataFrame) -> float:
         forms = [own[(own.form == form) | (own.heads == own.heads.min())] for form in (MLP, PER_HEAD)]
-        slopes = [np.polyfit(each.parameters, each.accuracy, 1)[0] for each in forms]
-        found[seed] = float(slopes[0] / slopes[1])
-    return Series(found)
+        mlp, heads = (np.polyfit(each.parameters, each.accuracy, 1)[0] for each in forms)
+        return float(mlp / heads)
+
+    return _by_seed(trained(rows, "mlp"), ratio)
 
 
 @trainings

@@ -1,19 +1,9 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.ledger.claims.extremes import largest, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
+from trialogue_lab.studies.mixing_and_learning import statistics
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, size_label
-from trialogue_lab.studies.mixing_and_learning.statistics import (
-    EVERY,
-    FEW,
-    MANY,
-    MASKED,
-    best_gain,
-    growth,
-    least,
-    most,
-    typical,
-)
+from trialogue_lab.studies.mixing_and_learning.statistics import EVERY, FEW, MANY, MASKED
 
 ROUNDING = -1e-10
 """Smallest eigenvalues above this count as not negative: matrices are of order one."""
@@ -30,10 +20,8 @@ CLAIMS = (
             f"chain-bounds-learning{ending}",
             f"{masking}, Gamma ⪯ C I^-1 with C {constant}, in every random Ising model (smallest eigenvalue of "
             "C I^-1 - Gamma, in units of the largest of C I^-1).",
-            least("slack", law) > ROUNDING,
-            theorem,
-            _NOT_NEGATIVE,
-            statement_id=f"thesis:{statement_id}",
+            statistics.least("slack", law) > ROUNDING,
+            **cited(theorem, _NOT_NEGATIVE, f"thesis:{statement_id}"),
         )
         for ending, law, theorem, statement_id, masking, constant in (
             ("", MASKED, _BOUND, "M-T412", "Masking k random sites", "the Poincaré constant of k-Gibbs"),
@@ -45,70 +33,56 @@ CLAIMS = (
         "chain-on-pairs-has-a-constant",
         "The chain of eq. (4.26) on (X, K), of which the proof of Theorem 4.1.3 speaks, falls into one class, so that "
         "it has a Poincaré constant (most classes over models).",
-        most("classes_most", ADAPTIVE) < 1.5,
-        f"Proof of {_ADAPTIVE}, eq. (4.26)",
-        "a constant C is assumed",
-        statement_id="thesis:M-T413.proof",
+        statistics.most("classes_most", ADAPTIVE) < 1.5,
+        **cited(f"Proof of {_ADAPTIVE}, eq. (4.26)", "a constant C is assumed", "thesis:M-T413.proof"),
     ),
     Claim(
         "likelihood-is-best",
         "No mask law does better than maximum likelihood: Gamma ⪰ I^-1 in every model (smallest eigenvalue, in units "
         "of the largest of Gamma).",
-        least("efficiency", EVERY) > ROUNDING,
-        "Text after Definition 4.1.1 (Hajek, Le Cam)",
-        "asymptotically optimal",
-        statement_id="thesis:M-D411",
+        statistics.least("efficiency", EVERY) > ROUNDING,
+        **cited("Text after Definition 4.1.1 (Hajek, Le Cam)", "asymptotically optimal", "thesis:M-D411"),
     ),
     Claim(
         "larger-blocks-mix-faster",
         "C_k <= C_1 / k for k-Gibbs with k above 1, in every model with couplings (largest k C_k / C_1 at most "
         "1 + 1e-9).",
-        most("gain_most", "k > 1") < 1 + 1e-9,
-        "Text after Definition 4.1.10 (Lee 2023)",
-        "at most 1",
-        statement_id="thesis:M-GIBBS",
+        statistics.most("gain_most", "k > 1") < 1 + 1e-9,
+        **cited("Text after Definition 4.1.10 (Lee 2023)", "at most 1", "thesis:M-GIBBS"),
     ),
     Claim(
         "masking-more-is-no-worse",
         "Gamma^(k+1) ⪯ Gamma^k for every k, in every random Ising model and exponential family (smallest eigenvalue of "
         "the difference, in units of Tr Gamma^k).",
         smallest("more", "smallest", where=_WITH_COUPLINGS) > ROUNDING,
-        _MORE,
-        _NOT_NEGATIVE,
-        statement_id="thesis:M-T411",
+        **cited(_MORE, _NOT_NEGATIVE, "thesis:M-T411"),
     ),
     Claim(
         "identity-of-the-proof",
         "I^(k+1) = I^k + C with the C of the proof, in every model (largest entry of the difference).",
         largest("more", "identity", where=_WITH_COUPLINGS) < 1e-10,
-        f"Proof of {_MORE}",
-        "0",
-        statement_id="thesis:M-T411.proof",
+        **cited(f"Proof of {_MORE}", "0", "thesis:M-T411.proof"),
     ),
     Claim(
         "masking-more-is-strictly-better",
         "Masking more strictly improves: Gamma^k - Gamma^(k+1) is positive definite for every k, in at least one Ising "
         "model (largest over models of the smallest eigenvalue, in units of Tr Gamma^k, at the worst k).",
-        best_gain() > 1e-9,
-        f"Text before {_MORE}",
-        "strictly improves",
-        statement_id="thesis:M-T411.text",
+        statistics.best_gain() > 1e-9,
+        **cited(f"Text before {_MORE}", "strictly improves", "thesis:M-T411.text"),
     ),
-    Claim(
+    ours(
         "attained-with-many-masks",
         "With k at least N - 2 the bound is attained in some direction, in every Ising model with all pairs free "
         "(smallest best constant over C).",
-        least("tightness_least", MANY) > 1 - 1e-9,
+        statistics.least("tightness_least", MANY) > 1 - 1e-9,
         f"{_BOUND} (not in the thesis)",
-        origin="ours",
     ),
     *(
-        Claim(
+        ours(
             f"tight-over-directions-{name}",
             f"{masking} the best constant is at least 0.9 C (ratio, mean over models).",
-            typical("tightness", law).as_ratio().corrected(_GEOMETRIC) > 0.9,
+            statistics.typical("tightness", law).as_ratio().corrected(_GEOMETRIC) > 0.9,
             f"{theorem} (not in the thesis)",
-            origin="ours",
         )
         for name, masking, law, theorem in (
             ("few-masks", "Masking k < N - 2 sites", FEW, _BOUND),
@@ -116,19 +90,18 @@ CLAIMS = (
             ("adaptive", _DEPENDENT, ADAPTIVE, _ADAPTIVE),
         )
     ),
-    Claim(
+    ours(
         "tight-in-the-trace",
         "Masking 1 site the squared error is at least half of its bound: Tr Gamma / (C Tr I^-1) above 0.5 (ratio, mean "
         "over models).",
-        typical("trace_share", size_label(1)).as_ratio().corrected(_GEOMETRIC) > 0.5,
+        statistics.typical("trace_share", size_label(1)).as_ratio().corrected(_GEOMETRIC) > 0.5,
         f"{_BOUND} (not in the thesis)",
-        origin="ours",
     ),
     *(
         Claim(
             f"stronger-dependence-{ending}",
             f"{what} grows from the weakest to the strongest couplings (log ratio, mean over models).",
-            growth(column) > 0,
+            statistics.growth(column) > 0,
             "Thesis section 4.1, introduction",
             "stronger dependence is worse",
             statement_id="thesis:M-Q.dependence",
@@ -141,9 +114,12 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    **{f"best constant over C, {law}": typical("tightness", law) for law in (FEW, MANY, WEIGHTED, ADAPTIVE)},
+    **{
+        f"best constant over C, {law}": statistics.typical("tightness", law)
+        for law in (FEW, MANY, WEIGHTED, ADAPTIVE)
+    },
     "least best constant over C": smallest("bound", "tightness_least"),
-    "trace over its bound, k = 1": typical("trace_share", size_label(1)),
-    "least trace over its bound, k = 1": least("trace_share_least", size_label(1)),
-    "most trace over its bound, k = 1": most("trace_share_most", size_label(1)),
+    "trace over its bound, k = 1": statistics.typical("trace_share", size_label(1)),
+    "least trace over its bound, k = 1": statistics.least("trace_share_least", size_label(1)),
+    "most trace over its bound, k = 1": statistics.most("trace_share_most", size_label(1)),
 }

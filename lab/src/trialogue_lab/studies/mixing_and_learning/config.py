@@ -5,7 +5,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Interval
 
-from trialogue_lab.ledger.settings import Count, Different, Finite, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Finite, Seeds, Settings
 
 WEIGHTED = "weighted blocks"
 ADAPTIVE = "adaptive blocks"

@@ -11,22 +11,11 @@ from torch import Tensor
 
 from trialogue.samplers.exact import ergodicity
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.mixing_and_learning import models
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config, size_label
-from trialogue_lab.studies.mixing_and_learning.models import (
-    RandomFamily,
-    random_family,
-    random_ising,
-    random_law,
-)
+from trialogue_lab.theory.masking import pseudolikelihood
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_law, joint_block_dynamics
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
-from trialogue_lab.theory.masking.pseudolikelihood import (
-    ExponentialFamily,
-    enumerated,
-    fisher_information,
-    masking_more,
-    pseudolikelihood_information,
-)
 
 RANK = 1e-9
 """Eigenvalues of a difference of informations below this share of the largest count as zero."""
@@ -38,23 +27,22 @@ def parts(config: Config) -> list[Part]:
 
 
 def _measured(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+    places = range(config.models)
     for coupling in config.couplings:
-        models = [
-            random_ising(config.sites, coupling, config.field, seed, place) for place in range(config.models)
-        ]
-        for row in bound_rows(config, models, seed):
+        ising = [models.random_ising(config.sites, coupling, config.field, seed, place) for place in places]
+        for row in bound_rows(config, ising, seed):
             yield {"kind": "bound", "seed": seed, "coupling": coupling, **row}
-        for row in more_rows(models):
+        for row in more_rows(ising):
             yield {"kind": "more", "seed": seed, "coupling": coupling, "family": "Ising", **row}
-    families = [random_family(config.sites, seed, place) for place in range(config.models)]
+    families = [models.random_family(config.sites, seed, place) for place in places]
     for row in more_rows(families):
-        yield {"kind": "more", "seed": seed, "family": RandomFamily.name, **row}
+        yield {"kind": "more", "seed": seed, "family": models.RandomFamily.name, **row}
 
 
-def bound_rows(config: Config, models: list[Any], seed: int) -> Iterator[dict[str, Any]]:
-    """One row per mask law: what it costs to learn under it, beside the bound, over `models`."""
+def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[str, Any]]:
+    """One row per mask law: what it costs to learn under it, beside the bound, over the models `targets`."""
     numbers: dict[str, list[dict[str, float]]] = {}
-    for place, model in enumerate(models):
+    for place, model in enumerate(targets):
         first: float | None = None
         for name, law in laws(config, seed, place).items():
             one = bound_of(model, law)
@@ -77,22 +65,22 @@ def laws(config: Config, seed: int, place: int) -> dict[str, BlockLaw]:
         size_label(size): block_law(config.sites, 2, block_size=size) for size in range(1, config.sites + 1)
     }
     return every | {
-        WEIGHTED: random_law(config.sites, config.blocks, False, seed, place),
-        ADAPTIVE: random_law(config.sites, config.blocks, True, seed, place),
+        WEIGHTED: models.random_law(config.sites, config.blocks, False, seed, place),
+        ADAPTIVE: models.random_law(config.sites, config.blocks, True, seed, place),
     }
 
 
-def bound_of(model: ExponentialFamily, law: BlockLaw) -> dict[str, float]:
+def bound_of(model: pseudolikelihood.ExponentialFamily, law: BlockLaw) -> dict[str, float]:
     """Theorems 4.1.2 and 4.1.3 on one model: C, the smallest constant in its place, and how far Gamma is from both.
 
     `slack` is the smallest eigenvalue of C I^{-1} - Gamma and `efficiency` that of Gamma - I^{-1}, each in units of
     the largest of the first matrix; `information_slack` is the smallest of I_PL - I / C. `tightness` is the best
     constant over C, `trace_share` is Tr Gamma / (C Tr I^{-1}).
     """
-    probabilities, features = enumerated(model)
+    probabilities, features = pseudolikelihood.enumerated(model)
     bound = bound_covariance(probabilities, features, law)
-    fisher = fisher_information(probabilities, features).inverse()
-    gamma = pseudolikelihood_information(probabilities, features, law).inverse()
+    fisher = pseudolikelihood.fisher_information(probabilities, features).inverse()
+    gamma = pseudolikelihood.pseudolikelihood_information(probabilities, features, law).inverse()
     return {
         "constant": bound.constant,
         "best": bound.best,
@@ -105,9 +93,9 @@ def bound_of(model: ExponentialFamily, law: BlockLaw) -> dict[str, float]:
     }
 
 
-def classes_of_pairs(model: ExponentialFamily, law: BlockLaw) -> float:
+def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, law: BlockLaw) -> float:
     """In how many classes the chain of eq. (4.26) on (X, K) falls: it has a Poincaré constant only if in one."""
-    probabilities, _ = enumerated(model)
+    probabilities, _ = pseudolikelihood.enumerated(model)
     return float(ergodicity(joint_block_dynamics(probabilities, law)).closed_classes)
 
 
@@ -128,18 +116,18 @@ def summary(values: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def more_rows(models: list[Any]) -> Iterator[dict[str, Any]]:
-    """Theorem 4.1.1, one row per step from k to k + 1 masked sites, over `models`.
+def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
+    """Theorem 4.1.1, one row per step from k to k + 1 masked sites, over the models `targets`.
 
     `smallest` is the least and `smallest_most` the largest over models of the smallest eigenvalue of
     Gamma^k - Gamma^{k+1}, in units of Tr Gamma^k; `trace_drop` the least of 1 - Tr Gamma^{k+1} / Tr Gamma^k;
     `rank_most` the most directions in which anything is gained; `identity` the largest error of I^{k+1} = I^k + C.
     """
-    for step, gains in enumerate(zip(*map(_gains, models), strict=True)):
+    for step, gains in enumerate(zip(*map(_gains, targets), strict=True)):
         over = {name: [gain[name] for gain in gains] for name in gains[0]}
         yield {
             "masked": step + 1,
-            "parameters": len(models[0].parameters),
+            "parameters": len(targets[0].parameters),
             "smallest": min(over["smallest"]),
             "smallest_most": max(over["smallest"]),
             "trace_drop": min(over["trace_drop"]),
@@ -150,10 +138,12 @@ def more_rows(models: list[Any]) -> Iterator[dict[str, Any]]:
 
 def _gains(model: Any) -> list[dict[str, float]]:
     """What masking one site more gains on one model, for every step from k to k + 1."""
-    probabilities, features = enumerated(model)
-    theorem = masking_more(model)
+    probabilities, features = pseudolikelihood.enumerated(model)
+    theorem = pseudolikelihood.masking_more(model)
     information = [
-        pseudolikelihood_information(probabilities, features, block_law(model.sites, 2, block_size=size))
+        pseudolikelihood.pseudolikelihood_information(
+            probabilities, features, block_law(model.sites, 2, block_size=size)
+        )
         for size in range(1, model.sites + 1)
     ]
     traces = [float(matrix.inverse().trace()) for matrix in information]

@@ -5,38 +5,45 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import LogLocator, NullFormatter
 from pandas import DataFrame
 
-from trialogue.display.figures import COLORS, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, panels, result_table
+from trialogue_lab.studies.mixing_and_learning import statistics
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED
-from trialogue_lab.studies.mixing_and_learning.statistics import (
-    MASKED,
-    bounds,
-    couplings,
-    laws,
-    least,
-    most,
-    typical,
+from trialogue_lab.studies.mixing_and_learning.statistics import MASKED
+
+
+@result_table(
+    "Gamma beside C I^-1",
+    "Theorems 4.1.2 and 4.1.3, which print no numbers",
+    rows_are="couplings and mask law",
+    note="J ~ 0.3: normal couplings of this deviation; means over models, of C and Tr Γ geometric, ± one standard "
+    "deviation over sets of models; least and most are over all models; the last two columns are not negative "
+    "where the theorems hold, up to rounding; without couplings C = N / k, and the bound is an equality",
 )
-
-
-def _bound(rows: Rows) -> Cells:
+def _bound_table(rows: Rows) -> Cells:
     return {
         f"J ~ {coupling:g}, {law}": {
-            "C": typical("log_constant", law, coupling),
-            "Tr Γ": typical("log_trace", law, coupling),
-            "best constant / C": typical("tightness", law, coupling),
-            "least": least("tightness_least", law, coupling),
-            "Tr Γ / (C Tr I⁻¹)": typical("trace_share", law, coupling),
-            "most": most("trace_share_most", law, coupling),
-            "min eig (I_PL - I / C)": least("information_slack", law, coupling),
-            "min eig (C I⁻¹ - Γ), relative": least("slack", law, coupling),
+            "C": statistics.typical("log_constant", law, coupling),
+            "Tr Γ": statistics.typical("log_trace", law, coupling),
+            "best constant / C": statistics.typical("tightness", law, coupling),
+            "least": statistics.least("tightness_least", law, coupling),
+            "Tr Γ / (C Tr I⁻¹)": statistics.typical("trace_share", law, coupling),
+            "most": statistics.most("trace_share_most", law, coupling),
+            "min eig (I_PL - I / C)": statistics.least("information_slack", law, coupling),
+            "min eig (C I⁻¹ - Γ), relative": statistics.least("slack", law, coupling),
         }
-        for coupling in sorted(rows["bound"].coupling.unique().tolist())
-        for law in laws(rows)
+        for coupling in rows.distinct("bound", "coupling")
+        for law in statistics.laws(rows)
     }
 
 
-def _steps(rows: Rows) -> DataFrame:
+@result_table(
+    "Masking one site more",
+    "Theorem 4.1.1",
+    rows_are="family and step",
+    note="directions gained: rank of Γ^k - Γ^(k+1), the most over models; where it is below the number of "
+    "parameters, some direction gains nothing",
+)
+def _steps_table(rows: Rows) -> DataFrame:
     columns = {
         "min eig (Γ^k - Γ^(k+1)) / Tr Γ^k, least": ("smallest", "min"),
         "largest over models": ("smallest_most", "max"),
@@ -51,45 +58,37 @@ def _steps(rows: Rows) -> DataFrame:
     return table.astype({"directions gained, most": int})
 
 
-TABLES = (
-    ResultTable(
-        title="Gamma beside C I^-1",
-        source="Theorems 4.1.2 and 4.1.3, which print no numbers",
-        cells=_bound,
-        rows_are="couplings and mask law",
-        note="J ~ 0.3: normal couplings of this deviation; means over models, of C and Tr Γ geometric, ± one standard "
-        "deviation over sets of models; least and most are over all models; the last two columns are not negative "
-        "where the theorems hold, up to rounding; without couplings C = N / k, and the bound is an equality",
-    ),
-    ResultTable(
-        title="Masking one site more",
-        source="Theorem 4.1.1",
-        cells=_steps,
-        rows_are="family and step",
-        note="directions gained: rank of Γ^k - Γ^(k+1), the most over models; where it is below the number of "
-        "parameters, some direction gains nothing",
-    ),
+TABLES = (_bound_table, _steps_table)
+
+
+@figure(
+    "bound",
+    "Theorems 4.1.2 and 4.1.3 over random Ising models. Left: how much of the bound is used, means with "
+    "bars from the least to the most over all models; colours are the deviation of the couplings. Over directions "
+    "the bound is nearly tight, exactly so for k >= N - 2, while the trace stays well below it. Right: the trace "
+    "of Γ in units of that of maximum likelihood beside C, one point per set of models and mask law (geometric "
+    "means), and the bound dashed. At one strength of couplings the slower chain is costlier to learn from; "
+    "stronger couplings raise C, and hardly that cost.",
 )
-
-
-def _draw(rows: Rows) -> Drawing:
+def _bound_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=5.2, height=4.2)
-    names, scales = laws(rows), couplings(rows)
-    likelihood = laws(rows, MASKED)[-1]  # masking all sites
+    names, scales = statistics.laws(rows), statistics.couplings(rows)
+    likelihood = statistics.laws(rows, MASKED)[-1]  # masking all sites
     markers = {WEIGHTED: "s", ADAPTIVE: "^"}
     places = np.arange(len(names), dtype=float)
+    statistics_of_bars = ((statistics.typical, ""), (statistics.least, "_least"), (statistics.most, "_most"))
     for place, (coupling, color) in enumerate(zip(scales, COLORS, strict=False)):
         shift = 0.16 * (place - (len(scales) - 1) / 2)
         for column, marker in (("tightness", "o"), ("trace_share", "x")):
             means, lows, highs = (
-                np.array([quantity(column + ending, law, coupling)(rows).mean() for law in names])
-                for quantity, ending in ((typical, ""), (least, "_least"), (most, "_most"))
+                np.array([statistic(column + ending, law, coupling)(rows).mean() for law in names])
+                for statistic, ending in statistics_of_bars
             )
             ends = np.maximum((means - lows, highs - means), 0)
             left.errorbar(places + shift, means, ends, fmt=marker, lw=1, capsize=0, color=color)
         for law in names:
             constants, traces, smallest = (
-                typical(column, of, coupling)(rows)
+                statistics.typical(column, of, coupling)(rows)
                 for column, of in (("log_constant", law), ("log_trace", law), ("log_trace", likelihood))
             )
             right.plot(constants, traces / smallest, markers.get(law, "o"), ms=4, color=color, alpha=0.7)
@@ -99,11 +98,10 @@ def _draw(rows: Rows) -> Drawing:
     for marker, label in (("o", "over directions: best constant / C"), ("x", "Tr Γ / (C Tr I⁻¹)")):
         left.plot([], [], marker, color=grey, label=label)
     left.set_xticks(places, [name.removeprefix("k = ").replace(" ", "\n") for name in names])
-    left.set(
-        ylim=(0, 1.08), xlabel="masked sites k, or mask law", title="Share of the bound C I⁻¹ that Γ takes up"
-    )
+    left.set(ylim=(0, 1.08), xlabel="masked sites k, or mask law")
+    left.set_title("Share of the bound C I⁻¹ that Γ takes up")
     drawing.legend(loc="outside lower center", ncols=len(scales) + 3)
-    longest = float(np.exp(bounds(rows).log_constant.max()))
+    longest = float(np.exp(statistics.bounds(rows).log_constant.max()))
     right.plot([1, longest], [1, longest], "--", lw=1, color=QUIET)
     right.set(xscale="log", yscale="log", xlabel="Poincaré constant C of the chain", ylabel="Tr Γ / Tr I⁻¹")
     for axis in (right.xaxis, right.yaxis):
@@ -117,15 +115,4 @@ def _draw(rows: Rows) -> Drawing:
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="bound",
-        caption="Theorems 4.1.2 and 4.1.3 over random Ising models. Left: how much of the bound is used, means with "
-        "bars from the least to the most over all models; colours are the deviation of the couplings. Over directions "
-        "the bound is nearly tight, exactly so for k >= N - 2, while the trace stays well below it. Right: the trace "
-        "of Γ in units of that of maximum likelihood beside C, one point per set of models and mask law (geometric "
-        "means), and the bound dashed. At one strength of couplings the slower chain is costlier to learn from; "
-        "stronger couplings raise C, and hardly that cost.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_bound_figure,)

@@ -1,7 +1,6 @@
 """Claims of the study, and the quantities that texts quote."""
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.ledger.claims.extremes import largest, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.one_step_corollary.statistics import largest_error
 from trialogue_lab.studies.parallel_gap.claims import ROUNDING
 from trialogue_lab.studies.parallel_gap.statistics import both_events
@@ -10,22 +9,20 @@ _COROLLARY = "Corollary 4.1.1"
 _NOT_BELOW = "not below 0"
 
 CLAIMS = (
-    Claim(
+    ours(
         "one-step-against-many-on-twelve-instances",
         "Simulated, one step of k-Gibbs arrives and M steps of independent parallel do not, with probability above "
         "1 - delta (smallest excess over twelve instances of 25 to 440 spins).",
         both_events() > 0,
         f"{_COROLLARY} (counted as published in parallel-gap)",
         _NOT_BELOW,
-        "ours",
     ),
-    Claim(
+    ours(
         "every-share-as-computed-on-twelve-instances",
         "Simulated, every share of k-Gibbs is its exact probability within 0.057, two Monte Carlo errors of 200 runs "
         "in the instance where they are largest (largest distance over instances).",
         largest_error() < 0.057,
         f"{_COROLLARY} (control not in the thesis)",
-        origin="ours",
     ),
     *(
         Claim(
@@ -49,17 +46,13 @@ CLAIMS = (
         "A parallel decoding transformer with weights by construction makes every random map of states, for eight "
         "greedy steps from every state (states that differ).",
         largest("decoder", "states_apart") < 0.5,
-        "Propositions 4.1.2 and 4.3.4",
-        "0",
-        statement_id="thesis:M-PD.maps",
+        **cited("Propositions 4.1.2 and 4.3.4", "0", "thesis:M-PD.maps"),
     ),
     Claim(
         "decoders-make-any-product",
         "With other weights it makes every random positive product kernel (largest error of a probability).",
         largest("decoder", "kernel_error") < 1e-9,
-        "Propositions 4.1.3 and 4.3.5",
-        "0",
-        statement_id="thesis:M-PD.products",
+        **cited("Propositions 4.1.3 and 4.3.5", "0", "thesis:M-PD.products"),
     ),
 )
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from trialogue_lab.ledger.settings import Count, Different, Seeds, Settings, Some
+from trialogue_lab.ledger import Count, Different, Seeds, Settings, Some
 from trialogue_lab.studies.parallel_gap.config import Instance
 
 

@@ -6,13 +6,20 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.display.figures import BAD, GOOD, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import BAD, GOOD, QUIET, Cells, Rows, figure, panels, result_table
 from trialogue_lab.studies.one_step_corollary.statistics import share
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
 
 
-def _instances(rows: Rows) -> Cells:
+@result_table(
+    "One step against many, on twelve instances",
+    "Corollary 4.1.1",
+    rows_are="instance",
+    note="fields and J_0 are the least of Assumption 4.1.6, k of 4.1.7; k-Gibbs and independent parallel start "
+    "with the clique's sum at most -2; ± one standard deviation over seeds",
+    digits=4,
+)
+def _instances_table(rows: Rows) -> Cells:
     return {
         str(one["instance"]): {
             "k": int(one["block_size"]),
@@ -35,34 +42,29 @@ def _bound(clique: int, divisor: int) -> float:
     return 2 * (1 - clique / 2 + clique**2 / divisor) / clique
 
 
-def _decoders(rows: Rows) -> DataFrame:
+@result_table(
+    "Parallel decoders by construction",
+    "Propositions 4.1.2 and 4.1.3",
+    rows_are="sites and tokens",
+    note="a random map and a random positive product kernel of each size; eight greedy steps from every state",
+)
+def _decoders_table(rows: Rows) -> DataFrame:
     table = rows["decoder"].set_index(["sites", "vocab"])
     table.index = [f"N = {sites}, {vocab} tokens" for sites, vocab in table.index]
     heads = {"states_apart": "states apart from a map", "kernel_error": "error of a kernel"}
     return table[list(heads)].rename(columns=heads)
 
 
-TABLES = (
-    ResultTable(
-        title="One step against many, on twelve instances",
-        source="Corollary 4.1.1",
-        cells=_instances,
-        rows_are="instance",
-        note="fields and J_0 are the least of Assumption 4.1.6, k of 4.1.7; k-Gibbs and independent parallel start "
-        "with the clique's sum at most -2; ± one standard deviation over seeds",
-        digits=4,
-    ),
-    ResultTable(
-        title="Parallel decoders by construction",
-        source="Propositions 4.1.2 and 4.1.3",
-        cells=_decoders,
-        rows_are="sites and tokens",
-        note="a random map and a random positive product kernel of each size; eight greedy steps from every state",
-    ),
+TABLES = (_instances_table, _decoders_table)
+
+
+@figure(
+    "instances",
+    "One step of k-Gibbs and M steps of independent parallel on instances of Corollary 4.1.1: shares of "
+    "runs that visit the larger mode, bars of one standard deviation over seeds; dashes are exact, from the worst "
+    "start that the corollary allows, where runs have the most spins up.",
 )
-
-
-def _draw(rows: Rows) -> Drawing:
+def _instances_figure(rows: Rows) -> Drawing:
     drawing, [axes] = panels(width=7.2, height=4.2)
     table = rows["one step"]
     places = np.arange(len(table))
@@ -84,12 +86,4 @@ def _draw(rows: Rows) -> Drawing:
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="instances",
-        caption="One step of k-Gibbs and M steps of independent parallel on instances of Corollary 4.1.1: shares of "
-        "runs that visit the larger mode, bars of one standard deviation over seeds; dashes are exact, from the worst "
-        "start that the corollary allows, where runs have the most spins up.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_instances_figure,)

@@ -1,17 +1,11 @@
 """Claims of the study: Propositions 4.1.3 to 4.1.5 and Corollary 4.1.1, as printed and mended, and imitated steps."""
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.ledger.claims.extremes import largest, smallest
+from functools import partial
+
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
+from trialogue_lab.studies.parallel_gap import statistics
 from trialogue_lab.studies.parallel_gap.cliques import CORRECTED, STATED
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
-from trialogue_lab.studies.parallel_gap.statistics import (
-    both_events,
-    hits,
-    leaves,
-    long_run_variation,
-    network,
-    simulation_error,
-)
 from trialogue_lab.studies.parallel_gap.transitions import PRODUCT
 
 ROUNDING = -1e-9
@@ -21,10 +15,15 @@ _HITTING, _STUCK, _COROLLARY = "Proposition 4.1.4", "Proposition 4.1.5", "Coroll
 _MENDED, _PROOF = f"{_HITTING}, corrected", f"Proof of {_COROLLARY}, eq. (4.49)"
 _PLACE = "The proof is that of Corollary 4.1.1. The proof of Proposition 4.1.4 has 2^|C| - 2, as corrected."
 _PRODUCTS = "Propositions 4.1.3 and 4.3.5"
+_network = partial(ours, source=f"{_PRODUCTS} (not in the thesis)")
+_corollary = partial(Claim, source=_COROLLARY, statement_id="thesis:M-C411")
 _NOT_BELOW = "not below 0"
 _EVERY_STEP = "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with"
 
-CLIQUE_CLAIMS = (
+_RANDOM_SITE = largest("kernel", "divergence", where="chain == 'one random site'")
+_EXCESS = statistics.network(GIBBS, "divergence - best_divergence")
+
+CLAIMS = (
     *(
         Claim(
             f"every-step-may-hit{ending}",
@@ -56,14 +55,13 @@ CLIQUE_CLAIMS = (
             ),
         )
     ),
-    Claim(
+    ours(
         "hits-in-time",
         "From every state k-Gibbs visits R_1 within T steps with probability at least 1 - delta (smallest excess on a "
         "grid).",
         smallest("hitting", "reached - (1 - delta)") > ROUNDING,
         _MENDED,
         _NOT_BELOW,
-        "ours",
     ),
     *(
         Claim(
@@ -82,13 +80,11 @@ CLIQUE_CLAIMS = (
         )
     ),
     *(
-        Claim(
+        _corollary(
             id,
             f"{said} with probability at least 1 - delta / 2 (smallest excess over the four instances tried).",
             smallest("one step", f"{chance} - (1 - delta / 2)") > ROUNDING,
-            _COROLLARY,
-            _NOT_BELOW,
-            statement_id="thesis:M-C411",
+            published=_NOT_BELOW,
         )
         for id, said, chance in (
             ("one-step-arrives", "After one step k-Gibbs is in R_1", "arrives"),
@@ -101,97 +97,73 @@ CLIQUE_CLAIMS = (
         "excess over the four instances tried).",
         smallest("one step", "promised - (1 - delta / 2)", "stuck_exponent - stuck_exponent_needed")
         > ROUNDING,
-        f"Proof of {_COROLLARY}",
-        _NOT_BELOW,
-        statement_id="thesis:M-C411",
+        **cited(f"Proof of {_COROLLARY}", _NOT_BELOW, "thesis:M-C411"),
     ),
-    Claim(
+    _corollary(
         "one-step-against-many-simulated",
         "Simulated, one step of k-Gibbs arrives and M steps of independent parallel do not, with probability above "
         "1 - delta (smallest excess over the two instances of up to 1,000 spins).",
-        both_events() > 0,
-        _COROLLARY,
-        _NOT_BELOW,
-        statement_id="thesis:M-C411",
+        statistics.both_events() > 0,
+        published=_NOT_BELOW,
     ),
-    Claim(
+    ours(
         "parallel-stays-away-simulated",
         "Simulated, independent parallel visits R_1 within M steps in less than 1 % of the runs (largest share over "
         "the two instances of up to 1,000 spins).",
-        leaves() < 0.01,
+        statistics.leaves() < 0.01,
         _COROLLARY,
         "at most delta / 2",
-        "ours",
     ),
-    Claim(
+    ours(
         "hits-in-time-simulated",
         "Simulated, k-Gibbs visits R_1 within T steps with probability above 1 - delta (smallest excess over four "
         "models, each at two delta).",
-        hits() > 0,
+        statistics.hits() > 0,
         _MENDED,
         _NOT_BELOW,
-        "ours",
     ),
-    Claim(
+    ours(
         "simulated-as-computed",
         "Simulated shares are the exact probabilities within 0.01 (mean difference over instances).",
-        simulation_error().near(0, margin=0.01),
+        statistics.simulation_error().near(0, margin=0.01),
         f"{_HITTING} and {_STUCK} (control not in the thesis)",
-        origin="ours",
     ),
-)
-
-_RANDOM_SITE = largest("kernel", "divergence", where="chain == 'one random site'")
-_EXCESS = network(GIBBS, "divergence - best_divergence")
-
-NETWORK_CLAIMS = (
     Claim(
         "random-site-steps-are-products",
         "A step of 1-Gibbs at a random site (Definition 4.1.10) is a product law given the state (largest KL).",
         _RANDOM_SITE < PRODUCT,
-        "Text after Proposition 4.1.3",
-        "a product distribution",
-        statement_id="thesis:M-PD.steps",
+        **cited("Text after Proposition 4.1.3", "a product distribution", "thesis:M-PD.steps"),
     ),
-    Claim(
+    _network(
         "networks-reach-the-best-product",
         "A transformer trained on steps of k-Gibbs comes within 0.01 nats of the best product law (largest excess KL "
         "over sizes).",
         _EXCESS < 0.01,
-        f"{_PRODUCTS} (not in the thesis)",
-        origin="ours",
     ),
-    Claim(
+    _network(
         "networks-are-far-in-variation",
         "On cliques of every size it ends up more than 0.05 further in TV than the best product law (least excess).",
-        network(GIBBS, "variation - best_variation", how="min") > 0.05,
-        f"{_PRODUCTS} (not in the thesis)",
-        origin="ours",
+        statistics.network(GIBBS, "variation - best_variation", how="min") > 0.05,
     ),
-    Claim(
+    ours(
         "networks-can-imitate-products",
         "The same transformer trained on steps of independent parallel updates comes within 0.01 nats of them (KL).",
-        network(PARALLEL, "divergence") < 0.01,
+        statistics.network(PARALLEL, "divergence") < 0.01,
         f"{_PRODUCTS} (control not in the thesis)",
-        origin="ours",
     ),
-    Claim(
+    _network(
         "networks-lose-the-modes",
         "Repeating the step learned from k-Gibbs on the largest clique leads to a law that is further than TV 0.5 from "
         "the model.",
-        long_run_variation() > 0.5,
-        f"{_PRODUCTS} (not in the thesis)",
-        "k-Gibbs leads to 0",
-        "ours",
+        statistics.long_run_variation() > 0.5,
+        published="k-Gibbs leads to 0",
     ),
 )
 
-CLAIMS = (*CLIQUE_CLAIMS, *NETWORK_CLAIMS)
-
 NUMBERS = {
     "excess over the best product": _EXCESS,
-    "divergence from the step": network(GIBBS, "divergence"),
-    "variation in the long run": long_run_variation(),
+    "divergence from the step": statistics.network(GIBBS, "divergence"),
+    "variation in the long run": statistics.long_run_variation(),
     "random site from products": _RANDOM_SITE,
     "least chance to arrive in one step": smallest("one step", "arrives"),
     "shortfall of the printed bound": smallest("hitting", "rate - bound_proof"),

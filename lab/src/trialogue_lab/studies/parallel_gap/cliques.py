@@ -7,27 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.errors import InputError
 from trialogue.oracles import Chain
 from trialogue.randomness import seed_of
-from trialogue.samplers import BlockGibbs, IndependentParallel, hitting_times
+from trialogue.samplers import BlockGibbs, IndependentParallel
+from trialogue_lab.analysis.clique_hits import clique_hits
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, Instance
-from trialogue_lab.theory.cliques.bounds import (
-    clique_assumption,
-    hitting_bound,
-    least_parameters,
-    stuck_bound,
-)
-from trialogue_lab.theory.cliques.chains import (
-    block_chain,
-    escape_probability,
-    hitting_probability,
-    log_hitting_times,
-    parallel_chain,
-)
+from trialogue_lab.theory.cliques import bounds, chains
 
 STATED, CORRECTED = "as printed", "corrected"
 SIMULATED_SITES = 1000
@@ -51,10 +38,9 @@ def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
     """Corollary 4.1.1: chances from the worst start, with what the corollary promises."""
     for one in instances:
         theory = one.corollary
-        blocks = block_chain(one.sites, one.clique, one.coupling, one.field, one.block_size)
-        parallel = parallel_chain(one.clique, one.coupling, one.field)
+        blocks, parallel = one.log_matrices
         arrives = float(np.exp(blocks[: one.start + 1, -1]).min())
-        leaves = float(hitting_probability(parallel, one.steps)[: one.start + 1].max())
+        leaves = float(chains.hitting_probability(parallel, one.steps)[: one.start + 1].max())
         yield {
             "kind": "one step",
             "instance": one.label,
@@ -68,27 +54,26 @@ def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
             "both": arrives * (1 - leaves),
             "stuck_exponent": theory.stuck_exponent,
             "stuck_exponent_needed": math.log(4 * one.steps / one.delta),
-            "log_steps": float(log_hitting_times(parallel)[one.start]),
+            "log_steps": float(chains.log_hitting_times(parallel)[one.start]),
         }
 
 
 def hitting_rows() -> Iterator[dict[str, Any]]:
     """Proposition 4.1.4 on a grid: the chance to be in R_1 after a step, at worst, beside its bounds."""
+    sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
         (sites, clique, size, excess, field)
-        for (sites, clique), excess, field in product(
-            ((6, 4), (8, 5), (10, 6), (12, 8)), (0.1, 0.5, 2.0), (0.01, 0.1)
-        )
+        for (sites, clique), excess, field in product(sizes, (0.1, 0.5, 2.0), (0.01, 0.1))
         for size in range(clique, sites + 1)
     ]
     for sites, clique, size, excess, field in (*NAMED, *grid):
         model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
-        assumed = clique_assumption(model)
-        matrix = block_chain(sites, clique, coupling, field, size)
+        assumed = bounds.clique_assumption(model)
+        matrix = chains.block_chain(sites, clique, coupling, field, size)
         covered = math.comb(sites - clique, size - clique) / math.comb(sites, size)
         top = math.exp(2 * (assumed.excess + assumed.clique_field))
         for delta in DELTAS:
-            bound = hitting_bound(sites, clique, size, assumed.excess, assumed.clique_field, delta)
+            bound = bounds.hitting_bound(sites, clique, size, assumed.excess, assumed.clique_field, delta)
             yield {
                 "kind": "hitting",
                 "sites": sites,
@@ -102,14 +87,14 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
                 "bound_body": covered * top / (top + math.exp(2 * assumed.excess + 2 * clique - 2)),
                 "bound_proof": covered * top / (top + math.exp(2 * assumed.excess) + 2 * clique - 2),
                 "steps": bound.steps,
-                "reached": float(hitting_probability(matrix, bound.steps).min()),
+                "reached": float(chains.hitting_probability(matrix, bound.steps).min()),
             }
 
 
 def stuck_rows() -> Iterator[dict[str, Any]]:
     """Proposition 4.1.5, corrected and as printed: the chance to keep sum_C x_i <= -2 for T steps, at worst."""
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
-        bound = stuck_bound(clique, excess, delta)
+        bound = bounds.stuck_bound(clique, excess, delta)
         yield {"assumption": CORRECTED, **_stuck(clique, excess, 0.01, delta, bound.exponent, bound.steps)}
     for excess, delta in ((1e-4, 0.74), (1e-3, 0.74), (5e-3, 0.745)):
         exponent = (math.tanh(excess) - 1) ** 2
@@ -120,8 +105,8 @@ def stuck_rows() -> Iterator[dict[str, Any]]:
 def _stuck(
     clique: int, excess: float, field: float, delta: float, exponent: float, steps: int
 ) -> dict[str, Any]:
-    matrix = parallel_chain(clique, excess + clique * field, field)
-    stuck = 1 - float(escape_probability(matrix, clique // 2 - 1, steps).max())
+    matrix = chains.parallel_chain(clique, excess + clique * field, field)
+    stuck = 1 - float(chains.escape_probability(matrix, clique // 2 - 1, steps).max())
     setting = {"kind": "stuck", "clique": clique, "excess": excess, "delta": delta}
     return setting | {"stuck_exponent": exponent, "steps": steps, "stuck": stuck}
 
@@ -132,27 +117,18 @@ def growth_rows() -> Iterator[dict[str, Any]]:
     k-Gibbs starts with no spin up, the others with as many as a sum of at most -2 allows.
     """
     for clique in (4, 6, 8, 12, 16, 24, 32, 44, 60, 75):
-        least = least_parameters(clique, delta=0.1, steps=1)
-        coupling, field, start = (
-            least.excess + least.clique_field,
-            least.clique_field / clique,
-            clique // 2 - 1,
-        )
-        chains = {
-            "gibbs": (block_chain(clique, clique, coupling, field, clique), 0),
-            "single": (block_chain(clique, clique, coupling, field, 1), start),
-            "parallel": (parallel_chain(clique, coupling, field), start),
+        least = bounds.least_parameters(clique, delta=0.1, steps=1)
+        coupling, field = least.excess + least.clique_field, least.clique_field / clique
+        start = clique // 2 - 1
+        found = {
+            "gibbs": (chains.block_chain(clique, clique, coupling, field, clique), 0),
+            "single": (chains.block_chain(clique, clique, coupling, field, 1), start),
+            "parallel": (chains.parallel_chain(clique, coupling, field), start),
         }
-        steps = {f"log_steps_{name}": float(log_hitting_times(log)[up]) for name, (log, up) in chains.items()}
+        steps = {
+            f"log_steps_{name}": float(chains.log_hitting_times(log)[up]) for name, (log, up) in found.items()
+        }
         yield {"kind": "growth", "clique": clique, **steps}
-
-
-def simulated_rows(
-    instances: Sequence[Instance], runs: int, seeds: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    """Whole samplers, one row per seed: shares of `runs` runs that visit R_1 in time, with the exact chances."""
-    yield from simulated_corollary_rows(instances, runs, seeds)
-    yield from simulated_hitting_rows(runs, seeds)
 
 
 def simulated_corollary_rows(
@@ -162,32 +138,32 @@ def simulated_corollary_rows(
     for one in instances:
         if one.sites > SIMULATED_SITES or one.steps > SIMULATED_STEPS:
             continue
-        blocks = block_chain(one.sites, one.clique, one.coupling, one.field, one.block_size)
-        parallel = parallel_chain(one.clique, one.coupling, one.field)
-        model, start = _clique(one.sites, one.clique, one.excess, one.field, 0.0)[0], one.start
+        blocks, parallel = one.log_matrices
+        model, start = _clique(one.sites, one.clique, one.least.excess, one.field, 0.0)[0], one.start
         for chain, budget, exact in (
             (BlockGibbs(one.block_size), 1, float(np.exp(blocks[start, -1]))),
-            (IndependentParallel(), one.steps, float(hitting_probability(parallel, one.steps)[start])),
+            (IndependentParallel(), one.steps, float(chains.hitting_probability(parallel, one.steps)[start])),
         ):
             name = GIBBS if isinstance(chain, BlockGibbs) else PARALLEL
             common = {"instance": one.label, "chain": name, "delta": one.delta, "exact": exact}
-            for seed, share in _shares(chain, model, one.clique, start, budget, runs, seeds, one.label):
-                yield {"kind": "simulated", **common, "seed": seed, "reached": share}
+            for row in _shares(chain, model, one.clique, budget, one.label, seeds=seeds, runs=runs, up=start):
+                yield {"kind": "simulated", **common, **row}
 
 
 def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Proposition 4.1.4: k-Gibbs on the first instances that are named, for T steps."""
     for sites, clique, size, excess, field in NAMED[:4]:
         model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
-        assumed = clique_assumption(model)
+        assumed = bounds.clique_assumption(model)
         for delta in DELTAS:
-            budget = hitting_bound(sites, clique, size, assumed.excess, assumed.clique_field, delta).steps
-            matrix = block_chain(sites, clique, coupling, field, size)
+            budget = bounds.hitting_bound(
+                sites, clique, size, assumed.excess, assumed.clique_field, delta
+            ).steps
+            matrix = chains.block_chain(sites, clique, coupling, field, size)
             label = f"N = {sites}, |C| = {clique}, k = {size}, T = {budget}"
-            exact = float(hitting_probability(matrix, budget)[0])
-            for seed, share in _shares(BlockGibbs(size), model, clique, 0, budget, runs, seeds, label):
-                common = {"instance": label, "delta": delta, "seed": seed}
-                yield {"kind": "simulated hitting", **common, "reached": share, "exact": exact}
+            exact = float(chains.hitting_probability(matrix, budget)[0])
+            for row in _shares(BlockGibbs(size), model, clique, budget, label, seeds=seeds, runs=runs):
+                yield {"kind": "simulated hitting", "instance": label, "delta": delta, **row, "exact": exact}
 
 
 def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
@@ -199,33 +175,10 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
 
 
 def _shares(
-    chain: Chain[Any],
-    model: Ising,
-    clique: int,
-    up: int,
-    budget: int,
-    runs: int,
-    seeds: Sequence[int],
-    label: str,
-) -> Iterator[tuple[int, float]]:
-    """For each seed the share of runs from `up` up spins that visit R_1 within `budget` steps."""
-
-    def in_larger_mode(tokens: Tensor) -> Tensor:
-        return (tokens[:, :clique] == 1).all(1)
-
-    if not 0 <= up < clique:
-        raise InputError("up", up, f"start outside of R_1, with fewer than {clique} up spins")
-    start = torch.zeros(len(seeds) * runs, model.sites, dtype=torch.int64)
-    start[:, :up] = 1
-    times = hitting_times(
-        chain,
-        model,
-        start=start,
-        target=in_larger_mode,
-        budget=budget,
-        seed=seed_of(0, "parallel-gap", label, type(chain).__name__),
-        # A run's stream is named by its seed, whatever other seeds are run beside it.
-        chain_ids=torch.cat([seed * runs + torch.arange(runs) for seed in seeds]),
-    )
-    reached = (~times.censored).double().view(-1, runs).mean(1)
-    yield from zip(seeds, reached.tolist(), strict=True)
+    chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
+) -> Iterator[dict[str, Any]]:
+    """For each seed the share of runs that visit R_1 within `budget` steps."""
+    stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
+    reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
+    for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):
+        yield {"seed": seed, "reached": share}

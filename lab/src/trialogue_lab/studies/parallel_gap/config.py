@@ -5,13 +5,9 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from trialogue_lab.ledger.settings import Count, Positive, Probability, Seeds, Settings, Some
-from trialogue_lab.theory.cliques.bounds import (
-    OneStep,
-    least_block_size,
-    least_parameters,
-    one_step_corollary,
-)
+from trialogue_lab.ledger import Count, Positive, Probability, Seeds, Settings, Some
+from trialogue_lab.theory.cliques import bounds, chains
+from trialogue_lab.theory.cliques.chains import Array
 
 GIBBS = "k-Gibbs"
 PARALLEL = "independent parallel"
@@ -35,10 +31,10 @@ class Instance(Settings):
         _ = self.corollary
 
     @property
-    def corollary(self) -> OneStep:
+    def corollary(self) -> bounds.OneStep:
         """What the corollary promises."""
-        sizes = (self.sites, self.clique, self.block_size)
-        return one_step_corollary(*sizes, self.excess, self.clique_field, delta=self.delta, steps=self.steps)
+        sizes = (self.sites, self.clique, self.block_size, self.least.excess, self.least.clique_field)
+        return bounds.one_step_corollary(*sizes, delta=self.delta, steps=self.steps)
 
     @property
     def label(self) -> str:
@@ -48,27 +44,24 @@ class Instance(Settings):
     @property
     def block_size(self) -> int:
         """k."""
-        return least_block_size(self.sites, self.clique, self.delta)
+        return bounds.least_block_size(self.sites, self.clique, self.delta)
 
     @property
-    def excess(self) -> float:
-        """J_0."""
-        return least_parameters(self.clique, delta=self.delta, steps=self.steps).excess
-
-    @property
-    def clique_field(self) -> float:
-        """h_G."""
-        return least_parameters(self.clique, delta=self.delta, steps=self.steps).clique_field
+    def least(self) -> bounds.LeastParameters:
+        """J_0 and h_G."""
+        return bounds.least_parameters(self.clique, delta=self.delta, steps=self.steps)
 
     @property
     def field(self) -> float:
         """h of each spin of the clique."""
-        return self.clique_field / self.clique
+        return self.least.clique_field / self.clique
 
     @property
-    def coupling(self) -> float:
-        """J, so that J - ||h||_1 is J_0."""
-        return self.excess + self.clique_field
+    def log_matrices(self) -> tuple[Array, Array]:
+        """Log transition matrices of the number of up spins, by k-Gibbs and by independent parallel updates."""
+        coupling = self.least.excess + self.least.clique_field
+        blocks = chains.block_chain(self.sites, self.clique, coupling, self.field, self.block_size)
+        return blocks, chains.parallel_chain(self.clique, coupling, self.field)
 
     @property
     def start(self) -> int:

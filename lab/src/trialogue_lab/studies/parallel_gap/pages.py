@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
 from trialogue_lab.studies.parallel_gap.statistics import network, networks
 
@@ -32,15 +32,18 @@ _HITTING = {
 }
 
 
-def _records(rows: Rows, kind: str) -> list[dict[str, Any]]:
-    return [dict(record) for record in rows.records if record["kind"] == kind]
-
-
-def _one_step(rows: Rows) -> Cells:
+@result_table(
+    "One step against many",
+    "Corollary 4.1.1",
+    rows_are="instance",
+    note="from the worst start with the clique's sum at most -2; fields and J_0 are the least of Assumption 4.1.6, "
+    "k of 4.1.7; large instances are not simulated; ± one standard deviation over seeds",
+    digits=5,
+)
+def _one_step_table(rows: Rows) -> Cells:
     lines: dict[str, dict[str, Any]] = {}
-    simulated = rows["simulated"]
     for one in _records(rows, "one step"):
-        shares = simulated[simulated.instance == one["instance"]]
+        shares = rows.where("simulated", instance=one["instance"])
         lines[str(one["instance"])] = {
             "k": int(one["block_size"]),
             "k-Gibbs in R_1 after one step": one["arrives"],
@@ -54,11 +57,21 @@ def _one_step(rows: Rows) -> Cells:
     return lines
 
 
+def _records(rows: Rows, kind: str) -> list[dict[str, Any]]:
+    return [dict(record) for record in rows.records if record["kind"] == kind]
+
+
 def _cells(record: Mapping[str, Any], heads: Mapping[str, str]) -> dict[str, Any]:
     return {head: record[column] for head, column in heads.items()}
 
 
-def _hitting(rows: Rows) -> Cells:
+@result_table(
+    "Probability to be in R_1 after one step of k-Gibbs, at worst",
+    "Proposition 4.1.4",
+    rows_are="instance",
+    note="the instances that are named; the claims are about a grid too",
+)
+def _hitting_table(rows: Rows) -> Cells:
     return {
         "N = {sites:g}, |C| = {clique:g}, k = {block_size:g}, J_0 = {excess:g}, h = {field:g}, δ = {delta:g}".format(
             **one
@@ -67,7 +80,14 @@ def _hitting(rows: Rows) -> Cells:
     }
 
 
-def _stuck(rows: Rows) -> Cells:
+@result_table(
+    "Independent parallel stays where it is",
+    "Proposition 4.1.5",
+    rows_are="assumptions and instance",
+    note="corrected: |C| tanh J_0 > 2 besides what is printed; where T is 0 nothing is claimed",
+    digits=5,
+)
+def _stuck_table(rows: Rows) -> Cells:
     heads = {"c_stuck": "stuck_exponent", "T": "steps", "stuck for T steps": "stuck"}
     return {
         "{assumption}, |C| = {clique:g}, J_0 = {excess:g}, δ = {delta:g}".format(**one): _cells(one, heads)
@@ -76,7 +96,14 @@ def _stuck(rows: Rows) -> Cells:
     }
 
 
-def _networks(rows: Rows) -> Cells:
+@result_table(
+    "A transformer that imitates one step",
+    "Propositions 4.1.2 and 4.1.3",
+    rows_are="chain and clique",
+    note="mean over starts; ± one standard deviation over trainings; KL in nats; in the long run: from the model "
+    "to the law that repeated steps of the network tend to",
+)
+def _networks_table(rows: Rows) -> Cells:
     return {
         f"{chain}, {sites} sites": {
             head: network(chain, column, sites=sites) for head, column in _NETWORKS.items()
@@ -86,7 +113,14 @@ def _networks(rows: Rows) -> Cells:
     }
 
 
-def _products(rows: Rows) -> Cells:
+@result_table(
+    "Distance to products",
+    "Propositions 4.1.3 and 4.3.5",
+    rows_are="law, or chain and clique",
+    note="of a chain the most over starts; the product is that of the marginals, the closest in KL; a step of "
+    "independent parallel updates is a product by its definition, and so is one of 1-Gibbs at a fixed site",
+)
+def _products_table(rows: Rows) -> Cells:
     modes = {
         f"two equal modes, {one['sites']} sites": _cells(one, _PRODUCTS)
         for one in _records(rows, "two modes")
@@ -98,51 +132,17 @@ def _products(rows: Rows) -> Cells:
     return modes | kernels
 
 
-TABLES = (
-    ResultTable(
-        title="One step against many",
-        source="Corollary 4.1.1",
-        cells=_one_step,
-        rows_are="instance",
-        note="from the worst start with the clique's sum at most -2; fields and J_0 are the least of Assumption 4.1.6, "
-        "k of 4.1.7; large instances are not simulated; ± one standard deviation over seeds",
-        digits=5,
-    ),
-    ResultTable(
-        title="Probability to be in R_1 after one step of k-Gibbs, at worst",
-        source="Proposition 4.1.4",
-        cells=_hitting,
-        rows_are="instance",
-        note="the instances that are named; the claims are about a grid too",
-    ),
-    ResultTable(
-        title="Independent parallel stays where it is",
-        source="Proposition 4.1.5",
-        cells=_stuck,
-        rows_are="assumptions and instance",
-        note="corrected: |C| tanh J_0 > 2 besides what is printed; where T is 0 nothing is claimed",
-        digits=5,
-    ),
-    ResultTable(
-        title="A transformer that imitates one step",
-        source="Propositions 4.1.2 and 4.1.3",
-        cells=_networks,
-        rows_are="chain and clique",
-        note="mean over starts; ± one standard deviation over trainings; KL in nats; in the long run: from the model "
-        "to the law that repeated steps of the network tend to",
-    ),
-    ResultTable(
-        title="Distance to products",
-        source="Propositions 4.1.3 and 4.3.5",
-        cells=_products,
-        rows_are="law, or chain and clique",
-        note="of a chain the most over starts; the product is that of the marginals, the closest in KL; a step of "
-        "independent parallel updates is a product by its definition, and so is one of 1-Gibbs at a fixed site",
-    ),
+TABLES = (_one_step_table, _hitting_table, _stuck_table, _networks_table, _products_table)
+
+
+@figure(
+    "gap",
+    "Left: expected steps to the larger mode, exact, with h_G and J_0 of Assumption 4.1.6 for δ = 0.1. "
+    "Middle and right: a bidirectional transformer trained on single steps of k-Gibbs on a clique, k all of its "
+    "sites: in KL it is as good as a product law can be, in total variation it is worse than the best one. Last "
+    "group: trained on steps of independent parallel updates, which are products.",
 )
-
-
-def _draw(rows: Rows) -> Drawing:
+def _gap_figure(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=3.9, height=4.0)
     growth = rows["growth"]
     for column, color, label in (
@@ -153,8 +153,7 @@ def _draw(rows: Rows) -> Drawing:
         steps = np.maximum(growth[column] / math.log(10), 0.0)
         left.plot(growth.clique, steps, "o-", color=color, label=label)
     left.set(yscale="symlog", xlabel="size of the clique |C|", ylabel="log10 of the expected steps")
-    left.set_title("From the smaller mode's side to R_1, exact")
-    left.legend()
+    finish(left, "From the smaller mode's side to R_1, exact", legend=True)
     _bars(middle, rows, {"best product law": (QUIET, "best_divergence"), "transformer": (OURS, "divergence")})
     middle.set_title("One step imitated: KL from the step's law (nats)")
     middle.margins(y=0.25)
@@ -184,13 +183,4 @@ def _bars(axes: Axes, rows: Rows, columns: Mapping[str, tuple[str, str]]) -> Non
     axes.legend(loc="upper left")
 
 
-FIGURES = (
-    Figure(
-        name="gap",
-        caption="Left: expected steps to the larger mode, exact, with h_G and J_0 of Assumption 4.1.6 for δ = 0.1. "
-        "Middle and right: a bidirectional transformer trained on single steps of k-Gibbs on a clique, k all of its "
-        "sites: in KL it is as good as a product law can be, in total variation it is worse than the best one. Last "
-        "group: trained on steps of independent parallel updates, which are products.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_gap_figure,)

@@ -20,15 +20,9 @@ from trialogue.samplers.exact import transition_matrix
 from trialogue.training import TrainingConfig, train
 from trialogue.training.masking import masked_token_loss
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
+from trialogue_lab.theory.masking import product_kernels
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics
 from trialogue_lab.theory.masking.mixing import stationary_law
-from trialogue_lab.theory.masking.product_kernels import (
-    closest_in_divergence,
-    closest_in_variation,
-    factorization_gap,
-    joint_law,
-    product_transitions,
-)
 
 Array = NDArray[np.float64]
 PRODUCT = 1e-12
@@ -77,10 +71,10 @@ def distances(law: Array) -> dict[str, float]:
     `best_divergence` is the least KL, `likely_variation` the TV of the product that attains it, `best_variation` the
     least TV that was found.
     """
-    likely = closest_in_divergence(law)
-    variation = float(np.abs(law - joint_law(likely.sites)).sum()) / 2
+    likely = product_kernels.closest_in_divergence(law)
+    variation = float(np.abs(law - product_kernels.joint_law(likely.sites)).sum()) / 2
     # A product law is its own best product, and there is nothing to search.
-    best = variation if likely.distance < PRODUCT else closest_in_variation(law).distance
+    best = variation if likely.distance < PRODUCT else product_kernels.closest_in_variation(law).distance
     return {"best_divergence": likely.distance, "likely_variation": variation, "best_variation": best}
 
 
@@ -108,7 +102,7 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
             f"{GIBBS}, k = {size}": transition_matrix(BlockGibbs(size), model) for size in range(2, sites + 1)
         }
         for name, matrix in kernels.items():
-            gap = factorization_gap(matrix.numpy(), sites)
+            gap = product_kernels.factorization_gap(matrix.numpy(), sites)
             most = {"divergence": float(gap.divergence.max()), "variation": float(gap.variation.max())}
             yield {"kind": "kernel", "sites": sites, "chain": name, **most}
 
@@ -120,7 +114,7 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
     model and what steps of the network tend to.
     """
     truth = imitation.transitions()
-    network = product_transitions(predictions(imitation, seed))
+    network = product_kernels.product_transitions(predictions(imitation, seed))
     limit = stationary_law(torch.from_numpy(network))
     return {
         "chain": imitation.chain,
@@ -134,18 +128,10 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
 
 def predictions(imitation: Imitation, seed: int) -> Array:
     """What a network trained with `seed` predicts for every site of every state: (states, sites, 2)."""
-    network = Transformer(
-        TransformerConfig(
-            vocab_size=2,
-            layers=2,
-            heads=2,
-            width=32,
-            mlp_width=64,
-            max_length=imitation.sites,
-            causal=False,
-        ),
-        seed,
+    shape = TransformerConfig(
+        vocab_size=2, layers=2, heads=2, width=32, mlp_width=64, max_length=imitation.sites, causal=False
     )
+    network = Transformer(shape, seed)
     before, after = steps_of(imitation, seed)
     asked = torch.ones(imitation.batch_size, imitation.sites, dtype=torch.bool)
 
@@ -173,10 +159,8 @@ def predictions(imitation: Imitation, seed: int) -> Array:
 def steps_of(imitation: Imitation, seed: int) -> tuple[Tensor, Tensor]:
     """States, uniformly random, and where one step of the chain leads, both (steps * batch_size, sites)."""
     count = imitation.steps * imitation.batch_size
-    before = torch.randint(
-        0, 2, (count, imitation.sites), generator=generator(seed, "parallel-gap", "states", imitation.sites)
-    )
+    random = generator(seed, "parallel-gap", "states", imitation.sites)
+    before = torch.randint(0, 2, (count, imitation.sites), generator=random)
     stream = seed_of(seed, "parallel-gap", "transitions", imitation.sites, imitation.chain)
-    return before, run_chain(
-        imitation.sampler(), imitation.model(), start=before, steps=1, seed=stream
-    ).tokens
+    moved = run_chain(imitation.sampler(), imitation.model(), start=before, steps=1, seed=stream)
+    return before, moved.tokens

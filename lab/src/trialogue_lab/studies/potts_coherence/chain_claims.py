@@ -1,19 +1,13 @@
 """Claims about chains: Theorem 1.1, equations 2 to 5, and the walls that are sampled."""
 
-from trialogue_lab.ledger import Claim
+from functools import partial
+
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.ledger.claims.claims import Origin
-from trialogue_lab.ledger.claims.extremes import RESOLVED, largest, smallest
+from trialogue_lab.ledger.claims.extremes import RESOLVED
+from trialogue_lab.studies.potts_coherence import statistics
 from trialogue_lab.studies.potts_coherence.chains import PERIODIC, PLANTED, SHARED, UNIFORM
-from trialogue_lab.studies.potts_coherence.statistics import (
-    SEVERAL,
-    left_of_sharpness,
-    rise,
-    run_ratio,
-    share,
-    share_error,
-    smallest_step,
-    wall_likelihood_from_crossing,
-)
+from trialogue_lab.studies.potts_coherence.statistics import SEVERAL
 
 EQUAL = 1e-10
 """Numbers that are the same but for rounding."""
@@ -26,7 +20,9 @@ _PATTERNS: tuple[tuple[str, str, str, str, Origin], ...] = (
     ("", "of one token each", _ONE_TOKEN, ", with an assumption that it needs", "ours"),
     ("-for-any-patterns", "that share tokens too", _MORE_TOKENS, "", "published"),
 )
-_CONTROL = "(control not in the document)"
+_control = partial(ours, source=f"{WALLS} (control not in the document)")
+_crossing = partial(Claim, source=_CROSSING, statement_id="potts:S0-T1.1")
+_our_crossing = partial(ours, source=_CROSSING)
 _AS_LOGARITHMS = (
     "numbers of walls are compared by their ratio: where it is cold, differences are as small as the numbers"
 )
@@ -37,17 +33,13 @@ CHAIN_CLAIMS = (
         "With two or more patterns the probability of no wall falls exponentially with the length in every chain, at "
         "every temperature tried (0.2 to 5; smallest rate per site, above what rounding leaves).",
         smallest("chain", "wall_decay", where=SEVERAL) > RESOLVED,
-        WALLS,
-        "no convergence to one pattern",
-        statement_id="potts:S0-T1.1",
+        **cited(WALLS, "no convergence to one pattern", "potts:S0-T1.1"),
     ),
     Claim(
         "energy-of-a-wall-bounded",
         "A single wall costs at most (W - 1) E_max, in every chain (largest excess).",
         largest("length", "wall_energy - (window - 1) * max_energy", where=SEVERAL) < EQUAL,
-        "Equation 3",
-        "at most 0",
-        statement_id="potts:S0-T1.1",
+        **cited("Equation 3", "at most 0", "potts:S0-T1.1"),
     ),
     *(
         Claim(
@@ -74,45 +66,36 @@ CHAIN_CLAIMS = (
         )
         for ending, of, where, assuming, origin in _PATTERNS
     ),
-    Claim(
+    _crossing(
         "beyond-the-crossing-length",
         "From the crossing length L* on there is a wall with probability above one half (smallest over chains and "
         "lengths).",
-        wall_likelihood_from_crossing() > 0.5,
-        _CROSSING,
-        "ΔF < 0: likelier than not",
-        statement_id="potts:S0-T1.1",
+        statistics.wall_likelihood_from_crossing() > 0.5,
+        published="ΔF < 0: likelier than not",
     ),
-    Claim(
+    ours(
         "crossing-length-is-sharp",
         "Between nearest neighbours P(no wall) at L* tends to 1/e as T falls (difference at the coldest).",
-        left_of_sharpness() < 0.001,
+        statistics.left_of_sharpness() < 0.001,
         f"{_CROSSING} (not in the document)",
-        origin="ours",
     ),
-    Claim(
+    _control(
         "solved-by-hand",
         "The nearest-neighbour chain has the partition function, walls and P(no wall) of independent bonds (largest "
         "difference).",
         largest("closed form", "log_partition_error", "walls_error", "no_wall_error") < EQUAL,
-        f"{WALLS} {_CONTROL}",
-        origin="ours",
     ),
-    Claim(
+    _control(
         "decay-solved-by-hand",
         "There P(no wall) falls by log(1 + (V - 1) e^(-J/T)) per bond (largest difference from the transfer matrix).",
         largest("closed form", "decay_error") < EQUAL,
-        f"{WALLS} {_CONTROL}",
-        origin="ours",
     ),
     *(
         Claim(
             f"{more}-more-walls",
             f"Expected walls grow with the {what} (least log ratio, uniform patterns).",
-            smallest_step(along).corrected(_AS_LOGARITHMS) > 0,
-            "Equation 5",
-            published,
-            statement_id="potts:S0-T1.1.derived",
+            statistics.smallest_step(along).corrected(_AS_LOGARITHMS) > 0,
+            **cited("Equation 5", published, "potts:S0-T1.1.derived"),
         )
         for more, what, along, published in (
             ("hotter-has", "temperature", "temperature", "entropy wins with T"),
@@ -123,68 +106,52 @@ CHAIN_CLAIMS = (
         "wider-windows-stay-longer",
         "At fixed E_max / T the first coherent run grows with the window W, wherever it is shorter than the chain "
         "(smallest ratio of one window to the next).",
-        run_ratio().corrected("E_max grew with the window at a fixed price of a wrong token") > 1,
-        "Equation 5",
-        "(W - 1) E_max",
-        statement_id="potts:S0-T1.1.derived",
+        statistics.run_ratio().corrected("E_max grew with the window at a fixed price of a wrong token") > 1,
+        **cited("Equation 5", "(W - 1) E_max", "potts:S0-T1.1.derived"),
     ),
-    Claim(
+    _control(
         "one-pattern-is-left-too",
         "With a single pattern there are no walls, but the probability of no excitation falls all the same (smallest "
         "rate, above what rounding leaves).",
         smallest("chain", "ground_decay", where="patterns == 1") > RESOLVED,
-        f"{WALLS} {_CONTROL}",
-        origin="ours",
     ),
-    Claim(
+    _control(
         "costly-windows-do-not",
         "Two patterns whose walls cost E_max = 2, 5, 10 or 20 T are left, as they are not where E_max is infinite "
         "(smallest rate, above what rounding leaves).",
         smallest("control", "ground_decay", where="not forbidden") > RESOLVED,
-        f"{WALLS} {_CONTROL}",
-        "no convergence to one pattern",
-        "ours",
+        published="no convergence to one pattern",
     ),
-    Claim(
+    _control(
         "drawn-as-computed",
         "The share of exact samples with a wall is the computed one within 0.02 (mean difference).",
-        share_error("drawn").near(0, margin=0.02),
-        f"{WALLS} {_CONTROL}",
-        origin="ours",
+        statistics.share_error("drawn").near(0, margin=0.02),
     ),
-    Claim(
+    _control(
         "pattern-left-by-gibbs",
         "Gibbs sampling that begins in a stored pattern ends with as many walls as equilibrium has: the share of "
         "chains with one is the computed one within 0.02 (mean difference).",
-        share_error("gibbs").near(0, margin=0.02),
-        f"{WALLS} {_CONTROL}",
-        "no convergence to one pattern",
-        "ours",
+        statistics.share_error("gibbs").near(0, margin=0.02),
+        published="no convergence to one pattern",
     ),
-    Claim(
+    _crossing(
         "walls-increase-through-the-crossing-length",
         "Of Gibbs chains that begin in a stored pattern, more have a wall at L* than at L* / 10, and more at 10 L* "
         "than at L* (smallest rise of the share, over the chains sampled).",
-        rise(0, 1, 2) > 0,
-        _CROSSING,
-        "rises through L*",
-        statement_id="potts:S0-T1.1",
+        statistics.rise(0, 1, 2) > 0,
+        published="rises through L*",
     ),
-    Claim(
+    _our_crossing(
         "walls-appear-through-the-crossing-length",
         "From L* / 10 to 10 L* the share of Gibbs chains with a wall rises by more than one half (smallest over "
         "chains).",
-        rise(0, 2) > 0.5,
-        _CROSSING,
-        "rises through L*",
-        "ours",
+        statistics.rise(0, 2) > 0.5,
+        published="rises through L*",
     ),
-    Claim(
+    _our_crossing(
         "ten-crossing-lengths",
         "At 10 L* more than 95 % of the Gibbs chains have a wall (smallest over chains).",
-        share(2) > 0.95,
-        _CROSSING,
-        "inevitable",
-        "ours",
+        statistics.share(2) > 0.95,
+        published="inevitable",
     ),
 )

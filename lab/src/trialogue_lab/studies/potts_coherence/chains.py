@@ -12,16 +12,7 @@ from trialogue.data import PottsChain, window_tables
 from trialogue.randomness import generator, seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.studies.potts_coherence.config import Sampled
-from trialogue_lab.theory.potts.domain_walls import (
-    crossing_length,
-    free_energy_bound,
-    largest_wall_energy,
-    no_wall_decay,
-    one_wall,
-    stored_pattern_count,
-    stored_pattern_decay,
-    stored_sequences,
-)
+from trialogue_lab.theory.potts import domain_walls
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
 
 Row = dict[str, Any]
@@ -40,8 +31,8 @@ class Family(NamedTuple):
 
 def uniform(patterns: int, window: int, penalty: float, vocab: int) -> Family:
     """`patterns` of one token each, every wrong token of a window costs `penalty`; other tokens belong to none."""
-    stored = [[token] for token in range(patterns)]
-    return Family(UNIFORM, PottsChain.from_patterns(stored, window, penalty, vocab), patterns, penalty)
+    chain = PottsChain.from_patterns([[token] for token in range(patterns)], window, penalty, vocab)
+    return Family(UNIFORM, chain, patterns, penalty)
 
 
 def planted(patterns: int, window: int, penalty: float) -> Family:
@@ -55,8 +46,7 @@ def planted(patterns: int, window: int, penalty: float) -> Family:
 
 def periodic(penalty: float) -> Family:
     """Two patterns of three tokens, in three phases each, that share no two successive tokens."""
-    chain = PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty)
-    return Family(PERIODIC, chain, 6, penalty)
+    return Family(PERIODIC, PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty), 6, penalty)
 
 
 def shared_tokens(penalty: float) -> Family:
@@ -96,10 +86,10 @@ def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[
             "kind": "chain",
             **common,
             "temperature": temperature,
-            "ground_decay": stored_pattern_decay(energies, temperature),
-            "wall_decay": no_wall_decay(chain, temperature),
-            "wall_energy_bound": largest_wall_energy(chain.window, chain.max_energy),
-            "crossing_length": crossing_length(*setting) if walls else None,
+            "ground_decay": domain_walls.stored_pattern_decay(energies, temperature),
+            "wall_decay": domain_walls.no_wall_decay(chain, temperature),
+            "wall_energy_bound": domain_walls.largest_wall_energy(chain.window, chain.max_energy),
+            "crossing_length": domain_walls.crossing_length(*setting) if walls else None,
         }
         for length in lengths:
             runs = chain.run_length_law(length, temperature)
@@ -114,10 +104,11 @@ def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[
                 "windows": len(runs),
             }
             if walls:
-                exact = one_wall(energies, stored_sequences(chain, length), temperature)
+                stored = domain_walls.stored_sequences(chain, length)
+                exact = domain_walls.one_wall(energies, stored, temperature)
                 row |= {
                     "free_energy": exact.free_energy,
-                    "free_energy_bound": free_energy_bound(length, *setting),
+                    "free_energy_bound": domain_walls.free_energy_bound(length, *setting),
                     "wall_energy": exact.largest_energy,
                     "splices": exact.states,
                     "splices_counted": (length - 1) * (family.patterns - 1),
@@ -134,18 +125,18 @@ def closed_form_rows() -> Iterator[Row]:
         for length in (2, 6, 50):
             log_z = chain.log_partition(length, temperature)
             walls = chain.mean_energy(length, temperature) / coupling
-            no_wall = stored_pattern_count(energies, length) * math.exp(-log_z)
+            no_wall = domain_walls.stored_pattern_count(energies, length) * math.exp(-log_z)
             errors["log_partition"].append(abs(solved.log_partition(length) - log_z))
             errors["walls"].append(abs(solved.expected_walls(length) - walls))
             errors["no_wall"].append(abs(solved.no_wall_probability(length) - no_wall))
-        at_crossing = crossing_length(2, coupling, temperature, vocab)
+        at_crossing = domain_walls.crossing_length(2, coupling, temperature, vocab)
         yield {
             "kind": "closed form",
             "patterns": vocab,
             "penalty": coupling,
             "temperature": temperature,
             **{f"{name}_error": max(values) for name, values in errors.items()},
-            "decay_error": abs(solved.decay_rate - stored_pattern_decay(energies, temperature)),
+            "decay_error": abs(solved.decay_rate - domain_walls.stored_pattern_decay(energies, temperature)),
             "crossing_length": at_crossing,
             "kept_at_crossing": math.exp(-(at_crossing - 1) * solved.decay_rate),
         }
@@ -160,7 +151,7 @@ def control_rows() -> Iterator[Row]:
             "kind": "control",
             "penalty": cost if math.isfinite(cost) else None,
             "forbidden": math.isinf(cost),
-            "ground_decay": stored_pattern_decay(energies, 1.0),
+            "ground_decay": domain_walls.stored_pattern_decay(energies, 1.0),
             "wall": 1 - solved.no_wall_probability(10**6),
         }
 

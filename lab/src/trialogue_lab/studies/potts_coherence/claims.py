@@ -1,7 +1,7 @@
 """Claims of the study: of chains, of maps (Theorem 1.2, Corollary 1.2.1) and of the plane (Theorem 2.1)."""
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.ledger.claims.extremes import RESOLVED, largest, smallest
+from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
+from trialogue_lab.ledger.claims.extremes import RESOLVED
 from trialogue_lab.studies.potts_coherence import statistics
 from trialogue_lab.studies.potts_coherence.chain_claims import CHAIN_CLAIMS, EQUAL, WALLS
 from trialogue_lab.studies.potts_coherence.plane import PLANE, RING
@@ -15,122 +15,98 @@ _TORUS = (
     "infinite plane in equilibrium."
 )
 
-MAP_CLAIMS = (
+CLAIMS = (
+    *CHAIN_CLAIMS,
     Claim(
         "hamiltonian-of-a-model",
         "With one constant for all contexts the Boltzmann law of the Hamiltonian is the model's own (largest total "
         "variation).",
         largest("map", "global") < SAME_LAW,
-        f"{_MAP}, equations 9 and 10",
-        "0",
-        statement_id="potts:S0-T1.2",
+        **cited(f"{_MAP}, equations 9 and 10", "0", "potts:S0-T1.2"),
     ),
-    Claim(
+    ours(
         "there-and-back",
         "The exact next-token oracle of that law is the model (largest total variation).",
         largest("map", "round_trip") < SAME_LAW,
         f"{_MAP} (not in the document)",
-        origin="ours",
     ),
     Claim(
         "constant-of-every-context",
         "The same with the constant set as the text says, so that the lowest state of every prediction has energy 0.",
         largest("map", "per_context") < SAME_LAW,
-        f"{_MAP}, text after equation 8",
-        "0",
-        statement_id="potts:S0-T1.2.constant",
+        **cited(f"{_MAP}, text after equation 8", "0", "potts:S0-T1.2.constant"),
     ),
-    Claim(
+    ours(
         "temperature-of-every-token",
         "Generating with every token at temperature T is sampling from equation 10 at T (largest total variation, T = "
         "0.5 and 2).",
         largest("map", "per_step_0.5", "per_step_2") < SAME_LAW,
         f"{_MAP}, equations 7 and 10 (the document sets T = 1)",
-        origin="ours",
     ),
-    Claim(
+    ours(
         "temperature-of-the-chain",
         "The exact oracle of the chain at T is (largest total variation).",
         largest("map", "exact_0.5", "exact_2") < SAME_LAW,
         f"{_MAP}, equation 10 (not in the document)",
-        origin="ours",
     ),
     Claim(
         "models-store-several-patterns",
         "A random model with a window stores more than one pattern, as the corollary needs (smallest number, phases "
         "counted).",
         smallest("map", "patterns") > 1.5,
-        "Corollary 1.2.1",
-        "N > 1",
-        statement_id="potts:S0-C1.2.1.premise",
+        **cited("Corollary 1.2.1", "N > 1", "potts:S0-C1.2.1.premise"),
     ),
     Claim(
         "models-leave-their-patterns",
         "The probability of following a greedy pattern falls exponentially in every random model tried (smallest "
         "rate, above what rounding leaves).",
         smallest("map", "decay") > RESOLVED,
-        "Corollary 1.2.1",
-        "incapable of infinite coherent output",
-        statement_id="potts:S0-C1.2.1",
+        **cited("Corollary 1.2.1", "incapable of infinite coherent output", "potts:S0-C1.2.1"),
     ),
-)
-
-PLANE_CLAIMS = (
     Claim(
         "peierls-bounds-onsager",
         "The bound of Peierls' argument lies below Onsager's magnetisation at every temperature (smallest slack).",
         smallest("onsager", "magnetisation - bound") > -EQUAL,
-        f"Proof of {_PLANE}",
-        "not below 0",
-        statement_id="potts:Theorem-2.1",
+        **cited(f"Proof of {_PLANE}", "not below 0", "potts:Theorem-2.1"),
     ),
     Claim(
         "plane-keeps-its-pattern",
         "From all spins up the plane keeps a magnetisation at every temperature tried up to E_min / log 3 = 1.82 J "
         "(the smallest, at T = 0.8 to 1.8 J).",
         statistics.smallest_order(PLANE, most=1.8) > 0,
-        _PLANE,
-        "converges to one pattern",
-        statement_id="potts:Theorem-2.1",
-        setting=_TORUS,
+        **cited(_PLANE, "converges to one pattern", "potts:Theorem-2.1", setting=_TORUS),
     ),
-    Claim(
+    ours(
         "order-survives-in-the-plane",
         "From all spins up the plane keeps Onsager's magnetisation within 0.02 at T up to 2.0 J (largest difference).",
         statistics.off_infinite(PLANE, most=2.0) < 0.02,
         _PLANE,
         "converges to one pattern",
-        "ours",
     ),
-    Claim(
+    ours(
         "order-does-not-shrink-with-size",
         "Below T = 1.8 J the magnetisation of the largest torus is that of the smallest within 0.01 (largest "
         "difference).",
         statistics.change_with_size(PLANE, most=1.8) < 0.01,
         _PLANE,
         "does not depend on the size",
-        "ours",
     ),
-    Claim(
+    ours(
         "order-is-lost-above",
         "At T of 2.6 J and more the plane loses its order (largest magnetisation below 0.05).",
         statistics.off_infinite(PLANE, least=2.6) < 0.05,
         f"{_PLANE}, beyond T_c",
         "only below T_c",
-        "ours",
     ),
-    Claim(
+    ours(
         "the-ring-loses-order-where-the-plane-keeps-it",
         "As many spins on a ring lose their order at every temperature tried (0.8 to 3.2 J; largest magnetisation "
         "below 0.05).",
         statistics.off_infinite(RING) < 0.05,
         WALLS,
         "no convergence to one pattern",
-        "ours",
     ),
 )
-
-CLAIMS = (*CHAIN_CLAIMS, *MAP_CLAIMS, *PLANE_CLAIMS)
 
 NUMBERS = {
     "largest distance with one constant per context": largest("map", "per_context"),

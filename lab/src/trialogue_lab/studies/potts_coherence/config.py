@@ -7,7 +7,7 @@ from annotated_types import Ge
 
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import Count, Different, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Positive, Seeds, Settings
 from trialogue_lab.theory.potts.domain_walls import crossing_length
 
 _LONGEST = 100_000

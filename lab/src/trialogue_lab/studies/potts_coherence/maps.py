@@ -8,6 +8,7 @@ from torch import Tensor
 
 from trialogue.data import Table
 from trialogue.oracles import Autoregressive, whole_sequences
+from trialogue.oracles.prefixes import next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers import truncated
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
@@ -36,12 +37,10 @@ def random_model(width: int, place: int) -> Table:
 def law_of(oracle: Autoregressive) -> Tensor:
     """Probabilities (V^L,) of all sequences that an oracle generates."""
     states = whole_sequences(VOCAB, LENGTH)
-    rows, total = torch.arange(len(states)), torch.zeros(len(states), dtype=torch.float64)
-    context = oracle.open(len(states), LENGTH)
+    total = torch.zeros(len(states), dtype=torch.float64)
     for place in range(LENGTH):
-        at = torch.full_like(rows, place)
-        answer = context.log_probs(context.features(states, at, at, rows))
-        total += answer[rows, states[:, place]]
+        log_probs = next_log_probs(oracle, states, torch.full((len(states),), place))
+        total += log_probs.gather(1, states[:, place, None])[:, 0]
     return total.exp()
 
 

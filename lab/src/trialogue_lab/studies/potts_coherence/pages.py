@@ -7,9 +7,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.claims.extremes import largest, smallest
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import Cells, Rows, figure, finish, largest, result_table, smallest, spread
 from trialogue_lab.studies.potts_coherence.chains import PLANTED, SHARED, UNIFORM
 from trialogue_lab.studies.potts_coherence.plane import PLANE, RING
 from trialogue_lab.studies.potts_coherence.statistics import CHAIN, uniform
@@ -36,7 +34,7 @@ _MAPS = {
 }
 
 
-def _number_of_spins(side: Any) -> str:
+def _spins(side: Any) -> str:
     return f"{side**2:g} spins"
 
 
@@ -44,7 +42,14 @@ def _sampled_label(patterns: Any, window: Any, temperature: Any) -> str:
     return f"N = {patterns:g}, W = {window:g}, T = {temperature:g}"
 
 
-def _walls(rows: Rows) -> DataFrame:
+@result_table(
+    "Walls, coherent runs and bounds",
+    "Theorem 1.1, equations 2 to 5",
+    rows_are="chain",
+    note="exact; walls, the first run (in windows, cut at the chain's end) and ΔF at the longest length; decay "
+    "in nats per site; E is what a wrong token costs, in planted chains the most that a window may",
+)
+def _walls_table(rows: Rows) -> DataFrame:
     lengths = rows["length"]
     longest = lengths[lengths.length == lengths.length.max()]
     both = rows["chain"].merge(longest, on=CHAIN)
@@ -53,14 +58,26 @@ def _walls(rows: Rows) -> DataFrame:
     return both[list(_WALLS)].rename(columns=_WALLS)
 
 
-def _controls(rows: Rows) -> DataFrame:
+@result_table(
+    "Two patterns between which a wall costs ever more",
+    "Definition 1.3 and Theorem 1.1 (control not in the document)",
+    rows_are="chain",
+    note="exact, nearest neighbours, a million tokens; the document asks that E_max is finite",
+)
+def _controls_table(rows: Rows) -> DataFrame:
     table = rows["control"].set_index(rows["control"].penalty.map("a wall costs {:g} T".format))
     table.index = table.index.where(~table.forbidden, "a wall is forbidden")
     heads = {"ground_decay": "decay of P(no wall)", "wall": "P(at least one wall)"}
     return table[list(heads)].rename(columns=heads)
 
 
-def _sampled(rows: Rows) -> Cells:
+@result_table(
+    "Probability of at least one wall",
+    "Theorem 1.1",
+    rows_are="chain and length",
+    note=f"lengths are L* / 10, L* and 10 L*; {_SEEDS}",
+)
+def _sampled_table(rows: Rows) -> Cells:
     return {
         f"{_sampled_label(*setting)}, L = {length:g}": {
             "exact": float(table.wall.iloc[0]),
@@ -71,76 +88,56 @@ def _sampled(rows: Rows) -> Cells:
     }
 
 
-def _maps(rows: Rows) -> Cells:
-    widths = sorted(rows["map"].width.unique())
-    numbers = {"smallest": smallest, "largest": largest}
+@result_table(
+    "Autoregressive models as chains",
+    "Theorem 1.2 and Corollary 1.2.1",
+    rows_are="context, and which of the models",
+    note="total variation from the model's law, or for temperatures from equation 10; patterns of the greedy map "
+    "with their phases",
+)
+def _maps_table(rows: Rows) -> Cells:
     return {
         f"w = {width:g}, {word}": {
             head: extreme("map", column, where=f"width == {width}") for column, head in _MAPS.items()
         }
-        for width in widths
-        for word, extreme in numbers.items()
+        for width in sorted(rows["map"].width.unique())
+        for word, extreme in (("smallest", smallest), ("largest", largest))
     }
 
 
-def _plane(rows: Rows) -> Cells:
+@result_table(
+    "Magnetisation from an ordered start",
+    "Theorem 2.1",
+    rows_are="temperature",
+    note=f"{_SEEDS}; T_c = 2.269 J, E_min / log 3 = 1.82 J",
+    digits=4,
+)
+def _plane_table(rows: Rows) -> Cells:
     return {
         f"T = {temperature:g} J": {"Onsager": float(at.onsager.max())}
         | {
-            f"{shape}, {_number_of_spins(side)}": table.magnetisation.astype(float)
+            f"{shape}, {_spins(side)}": table.magnetisation.astype(float)
             for (shape, side), table in at.groupby(["shape", "side"])
         }
         for temperature, at in rows["spins"].groupby("temperature")
     }
 
 
-TABLES = (
-    ResultTable(
-        title="Walls, coherent runs and bounds",
-        source="Theorem 1.1, equations 2 to 5",
-        cells=_walls,
-        rows_are="chain",
-        note="exact; walls, the first run (in windows, cut at the chain's end) and ΔF at the longest length; decay "
-        "in nats per site; E is what a wrong token costs, in planted chains the most that a window may",
-    ),
-    ResultTable(
-        title="Two patterns between which a wall costs ever more",
-        source="Definition 1.3 and Theorem 1.1 (control not in the document)",
-        cells=_controls,
-        rows_are="chain",
-        note="exact, nearest neighbours, a million tokens; the document asks that E_max is finite",
-    ),
-    ResultTable(
-        title="Probability of at least one wall",
-        source="Theorem 1.1",
-        cells=_sampled,
-        rows_are="chain and length",
-        note=f"lengths are L* / 10, L* and 10 L*; {_SEEDS}",
-    ),
-    ResultTable(
-        title="Autoregressive models as chains",
-        source="Theorem 1.2 and Corollary 1.2.1",
-        cells=_maps,
-        rows_are="context, and which of the models",
-        note="total variation from the model's law, or for temperatures from equation 10; patterns of the greedy map "
-        "with their phases",
-    ),
-    ResultTable(
-        title="Magnetisation from an ordered start",
-        source="Theorem 2.1",
-        cells=_plane,
-        rows_are="temperature",
-        note=f"{_SEEDS}; T_c = 2.269 J, E_min / log 3 = 1.82 J",
-        digits=4,
-    ),
+TABLES = (_walls_table, _controls_table, _sampled_table, _maps_table, _plane_table)
+
+
+@figure(
+    "walls",
+    "Left: probability of a wall against the length, exact (lines), exact samples (circles) and Gibbs "
+    "sampling that begins in a stored pattern (crosses); error bars are standard deviations over seeds. Middle: "
+    "the mean first coherent run, exact, at equal temperatures in units of the most that a window costs, beside "
+    "the crossing length L* of equation 5; the dashed line is the chain's length. Right: how much equation 5 "
+    "overestimates the free energy of a single wall; below zero it is no bound.",
 )
-
-
-def _draw_walls(rows: Rows) -> Drawing:
-    drawing, (left, middle, right) = panels(3, width=3.9, height=4.0)
-    _walls_against_length(left, rows)
-    _runs_against_temperature(middle, rows)
-    _one_wall(right, rows)
+def _walls_figure(rows: Rows) -> Drawing:
+    drawing, axes = panels(3, width=3.9, height=4.0)
+    for draw, one in zip((_walls_against_length, _runs_against_temperature, _one_wall), axes, strict=True):
+        draw(one, rows)
     return drawing
 
 
@@ -154,8 +151,7 @@ def _walls_against_length(axes: Axes, rows: Rows) -> None:
             spread(axes, lengths, shares, rows, mark, color=color, mfc="none")
         axes.axvline(lengths[1], color=color, lw=0.8, ls=":")
     axes.set(xscale="log", xlabel="length L", ylabel="P(at least one wall)")
-    axes.set_title("Walls appear at L* (dotted)")
-    axes.legend()
+    finish(axes, "Walls appear at L* (dotted)", legend=True)
 
 
 def _runs_against_temperature(axes: Axes, rows: Rows) -> None:
@@ -171,8 +167,7 @@ def _runs_against_temperature(axes: Axes, rows: Rows) -> None:
     axes.plot([], [], ":", color=QUIET, label="L* of equation 5")
     axes.axhline(longest, color=QUIET, lw=0.8, ls="--")
     axes.set(xscale="log", yscale="log", ylim=(1, 3 * longest), xlabel="T / E_max", ylabel="tokens")
-    axes.set_title(f"First coherent run, N = 2, L = {longest:g}")
-    axes.legend()
+    finish(axes, f"First coherent run, N = 2, L = {longest:g}", legend=True)
 
 
 def _one_wall(axes: Axes, rows: Rows) -> None:
@@ -186,11 +181,15 @@ def _one_wall(axes: Axes, rows: Rows) -> None:
     temperatures = sorted(table.temperature.unique().tolist())
     axes.set_xticks(temperatures, [f"{temperature:g}" for temperature in temperatures])
     axes.minorticks_off()
-    axes.set_title("Bound (5) less the exact ΔF, in units of T")
-    axes.legend()
+    finish(axes, "Bound (5) less the exact ΔF, in units of T", legend=True)
 
 
-def _draw_plane(rows: Rows) -> Drawing:
+@figure(
+    "plane",
+    "Magnetisation after the sweeps from all spins up: on a torus, and on a ring of as many spins at the "
+    "same temperatures; error bars are standard deviations over seeds.",
+)
+def _plane_figure(rows: Rows) -> Drawing:
     drawing, [axes] = panels(width=7.2, height=4.2)
     infinite, order = rows["onsager"], rows["order"].iloc[0]
     axes.plot(infinite.temperature, infinite.magnetisation, color=QUIET, label="plane, exact (Onsager)")
@@ -201,36 +200,16 @@ def _draw_plane(rows: Rows) -> Drawing:
         for mark, (side, table) in zip("so^", spins[spins["shape"] == shape].groupby("side"), strict=False):
             temperatures = sorted(table.temperature.unique())
             cells = [table.magnetisation[table.temperature == temperature] for temperature in temperatures]
-            label = f"{shape}, {_number_of_spins(side)}"
+            label = f"{shape}, {_spins(side)}"
             spread(axes, temperatures, cells, rows, mark, color=color, mfc="none", label=label)
     for place, name in ((order.critical, "T_c"), (order.peierls, "E_min / log 3")):
         axes.axvline(place, color=QUIET, lw=0.8, ls=":")
         axes.text(place + 0.03, 0.55, name, color=QUIET, rotation=90, va="center")
     lowest = min(-0.1, float(spins.magnetisation.min()) - 0.05)
-    axes.set(
-        xlabel="temperature in units of J",
-        ylabel="magnetisation per spin",
-        xlim=(0, None),
-        ylim=(lowest, 1.08),
-    )
+    axes.set(xlabel="temperature in units of J", ylabel="magnetisation per spin")
+    axes.set(xlim=(0, None), ylim=(lowest, 1.08))
     axes.legend(loc="center left", bbox_to_anchor=(0.0, 0.42))
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="walls",
-        caption="Left: probability of a wall against the length, exact (lines), exact samples (circles) and Gibbs "
-        "sampling that begins in a stored pattern (crosses); error bars are standard deviations over seeds. Middle: "
-        "the mean first coherent run, exact, at equal temperatures in units of the most that a window costs, beside "
-        "the crossing length L* of equation 5; the dashed line is the chain's length. Right: how much equation 5 "
-        "overestimates the free energy of a single wall; below zero it is no bound.",
-        draw=_draw_walls,
-    ),
-    Figure(
-        name="plane",
-        caption="Magnetisation after the sweeps from all spins up: on a torus, and on a ring of as many spins at the "
-        "same temperatures; error bars are standard deviations over seeds.",
-        draw=_draw_plane,
-    ),
-)
+FIGURES = (_walls_figure, _plane_figure)

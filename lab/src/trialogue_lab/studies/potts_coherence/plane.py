@@ -9,12 +9,7 @@ import torch
 from trialogue.data.ising.grid import ising_grid
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
-from trialogue_lab.theory.potts.peierls import (
-    critical_temperature,
-    onsager_magnetisation,
-    peierls_magnetisation_bound,
-    peierls_temperature,
-)
+from trialogue_lab.theory.potts import peierls
 
 PLANE, RING = "plane", "ring"
 
@@ -22,19 +17,19 @@ PLANE, RING = "plane", "ring"
 def exact_plane_rows() -> Iterator[dict[str, Any]]:
     """The magnetisation of the infinite lattice and its bound by Peierls' argument, J = 1, a wall costs 2 per bond."""
     # The magnetisation falls as the eighth root of the distance from the critical temperature.
-    near = critical_temperature() * (1 - np.logspace(-8, -1.5, 14))
+    near = peierls.critical_temperature() * (1 - np.logspace(-8, -1.5, 14))
     for temperature in np.sort(np.concatenate((np.linspace(0.2, 3.4, 129), near))).tolist():
         yield {
             "kind": "onsager",
             "temperature": temperature,
-            "magnetisation": onsager_magnetisation(temperature),
-            "bound": peierls_magnetisation_bound(temperature),
+            "magnetisation": peierls.onsager_magnetisation(temperature),
+            "bound": peierls.peierls_magnetisation_bound(temperature),
         }
     yield {
         "kind": "order",
-        "critical": critical_temperature(),
-        "peierls": peierls_temperature(2.0),
-        "magnetisation": onsager_magnetisation(peierls_temperature(2.0)),
+        "critical": peierls.critical_temperature(),
+        "peierls": peierls.peierls_temperature(2.0),
+        "magnetisation": peierls.onsager_magnetisation(peierls.peierls_temperature(2.0)),
     }
 
 
@@ -59,5 +54,5 @@ def plane_rows(
                     "side": side,
                     "temperature": temperature,
                     "magnetisation": float(spins.mean()),
-                    "onsager": onsager_magnetisation(temperature) if shape == PLANE else 0.0,
+                    "onsager": peierls.onsager_magnetisation(temperature) if shape == PLANE else 0.0,
                 }

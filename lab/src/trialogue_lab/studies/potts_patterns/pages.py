@@ -3,15 +3,19 @@
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.display.figures import COLORS, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, finish, panels, result_table, spread
 from trialogue_lab.studies.potts_patterns.statistics import order_at
 
 _SEEDS = "± one standard deviation over seeds"
 
 
-def _cold(rows: Rows) -> DataFrame:
+@result_table(
+    "P(no wall) as the temperature falls",
+    "Theorem 1.1, at fixed length",
+    rows_are="chain",
+    note="exact; E is the least positive energy of a window",
+)
+def _cold_table(rows: Rows) -> DataFrame:
     table = rows["cold"]
     names = ["family", "patterns", "window", "length"]
     by_cold = table.pivot(index=names, columns="cold", values="no_wall")
@@ -19,7 +23,13 @@ def _cold(rows: Rows) -> DataFrame:
     return by_cold.set_axis([f"T = E/{cold}" for cold in by_cold.columns], axis=1)
 
 
-def _texts(rows: Rows) -> Cells:
+@result_table(
+    "Texts of random models that begin on one of their patterns",
+    "Corollary 1.2.1",
+    rows_are="context and model",
+    note=f"rates in nats per token; {_SEEDS}",
+)
+def _texts_table(rows: Rows) -> Cells:
     heads = {
         "measured": "measured rate",
         "rate": "exact rate",
@@ -34,43 +44,32 @@ def _texts(rows: Rows) -> Cells:
     }
 
 
-def _colours(rows: Rows) -> Cells:
+@result_table(
+    "Order of N patterns in the plane, from one of them everywhere",
+    "Theorem 2.1",
+    rows_are="patterns",
+    note=f"{_SEEDS}; 1 where all sites keep the pattern, 0 by chance; E_min = J, E_min / log 3 = 0.91 J",
+    digits=4,
+)
+def _colours_table(rows: Rows) -> Cells:
     table = rows["colours"]
-    temperatures = sorted(table.temperature.unique().tolist())
     return {
         f"N = {colours:g}": {"T_c": float(table.critical[table.colours == colours].iloc[0])}
-        | {f"T = {each:g} J": order_at(int(colours), each) for each in temperatures}
-        for colours in sorted(table.colours.unique())
+        | {f"T = {each:g} J": order_at(colours, each) for each in rows.distinct("colours", "temperature")}
+        for colours in rows.distinct("colours", "colours")
     }
 
 
-TABLES = (
-    ResultTable(
-        title="P(no wall) as the temperature falls",
-        source="Theorem 1.1, at fixed length",
-        cells=_cold,
-        rows_are="chain",
-        note="exact; E is the least positive energy of a window",
-    ),
-    ResultTable(
-        title="Texts of random models that begin on one of their patterns",
-        source="Corollary 1.2.1",
-        cells=_texts,
-        rows_are="context and model",
-        note=f"rates in nats per token; {_SEEDS}",
-    ),
-    ResultTable(
-        title="Order of N patterns in the plane, from one of them everywhere",
-        source="Theorem 2.1",
-        cells=_colours,
-        rows_are="patterns",
-        note=f"{_SEEDS}; 1 where all sites keep the pattern, 0 by chance; E_min = J, E_min / log 3 = 0.91 J",
-        digits=4,
-    ),
+TABLES = (_cold_table, _texts_table, _colours_table)
+
+
+@figure(
+    "patterns",
+    "Left: rates at which texts of random bigram and trigram models leave a greedy pattern, measured "
+    "beside exact; bars of one standard deviation over seeds. Right: order after the sweeps from one of N patterns "
+    "everywhere on a torus; with ten patterns it is lost below E_min / log 3.",
 )
-
-
-def _draw(rows: Rows) -> Drawing:
+def _patterns_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.6, height=3.9)
     for (width, place), table in rows["survival"].groupby(["width", "place"]):
         color = COLORS[int(table.width.iloc[0]) - 1]
@@ -81,27 +80,17 @@ def _draw(rows: Rows) -> Drawing:
     ends = [rows["survival"].rate.min(), rows["survival"].rate.max()]
     left.plot(ends, ends, "--", color=QUIET, lw=1, label="equal")
     left.set(xlabel="exact rate of the greedy map (nats per token)", ylabel="measured in texts")
-    left.set_title("Leaving a pattern of one's own")
-    left.legend()
+    finish(left, "Leaving a pattern of one's own", legend=True)
     table = rows["colours"]
-    temperatures = sorted(table.temperature.unique().tolist())
-    for color, colours in zip(COLORS, sorted(table.colours.unique().tolist()), strict=False):
+    temperatures = rows.distinct("colours", "temperature")
+    for color, colours in zip(COLORS, rows.distinct("colours", "colours"), strict=False):
         cells = [order_at(colours, each) for each in temperatures]
         spread(right, temperatures, cells, rows, "o-", color=color, label=f"N = {colours}")
         right.axvline(float(table.critical[table.colours == colours].iloc[0]), color=color, lw=0.8, ls=":")
     right.axvline(float(table.peierls.iloc[0]), color=QUIET, lw=1, ls="--", label="E_min / log 3")
     right.set(xlabel="temperature in units of J", ylabel="order", ylim=(-0.05, 1.05))
-    right.set_title("One of N patterns in the plane (T_c dotted)")
-    right.legend()
+    finish(right, "One of N patterns in the plane (T_c dotted)", legend=True)
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="patterns",
-        caption="Left: rates at which texts of random bigram and trigram models leave a greedy pattern, measured "
-        "beside exact; bars of one standard deviation over seeds. Right: order after the sweeps from one of N patterns "
-        "everywhere on a torus; with ten patterns it is lost below E_min / log 3.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_patterns_figure,)

@@ -1,0 +1,55 @@
+"""How long chains take to align a clique of spins, simulated for several seeds at once."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.data import Ising
+from trialogue.oracles import Chain
+from trialogue.samplers import hitting_times
+
+
+class CliqueHits(NamedTuple):
+    """Steps until all spins of the clique are up, at most the budget, and whether they were: both (seeds, runs)."""
+
+    steps: Tensor
+    reached: Tensor
+
+
+def clique_hits(
+    chain: Chain[Any],
+    model: Ising,
+    clique: int,
+    *,
+    seeds: Sequence[int],
+    runs: int,
+    budget: int,
+    stream: int,
+    up: int = 0,
+) -> CliqueHits:
+    """Run a chain until the first `clique` spins are up.
+
+    Args:
+        chain: The chain.
+        model: The model that it samples from.
+        clique: Number of spins in the clique.
+        seeds: Seeds. The random numbers of a run depend on its seed, not on the seeds beside it.
+        runs: Runs per seed.
+        budget: Steps after which a run is stopped.
+        stream: Seed of the random stream that all runs share.
+        up: Number of spins that are up at the start.
+    """
+    start = torch.zeros(len(seeds) * runs, model.sites, dtype=torch.int64)
+    start[:, :up] = 1
+    found = hitting_times(
+        chain,
+        model,
+        start=start,
+        target=lambda tokens: (tokens[:, :clique] == 1).all(1),
+        budget=budget,
+        seed=stream,
+        chain_ids=torch.cat([seed * runs + torch.arange(runs) for seed in seeds]),
+    )
+    return CliqueHits(found.steps.view(-1, runs), ~found.censored.view(-1, runs))

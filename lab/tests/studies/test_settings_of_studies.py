@@ -1,0 +1,75 @@
+"""Settings out of range are refused by the name of their field, in every study."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trialogue.errors import InputError
+from trialogue_lab import studies
+from trialogue_lab.studies.joint_from_conditionals.config import Sizes
+from trialogue_lab.studies.parallel_gap.config import Instance
+from trialogue_lab.studies.potts_coherence.config import Sampled
+
+_CHAIN = Sampled(patterns=2, window=2, temperature=0.5)
+_COLD = Sampled(patterns=2, window=2, temperature=0.05)
+
+OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
+    ("gradient-flow", {"size": (1, 5), "samples": (10,), "draws": (0,), "decay": (0.0,), "time": (-1.0,)}),
+    ("gradient-flow", {"seeds": ((1, 1),)}),
+    ("interaction-order", {"sites": (4,), "vocab_size": (1,), "rank": (0,), "scale": (0.0,), "gap": (-1.0,)}),
+    ("interaction-order", {"starts": ((1,),), "steps": ((1, 2),), "momentum": (1.0,), "seeds": ((),)}),
+    ("interaction-order", {"spectrum_sites": (5,), "large_seeds": ((1, 1),), "large_steps": (2,)}),
+    ("ising-masking", {"sites": (1, 7), "couplings": ((), (0.3, 0.3), (math.nan,)), "field": (math.inf,)}),
+    ("ising-masking", {"sizes": ((), (1000, 300)), "data_sets": (1,), "seeds": ((), (1, 1))}),
+    ("ising-sampling", {"sites": (1,), "clique": (11, 1), "field": (math.nan,), "budget": (0,)}),
+    ("ising-sampling", {"couplings": ((), (2.0, 2.0), (math.inf,)), "chains": (1,)}),
+    ("ising-sampling", {"block_sizes": ((), (1, 1), (0,), (11,)), "seeds": ((), (1, 1), (-1,))}),
+    ("joint-from-conditionals", {"data_sets": (1,)}),
+    ("memorization-train", {"steps": (0,)}),
+    ("mixing-and-learning", {"sites": (2, 9), "couplings": ((), (0.3, 0.3), (-0.1,), (math.inf,))}),
+    ("mixing-and-learning", {"field": (math.nan, -1.0), "blocks": (1,), "models": (0,)}),
+    ("mixing-and-learning", {"seeds": ((), (1, 1), (-1,))}),
+    ("one-step-corollary", {"decoder_sites": ((6,),)}),
+    ("parallel-gap", {"instances": ((),), "runs": (0,), "seeds": ((), (1, 1)), "training_seeds": ((-1,),)}),
+    ("parallel-gap", {"network_sites": ((), (1,), (6,)), "coupling": (0.0, math.inf)}),
+    ("parallel-gap", {"training_steps": (0,), "batch_size": (0,)}),
+    ("potts-coherence", {"patterns": ((), (1,), (2, 2.5), (2, 2)), "windows": ((1,),), "widths": ((0,),)}),
+    ("potts-coherence", {"lengths": ((3,), (10, 10)), "sides": ((2,), (5, 5)), "penalties": ((0.0,),)}),
+    ("potts-coherence", {"temperatures": ((), (-1.0,), (0.5, 0.5)), "plane_temperatures": ((math.inf,),)}),
+    ("potts-coherence", {"sampled": ((), (_COLD,), (_CHAIN, _CHAIN)), "chains": (0,), "sweeps": (0,)}),
+    ("potts-coherence", {"models": (0,), "plane_chains": (0,), "plane_sweeps": (0,)}),
+    ("potts-coherence", {"seeds": ((), (0.5,), (1, 1), (-1,))}),
+    ("potts-patterns", {"side": (2,), "colours": ((1,),), "length": (5,)}),
+]
+
+
+@pytest.mark.parametrize(("name", "fields"), OUT_OF_RANGE)
+def test_a_field_out_of_range_is_named(name: str, fields: dict[str, tuple[Any, ...]]) -> None:
+    config = studies.find(name).preset("default")
+    for field, values in fields.items():
+        for value in values:
+            with pytest.raises(InputError) as caught:
+                replace(config, **{field: value})
+            assert caught.value.field == field, f"{field}={value!r}: {caught.value}"
+
+
+def test_settings_within_settings_are_refused_too() -> None:
+    with pytest.raises(InputError, match=r"^clique=20"):
+        Instance(delta=0.1, steps=100, clique=20, sites=20)
+    with pytest.raises(InputError, match=r"^masks="):
+        Sizes(sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
+
+
+def test_hints_say_which_other_field_is_meant() -> None:
+    for name, fields, hint in (
+        ("memorization-text", {"seeds": (0, 2)}, r"seeds=\(0, 2\): there are samples=2"),
+        ("memorization-text", {"trained_shares": (0.3,)}, r"trained_shares=\(0.3,\): use some of shares"),
+        ("memorization-text", {"length": 4, "context_lengths": (2, 4)}, "length=4: use rows longer than a"),
+        ("memorization-text", {"widths": (4, 16)}, r"widths=\(4, 16\): 0.25 of 60 contexts are fewer"),
+        ("memorization-train", {"head_widths": (1, 10)}, "head_widths.*use less than fixed_width = 10"),
+        ("memorization-train", {"embedding_widths": (5, 10)}, "embedding_widths.*leave out fixed_width = 10"),
+    ):
+        with pytest.raises(InputError, match=hint):
+            replace(studies.find(name).preset("smoke"), **fields)
