@@ -8,7 +8,7 @@ import torch
 from samplers.chains.small_models import Conditionals, Energies, random_ising, random_law
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.oracles import Sequences, whole_sequences
+from trialogue.oracles import Sequences, StepInfo, whole_sequences
 from trialogue.samplers import (
     AdaptiveBlockDynamics,
     BlockGibbs,
@@ -101,8 +101,8 @@ def test_compiled_steps_take_the_place_of_step(monkeypatch):
         def advance(state, streams, steps):
             taken.append(steps)
             for _ in range(steps):
-                state = chain.step(model, state, streams.choose)
-            return Sequences(state.tokens)
+                state, _ = chain.step(model, state, streams.choose)
+            return Sequences(state.tokens), None
 
         return advance if chain.order == "random" else None
 
@@ -171,7 +171,7 @@ def test_a_periodic_chain_is_refused():
             return Sequences(tokens)
 
         def step(self, model, state, choose):
-            return Sequences(1 - state.tokens)
+            return Sequences(1 - state.tokens), StepInfo()
 
     flat = Energies(torch.full((2,), 0.5, dtype=torch.float64))
     with pytest.raises(InputError, match="only every 2 steps"):

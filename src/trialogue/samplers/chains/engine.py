@@ -17,6 +17,7 @@ from trialogue.randomness import Streams
 from trialogue.samplers.chains.chain import KERNELS, Advance, advancing
 from trialogue.samplers.chains.conditionals import every_row
 from trialogue.samplers.chains.ergodicity import require_ergodic_chain
+from trialogue.samplers.inference_data import inference_data
 from trialogue.samplers.prefix.sampler import take
 
 Predicate = Callable[[Tensor], Tensor]
@@ -52,6 +53,29 @@ class ChainRun:
     trace: Change | None = None
     energies: Tensor | None = None
     """(kept, chains) float64: energies of the samples, where the chain keeps them (`Chain.energies`)"""
+    acceptance: Tensor | None = None
+    """(chains,) float64: share of the proposals after the burn-in that were accepted, NaN for a chain that took no
+    step; None if the chain always moves, as the heat bath does"""
+
+    def to_inference_data(self) -> Any:
+        """Return the samples as ArviZ `InferenceData` (an xarray `DataTree`), for diagnostics and plots of ArviZ.
+
+        The group "posterior" has the variable `tokens` with dimensions (chain, draw, site), and the attribute
+        `acceptance` with one rate per chain. The group "sample_stats" has the `energy` of each draw, if the chain keeps
+        it.
+
+        Raises:
+            InputError: If the run kept no samples, or if the extra `chains` is not installed.
+
+        Example:
+            run = run_chain(Metropolis(), model, start=start, steps=1000, thin=10)
+            arviz_stats.summary(run.to_inference_data())
+        """
+        if not len(self.samples):
+            raise InputError("samples", 0, "the run kept no samples: give `thin` to `run_chain`")
+        stats = {"energy": None if self.energies is None else self.energies.T}
+        attrs = {} if self.acceptance is None else {"acceptance": self.acceptance.tolist()}
+        return inference_data({"tokens": self.samples.transpose(0, 1)}, stats, {"tokens": ["site"]}, attrs)
 
 
 class HittingTimes(NamedTuple):
@@ -126,6 +150,7 @@ def run_chain(
         samples=torch.stack(samples) if samples else start.new_zeros(0, *start.shape),
         trace=run.changes(),
         energies=energies,
+        acceptance=None if run.accepted is None else run.accepted / (run.steps - burn_in),
     )
 
 
@@ -178,12 +203,14 @@ class _UnderWay:
         self._moving = every_row(self.tokens)
         self.steps = torch.zeros_like(self._moving)
         self.reached = torch.zeros_like(self._moving, dtype=torch.bool)
+        self.accepted: Tensor | None = None
         self._watching = False
         self._now = 0
         self._trace: list[Change] | None = [] if trace else None
 
     def watch(self) -> None:
-        """From now on, stop chains where the predicate says so."""
+        """End the burn-in: from now on count accepted proposals, and stop chains where the predicate says so."""
+        self.accepted = None
         self._watching = self._until is not None
         self._stop()
 
@@ -209,7 +236,11 @@ class _UnderWay:
 
     def _move(self, steps: int) -> None:
         before = self._state.tokens
-        self._state = self._advance(self._state, self._streams, steps)
+        self._state, accepted = self._advance(self._state, self._streams, steps)
+        if accepted is not None:
+            if self.accepted is None:
+                self.accepted = torch.zeros_like(self.steps, dtype=torch.float64)
+            self.accepted[self._moving] += accepted
         self._now += steps
         after = self._state.tokens
         self.tokens[self._moving] = after

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, one_of
-from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, as_model, sites_of
+from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, StepInfo, as_model, sites_of
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import every_row, site_laws
 from trialogue.samplers.chains.subsets import choose_member
@@ -22,11 +22,11 @@ class IndependentParallel(Chain[Sequences]):
 
     heat_bath = True
 
-    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Redraw every site."""
         distributions, rows = site_laws(model, state.tokens), every_row(state.tokens)
         values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
-        return Sequences(torch.stack(values, 1))
+        return Sequences(torch.stack(values, 1)), StepInfo()
 
 
 class ChainRule(Masked, Joint):

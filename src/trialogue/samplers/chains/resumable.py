@@ -42,7 +42,7 @@ class RunningChains:
     def advance(self, steps: int) -> None:
         """Take so many steps."""
         with torch.no_grad():
-            self._state = self._advance(self._state, self._streams, steps)
+            self._state, _ = self._advance(self._state, self._streams, steps)
         self.steps += steps
 
     def saved(self) -> dict[str, Tensor]:
