@@ -193,10 +193,9 @@ def _write(file: Path, draws: Draws) -> None:
     stats = {} if draws.values is None else {draws.quantity: draws.values.T}
     rates = {} if draws.acceptance is None else {"acceptance": draws.acceptance.tolist()}
     if file.suffix == ".npz":
+        arrays: dict[str, Any] = {"tokens": tokens.numpy(), **stats, **rates}
         content = io.BytesIO()
-        np.savez_compressed(
-            content, tokens=tokens.numpy(), **{k: v.numpy() for k, v in stats.items()}, **rates
-        )
+        np.savez_compressed(content, **arrays)
         atomic_write(file, content.getvalue())
         return
     from_extra("h5netcdf", "chains")
