@@ -18,10 +18,10 @@ from trialogue.blocks import (
     weighted_law,
 )
 from trialogue.oracles import Chain, SequenceModel, Sequences, StepInfo, sites_of
+from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import (
     draw_block,
-    every_row,
     listed_law,
     site_law,
     vocab_of,

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from trialogue.oracles import Chain, Masked, SequenceModel, StepInfo, as_model
-from trialogue.oracles.whole import answered
+from trialogue.oracles.whole import answered, every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import every_row, site_law, site_laws
+from trialogue.samplers.chains.conditionals import site_law, site_laws
 from trialogue.samplers.chains.subsets import choose_site
 from trialogue.validation import Positive, validated
 

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from trialogue.oracles import SequenceModel, Sequences, StepInfo
+from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import every_row, site_law
+from trialogue.samplers.chains.conditionals import site_law
 from trialogue.samplers.chains.gibbs import SingleSite
 from trialogue.validation import validated
 
