@@ -5,7 +5,17 @@ import torch
 
 from samplers.chains.small_models import Conditionals, Energies, random_law
 from trialogue.errors import InputError
-from trialogue.oracles import Chain, Energy, Joint, Masked, Sequences, StepInfo, as_chain, as_model, whole_sequences
+from trialogue.oracles import (
+    Chain,
+    Energy,
+    Joint,
+    Masked,
+    Sequences,
+    StepInfo,
+    as_chain,
+    as_model,
+    whole_sequences,
+)
 from trialogue.samplers import Gibbs, run_chain
 from trialogue.samplers.exact import transition_matrix
 

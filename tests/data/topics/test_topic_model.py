@@ -1,6 +1,5 @@
 """Topic models: distributions by all sets of topics, conditionals, posteriors under masking, and draws."""
 
-import hashlib
 import math
 from itertools import combinations
 from typing import Any
@@ -12,13 +11,11 @@ from torch import Tensor
 from mutants.modules import altered
 from trialogue.data import BertMasking, TopicModel
 from trialogue.data.topics import model
-from trialogue.data.topics.model import Documents
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import Gibbs
 from trialogue.samplers.exact import chain_transitions
 from trialogue.testing import check_energy, check_masked
-from trialogue_lab.data.batch_draw import draw_batch
 
 BERT = BertMasking(p_mask=0.3, p_correct=0.2, p_random=0.3)
 SIZES = [(3, 2, 1), (3, 2, 2), (4, 1, 2), (2, 2, 2), (4, 2, 3)]
@@ -124,17 +121,6 @@ def test_a_document_depends_on_the_seed_and_its_number_alone(t: TopicModel) -> N
     chance = t.log_prob(pairs).exp()
     assert float(((found - chance).abs() / (chance / len(words)).sqrt().clamp_min(1e-9)).max()) < 6
     assert bool((distribution > 0).all())
-
-
-def test_a_batch_draws_the_documents_of_committed_results() -> None:
-    """Digests of what the topic studies drew when their results were committed."""
-
-    def digest(documents: Documents) -> str:
-        return hashlib.blake2b(documents.tokens.numpy().tobytes(), digest_size=8).hexdigest()
-
-    dirichlet, restricted = TopicModel(4, 3, concentration=0.2), TopicModel(4, 3, 2)
-    assert digest(draw_batch(dirichlet, 30, (8, 12), 7)) == "0907a7380b3abdfd"
-    assert digest(draw_batch(restricted, 1, 200, 7)) == "0a63784052aa2c1d"
 
 
 @pytest.mark.parametrize("t", [TopicModel(6, 2, 4), TopicModel(6, 2, concentration=0.1), TopicModel(2, 1, 2)])
