@@ -74,9 +74,9 @@ class Draws(NamedTuple):
     tokens: "Tensor"
     """(draws, chains, N) int64"""
     quantity: str
-    """what `values` are: "energy" or "log_probability"; "value" for a model that has neither"""
+    """what `values` are: "energy" or "log_probability"""
     values: "Tensor | None"
-    """(draws, chains) float64"""
+    """(draws, chains) float64; None for a model that has neither"""
     acceptance: "Tensor | None"
     """(chains,) float64: acceptance rates (see `ChainRun.acceptance`)"""
 
@@ -147,11 +147,9 @@ def drawn(settings: SimulationSettings) -> Draws:
             progress=sys.stderr.isatty(),
         )
         tokens, acceptance = run.samples, run.acceptance
-    for method, quantity in (("energy", "energy"), ("log_prob", "log_probability")):
-        if hasattr(model, method):
-            values = getattr(model, method)(tokens.flatten(0, 1)).double().view(tokens.shape[:2])
-            return Draws(tokens, quantity, values, acceptance)
-    return Draws(tokens, "value", None, acceptance)
+    score = getattr(model, "energy", None) or getattr(model, "log_prob", None)
+    values = None if score is None else score(tokens.flatten(0, 1)).double().view(tokens.shape[:2])
+    return Draws(tokens, "energy" if hasattr(model, "energy") else "log_probability", values, acceptance)
 
 
 def diagnostics(draws: Draws) -> dict[str, Any]:

@@ -316,13 +316,3 @@ def test_any_number_of_sites_is_taken_from_the_start():
         p = float(weights[value])
         assert abs(float((tokens == value).double().mean()) - p) < 6 * math.sqrt(p * (1 - p) / 3500)
     assert transition_matrix(Metropolis(), model, sites=2).shape == (9, 9)
-
-
-def test_masked_oracles_run_by_single_sites():
-    distribution = random_law(8, 3, 3)
-    tokens = run_chain(
-        Gibbs("sweep"), Conditionals(distribution), start=torch.zeros(4000, 3).long(), steps=8
-    ).tokens
-    counts = torch.zeros(27).index_add_(0, (tokens * torch.tensor([9, 3, 1])).sum(1), torch.ones(4000))
-    expected = (distribution / distribution.sum()).flatten()
-    assert float((counts / 4000 - expected).abs().max()) < 6 * 0.5 / math.sqrt(4000)
