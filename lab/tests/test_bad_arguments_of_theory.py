@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -77,21 +78,23 @@ def tokens(*rows: list[int]) -> torch.Tensor:
 
 # What is called, and the argument and value that the error begins with. Any is what a user may give by mistake.
 any_: Any = None
+BLOCK_LAW = list(signature(pseudolikelihood_loss).parameters)[-1]
+"""The name of the argument that takes a `BlockLaw`."""
 CASES: list[tuple[str, Callable[[], object]]] = [
     ("log_weights=nan", lambda: pseudolikelihood_loss(LAW, NOT_A_NUMBER, BLOCKS)),
     ("log_weights=inf", lambda: pseudolikelihood_loss(LAW, NOT_A_NUMBER.nan_to_num(math.inf), BLOCKS)),
-    ("distribution=3", lambda: pseudolikelihood_loss(LAW, LAW, 3)),  # type: ignore[arg-type]
+    (f"{BLOCK_LAW}=3", lambda: pseudolikelihood_loss(LAW, LAW, 3)),  # type: ignore[arg-type]
     ("features=nan", lambda: fisher_information(LAW, FEATURES.clone().fill_diagonal_(NAN))),
     ("features=inf", lambda: fisher_information(LAW, FEATURES / 0)),
     ("features=nan", lambda: pseudolikelihood_information(LAW, FEATURES * NAN, BLOCKS)),
-    ("distribution=None", lambda: pseudolikelihood_information(LAW, FEATURES, any_)),
+    (f"{BLOCK_LAW}=None", lambda: pseudolikelihood_information(LAW, FEATURES, any_)),
     ("features=nan", lambda: sandwich_covariance(LAW, LAW, FEATURES * NAN, BLOCKS)),
     ("model=3", lambda: asymptotic_covariance(3, 1)),  # type: ignore[arg-type]
     ("model=3", lambda: information_equality(3, BLOCKS)),  # type: ignore[arg-type]
     ("model=None", lambda: masking_more(any_)),
-    ("distribution='pairs'", lambda: block_dynamics(LAW, "pairs")),  # type: ignore[arg-type]
-    ("distribution='pairs'", lambda: joint_block_dynamics(LAW, "pairs")),  # type: ignore[arg-type]
-    ("distribution='pairs'", lambda: conditionals(LAW, "pairs")),  # type: ignore[arg-type]
+    (f"{BLOCK_LAW}='pairs'", lambda: block_dynamics(LAW, "pairs")),  # type: ignore[arg-type]
+    (f"{BLOCK_LAW}='pairs'", lambda: joint_block_dynamics(LAW, "pairs")),  # type: ignore[arg-type]
+    (f"{BLOCK_LAW}='pairs'", lambda: conditionals(LAW, "pairs")),  # type: ignore[arg-type]
     ("sites=-0.5", lambda: joint_law([[-0.5, 1.5]])),
     ("sites=nan", lambda: joint_law([[NAN, 1.0]])),
     ("sites=1.2", lambda: joint_law([[0.6, 0.6]])),
