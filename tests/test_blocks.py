@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from trialogue.analysis.covariance_estimate import monte_carlo_covariance
 
 from trialogue.blocks import block_masks, require_covered, require_one_law, sites_of_blocks, weighted_law
 from trialogue.data import Ising
@@ -16,28 +15,14 @@ from trialogue.samplers import BlockDynamics
 from trialogue.samplers.exact import transition_matrix
 from trialogue.training import fit_pseudolikelihood
 from trialogue.training.drawn_masks import draw_masks
-from trialogue_lab.theory.masking.block_laws import block_law
-from trialogue_lab.theory.masking.covariance_bound import covariance_bound
-from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
 
 MODEL = Ising.clique(3, 3, 0.3, 0.1)
 SAMPLES = MODEL.sample(500, seed=0)
 BLOCKS = [[0, 1], [2], [1, 2]]
 
 DESCRIBED: dict[str, Callable[..., torch.Tensor]] = {
-    "theory": lambda **distribution: block_law(3, 2, **distribution).given,
-    "asymptotic covariance": lambda **distribution: asymptotic_covariance(MODEL, **distribution),
-    "bound": lambda **distribution: torch.tensor(covariance_bound(MODEL, **distribution)),
-    "estimate": lambda **distribution: monte_carlo_covariance(MODEL, **distribution, samples=200).covariance,
-    "masks": lambda **distribution: (
-        draw_masks(
-            SAMPLES,
-            distribution.get("block_size"),
-            distribution.get("blocks"),
-            distribution.get("weights"),
-            distribution.get("distribution"),
-            0,
-        ).masks
+    "masks": lambda block_size=None, blocks=None, weights=None, distribution=None: (
+        draw_masks(SAMPLES, block_size, blocks, weights, distribution, 0).masks
     ),
     "fit": lambda **distribution: fit_pseudolikelihood(SAMPLES, **distribution).model.parameters,
 }

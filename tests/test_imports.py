@@ -1,6 +1,7 @@
 """Imports run one way, from the contract to the command line, in no circle, and bring in nothing before it is used."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,30 +13,48 @@ import pytest
 import trialogue
 
 SOURCE = Path(trialogue.__file__).parent
-LAYERS = (
-    {"__init__", "errors", "compilation", "arrays", "indices", "validation", "start_up", "source_code"},
-    {"probabilities", "randomness", "enumeration", "registry", "storage", "tensor_files", "executors"},
-    {"oracles", "blocks", "ledger"},
-    {"data", "models"},
-    {"inference"},
-    {"training", "extend", "testing"},
-    {"theory", "generation"},
-    {"analysis", "serving"},
-    {"studies"},
-    {"gallery"},
-    {"cli", "__main__"},
-)
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+LABORATORY = Path(__file__).parents[1] / "lab" / "src" / "trialogue_lab"
+LAYERS = {
+    "trialogue": (
+        {"__init__", "errors", "compilation", "start_up", "source_code", "extras"},
+        {"arrays", "indices", "validation", "registry", "storage"},
+        {"probabilities", "randomness", "tensor_files", "display", "intervals", "executors"},
+        {"enumeration", "blocks", "oracles"},
+        {"data"},
+        {"models"},
+        {"verifiers"},
+        {"samplers"},
+        {"training"},
+        {"generation", "inspection"},
+        {"extend", "testing", "serving"},
+        {"cli", "__main__"},
+    ),
+    "trialogue_lab": (
+        {"__init__", "data", "models", "training", "analysis"},
+        {"theory", "ledger"},
+        {"studies"},
+        {"gallery"},
+        {"cli"},
+    ),
+}
+"""Parts of each package, from the lowest floor up. A part imports from its own floor and from lower ones."""
+LEVEL = {
+    f"{package}.{name}": level
+    for package, layers in LAYERS.items()
+    for level, names in enumerate(layers)
+    for name in names
+}
 
 
 def layer_of(module: str) -> str:
-    """The layer's name: what follows `trialogue` in a module's name."""
-    return [*module.split("."), "__init__"][1]
+    """The package of a module and the part of it: "trialogue.data" of "trialogue.data.dyck.language"."""
+    package, part, *_ = [*module.split("."), "__init__"]
+    return f"{package}.{part}"
 
 
 def imports(tree: ast.Module, module: str, is_package: bool) -> Iterator[str]:
-    """Modules of the package that a module names in its import statements, wherever they stand."""
-    for node in ast.sampler(tree):
+    """Modules of the two packages that a module names in its import statements, wherever they stand."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -48,34 +67,53 @@ def imports(tree: ast.Module, module: str, is_package: bool) -> Iterator[str]:
             names = [f"{base}.{alias.name}" for alias in node.names]
         else:
             continue
-        yield from (name for name in names if name.split(".")[0] == "trialogue")
+        yield from (name for name in names if name.split(".")[0] in LAYERS)
 
 
-def module_of(path: str) -> str:
+def places(tree: ast.Module) -> Iterator[str]:
+    """Modules of the two packages that a module names in its strings, as registries do."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and PLACE.fullmatch(str(node.value)):
+            yield str(node.value).replace(":", ".")
+
+
+PLACE = re.compile(r"trialogue(_lab)?(\.\w+)+:[\w.]+|trialogue_lab[\w.]*")
+"""A string that names a module: "module:attribute", as an entry point does, or anything of the laboratory."""
+
+
+def module_of(path: str, package: str = "trialogue") -> str:
     """The name of the module at `path` below the package."""
-    return ".".join(("trialogue", *Path(path).with_suffix("").parts)).removesuffix(".__init__")
+    return ".".join((package, *Path(path).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def violations(sources: dict[str, str]) -> list[str]:
-    """Imports that run against the order of the layers, in `sources` by path below the package."""
+def violations(sources: dict[str, str], package: str = "trialogue") -> list[str]:
+    """Imports that run against the order of the layers, in `sources` by path below the package.
+
+    Every import of the laboratory by the library is one.
+    """
     found = []
     for path, text in sources.items():
-        module = module_of(path)
-        for name in imports(ast.parse(text), module, Path(path).stem == "__init__"):
-            # `from trialogue import __version__` names no module of a layer.
-            target = layer_of(name) if layer_of(name) in LEVEL else "__init__"
-            if LEVEL[target] > LEVEL[layer_of(module)]:
+        module = module_of(path, package)
+        tree = ast.parse(text)
+        for name in (*imports(tree, module, Path(path).stem == "__init__"), *places(tree)):
+            if name.split(".")[0] != package:
+                wrong = package == "trialogue"
+            else:
+                # `from trialogue import __version__` names no module of a layer.
+                target = layer_of(name) if layer_of(name) in LEVEL else f"{package}.__init__"
+                wrong = LEVEL[target] > LEVEL[layer_of(module)]
+            if wrong:
                 found.append(f"{path} imports {name}")
     return found
 
 
-def sources() -> dict[str, str]:
-    return {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+def sources(root: Path = SOURCE, pattern: str = "*.py") -> dict[str, str]:
+    return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in root.rglob(pattern)}
 
 
-def stubs() -> dict[str, str]:
+def stubs(root: Path = SOURCE) -> dict[str, str]:
     """The exports that packages make lazily."""
-    return {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.pyi")}
+    return sources(root, "*.pyi")
 
 
 def circle(sources: dict[str, str], stubs: dict[str, str]) -> list[str]:
@@ -114,41 +152,47 @@ def circle(sources: dict[str, str], stubs: dict[str, str]) -> list[str]:
     return []
 
 
-def test_every_module_has_a_layer() -> None:
-    assert {
-        layer_of(".".join(("trialogue", *Path(path).with_suffix("").parts))) for path in sources()
-    } <= set(LEVEL)
+@pytest.mark.parametrize(("package", "root"), [("trialogue", SOURCE), ("trialogue_lab", LABORATORY)])
+def test_imports_run_one_way(package: str, root: Path) -> None:
+    texts = sources(root)
+    assert len(texts) > 200
+    assert {layer_of(module_of(path, package)) for path in texts} <= set(LEVEL)
+    assert violations(texts, package) == []
 
 
-def test_imports_run_one_way() -> None:
-    assert violations(sources()) == []
+WRONG = [
+    ("trialogue", "data/dyck/language.py", "from trialogue.samplers import samplers"),
+    ("trialogue", "randomness.py", "import trialogue.data.dyck.language"),
+    ("trialogue", "samplers/exact/chains.py", "from trialogue import training"),
+    ("trialogue", "models/transformer.py", "def f():\n    from ..training import loop"),
+    ("trialogue", "oracles/__init__.py", "from .. import cli"),
+    ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue.generation.run:New'}"),
+    ("trialogue", "cli/fields.py", "import trialogue_lab.ledger"),
+    ("trialogue", "cli/fields.py", "def f():\n    from trialogue_lab import studies"),
+    ("trialogue", "cli/fields.py", "if TYPE_CHECKING:\n    from trialogue_lab.ledger.study import Study"),
+    ("trialogue", "cli/fields.py", "importlib.import_module('trialogue_lab.studies')"),
+    ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue_lab.theory.chains:New'}"),
+    ("trialogue_lab", "ledger/claims.py", "from trialogue_lab.studies import find"),
+    ("trialogue_lab", "theory/order.py", "def f():\n    from ..gallery import pages"),
+]
+RIGHT = [
+    ("trialogue", "oracles/__init__.py", "from .whole import Chain"),
+    ("trialogue", "oracles/prefixes.py", "from ..oracles.whole import Chain"),
+    ("trialogue", "cli/__init__.py", "from trialogue import __version__, generation"),
+    ("trialogue", "errors.py", "HINT = 'pip install trialogue-lab'"),
+    (
+        "trialogue_lab",
+        "studies/ising/measure.py",
+        "from trialogue.cli import main\nimport trialogue_lab.ledger",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [
-        ("ledger/claims.py", "from trialogue_lab.studies import find"),
-        ("data/dyck/language.py", "from trialogue.samplers import samplers"),
-        ("randomness.py", "import trialogue.data.dyck.language"),
-        ("inference/distributions.py", "from trialogue import training"),
-        ("models/transformer.py", "def f():\n    from ..training import loop"),
-        ("ledger/__init__.py", "from .. import cli"),
-    ],
-)
-def test_a_wrong_import_is_found(path: str, line: str) -> None:
-    assert len(violations({path: line})) == 1
-
-
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [
-        ("ledger/__init__.py", "from .claims import Claim"),
-        ("ledger/study.py", "from ..ledger.claims import Claim"),
-        ("cli/__init__.py", "from trialogue import __version__, studies"),
-    ],
-)
-def test_a_right_import_is_not(path: str, line: str) -> None:
-    assert violations({path: line}) == []
+def test_a_wrong_import_is_found_and_a_right_one_is_not() -> None:
+    for package, path, line in WRONG:
+        assert len(violations({path: line}, package)) == 1, line
+    for package, path, line in RIGHT:
+        assert violations({path: line}, package) == [], line
 
 
 def test_imports_run_in_no_circle() -> None:
@@ -164,7 +208,7 @@ def test_imports_run_in_no_circle() -> None:
             "if TYPE_CHECKING:\n    from trialogue.models.transformer import Transformer",
         ),
         ("data/site_tables.py", "def f():\n    from trialogue.data import Ising"),
-        ("inference/chains/chain.py", "from trialogue.samplers import run_chain"),
+        ("samplers/chains/chain.py", "from trialogue.samplers import run_chain"),
         ("oracles/whole.py", "from trialogue.oracles import PrefixOracle"),
     ],
 )
@@ -187,6 +231,7 @@ def test_what_is_exported_is_there() -> None:
         "    assert set(module.__all__) <= set(dir(module))\n"
     )
     packages = [module_of(path) for path in stubs()]
+    packages += [module_of(path, "trialogue_lab") for path in stubs(LABORATORY)]
     assert {"trialogue", "trialogue.data", "trialogue.samplers", "trialogue_lab.ledger"} <= set(packages)
     subprocess.run([sys.executable, "-c", program, *packages], check=True)
 
@@ -212,14 +257,9 @@ def loaded(program: str) -> set[str]:
             "trialogue.data",
             "trialogue.samplers",
             "trialogue.samplers.exact",
-            "trialogue_lab.ledger",
-        ),
-        *(
-            "trialogue_lab.ledger.question",
             "trialogue.registry",
-            "trialogue.cli",
-            "trialogue.verifiers",
         ),
+        *("trialogue.cli", "trialogue.verifiers", "trialogue_lab.ledger", "trialogue_lab.ledger.question"),
     ],
 )
 def test_importing_brings_in_nothing_heavy(module: str) -> None:
@@ -230,7 +270,8 @@ def test_using_one_thing_does_not_bring_in_another() -> None:
     program = (
         "from trialogue.data import Dyck, Ising, PottsChain, Table\n"
         "from trialogue.extend import Chain, Energy, Masked, Sampler\n"
-        "from trialogue.samplers import Backtracking, FunctionVerifier, Gibbs, generate, run_chain, run_sweeps\n"
+        "from trialogue.samplers import Backtracking, Gibbs, generate, run_chain, run_sweeps\n"
+        "from trialogue.verifiers import FunctionVerifier\n"
         "from trialogue.samplers.exact import exact_distribution, transition_matrix"
     )
     unused = {"accelerate", "llguidance", "matplotlib", "pandas", "sklearn", "sympy", "transformers", "tyro"}

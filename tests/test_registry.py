@@ -112,12 +112,11 @@ def test_a_command_of_a_package_runs(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_command_s_name_is_given_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from trialogue.cli import COMMANDS
-    from trialogue_lab.cli import studies
+    from trialogue.cli import COMMANDS, simulate
 
-    monkeypatch.setitem(COMMANDS, "again", studies.add)
-    assert main(["list"]) == 0
-    assert "command='list': there is one of that name already" in capsys.readouterr().err
+    monkeypatch.setitem(COMMANDS, "again", simulate.add)
+    assert main(["models", "list"]) == 0
+    assert "command='simulate': there is one of that name already" in capsys.readouterr().err
 
 
 def test_names_are_read_without_importing_what_they_name() -> None:

@@ -5,7 +5,17 @@ import torch
 
 from samplers.chains.small_models import Conditionals, Energies, random_law
 from trialogue.errors import InputError
-from trialogue.oracles import Chain, Energy, Joint, Masked, Sequences, as_chain, as_model, whole_sequences
+from trialogue.oracles import (
+    Chain,
+    Energy,
+    Joint,
+    Masked,
+    Sequences,
+    StepInfo,
+    as_chain,
+    as_model,
+    whole_sequences,
+)
 from trialogue.samplers import Gibbs, run_chain
 from trialogue.samplers.exact import transition_matrix
 
@@ -92,7 +102,7 @@ def test_an_object_with_init_and_step_is_a_chain():
             return Sequences(tokens)
 
         def step(self, model, state, choose):
-            return state
+            return state, StepInfo()
 
     chain = as_chain(Still())
     assert isinstance(chain, Chain)

@@ -17,6 +17,7 @@ from trialogue.oracles import (
     PrefixOracle,
     Sequences,
     StateT,
+    StepInfo,
     Verifier,
 )
 from trialogue.randomness import Choose
@@ -41,6 +42,7 @@ __all__ = [
     "Sequences",
     "SiteTables",
     "StateT",
+    "StepInfo",
     "Tabulated",
     "TextModel",
     "Verifier",

@@ -9,6 +9,7 @@ Nothing is imported before it is asked for by its name.
 """
 
 import difflib
+import json
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from functools import lru_cache
@@ -105,6 +106,30 @@ class Registry(MutableMapping[str, T], Generic[T]):
         close = difflib.get_close_matches(name, self, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(self) or 'none'}"
         raise InputError(self.noun, name, f"no such {self.noun}: {hint}")
+
+    def build(self, spec: str) -> Any:
+        """Build what `spec` names: NAME or NAME:JSON, where JSON is an object with the arguments.
+
+        Raises:
+            InputError: If the name is unknown, if what follows it is not a JSON object, or if it refuses the arguments.
+
+        Example:
+            CHAINS.build('block-gibbs:{"block_size": 2}')
+        """
+        name, colon, written = spec.partition(":")
+        make: Any = self.find(name)
+        try:
+            arguments = json.loads(written) if colon else {}
+        except ValueError as error:
+            raise InputError(self.noun, spec, f"what follows the colon is not JSON: {error}") from None
+        if not isinstance(arguments, dict):
+            raise InputError(self.noun, spec, f'give its arguments as a JSON object: {name}:{{"...": ...}}')
+        try:
+            return make(**arguments)
+        except TypeError as error:
+            raise InputError(self.noun, spec, f"it has no such arguments: {error}") from None
+        except InputError as error:
+            raise InputError(self.noun, spec, f"{error.field}={error.value!r}: {error.hint}") from None
 
 
 def place_of(thing: Any) -> str:

@@ -254,8 +254,8 @@ def test_a_wrong_table_is_one_line(run: Run, changed: dict[str, Any], told: str)
             ("--table", "table.json", "--prompt", "d", "--max-new-tokens", "2"),
             "prompt='d': no tokens spell it",
         ),
-        (("--distribution", "coins"), "distribution='coins': the distributions are dyck"),
-        (("--distribution", "dyck:{"), "what follows the colon is no JSON"),
+        (("--distribution", "coins"), "distribution='coins': no such distribution: there are dyck"),
+        (("--distribution", "dyck:{"), "what follows the colon is not JSON"),
         (("--distribution", 'dyck:{"length": 5}'), "length=5: must be a whole number"),
         (("--distribution", 'dyck:{"size": 5}'), "it has no such arguments"),
         (

@@ -2,10 +2,10 @@
 
 import torch
 
-from trialogue.oracles import Sequences
+from trialogue.oracles import Sequences, StepInfo
 from trialogue.samplers import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs, Metropolis
-from trialogue.samplers.chains.conditionals import draw_block, site_law, site_laws
-from trialogue.samplers.chains.gibbs import scanned
+from trialogue.samplers.chains.conditionals import site_law, site_laws
+from trialogue.samplers.chains.gibbs import redrawn
 from trialogue.samplers.chains.subsets import choose_subsets
 
 
@@ -23,18 +23,16 @@ class StaleSweep(Gibbs):
     def step(self, model, state, choose):
         distributions, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
         values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
-        return Sequences(torch.stack(values, 1))
+        return Sequences(torch.stack(values, 1)), StepInfo()
 
 
 class ColdGibbs(Gibbs):
     """Draws at half the temperature."""
 
     def step(self, model, state, choose):
-        tokens, rows = state.tokens, torch.arange(len(state.tokens))
-        for sites in scanned(self.order, tokens, choose):
-            value = choose(2 * site_law(model, tokens, sites), rows)
-            tokens = tokens.scatter(1, sites[:, None], value[:, None])
-        return Sequences(tokens)
+        rows = torch.arange(len(state.tokens))
+        cold = self.scan(state.tokens, choose, lambda *at: choose(2 * site_law(model, *at), rows))
+        return Sequences(cold[0]), StepInfo()
 
 
 class NodewiseBlockGibbs(BlockGibbs):
@@ -47,7 +45,7 @@ class NodewiseBlockGibbs(BlockGibbs):
         for site in range(tokens.shape[1]):
             value = choose(distributions[:, site], rows)
             tokens = torch.where(block & (torch.arange(tokens.shape[1]) == site), value[:, None], tokens)
-        return Sequences(tokens)
+        return Sequences(tokens), StepInfo()
 
 
 class UnweightedBlockDynamics(BlockDynamics):
@@ -62,9 +60,7 @@ class UntiltedAdaptiveDynamics(AdaptiveBlockDynamics):
 
     def step(self, model, state, choose):
         index = choose(self._log_law(state.tokens), torch.arange(len(state.tokens)))
-        return Sequences(
-            draw_block(model, state.tokens, self._blocks_of(index, state.tokens.shape[1]), choose)
-        )
+        return redrawn(model, state.tokens, self._blocks_of(index, state.tokens.shape[1]), choose)
 
 
 class ReluctantMetropolis(Metropolis):
@@ -85,20 +81,20 @@ class CountingGibbs(Gibbs):
     def step(self, model, state, choose):
         CountingGibbs.calls += 1
         moved = super().step(model, state, choose)
-        return state if CountingGibbs.calls % 7 == 0 else moved
+        return (state, StepInfo()) if CountingGibbs.calls % 7 == 0 else moved
 
 
 class WritingGibbs(Gibbs):
     """Writes into the state that it is given."""
 
     def step(self, model, state, choose):
-        state.tokens[:] = super().step(model, state, choose).tokens
-        return state
+        state.tokens[:] = super().step(model, state, choose)[0].tokens
+        return state, StepInfo()
 
 
 class SharedGibbs(Gibbs):
     """Every copy takes the values that were drawn for the first."""
 
     def step(self, model, state, choose):
-        tokens = super().step(model, state, choose).tokens
-        return state._replace(tokens=torch.where(tokens == state.tokens, tokens, tokens[:1]))
+        tokens = super().step(model, state, choose)[0].tokens
+        return state._replace(tokens=torch.where(tokens == state.tokens, tokens, tokens[:1])), StepInfo()

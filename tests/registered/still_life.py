@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from trialogue.generation.verifier_kinds import VerifierKind
+from trialogue.oracles import Energy, StepInfo
 from trialogue.samplers import Ancestral, Gibbs
 from trialogue.verifiers import FunctionVerifier
 
@@ -20,9 +21,21 @@ class LazyGibbs(Gibbs):
     """Rests every other time."""
 
     def step(self, model, state, choose):
-        moved = super().step(model, state, choose).tokens
+        moved = super().step(model, state, choose)[0].tokens
         rests = choose(torch.zeros(len(moved), 2).double(), torch.arange(len(moved))) == 0
-        return state._replace(tokens=torch.where(rests[:, None], state.tokens, moved))
+        return state._replace(tokens=torch.where(rests[:, None], state.tokens, moved)), StepInfo()
+
+
+class LoadedDice(Energy):
+    """Dice with faces 0 to 5 whose energy is `weight` for each face above 2."""
+
+    vocab_size = 6
+
+    def __init__(self, sites, weight=1.0):
+        self.sites, self.weight = sites, weight
+
+    def energy(self, tokens):
+        return self.weight * (tokens > 2).sum(1).double()
 
 
 def at_most(wanted):

@@ -91,7 +91,7 @@ def test_refinement_is_looked_at_as_it_reads_and_writes(monkeypatch, at_once):
         state = chain.init(model, targets)
         stages.append([targets.tolist()[0]])
         for _ in range(3):
-            state = chain.step(model, state, None)
+            state, _ = chain.step(model, state, None)
             stages[-1].append(state.tokens.tolist()[0])
     monkeypatch.setattr("trialogue_lab.analysis.adjacent_attention._AT_ONCE", at_once)
     found = {passes: refined_attention(refiner, sources, passes, seed=10) for passes in (2, 3)}

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from trialogue.data.corpus.ngram_table import NgramTable
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.transformer import Transformer
 from trialogue.randomness import generator
+from trialogue_lab.data.ngram_table import NgramTable
 from trialogue_lab.ledger import Result, Rows
 from trialogue_lab.ledger.claims.extremes import largest, smallest
 from trialogue_lab.studies.memorization_text import STUDY, statistics

@@ -26,6 +26,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
             "generate",
             "serve",
             "distribution",
+            "simulate",
             "clone",
             "interaction_order",
             "topics",

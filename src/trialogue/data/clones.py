@@ -20,24 +20,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
+from tokenizers import Tokenizer
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
-from trialogue.errors import (
-    InputError,
-    non_negative_number,
-    positive_number,
-    probability,
-    require_text,
-    whole_number,
-)
+from trialogue.arrays import Integers
+from trialogue.errors import InputError
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from trialogue.validation import Count, Natural, NonNegative, Positive, Share, validated
 
 TEXT = "text"
 """The name of the held-out text itself among its clones."""
@@ -48,6 +40,7 @@ _MANIFEST, _TOKENIZER = "clones.json", "tokenizer.json"
 _AGAIN = "make the clones again, in another folder"
 
 
+@validated
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Clone:
     """Sequences, and what they are: all that `clones.json` says of a clone. Raises `InputError` for a wrong field.
@@ -62,47 +55,24 @@ class Clone:
     """
 
     name: str
-    tokens: Tensor
+    tokens: Annotated[Tensor, Integers("rows length", least=0)]
     source: str = TEXT
-    layers: int | None = None
-    max_order: int | None = None
+    layers: Count | None = None
+    max_order: Count | None = None
     sampler: str | None = None
     gauge: str | None = None
-    bodies: float | None = None
-    sweeps: int | None = None
-    acceptance: float | None = None
-    effective_sample_size: float | None = None
-    r_hat: float | None = None
-    network_loss: float | None = None
+    bodies: Positive | None = None
+    sweeps: Natural | None = None
+    acceptance: Share | None = None
+    effective_sample_size: NonNegative | None = None
+    r_hat: Positive | None = None
+    network_loss: NonNegative | None = None
 
     def __post_init__(self) -> None:
-        require_text("name", self.name)
         if not re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", self.name):
             raise InputError(
                 "name", self.name, "use lower-case letters and digits, with hyphens between them"
             )
-        tokens = whole_tensor("tokens", self.tokens, "give token ids (rows, length)")
-        if tokens.ndim != 2 or not tokens.numel() or int(tokens.min()) < 0:
-            raise InputError(
-                "tokens", tuple(tokens.shape), "give token ids (rows, length) of at least one row"
-            )
-        object.__setattr__(self, "tokens", tokens)
-        require_text("source", self.source)
-        for field, least in (("layers", 1), ("max_order", 1), ("sweeps", 0)):
-            if getattr(self, field) is not None:
-                whole_number(field, getattr(self, field), least)
-        for field in ("sampler", "gauge"):
-            if getattr(self, field) is not None:
-                require_text(field, getattr(self, field))
-        for field, check in (
-            ("bodies", positive_number),
-            ("acceptance", probability),
-            ("effective_sample_size", non_negative_number),
-            ("r_hat", positive_number),
-            ("network_loss", non_negative_number),
-        ):
-            if getattr(self, field) is not None:
-                check(field, getattr(self, field))
 
     @property
     def keeps(self) -> str:
@@ -128,16 +98,15 @@ class Clones:
             raise InputError("tokenizer", str(self.folder / _TOKENIZER), hint)
 
     @classmethod
+    @validated
     def create(
-        cls, folder: str | PathLike[str], tokenizer: Tokenizer, *, length: int, vocab_size: int
+        cls, folder: str | PathLike[str], tokenizer: Tokenizer, *, length: Count, vocab_size: Count
     ) -> Clones:
         """Begin a folder for clones of `length` tokens of `tokenizer`; one that is there already goes on.
 
         Raises `InputError` where the folder has clones of another tokenizer, length or vocabulary.
         """
         path, text = Path(folder), tokenizer.to_str()
-        whole_number("length", length, 1)
-        whole_number("vocab_size", vocab_size, 1)
         if (path / _MANIFEST).exists():
             found = cls(path)
             for field, wanted, there in (
@@ -166,7 +135,6 @@ class Clones:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that the tokens of all clones are of."""
-        from tokenizers import Tokenizer
 
         try:
             return Tokenizer.from_str(self._tokenizer_text)

@@ -1,6 +1,5 @@
 """Processes of this machine."""
 
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +8,10 @@ from typing import Any
 from uuid import uuid4
 
 from joblib import Parallel, delayed
-from joblib.externals.loky import process_executor
 
 from trialogue.errors import InputError
 from trialogue.executors.executor import Crew, Executor, Item, Start
+from trialogue.executors.loky_memory import allow_growth
 
 
 class Local(Executor):
@@ -65,8 +64,7 @@ def _lane(
     if token not in _kept:
         import torch
 
-        # Loky ends a process that has grown by 300 MB since its first lane: it may be a model, which is to be kept.
-        process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
+        allow_growth()
         torch.set_num_threads(threads)
         # A process outlives its crew, and works for one at a time: paths are those of the process that hires it now.
         os.chdir(folder)

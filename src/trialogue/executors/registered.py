@@ -1,8 +1,9 @@
 """Executors by name: those of the package, and those that installed packages register."""
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.executors.executor import Executor
 from trialogue.registry import Registry
+from trialogue.validation import Count, validated
 
 EXECUTORS: Registry[type[Executor]] = Registry(
     "trialogue.executors",
@@ -16,19 +17,18 @@ EXECUTORS: Registry[type[Executor]] = Registry(
 """Every executor by its name on the command line; a package adds one by an entry point of `trialogue.executors`."""
 
 
-def executor_of(text: str, workers: int | None = None, threads: int = 1) -> Executor:
+@validated
+def executor_of(text: str, workers: Count | None = None, threads: Count = 1) -> Executor:
     """The executor that `text` names: NAME, NAME:ADDRESS, or NAME://ADDRESS, which is an address as a whole.
 
     Each of its `workers` has so many `threads`.
 
     Raises `InputError` for an unknown one, one that is not installed, or an address that it cannot have.
     """
-    if workers is not None:
-        whole_number("workers", workers, 1)
     name, colon, rest = text.partition(":")
     if colon and not rest.strip("/"):
         raise InputError("executor", text, f"no address follows: name one, or write {name} alone")
     address = text if rest.startswith("//") else rest or None
     executor = EXECUTORS.find(name)(address, workers)
-    executor.threads = whole_number("threads", threads, 1)
+    executor.threads = threads
     return executor

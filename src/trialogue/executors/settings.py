@@ -5,11 +5,12 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from trialogue.errors import whole_number
 from trialogue.executors.executor import Executor
 from trialogue.executors.registered import executor_of
+from trialogue.validation import Count, validated
 
 
+@validated
 @dataclass(frozen=True)
 class Execution:
     """Where the work is done."""
@@ -17,12 +18,8 @@ class Execution:
     executor: Annotated[str, arg(metavar="WHERE")] = "local"
     """local; ray: a Ray cluster for this run; ray://HOST:PORT or ray:ADDRESS: one that is running. What files name must
     be on each of its machines."""
-    workers: Annotated[int | None, arg(metavar="N")] = None
+    workers: Annotated[Count | None, arg(metavar="N")] = None
     """Processes that work at the same time (1; on Ray as many as there are GPUs, or else processors)."""
-
-    def __post_init__(self) -> None:
-        if self.workers is not None:
-            whole_number("workers", self.workers, 1)
 
     def opened(self, threads: int = 1) -> Executor:
         """The executor of workers with so many threads; raises `InputError` for one that is unknown or not there."""

@@ -28,6 +28,7 @@ from trialogue.oracles.whole import (
     SequenceModel,
     Sequences,
     StateT,
+    StepInfo,
 )
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "SequenceModel",
     "Sequences",
     "StateT",
+    "StepInfo",
     "Tokenizing",
     "Verifier",
     "as_chain",

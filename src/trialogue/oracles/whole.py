@@ -159,6 +159,15 @@ class Sequences(NamedTuple):
     tokens: Tensor
 
 
+class StepInfo(NamedTuple):
+    """What happened in one step of a chain; a field is None if it has no meaning for the chain."""
+
+    accepted: Tensor | None = None
+    """(rows,) float64: share of the step's proposals that were accepted; 0 or 1 for a single proposal"""
+    block_size: Tensor | None = None
+    """(rows,) int64: number of sites that were drawn jointly"""
+
+
 class Chain(ABC, Generic[StateT]):
     """A sampler on whole sequences: a Markov chain, of which every row of the batch is a copy.
 
@@ -183,8 +192,11 @@ class Chain(ABC, Generic[StateT]):
         return None
 
     @abstractmethod
-    def step(self, model: Any, state: StateT, choose: Choose) -> StateT:
-        """Return the state after one step; `state` stays as it is. Row i chooses as row i."""
+    def step(self, model: Any, state: StateT, choose: Choose) -> tuple[StateT, StepInfo]:
+        """Return the state after one step, and what happened in it: `StepInfo()` if there is nothing to report.
+
+        `state` stays as it is. Row i chooses as row i.
+        """
 
 
 def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -241,7 +241,7 @@ def test_a_corpus_of_the_hub(hub: list[tuple[object, ...]], tmp_path: Path) -> N
 
 def test_without_the_library_the_hub_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(InputError, match=r"pip install datasets"):
+    with pytest.raises(InputError, match=r"pip install .trialogue\[hub\]"):
         opened("tinystories", cache=tmp_path)
 
 

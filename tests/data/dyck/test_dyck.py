@@ -94,7 +94,7 @@ def check_parser(dyck: Dyck) -> None:
     assert_same(dyck.is_prefix(tokens, lengths).tolist(), [s in viable for s in every])
     complete = [s in viable and len(s) == dyck.length for s in every]
     assert_same(dyck.is_member(tokens, lengths).tolist(), complete)
-    assert_same(dyck.error_types(tokens, lengths).tolist(), [parse(s, dyck, None)[1] for s in every])
+    assert_same(dyck.errors(tokens, lengths).kind.tolist(), [parse(s, dyck, None)[1] for s in every])
 
 
 def check_law(dyck: Dyck) -> None:

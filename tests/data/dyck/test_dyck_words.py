@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import torch
 from dyck_enumeration import String, words
-from torch import Tensor
 
-from trialogue.data import Dyck, DyckWords
-from trialogue.data.dyck.losses import irreducible_losses
+from trialogue.data import DyckWords
 from trialogue.data.dyck.states import innermost_types, pair_depths
 from trialogue.errors import InputError
 from trialogue.oracles import padded
@@ -97,41 +95,6 @@ def test_states_of_brackets() -> None:
     tokens = torch.tensor([[0, 2, 3, 4, 5, 1, 2]])
     assert pair_depths(tokens).tolist() == [[1, 2, 2, 2, 2, 1, 1]]
     assert innermost_types(tokens).tolist() == [[0, 1, 0, 2, 0, -1, 1]]
-
-
-@pytest.mark.parametrize(
-    "distribution",
-    [Dyck(7, (0.3, 0.7), 0.4, 2, complete=False), Dyck(8, (0.5, 0.5), 0.6), Dyck(8, (0.5, 0.5), 0.3, 2)],
-    ids=repr,
-)
-def test_irreducible_losses_are_those_of_enumerated_strings(distribution: Dyck) -> None:
-    strings = torch.cartesian_prod(*[torch.arange(distribution.vocab_size)] * distribution.length)
-    strings = strings[distribution.is_member(strings)]
-    chance = distribution.log_prob(strings).exp()
-
-    def expected(of: Dyck) -> tuple[float, float]:
-        entropy, squared = 0.0, 0.0
-        for i in range(distribution.length):
-            answers: Tensor = of.next_log_probs(strings, torch.full((len(strings),), i))
-            taken = torch.nn.functional.one_hot(strings[:, i], distribution.vocab_size)
-            entropy -= float(chance @ answers.gather(1, strings[:, i : i + 1])[:, 0])
-            squared += float(chance @ (answers.exp() - taken).square().sum(1))
-        return entropy / distribution.length, squared / distribution.length
-
-    assert irreducible_losses(distribution) == pytest.approx(expected(distribution), abs=1e-12)
-    another = Dyck(
-        distribution.length,
-        distribution.type_probs,
-        distribution.open_prob + 0.1,
-        distribution.max_depth,
-        distribution.complete,
-    )
-    assert irreducible_losses(distribution) != pytest.approx(expected(another), abs=1e-3)
-
-
-def test_losses_at_thousands_of_positions() -> None:
-    found = irreducible_losses(Dyck(4000, (0.5, 0.5), 0.5, 4, complete=False))
-    assert found == pytest.approx((0.86606, 0.531), abs=2e-3)
 
 
 @pytest.mark.parametrize(

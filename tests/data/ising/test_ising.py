@@ -114,13 +114,9 @@ def test_block_conditionals_are_ratios_of_the_law(name, sites):
     block = torch.zeros(model.sites, dtype=torch.bool)
     block[sites] = True
     states = model.states()
-    joint, single = (
-        model.block_log_probs(states, block),
-        model.log_probs(states, block.expand(len(states), -1)),
-    )
+    single = model.log_probs(states, block.expand(len(states), -1))
     for row in range(0, len(states), 7):
         inside, distribution = given_outside(model, row, block)
-        close(joint[row].exp(), distribution)
         for site in sites:
             close(
                 single[row, site].exp(),
@@ -291,7 +287,7 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
         (lambda: Ising(with_entry(1, 1, 1.0), torch.zeros(3)), "coupling=1.0: leave the diagonal zero"),
         (lambda: Ising(with_entry(0, 1, math.nan), torch.zeros(3)), "coupling=nan: give finite"),
         (lambda: Ising(with_entry(0, 1, math.inf), torch.zeros(3)), "coupling=inf: give finite"),
-        (lambda: Ising(torch.zeros(3), torch.zeros(3)), r"coupling=\(3,\): give a square"),
+        (lambda: Ising(torch.zeros(3), torch.zeros(3)), r"coupling=\(3,\): give .* shape \(sites, sites\)"),
         (lambda: Ising(torch.zeros(0, 0), torch.zeros(0)), r"coupling=\(0, 0\)"),
         (
             lambda: Ising(torch.zeros(3, 3), torch.zeros(2)),
@@ -307,10 +303,6 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
         (lambda: random_ising(0, 21).probabilities(), r"sites=21: 2\^21 states"),
         (lambda: random_ising(0, 21).sample(1, 0), r"sites=21: 2\^21 .*Gibbs"),
         (
-            lambda: MODELS["dense"].block_log_probs(torch.zeros(1, 5).long(), torch.ones(4).bool()),
-            r"block=\(4,\)",
-        ),
-        (
             lambda: random_ising(0, 17).draw_block(torch.zeros(1, 17).long(), torch.ones(1, 17).bool(), None),
             r"block=17: .*2\^17 states .*use smaller blocks",
         ),
@@ -323,15 +315,10 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
             "masked=.*one bool for each token",
         ),
         (
-            lambda: MODELS["dense"].block_log_probs(torch.zeros(1, 5).long(), torch.ones(5).long()),
-            "block=.*one bool for each of the 5 sites",
-        ),
-        (
             lambda: Ising(1e308 * (torch.ones(3, 3) - torch.eye(3)).double(), torch.zeros(3)),
             "coupling=1e\\+308",
         ),
         (lambda: Ising.clique(5, 5, coupling=1e308, field=0.0), "coupling=1e\\+308"),
-        (lambda: Ising.clique(5, 5, coupling=None, field=0.0), "coupling=None: give one number"),
         (lambda: MODELS["dense"].sample(-1, 0), "n=-1"),
     ],
 )

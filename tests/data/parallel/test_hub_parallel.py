@@ -44,5 +44,5 @@ def test_what_cannot_be_had_is_told_in_one_line(monkeypatch):
     with pytest.raises(InputError, match="use one of " + ", ".join(HUB_PAIRS)):
         hub_parallel("wmt13-de-en")
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(InputError, match="extra `hub`"):
+    with pytest.raises(InputError, match=r"pip install .trialogue\[hub\]"):
         hub_parallel("wmt17-zh-en")

@@ -86,7 +86,6 @@ def test_an_ising_model_answers_there(model):
         "parameters": lambda m, d: m.parameters,
         "sites": lambda m, d: m.site_log_probs(tokens.to(d)),
         "masked": lambda m, d: m.log_probs(tokens.to(d), block.to(d)),
-        "block": lambda m, d: m.block_log_probs(tokens.to(d), block[0].to(d)),
         "moments": lambda m, d: m.moments(),
         "sample": lambda m, d: m.sample(7, 1).double(),
     }

@@ -67,28 +67,28 @@ def test_an_argmax_comes_to_a_fixed_point():
     tokens = whole_sequences(2, 3)
     chain, model = Refinement(keep="nothing"), as_model(ORACLE)
     state = chain.init(model, tokens)
-    first = chain.step(model, state, no_choice)
+    first, _ = chain.step(model, state, no_choice)
     assert torch.equal(first.tokens, ORACLE.site_log_probs(tokens).argmax(-1))
     best = ORACLE.site_log_probs(tokens).max(-1).values
     assert first.scores.numpy() == pytest.approx(best.numpy(), abs=1e-6)
-    again = chain.step(model, chain.init(model, first.tokens), no_choice)
+    again, _ = chain.step(model, chain.init(model, first.tokens), no_choice)
     same = (again.tokens == first.tokens).all(1)
-    assert torch.equal(chain.step(model, again, no_choice).tokens[same], first.tokens[same])
+    assert torch.equal(chain.step(model, again, no_choice)[0].tokens[same], first.tokens[same])
 
 
 def test_what_stutters_keeps_the_token_it_had():
     model = Denoiser([one_hot(1, 1, 2, 2), one_hot(1, 1, 2, 2)])
     state = Refinement().init(model, torch.tensor([[0, 2, 0, 1]]))
-    found = Refinement().step(model, state, no_choice)
+    found, _ = Refinement().step(model, state, no_choice)
     assert found.tokens.tolist() == [[1, 2, 2, 1]]
     assert found.scores.exp().tolist()[0] == pytest.approx([0.9, 0.05, 0.9, 0.05], abs=1e-6)
-    plain = Refinement(keep="nothing").step(model, state, no_choice)
+    plain, _ = Refinement(keep="nothing").step(model, state, no_choice)
     assert plain.tokens.tolist() == [[1, 1, 2, 2]]
 
 
 def test_what_was_masked_has_no_token_to_keep():
     chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
-    found = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
+    found, _ = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
     assert found.tokens.tolist() == [[1, 1, 2, 2]]
     assert model.asked[0].all()
     assert not found.masked.any()
@@ -100,13 +100,13 @@ def test_mask_predict_keeps_what_it_is_sure_of():
     model = Denoiser([first, one_hot(2, 2, 2, 2), one_hot(0, 0, 0, 0)])
     chain = Refinement(start="mask", keep="confident", steps=2)
     state = chain.init(model, torch.zeros(1, 4, dtype=torch.int64))
-    state = chain.step(model, state, no_choice)
+    state, _ = chain.step(model, state, no_choice)
     assert state.tokens.tolist() == [[1, 1, 1, 1]]
     assert state.masked.tolist() == [[True, False, False, True]]
-    state = chain.step(model, state, no_choice)
+    state, _ = chain.step(model, state, no_choice)
     assert state.tokens.tolist() == [[2, 1, 1, 2]]
     assert not state.masked.any()
-    assert chain.step(model, state, no_choice) is state
+    assert chain.step(model, state, no_choice)[0] is state
     assert len(model.asked) == 2
 
 
@@ -116,7 +116,7 @@ def test_the_schedule_ends_after_its_steps(sites, steps):
     oracle = as_model(Conditionals(random_law(2, 2, sites)))
     state = chain.init(oracle, torch.zeros(2, sites, dtype=torch.int64))
     while state.masked.any():
-        state = chain.step(oracle, state, no_choice)
+        state, _ = chain.step(oracle, state, no_choice)
         left.append(int(state.masked[0].sum()))
     filled = -(-sites // steps)
     assert left == [max(0, sites - filled * step) for step in range(1, len(left) + 1)]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from trialogue.data.corpus.texts import END, Text, pieces_of
 from trialogue.errors import InputError
+from trialogue.extras import from_extra
 
 _AT_ONCE = 1000
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -65,13 +66,7 @@ def hub_datasets(name: str, repository: str, configuration: str | None, splits: 
 
     Raises `InputError` where `datasets` is not installed, and where the dataset cannot be had.
     """
-    try:
-        import datasets
-    except ImportError as error:
-        hint = (
-            "corpora of the hub are read by the package datasets: `pip install datasets`, or the extra `hub`"
-        )
-        raise InputError("text", name, hint) from error
+    datasets = from_extra("datasets", "hub")
     try:
         return [datasets.load_dataset(repository, configuration, split=split) for split in splits]
     # What a hub that is out of reach raises differs between versions of the library.

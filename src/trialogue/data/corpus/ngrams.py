@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import InputError, non_negative_number, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, Natural, NonNegative, validated
 
 _MOST_NUMBERS = 1 << 28
 
@@ -36,13 +37,15 @@ class NgramLaws(NamedTuple):
         """The share of the text's places whose contexts are here."""
         return float(self.counts.sum()) / self.occurrences
 
-    def log_probs(self, smoothing: float = 0.0) -> Tensor:
+    @validated
+    def log_probs(self, smoothing: NonNegative = 0.0) -> Tensor:
         """(T, N) float64: the empirical distribution of the next token, with `smoothing` added to every count."""
-        smoothed = self.counts + non_negative_number("smoothing", smoothing)
+        smoothed = self.counts + smoothing
         return (smoothed / smoothed.sum(1, keepdim=True)).log()
 
 
-def ngram_laws(tokens: Tensor, context: int, vocab_size: int, most: int | None = None) -> NgramLaws:
+@validated
+def ngram_laws(tokens: Tensor, context: Natural, vocab_size: Count, most: Count | None = None) -> NgramLaws:
     """The distributions of the next token after the `most` frequent contexts of `context` tokens in the text `tokens`
     (n,).
 
@@ -50,8 +53,7 @@ def ngram_laws(tokens: Tensor, context: int, vocab_size: int, most: int | None =
     often the first in order of tokens. The one context of no tokens has the distribution of single tokens. Raises
     `InputError` where the text is no longer than a context, has other tokens, or the table would not fit.
     """
-    length = whole_number("context", context, 0)
-    size = whole_number("vocab_size", vocab_size, 1)
+    length, size = context, vocab_size
     text = np.atleast_2d(whole_tensor("tokens", tokens, "give token ids (n,), or (rows, n)").numpy())
     places = text.shape[-1] - length
     if text.ndim != 2 or not len(text) or places < 1:
@@ -64,7 +66,7 @@ def ngram_laws(tokens: Tensor, context: int, vocab_size: int, most: int | None =
         number = number * size + text[:, place : place + places].ravel()
         number = np.unique(number, return_inverse=True)[1].astype(np.int64)
     _, first, times = np.unique(number, return_index=True, return_counts=True)
-    wanted = len(times) if most is None else min(whole_number("most", most, 1), len(times))
+    wanted = len(times) if most is None else min(most, len(times))
     if wanted * size > _MOST_NUMBERS:
         hint = f"a table of {wanted} contexts and {size} tokens does not fit: ask for {_MOST_NUMBERS // size} contexts"
         raise InputError("most", most, hint)

@@ -190,10 +190,6 @@ class Dyck(PrefixOracle, Verifier):
         """Position (n,) int64 of the first error, -1 where there is none (see `errors`)."""
         return self.errors(tokens, lengths, eos).position
 
-    def error_types(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> Tensor:
-        """Kind (n,) int64 of the first error, a `DyckError` (see `errors`)."""
-        return self.errors(tokens, lengths, eos).kind
-
     def depth(self, x: Tensor) -> Tensor:
         """Opened minus closed brackets (n, width) int64 after each token; padding counts as what it is."""
         return (1 - 2 * (self._brackets(x) & 1)).cumsum(1)

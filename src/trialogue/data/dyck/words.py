@@ -14,6 +14,7 @@ from trialogue.data.dyck.states import innermost_types
 from trialogue.errors import InputError, probability, whole_number
 from trialogue.oracles import PrefixOracle
 from trialogue.randomness import seed_of
+from trialogue.validation import Natural, validated
 
 
 class DyckWords(PrefixOracle):
@@ -73,12 +74,12 @@ class DyckWords(PrefixOracle):
             table[left] /= np.where(in_time > 0, in_time, 1)[:, None]
         return table
 
-    def sample(self, n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    @validated
+    def sample(self, n: Natural, seed: Natural = 0) -> tuple[Tensor, Tensor]:
         """Draw words: tokens (n, longest) int64, right-padded with zeros, without `eos`, and lengths (n,) int64.
 
         Word i depends on `seed` and i alone: runs of the process that do not end in time are drawn again.
         """
-        n = whole_number("n", n, 0)
         tokens, lengths = torch.zeros(n, self.longest, dtype=torch.int64), torch.full((n,), -1)
         threshold = np.uint64(math.ldexp(self.end_prob, 63))
         attempt = 0

@@ -5,13 +5,15 @@ faster than its number of sites, whatever the number of its states.
 """
 
 import math
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals, real_tensor
 from trialogue.errors import InputError
 from trialogue.randomness import Choose
+from trialogue.validation import validated
 
 
 class Dense:
@@ -195,14 +197,10 @@ def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
     return clique if torch.equal(clique.matrix(), matrix) else Dense(matrix)
 
 
-def checked_matrix(coupling: Tensor) -> Tensor:
+@validated
+def checked_matrix(coupling: Annotated[Tensor, Reals("sites sites")]) -> Tensor:
     """`coupling` (N, N) as float64; raises `InputError` unless it is symmetric and finite with a zero diagonal."""
-    hint = "give a square matrix (N, N) with N at least 1"
-    matrix = real_tensor("coupling", coupling, hint)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise InputError("coupling", tuple(matrix.shape), hint)
-    if not bool(torch.isfinite(matrix).all()):
-        raise InputError("coupling", float(matrix[~torch.isfinite(matrix)][0]), "give finite couplings")
+    matrix = coupling.double()
     if bool(matrix.diagonal().any()):
         raise InputError("coupling", float(matrix.diagonal().abs().max()), "leave the diagonal zero")
     if not torch.equal(matrix, matrix.T):

@@ -3,14 +3,16 @@
 import torch
 
 from trialogue.data.ising.model import Ising
-from trialogue.errors import InputError, finite_number, truth_value, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, Finite, validated
 
 MAX_SITES = 2**14
 """More spins are refused: the couplings of 2^14 of them take 2 GiB."""
 
 
+@validated
 def ising_grid(
-    rows: int, columns: int, coupling: float, *, field: float = 0.0, periodic: bool = True
+    rows: Count, columns: Count, coupling: Finite, *, field: Finite = 0.0, periodic: bool = True
 ) -> Ising:
     """The Ising model whose N = `rows` * `columns` spins are coupled with their neighbours on a grid.
 
@@ -21,12 +23,12 @@ def ising_grid(
     Raises `InputError` for sides below 1, for a periodic side of 2, whose two sites would be neighbours twice, for more
     than `MAX_SITES`, and for numbers that are not finite.
     """
-    sides = (whole_number("rows", rows, 1), whole_number("columns", columns, 1))
-    if sides[0] * sides[1] > MAX_SITES:
-        hint = f"the matrix of couplings of {sides[0] * sides[1]} spins would not fit: use at most {MAX_SITES} spins"
+    sides = (rows, columns)
+    if rows * columns > MAX_SITES:
+        hint = (
+            f"the matrix of couplings of {rows * columns} spins would not fit: use at most {MAX_SITES} spins"
+        )
         raise InputError("rows", rows, hint)
-    coupling, field = finite_number("coupling", coupling), finite_number("field", field)
-    truth_value("periodic", periodic)
     site = torch.arange(rows * columns).view(sides)
     matrix = torch.zeros(rows * columns, rows * columns, dtype=torch.float64)
     for axis, (name, side) in enumerate(zip(("rows", "columns"), sides, strict=True)):

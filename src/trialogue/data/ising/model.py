@@ -7,34 +7,34 @@ twice; a model takes that reading with `pairs="ordered"`, and is then the one of
 
 import math
 from functools import cached_property
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from trialogue.arrays import checked_device, real_tensor, require_bools
+from trialogue.arrays import Reals, checked_device, real_tensor, require_bools
+from trialogue.data.enumerable import Enumerable
 from trialogue.data.ising.block_table import block_table, table_marginals
 from trialogue.data.ising.couplings import Clique, checked_field, checked_matrix, couplings_of
 from trialogue.data.ising.neighbourhoods import ising_tables
 from trialogue.data.site_tables import SiteTables
-from trialogue.errors import InputError, finite_number, one_of, whole_number
+from trialogue.errors import InputError
 from trialogue.indices import first_outside, site_indices
-from trialogue.oracles import Energy, Joint, Masked, whole_sequences
+from trialogue.oracles import Joint, Masked, whole_sequences
 from trialogue.randomness import Choose, Streams, seed_of
+from trialogue.validation import Count, Finite, Natural, validated
 
 Pairs = Literal["unordered", "ordered"]
 """Whether a sum over i != j takes every pair once or twice."""
 
-ENUMERABLE_SITES = 20
-"""A model of more sites is not listed: 2^20 states of 20 spins take 160 MB."""
 TABLE_SITES = 16
 """A block of more sites is not drawn from a table of its states."""
 COUNTED_SITES = 10
 """A block of more sites of a clique model is drawn by the magnetisation, and not from a table."""
 
 
-class Ising(Masked, Energy, Joint):
+class Ising(Masked, Enumerable, Joint):
     """Spins x in {-1, +1}^N with p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i).
 
     `coupling` (N, N) is symmetric with a zero diagonal, `field` (N,); both become float64. A model whose couplings
@@ -56,8 +56,9 @@ class Ising(Masked, Energy, Joint):
     pairs: Pairs
     """How `parameters` and `features` count pairs."""
 
+    @validated
     def __init__(self, coupling: Tensor, field: Tensor, *, pairs: Pairs = "unordered") -> None:
-        self.pairs = one_of("pairs", pairs, get_args(Pairs))
+        self.pairs = pairs
         matrix = self._times * checked_matrix(coupling)
         self.sites = len(matrix)
         self.field = checked_field(field, self.sites, matrix.device)
@@ -68,8 +69,9 @@ class Ising(Masked, Energy, Joint):
         self._couplings = couplings_of(matrix, self.field)
 
     @classmethod
+    @validated
     def clique(
-        cls, n: int, clique: int, coupling: float, field: Tensor | float, *, pairs: Pairs = "unordered"
+        cls, n: Count, clique: Natural, coupling: Finite, field: Tensor | float, *, pairs: Pairs = "unordered"
     ) -> Self:
         """N = `n` spins, the first `clique` of them all coupled to each other with J = `coupling`.
 
@@ -77,19 +79,16 @@ class Ising(Masked, Energy, Joint):
         (4.6) of the thesis, by default with its pairs read as unordered. Raises `InputError` for a clique larger than
         n, for numbers that are not finite, and for an unknown reading of the pairs.
         """
-        sites = whole_number("n", n, 1)
-        if whole_number("clique", clique, 0) > sites:
-            raise InputError("clique", clique, f"use at most n={sites}")
-        hint = "give one number, a coupling whose sum over all pairs is finite"
+        if clique > n:
+            raise InputError("clique", clique, f"use at most n={n}")
         model = cls.__new__(cls)
-        model.pairs = one_of("pairs", pairs, get_args(Pairs))
-        strength = model._times * finite_number("coupling", coupling, hint)
-        if not math.isfinite(strength * int(clique) ** 2):
-            raise InputError("coupling", coupling, hint)
-        model.sites = sites
-        model.field = checked_field(field, sites, one_for_all=True)
+        model.pairs, model.sites = pairs, n
+        strength = model._times * coupling
+        if not math.isfinite(strength * clique**2):
+            raise InputError("coupling", coupling, "use a coupling whose sum over all pairs is finite")
+        model.field = checked_field(field, n, one_for_all=True)
         model.device = model.field.device
-        members = torch.arange(sites, device=model.device) < (clique if strength and clique > 1 else 0)
+        members = torch.arange(n, device=model.device) < (clique if strength and clique > 1 else 0)
         model._couplings = Clique(members, strength, model.field)
         return model
 
@@ -103,17 +102,23 @@ class Ising(Masked, Energy, Joint):
         return model
 
     @classmethod
-    def from_parameters(cls, parameters: Tensor, sites: int, *, pairs: Pairs = "unordered") -> Self:
+    @validated
+    def from_parameters(
+        cls,
+        parameters: Annotated[Tensor, Reals("n")],
+        sites: Count,
+        *,
+        pairs: Pairs = "unordered",
+    ) -> Self:
         """The model whose `parameters` (N(N-1)/2 + N,) these are, by that reading of the pairs."""
-        number = whole_number("sites", sites, 1) * (sites - 1) // 2
-        parameters = real_tensor("parameters", parameters, f"give {number} couplings and {sites} fields")
+        number = sites * (sites - 1) // 2
         if parameters.shape != (number + sites,):
             raise InputError(
                 "parameters", tuple(parameters.shape), f"{sites} sites have {number} pairs and {sites} fields"
             )
         matrix = torch.zeros(sites, sites, dtype=torch.float64, device=parameters.device)
         upper = torch.triu_indices(sites, sites, 1, device=parameters.device)
-        matrix[upper[0], upper[1]] = parameters[:number]
+        matrix[upper[0], upper[1]] = parameters[:number].double()
         return cls(matrix + matrix.T, parameters[number:], pairs=pairs)
 
     @cached_property
@@ -169,33 +174,15 @@ class Ising(Masked, Energy, Joint):
         spins = self._spins(tokens)
         return -(self._couplings.interaction(spins) + spins @ self.field)
 
-    def states(self) -> Tensor:
-        """All states (2^N, N) int64 in the order of `itertools.product`.
-
-        Raises `InputError` where there are too many: `ENUMERABLE_SITES` is the largest N.
-        """
-        if self.sites > ENUMERABLE_SITES:
-            hint = f"2^{self.sites} states are too many to list (at most 2^{ENUMERABLE_SITES}): draw from the model, "
-            raise InputError("sites", self.sites, hint + "with `sample` or `run_chain(Gibbs(), model, ...)`")
-        return whole_sequences(2, self.sites, self.device)
-
-    @cached_property
-    def _log_weights(self) -> Tensor:
-        return -self.energy(self.states())
-
     def log_partition(self) -> float:
         """log Z: from the magnetisation for clique models of any size, else from all states."""
-        if isinstance(self._couplings, Clique):
-            apart = self.field[~self._couplings.members].abs()
-            nothing = self.field.new_zeros(1, self.sites)
-            everything = torch.ones_like(nothing, dtype=torch.bool)
-            clique = self._couplings.count_log_weights(nothing, everything).logsumexp(1)
-            return float(clique + (apart + torch.log1p(torch.exp(-2 * apart))).sum())
-        return float(self._log_weights.logsumexp(0))
-
-    def probabilities(self) -> Tensor:
-        """p(x) (2^N,) float64 of `states`."""
-        return self._log_weights.softmax(0)
+        if not isinstance(self._couplings, Clique):
+            return super().log_partition()
+        apart = self.field[~self._couplings.members].abs()
+        nothing = self.field.new_zeros(1, self.sites)
+        everything = torch.ones_like(nothing, dtype=torch.bool)
+        clique = self._couplings.count_log_weights(nothing, everything).logsumexp(1)
+        return float(clique + (apart + torch.log1p(torch.exp(-2 * apart))).sum())
 
     def moments(self) -> Tensor:
         """Expectations of the `features` (N(N-1)/2 + N,) float64, from all states."""
@@ -246,17 +233,6 @@ class Ising(Masked, Energy, Joint):
         given = torch.nn.functional.one_hot(tokens, 2).double().log()
         return torch.where(masked[:, :, None], answer, given)
 
-    def block_log_probs(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """Joint distribution (rows, 2^k) of the k sites of `block` (N,) bool given the rest, in `itertools.product`
-        order.
-
-        Raises `InputError` where 2^k states are too many to list.
-        """
-        require_bools("block", block, (self.sites,), f"give one bool for each of the {self.sites} sites")
-        blocks = block.expand(len(tokens), -1)
-        table = block_table(self._couplings, self.field, self._spins(tokens), blocks, ENUMERABLE_SITES)
-        return table[0].log_softmax(1)
-
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
         """Tokens (rows, N) with x_block drawn jointly given the rest; `block` (rows, N) bool, its size may differ.
 
@@ -279,22 +255,18 @@ class Ising(Masked, Energy, Joint):
             )
         return drawn
 
-    def sample(self, n: int, seed: int = 0) -> Tensor:
+    @validated
+    def sample(self, n: Natural, seed: Natural = 0) -> Tensor:
         """Draw `n` independent states (n, N) int64 exactly; sample i depends on `seed` and i alone.
 
         Raises `InputError` for models too large to enumerate, unless their couplings are a clique.
         """
-        rows = torch.arange(whole_number("n", n, 0), device=self.device)
+        rows = torch.arange(n, device=self.device)
         streams = Streams(seed_of(seed, "ising"), rows)
         if isinstance(self._couplings, Clique) and self.sites > COUNTED_SITES:
             down = rows.new_zeros(n, self.sites)
             everything = torch.ones_like(down, dtype=torch.bool)
             return self._drawn_by_structure(self._couplings, down, everything, rows, streams.choose)
-        if self.sites > ENUMERABLE_SITES:
-            hint = (
-                f"2^{self.sites} states are too many for an exact sample (at most 2^{ENUMERABLE_SITES}): use "
-            )
-            raise InputError("sites", self.sites, hint + "`run_chain(Gibbs(), model, ...)`")
         below = self.probabilities().cumsum(0)
         index = torch.searchsorted(below, streams.uniform(rows) * below[-1], right=True)
         return self.states()[index.clamp_max(len(below) - 1)]

@@ -10,32 +10,34 @@ distribution.
 import math
 import warnings
 from functools import cached_property
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import torch
+from annotated_types import Ge, Interval
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, require_bools
+from trialogue.arrays import Reals, require_bools
+from trialogue.data.enumerable import Enumerable
 from trialogue.data.many_body.compiled_fields import CompiledFields
 from trialogue.data.many_body.pair_sums import PairSums
 from trialogue.data.many_body.subset_bins import SubsetBins
 from trialogue.data.many_body.variance import energy_variances
-from trialogue.errors import InputError, finite_number, one_of, positive_number, whole_number
+from trialogue.errors import InputError
 from trialogue.indices import index_tensor, site_indices
-from trialogue.oracles import Energy, Masked, sites_of, whole_sequences
+from trialogue.oracles import Masked, sites_of
 from trialogue.oracles.whole import listed
 from trialogue.randomness import numpy_generator
+from trialogue.validation import Count, Finite, Natural, Positive, validated
 
-ENUMERABLE_STATES = 2**20
-"""More sequences are not listed."""
 FROZEN_DEVIATION = 100.0
 """Energies that vary more than this over uniform sequences leave single-site chains where they are."""
+Order = Annotated[int, Interval(ge=2, le=4)]
 _UP = 0.8
 _OFFSETS = {"centred": (1.0, -_UP), "signs": (2.0, -1.0), "binary": (1.0, 0.0)}
 
 
-class ManyBody(Masked, Energy):
+class ManyBody(Masked, Enumerable):
     """The distribution of sequences of N = `sites` tokens with an energy of `order` k bodies, by vectors of its
     tensors.
 
@@ -48,11 +50,20 @@ class ManyBody(Masked, Energy):
     sites: int
     device = torch.device("cpu")
 
-    def __init__(self, positions: Tensor, vectors: Tensor, order: int = 4, strength: float = 1.0) -> None:
-        self.order = whole_number("order", order, 2, 4)
-        self.positions = _checked("positions", positions, self.order)
-        self.vectors = _checked("vectors", vectors, 2)
-        self.strength = finite_number("strength", strength)
+    @validated
+    def __init__(
+        self,
+        positions: Annotated[Tensor, Reals("rank sites")],
+        vectors: Annotated[Tensor, Reals("rank vocab")],
+        order: Order = 4,
+        strength: Finite = 1.0,
+    ) -> None:
+        for field, array, least in (("positions", positions, order), ("vectors", vectors, 2)):
+            if array.shape[1] < least:
+                hint = f"give finite vectors (rank, n) of at least {least} entries each"
+                raise InputError(field, tuple(array.shape), hint)
+        self.order, self.strength = order, strength
+        self.positions, self.vectors = (array.double().contiguous().clone() for array in (positions, vectors))
         self.sites, self.vocab_size = self.positions.shape[1], self.vectors.shape[1]
         scale = (
             math.factorial(self.order) * abs(self.strength) * float(self.positions.abs().sum() ** self.order)
@@ -61,14 +72,15 @@ class ManyBody(Masked, Energy):
             raise InputError("strength", self.strength, "the energies overflow: use a smaller one")
 
     @classmethod
+    @validated
     def random(
         cls,
-        sites: int,
-        vocab_size: int,
-        order: int = 4,
-        rank: int = 20,
-        scale: float | None = 2.0,
-        seed: int = 0,
+        sites: Count,
+        vocab_size: Annotated[int, Ge(2)],
+        order: Order = 4,
+        rank: Count = 20,
+        scale: Positive | None = 2.0,
+        seed: Natural = 0,
         entries: Literal["centred", "signs", "binary"] = "centred",
     ) -> Self:
         """A distribution of `rank` vectors each of positions and tokens, whose entries are Bernoulli(0.8), less 0.8
@@ -79,20 +91,18 @@ class ManyBody(Masked, Energy):
         prints, are mostly of one and two bodies. Warns where the energy varies so much that chains freeze, as at the
         printed strength. Raises `InputError` for a field out of range, and where all entries drawn are zero.
         """
-        order = whole_number("order", order, 2, 4)
-        sites, vocab = whole_number("sites", sites, order), whole_number("vocab_size", vocab_size, 2)
-        rank, (factor, offset) = whole_number("rank", rank, 1), _OFFSETS[one_of("entries", entries, _OFFSETS)]
-        draw = numpy_generator(whole_number("seed", seed, 0), "many-body", entries)
-        drawn = [draw.random((rank, size)) < _UP for size in (sites, vocab)]
+        if sites < order:
+            raise InputError("sites", sites, f"use at least {order}")
+        factor, offset = _OFFSETS[entries]
+        draw = numpy_generator(seed, "many-body", entries)
+        drawn = [draw.random((rank, size)) < _UP for size in (sites, vocab_size)]
         positions, vectors = (torch.from_numpy(factor * ones + offset) for ones in drawn)
         distribution = cls(positions, vectors, order)
         if scale is not None:
             if not distribution.deviation > 0:
                 hint = "the energy drawn does not vary: use another seed, or a larger rank"
                 raise InputError("seed", seed, hint)
-            distribution = cls(
-                positions, vectors, order, positive_number("scale", scale) / distribution.deviation
-            )
+            distribution = cls(positions, vectors, order, scale / distribution.deviation)
         if distribution.deviation > FROZEN_DEVIATION:
             warnings.warn(
                 f"the energy varies by {distribution.deviation:.3g} over uniform sequences: chains freeze at once "
@@ -158,27 +168,6 @@ class ManyBody(Masked, Energy):
                 answer[masked & (sizes == size)[:, None]] = self._marginals(tokens[rows], masked[rows])
         return answer
 
-    def states(self) -> Tensor:
-        """All sequences (V^N, N) int64 in the order of `itertools.product`; raises `InputError` for too many."""
-        if self.sites * math.log(self.vocab_size) > math.log(ENUMERABLE_STATES) + 1e-9:
-            hint = (
-                f"{self.vocab_size}^{self.sites} sequences are too many to list: draw them with `run_sweeps`"
-            )
-            raise InputError("sites", self.sites, hint)
-        return whole_sequences(self.vocab_size, self.sites)
-
-    @cached_property
-    def _log_weights(self) -> Tensor:
-        return -self.energy(self.states())
-
-    def log_partition(self) -> float:
-        """log of the sum of exp(-E(s)), from all sequences."""
-        return float(self._log_weights.logsumexp(0))
-
-    def probabilities(self) -> Tensor:
-        """p(s) (V^N,) float64 of `states`."""
-        return self._log_weights.softmax(0)
-
     @cached_property
     def kernel(self) -> CompiledFields:
         """Compiled fields and sweeps, of the two kinds the one that costs less at this rank and size."""
@@ -231,14 +220,3 @@ class ManyBody(Masked, Energy):
             shape_hint=hint,
             range_hint=f"use tokens below {self.vocab_size}",
         )
-
-
-def _checked(field: str, vectors: Tensor, least: int) -> Tensor:
-    hint = f"give finite vectors (rank, n) of at least {least} entries each"
-    numbers = real_tensor(field, vectors, hint)
-    if numbers.ndim != 2 or not len(numbers) or numbers.shape[1] < least:
-        raise InputError(field, tuple(numbers.shape), hint)
-    wrong = numbers[~torch.isfinite(numbers)]
-    if len(wrong):
-        raise InputError(field, float(wrong[0]), hint)
-    return numbers.contiguous().clone()

@@ -15,8 +15,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from trialogue.data.parallel.text import ParallelText
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
+from trialogue.validation import Count, Natural, validated
 
 _NO_WORD = re.compile(r"[\W_]+")
 
@@ -37,14 +38,15 @@ def normalised(sentence: str) -> str:
     return " ".join(words) or sentence
 
 
-def split(text: ParallelText, test: int = 2000, validation: int = 1000, *, seed: int) -> Split:
+@validated
+def split(text: ParallelText, test: Count = 2000, validation: Count = 1000, *, seed: Natural) -> Split:
     """Draw `test` and `validation` pairs of `text`; the rest is to train on. The stream is "split" of `seed`.
 
     Pairs that share a normalised source or target, by whatever chain of pairs, stay together: the components of that
     graph are shuffled, and each goes to the first of test and validation that has room for it, else to training.
     Raises `InputError` where the components leave a part unfilled, or nothing to train on.
     """
-    sizes = {"test": whole_number("test", test, 1), "validation": whole_number("validation", validation, 1)}
+    sizes = {"test": test, "validation": validation}
     component = _components(text)
     count = np.bincount(component)
     part = np.zeros(len(count), np.int64)

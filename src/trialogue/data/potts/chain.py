@@ -6,17 +6,14 @@ pseudo-convolutional Hamiltonians of Definition 1.3 of the document on Potts cha
 """
 
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, Self, TypeVar
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Self
 
-import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.data.potts.couplings import coupling_strengths
 from trialogue.data.potts.distribution import PottsDistribution
 from trialogue.data.potts.messages import (
     MAX_MESSAGES,
@@ -28,27 +25,7 @@ from trialogue.data.potts.messages import (
 from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.data.potts.spectrum import correlation_length
 from trialogue.data.potts.walls import Walls
-from trialogue.errors import InputError, non_negative_number, positive_number, require_function, whole_number
-from trialogue.oracles import whole_sequences
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-class _Recent(Generic[Key, Value]):
-    """The values asked for last, so that messages and tables are made once."""
-
-    def __init__(self, most: int = 4) -> None:
-        self._values: OrderedDict[Key, Value] = OrderedDict()
-        self._most = most
-
-    def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        if key not in self._values:
-            self._values[key] = make()
-        self._values.move_to_end(key)
-        if len(self._values) > self._most:
-            self._values.popitem(last=False)
-        return self._values[key]
+from trialogue.errors import InputError, non_negative_number, positive_number, whole_number
 
 
 class PottsChain:
@@ -75,8 +52,13 @@ class PottsChain:
             raise InputError("energies", float(wrong[0]), "give finite energies of at least 0")
         self.energies = table.clone()
         self._stored = None if patterns is None else StoredPatterns(patterns, self.window, self.vocab_size)
-        self._messages: _Recent[float, Messages] = _Recent()
-        self._laws: _Recent[tuple[int, float], PottsDistribution] = _Recent()
+        # Messages and tables are made once for the temperatures and lengths that were used last.
+        self._messages = lru_cache(4)(lambda number: Messages(self._log_weights(number)))
+        self._laws = lru_cache(4)(lambda sites, number: PottsDistribution(self.messages(number), sites))
+
+    def __reduce__(self) -> Any:
+        """Pickle without the caches."""
+        return type(self), (self.energies, self.patterns)
 
     @classmethod
     def from_patterns(
@@ -95,18 +77,6 @@ class PottsChain:
         penalty = non_negative_number("penalty", penalty)
         distances = stored.distances().view([stored.vocab_size] * stored.window)
         return cls(penalty * distances.double(), stored.patterns)
-
-    @classmethod
-    def from_function(cls, function: Callable[[Tensor], Tensor], vocab_size: int, window: int) -> Self:
-        """The chain whose windows cost `function(tokens (rows, W) int64) -> (rows,)`; it is asked for all V^W once."""
-        vocab, width = whole_number("vocab_size", vocab_size, 2), whole_number("window", window, 1)
-        require_fitting(vocab, width)
-        hint = f"answer with one energy for each of the {vocab**width} rows"
-        require_function("function", function, "give a function from tokens (rows, W) to energies (rows,)")
-        energies = real_tensor("function", function(whole_sequences(vocab, width)), hint)
-        if energies.shape != (vocab**width,):
-            raise InputError("function", tuple(energies.shape), hint)
-        return cls(energies.view([vocab] * width))
 
     @property
     def patterns(self) -> list[Tensor] | None:
@@ -128,13 +98,11 @@ class PottsChain:
         """The distribution of sequences of `length` tokens: an energy (H / T), a masked oracle, and joint draws of
         blocks.
         """
-        sites, messages = self._windows(length, temperature) + self.window - 1, self.messages(temperature)
-        return self._laws.get((sites, float(temperature)), lambda: PottsDistribution(messages, sites))
+        return self._laws(self._windows(length, temperature) + self.window - 1, float(temperature))
 
     def messages(self, temperature: float) -> Messages:
         """The transfer-matrix messages at a temperature, with log-weights -E / T; they serve all lengths."""
-        number = positive_number("temperature", temperature)
-        return self._messages.get(number, lambda: Messages(self._log_weights(number)))
+        return self._messages(positive_number("temperature", temperature))
 
     def _log_weights(self, temperature: float) -> Tensor:
         log_weights = -self.energies / temperature
@@ -208,21 +176,6 @@ class PottsChain:
     def sample(self, n: int, length: int, temperature: float, seed: int = 0) -> Tensor:
         """Draw `n` independent sequences (n, L) int64 exactly; sequence i depends on `seed` and i alone."""
         return self.at(length, temperature).sample(n, seed)
-
-    def coupling_matrix(self, length: int) -> csr_array:
-        """The band matrix B (L, L) of equation 1, float64: how strongly pairs of sites interact.
-
-        B_ij is the Frobenius norm of the pair interaction of sites i and j, and B_ii the norm of the field at i: the
-        terms of second and first order of H when every term sums to zero over each of its sites (the zero-sum
-        gauge). B_ij = 0 wherever |i - j| >= W.
-        """
-        windows = self._windows(length)
-        self._require_listable(length, 2 * self.window)
-        strengths = coupling_strengths(self.energies, windows)
-        if not bool(np.isfinite(strengths.data).all()):
-            hint = "squares of the energies overflow: use a larger unit of energy"
-            raise InputError("energies", self.max_energy, hint)
-        return strengths
 
     def window_labels(self, position: int = 0) -> Tensor:
         """The label (V, ..., V) int64 of every window that begins at site `position`: its nearest pattern.

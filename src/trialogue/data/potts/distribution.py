@@ -11,21 +11,20 @@ from torch import Tensor
 from torch.nn.functional import max_pool1d, one_hot
 
 from trialogue.arrays import require_bools
+from trialogue.data.enumerable import Enumerable
 from trialogue.data.potts.messages import Messages, checked_tokens, window_numbers
 from trialogue.data.potts.sampling import Tables, alias_tables, all_fit, draw_sequences
 from trialogue.data.potts.window_tables import window_tables
 from trialogue.data.site_tables import SiteTables
-from trialogue.errors import InputError, whole_number
 from trialogue.indices import site_indices
-from trialogue.oracles import Energy, Joint, Masked, sites_of, whole_sequences
+from trialogue.oracles import Joint, Masked, sites_of
 from trialogue.randomness import Choose
+from trialogue.validation import Natural, validated
 
-ENUMERABLE_STATES = 2**20
-"""More sequences are not listed."""
 _AT_ONCE = 2**22
 
 
-class PottsDistribution(Masked, Energy, Joint):
+class PottsDistribution(Masked, Enumerable, Joint):
     """p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]) on sequences x of N = `sites` tokens, open ends.
 
     It is an energy, a masked oracle whose conditionals are exact for any mask, and draws blocks of any size jointly, in
@@ -52,21 +51,6 @@ class PottsDistribution(Masked, Energy, Joint):
     def log_partition(self) -> float:
         """log of the sum of exp(-E(x))."""
         return self.messages.log_partition(self.sites - self.window + 1)
-
-    def states(self) -> Tensor:
-        """All sequences (V^N, N) int64 in the order of `itertools.product`; raises `InputError` for too many."""
-        if self.sites * math.log(self.vocab_size) > math.log(ENUMERABLE_STATES) + 1e-9:
-            raise InputError(
-                "sites",
-                self.sites,
-                f"{self.vocab_size}^{self.sites} sequences are too many to list (at most {ENUMERABLE_STATES}): use "
-                "the marginals of the chain, or draw from it with `sample`",
-            )
-        return whole_sequences(self.vocab_size, self.sites)
-
-    def probabilities(self) -> Tensor:
-        """p(x) (V^N,) float64 of `states`."""
-        return (-self.energy(self.states())).softmax(0)
 
     def site_tables(self) -> SiteTables:
         """The conditional distributions of all sites, for compiled sweeps; raises `InputError` where they would
@@ -137,10 +121,10 @@ class PottsDistribution(Masked, Energy, Joint):
             drawn[rows[row], near.sites[row, column]] = values[row, column]
         return drawn
 
-    def sample(self, n: int, seed: int = 0) -> Tensor:
+    @validated
+    def sample(self, n: Natural, seed: Natural = 0) -> Tensor:
         """Draw `n` independent sequences (n, N) int64 exactly; sequence i depends on `seed` and i alone."""
-        number, start = whole_number("n", n, 0), whole_number("seed", seed, 0)
-        return draw_sequences(self.messages, self._tables or self._made(), number, self.sites, start)
+        return draw_sequences(self.messages, self._tables or self._made(), n, self.sites, seed)
 
     @cached_property
     def _tables(self) -> list[Tables]:

@@ -1,8 +1,8 @@
 """Transfer matrices of chains of windows, their leading eigenvalues, and the correlation length the first two give."""
 
 import math
+from typing import TYPE_CHECKING
 
-import mpmath
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -11,7 +11,11 @@ from scipy.sparse.linalg import ArpackError, eigs
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.extras import from_extra
 from trialogue.randomness import numpy_generator
+
+if TYPE_CHECKING:
+    import mpmath
 
 DENSE_STATES = 512
 """Transfer matrices of more states go to the sparse eigenvalue solver."""
@@ -31,7 +35,7 @@ def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature
 
     0, too, where it is below (W - 1) / 30, which float64 does not tell from a lambda_2 that vanishes.
     Where float64 does not tell the two apart, small matrices are solved with as many digits as it takes; raises
-    `InputError`, which names the `temperature`, for larger ones.
+    `InputError`, which names the `temperature`, for larger ones, and if mpmath is not installed.
     """
     if window == 1:
         return 0.0
@@ -48,6 +52,7 @@ def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature
     weights = log_weights.view(vocab, states).numpy()
     # One wall costs no more than W - 1 windows, so that the eigenvalues differ by no less than its weight.
     unresolved = f"the correlation length is above {1 / RESOLVED:.0e} sites"
+    mpmath = from_extra("mpmath", "precise")
     with mpmath.workdps(digits_resolved(weights, window - 1, temperature, unresolved)):
         first, second = precise_moduli(precise_transfer_matrix(weights))[:2]
         return math.inf if first == second else float(1 / mpmath.log(first / second))
@@ -102,8 +107,9 @@ def digits_resolved(
 
 def precise_transfer_matrix(
     log_weights: NDArray[np.float64], kept: NDArray[np.bool_] | None = None
-) -> mpmath.matrix:
+) -> "mpmath.matrix":
     """`transfer_matrix` of the windows `kept` (by default all), in the digits that mpmath works with."""
+    mpmath = from_extra("mpmath", "precise")
     states = log_weights.size // log_weights.shape[0]
     source, target = (contexts.tolist() for contexts in steps(log_weights))
     exponents = log_weights.ravel().tolist()
@@ -113,11 +119,12 @@ def precise_transfer_matrix(
     return matrix
 
 
-def precise_moduli(matrix: mpmath.matrix) -> list[mpmath.mpf]:
+def precise_moduli(matrix: "mpmath.matrix") -> "list[mpmath.mpf]":
     """Moduli of all eigenvalues, descending, in the digits that mpmath works with."""
     if matrix.rows == 1:
         return [abs(matrix[0, 0])]
-    return sorted((abs(value) for value in mpmath.eig(matrix, left=False, right=False)), reverse=True)
+    eigenvalues = from_extra("mpmath", "precise").eig(matrix, left=False, right=False)
+    return sorted((abs(value) for value in eigenvalues), reverse=True)
 
 
 def _balanced(log_weights: Tensor, vocab: int, states: int) -> NDArray[np.float64]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, probability
+from trialogue.errors import InputError
+from trialogue.validation import Share, validated
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class BertMasking:
     """Every position is to be predicted with probability `p_mask`; what is read there (thesis, section 2.1.1):
@@ -17,13 +19,11 @@ class BertMasking:
     what are no probabilities, and where `p_correct` and `p_random` exceed one together.
     """
 
-    p_mask: float = 0.15
-    p_correct: float = 0.1
-    p_random: float = 0.1
+    p_mask: Share = 0.15
+    p_correct: Share = 0.1
+    p_random: Share = 0.1
 
     def __post_init__(self) -> None:
-        for field in ("p_mask", "p_correct", "p_random"):
-            probability(field, getattr(self, field))
         if self.p_correct + self.p_random > 1 + 1e-12:
             hint = f"with p_correct={self.p_correct} the two are more than one: use at most {1 - self.p_correct:g}"
             raise InputError("p_random", self.p_random, hint)

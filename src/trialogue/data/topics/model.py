@@ -17,10 +17,13 @@ from torch import Tensor
 
 from trialogue.arrays import require_bools, whole_tensor
 from trialogue.data.topics.masking import BertMasking
-from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Energy, Masked
 from trialogue.randomness import Streams, seed_of
+from trialogue.validation import Count, Natural, Positive, validated
 
+MAX_NUMBERS = 2**31
+"""Documents of more words, or more shares of topics, are not drawn at once."""
 PADDING = -1
 """What stands behind the end of the shorter ones of several documents."""
 
@@ -44,36 +47,35 @@ class TopicModel(Masked, Energy):
 
     device = torch.device("cpu")
 
+    @validated
     def __init__(
         self,
-        topics: int,
-        words_per_topic: int,
-        topics_per_document: int | None = None,
+        topics: Count,
+        words_per_topic: Count,
+        topics_per_document: Count | None = None,
         *,
-        concentration: float | None = None,
+        concentration: Positive | None = None,
     ) -> None:
-        self.topics = whole_number("topics", topics, 1)
-        self.words_per_topic = whole_number("words_per_topic", words_per_topic, 1)
         if (topics_per_document is None) == (concentration is None):
             hint = "give either topics_per_document or the concentration of a Dirichlet distribution"
             raise InputError("topics_per_document", topics_per_document, hint)
-        self.topics_per_document = (
-            None
-            if topics_per_document is None
-            else whole_number("topics_per_document", topics_per_document, 1, self.topics)
-        )
-        self.concentration = (
-            None if concentration is None else positive_number("concentration", concentration)
-        )
-        self.vocab_size = self.topics * self.words_per_topic
+        if topics_per_document is not None and topics_per_document > topics:
+            raise InputError("topics_per_document", topics_per_document, f"use at most {topics}")
+        self.topics, self.words_per_topic = topics, words_per_topic
+        self.topics_per_document, self.concentration = topics_per_document, concentration
+        self.vocab_size = topics * words_per_topic
 
-    def draw(self, documents: int, lengths: int | tuple[int, int], seed: int = 0) -> Documents:
+    @validated
+    def draw(self, documents: Natural, lengths: int | tuple[int, int], seed: Natural = 0) -> Documents:
         """Draw documents of a length, or of lengths drawn uniformly between two of them, both included.
 
         Document i depends on `seed`, the lengths and i alone: more documents begin with the same ones.
         """
-        rows = torch.arange(whole_number("documents", documents, 0))
         least, most = self.checked_lengths(lengths)
+        if documents * max(most, self.topics) > MAX_NUMBERS:
+            hint = f"so many documents would not fit: draw at most {MAX_NUMBERS // max(most, self.topics)}"
+            raise InputError("documents", documents, hint)
+        rows = torch.arange(documents)
         streams = Streams(seed_of(seed, "topics", "documents"), rows)
 
         def uniform(each: int) -> Tensor:
@@ -153,25 +155,6 @@ class TopicModel(Masked, Energy):
         own = own * (tokens != PADDING)[:, :, None]
         return self._laws(own.sum(1, keepdim=True).double() - own)
 
-    def expected_shares(self, inputs: Tensor, masking: BertMasking | None = None) -> Tensor:
-        """The posterior mean (rows, T) float64 of the shares of topics, given what is read of documents.
-
-        `inputs` (rows, N) are words, the mask T v, and -1 behind the end. Without `masking` words are taken as they
-        are. With it a word may be a random one: of the restricted model the posterior is then a sum over all sets of
-        tau topics, taken by elementary symmetric polynomials. tau times it is the probability that a document has the
-        topic. Raises `InputError` for random words of the Dirichlet model, whose posterior has no closed form.
-        """
-        inputs = self._words(inputs, masks=True)
-        counts = self._counts(inputs.masked_fill(inputs == self.vocab_size, PADDING))
-        if masking is None or masking.p_mask * masking.p_random == 0:
-            weights: Tensor = self._laws(counts)[:, :: self.words_per_topic].exp() * self.words_per_topic
-            return weights
-        if self.topics_per_document is None:
-            hint = "with random words the posterior of Dirichlet shares has no closed form: use 0"
-            raise InputError("p_random", masking.p_random, hint)
-        _, inside, outside = self.rates(masking)
-        return _included(counts * math.log(inside / outside), self.topics_per_document)
-
     def _shares(self, uniform: Callable[[int], Tensor]) -> Tensor:
         """Shares (n, T) float64 from uniform numbers in [0, 1), of which `uniform(k)` returns the next (n, k)."""
         if self.topics_per_document is not None:
@@ -207,11 +190,11 @@ class TopicModel(Masked, Energy):
         counts = torch.zeros(len(tokens), self.topics + 1, dtype=torch.float64)
         return counts.scatter_add_(1, topic, torch.ones_like(topic, dtype=torch.float64))[:, :-1]
 
-    def _words(self, tokens: Tensor, masks: bool = False) -> Tensor:
+    def _words(self, tokens: Tensor) -> Tensor:
         words = whole_tensor("tokens", tokens, "give words (rows, N)")
         if words.ndim != 2:
             raise InputError("tokens", tuple(words.shape), "give words (rows, N)")
-        wrong = words[(words < PADDING) | (words >= self.vocab_size + masks)]
+        wrong = words[(words < PADDING) | (words >= self.vocab_size)]
         if len(wrong):
             raise InputError("tokens", int(wrong[0]), f"the words are 0 to {self.vocab_size - 1}")
         return words
@@ -223,28 +206,3 @@ class TopicModel(Masked, Energy):
             raise InputError("lengths", lengths, "give one length, or the least and the largest")
         least = whole_number("lengths", pair[0], 1)
         return least, whole_number("lengths", pair[1], least)
-
-
-def _included(log_weights: Tensor, size: int) -> Tensor:
-    """P(t is in S) / `size` (rows, T) of a set S of that size drawn in proportion to the product of its weights.
-
-    By leaving one out: w_t e_(size - 1)(the others) / (size e_size(all)), in logarithms, without subtraction.
-    """
-    rows, topics = log_weights.shape
-    below = log_weights.new_full((topics + 1, rows, size + 1), -torch.inf)
-    above = below.clone()
-    below[0, :, 0] = above[topics, :, 0] = 0
-    for place in range(topics):
-        mirrored = topics - 1 - place
-        below[place + 1] = _joined(below[place], log_weights[:, place])
-        above[mirrored] = _joined(above[mirrored + 1], log_weights[:, mirrored])
-    total = below[topics, :, size]
-    # Sets of the others: `taken` before t, the rest behind it.
-    others = (below[:-1, :, :size] + above[1:, :, :size].flip(2)).logsumexp(2)
-    return (log_weights + others.T - total[:, None]).exp() / size
-
-
-def _joined(sums: Tensor, log_weight: Tensor) -> Tensor:
-    """Log elementary symmetric polynomials (rows, size + 1) with one more variable."""
-    grown = sums[:, :-1] + log_weight[:, None]
-    return torch.cat((sums[:, :1], torch.logaddexp(sums[:, 1:], grown)), 1)

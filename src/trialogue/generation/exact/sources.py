@@ -4,23 +4,22 @@ language model.
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trialogue.data import Dyck, Table
+from trialogue.data import Table
+from trialogue.data.registered import DISTRIBUTIONS
 from trialogue.errors import InputError, non_negative_number
 from trialogue.generation.exact.settings import Source
 from trialogue.models.pretrained import load_pretrained
 from trialogue.models.spelled import SpelledTokenization
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive
-from trialogue.registry import Registry
 from trialogue.verifiers import TableValues
 
 Prefix = tuple[int, ...]
 _SUM_TOLERANCE = 1e-6
-_BRACKETS = ("[", "]", "(", ")", "{", "}", "<", ">")
 
 
 class Asked(NamedTuple):
@@ -167,50 +166,13 @@ def _require_fields(
         )
 
 
-Named = tuple[Autoregressive, Sequence[str]]
-"""An oracle, and the texts of its tokens."""
-
-
-def _uniform(tokens: Sequence[str], length: int | None = None) -> Named:
-    """Every token with the same probability at every position."""
-    size = len(tokens)
-    return Table(lambda _: [1 / size] * size, size, max_length=length), tokens
-
-
-def _dyck(**arguments: Any) -> Named:
-    distribution = Dyck(**arguments)
-    pairs = [(f"<{t}", f"{t}>") for t in range(len(_BRACKETS) // 2, len(distribution.type_probs))]
-    return distribution, (*_BRACKETS, *(text for pair in pairs for text in pair))[: distribution.vocab_size]
-
-
-DISTRIBUTIONS: Registry[Callable[..., Named]] = Registry(
-    "trialogue.distributions",
-    "distribution",
-    {
-        "dyck": _dyck,
-        "uniform": _uniform,
-    },
-)
-"""Structured distributions by name: functions of their arguments."""
-
-
 def distribution_of(spec: str) -> tuple[Autoregressive, SpelledTokenization]:
     """The structured distribution that `spec`, NAME or NAME:JSON, names; raises `InputError` for arguments that it
     refuses.
     """
-    name, colon, written = spec.partition(":")
-    if name not in DISTRIBUTIONS:
-        raise InputError("distribution", spec, f"the distributions are {', '.join(DISTRIBUTIONS)}")
-    try:
-        arguments = json.loads(written) if colon else {}
-    except ValueError as error:
-        raise InputError("distribution", spec, f"what follows the colon is no JSON: {error}") from None
-    if not isinstance(arguments, dict):
-        raise InputError("distribution", spec, f'give its arguments as a JSON object: {name}:{{"...": ...}}')
-    try:
-        oracle, tokens = DISTRIBUTIONS[name](**arguments)
-    except TypeError as error:
-        raise InputError("distribution", spec, f"it has no such arguments: {error}") from None
-    except InputError as error:
-        raise InputError("distribution", spec, f"{error.field}={error.value!r}: {error.hint}") from None
+    built = DISTRIBUTIONS.build(spec)
+    if not isinstance(built, tuple):
+        hint = "it has no distribution of the next token: use `trialogue simulate`"
+        raise InputError("distribution", spec, hint)
+    oracle, tokens = built
     return oracle, _spelled("distribution", spec, tokens)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, sites_of
-from trialogue.oracles.whole import answered, checked_energy, every_row, listed
+from trialogue.oracles.whole import answered, checked_energy, listed
 from trialogue.randomness import Choose
 
 Tilt = Callable[[Tensor, Tensor], Tensor]
@@ -118,15 +118,3 @@ def _no_joint_law(model: SequenceModel, size: int) -> InputError:
         "its sites one "
         "after another with `ChainRule(model)`, or use single-site updates",
     )
-
-
-__all__ = [
-    "Tilt",
-    "draw_block",
-    "every_row",
-    "listed_law",
-    "site_law",
-    "site_laws",
-    "vocab_of",
-    "with_block",
-]

@@ -9,15 +9,16 @@ from torch import Tensor
 from tqdm import tqdm
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import InputError, require_function, truth_value, whole_number
-from trialogue.indices import first_outside
+from trialogue.errors import InputError
+from trialogue.indices import index_tensor
 from trialogue.oracles import Chain, SequenceModel, as_chain, as_model
-from trialogue.oracles.whole import require_valid_output
+from trialogue.oracles.whole import every_row, require_valid_output
 from trialogue.randomness import Streams
 from trialogue.samplers.chains.chain import KERNELS, Advance, advancing
-from trialogue.samplers.chains.conditionals import every_row
 from trialogue.samplers.chains.ergodicity import require_ergodic_chain
+from trialogue.samplers.inference_data import inference_data
 from trialogue.samplers.prefix.sampler import take
+from trialogue.validation import Count, Natural, validated
 
 Predicate = Callable[[Tensor], Tensor]
 """`predicate(tokens (n, N)) -> (n,) bool`"""
@@ -52,6 +53,29 @@ class ChainRun:
     trace: Change | None = None
     energies: Tensor | None = None
     """(kept, chains) float64: energies of the samples, where the chain keeps them (`Chain.energies`)"""
+    acceptance: Tensor | None = None
+    """(chains,) float64: share of the proposals after the burn-in that were accepted, NaN for a chain that took no
+    step; None if the chain always moves, as the heat bath does"""
+
+    def to_inference_data(self) -> Any:
+        """Return the samples as ArviZ `InferenceData` (an xarray `DataTree`), for diagnostics and plots of ArviZ.
+
+        The group "posterior" has the variable `tokens` with dimensions (chain, draw, site), and the attribute
+        `acceptance` with one rate per chain. The group "sample_stats" has the `energy` of each draw, if the chain keeps
+        it.
+
+        Raises:
+            InputError: If the run kept no samples, or if the extra `chains` is not installed.
+
+        Example:
+            run = run_chain(Metropolis(), model, start=start, steps=1000, thin=10)
+            arviz_stats.summary(run.to_inference_data())
+        """
+        if not len(self.samples):
+            raise InputError("samples", 0, "the run kept no samples: give `thin` to `run_chain`")
+        stats = {"energy": None if self.energies is None else self.energies.T}
+        attrs = {} if self.acceptance is None else {"acceptance": self.acceptance.tolist()}
+        return inference_data({"tokens": self.samples.transpose(0, 1)}, stats, {"tokens": ["site"]}, attrs)
 
 
 class HittingTimes(NamedTuple):
@@ -65,15 +89,16 @@ class HittingTimes(NamedTuple):
     """(chains, N) int64: where the chain stands"""
 
 
+@validated
 def run_chain(
     chain: Chain[Any],
     model: SequenceModel,
     *,
     start: Tensor,
-    steps: int,
-    seed: int = 0,
-    burn_in: int = 0,
-    thin: int | None = None,
+    steps: Count,
+    seed: Natural = 0,
+    burn_in: Natural = 0,
+    thin: Count | None = None,
     until: Predicate | None = None,
     chain_ids: Sequence[int] | Tensor | None = None,
     require_ergodic: bool = True,
@@ -95,17 +120,13 @@ def run_chain(
     """
     kind = as_chain(chain)
     start = _checked_start(start, model)
-    if until is not None:
-        require_function("until", until, "give a function from tokens (rows, N) to one bool for each row")
-    truth_value("require_ergodic", require_ergodic)
-    steps, burn_in = whole_number("steps", steps, 1), whole_number("burn_in", burn_in, 0)
-    if thin is not None and whole_number("thin", thin, 1) > steps:
+    if thin is not None and thin > steps:
         raise InputError("thin", thin, f"nothing would be kept of {steps} steps: use at most as many")
     if thin is not None and until is not None:
         raise InputError(
             "thin", thin, "chains that stop at their own times keep no common samples: leave it out"
         )
-    streams = Streams(whole_number("seed", seed, 0), _ids(chain_ids, len(start)).to(start.device))
+    streams = Streams(seed, _ids(chain_ids, len(start)).to(start.device))
     kept = [] if thin is None else [thin] * (steps // thin)
     with torch.no_grad():
         if (type(chain), type(model)) not in KERNELS:  # compiled steps do not call the model
@@ -126,17 +147,19 @@ def run_chain(
         samples=torch.stack(samples) if samples else start.new_zeros(0, *start.shape),
         trace=run.changes(),
         energies=energies,
+        acceptance=None if run.accepted is None else run.accepted / (run.steps - burn_in),
     )
 
 
+@validated
 def hitting_times(
     chain: Chain[Any],
     model: SequenceModel,
     *,
     start: Tensor,
     target: Predicate,
-    budget: int,
-    seed: int = 0,
+    budget: Count,
+    seed: Natural = 0,
     chain_ids: Sequence[int] | Tensor | None = None,
     require_ergodic: bool = True,
     progress: bool = False,
@@ -145,12 +168,11 @@ def hitting_times(
 
     Raises `InputError` wherever `run_chain` does.
     """
-    require_function("target", target, "give a function from tokens (rows, N) to one bool for each row")
     run = run_chain(
         chain,
         model,
         start=start,
-        steps=whole_number("budget", budget, 1),
+        steps=budget,
         seed=seed,
         until=target,
         chain_ids=chain_ids,
@@ -178,12 +200,14 @@ class _UnderWay:
         self._moving = every_row(self.tokens)
         self.steps = torch.zeros_like(self._moving)
         self.reached = torch.zeros_like(self._moving, dtype=torch.bool)
+        self.accepted: Tensor | None = None
         self._watching = False
         self._now = 0
         self._trace: list[Change] | None = [] if trace else None
 
     def watch(self) -> None:
-        """From now on, stop chains where the predicate says so."""
+        """End the burn-in: from now on count accepted proposals, and stop chains where the predicate says so."""
+        self.accepted = None
         self._watching = self._until is not None
         self._stop()
 
@@ -209,7 +233,11 @@ class _UnderWay:
 
     def _move(self, steps: int) -> None:
         before = self._state.tokens
-        self._state = self._advance(self._state, self._streams, steps)
+        self._state, accepted = self._advance(self._state, self._streams, steps)
+        if accepted is not None:
+            if self.accepted is None:
+                self.accepted = torch.zeros_like(self.steps, dtype=torch.float64)
+            self.accepted[self._moving] += accepted
         self._now += steps
         after = self._state.tokens
         self.tokens[self._moving] = after
@@ -246,18 +274,13 @@ class _UnderWay:
 def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
     asked = as_model(model)
     vocab, sites, device = int(asked.vocab_size), asked.sites, asked.device
-    start = whole_tensor("start", start, "give token ids of shape (chains, N), one row for each chain")
-    if start.ndim != 2 or not start.numel():
-        raise InputError(
-            "start", tuple(start.shape), "give token ids of shape (chains, N), one row for each chain"
-        )
-    if sites not in (None, start.shape[1]):
-        raise InputError("start", tuple(start.shape), f"the model has {sites} sites: give (chains, {sites})")
+    hint = f"give token ids of shape (chains, {sites or 'N'}), one row for each chain"
+    range_hint = f"use tokens below vocab_size={vocab}"
+    start = index_tensor("start", start, (None, sites), vocab, shape_hint=hint, range_hint=range_hint)
+    if not start.numel():
+        raise InputError("start", tuple(start.shape), hint)
     if device not in (None, start.device):
         raise InputError("start", str(start.device), f"the model lies on {device}: move one to the other")
-    wrong = first_outside(start, vocab)
-    if wrong is not None:
-        raise InputError("start", wrong, f"use tokens below vocab_size={vocab}")
     return start
 
 

@@ -1,5 +1,6 @@
 """Chains that redraw sites from their conditional distribution: heat bath, single sites and blocks drawn jointly."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -16,22 +17,49 @@ from trialogue.blocks import (
     sites_of_blocks,
     weighted_law,
 )
-from trialogue.errors import one_of, whole_number
-from trialogue.oracles import Chain, SequenceModel, Sequences, sites_of
+from trialogue.oracles import Chain, SequenceModel, Sequences, StepInfo, sites_of
+from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import (
     draw_block,
-    every_row,
     listed_law,
     site_law,
     vocab_of,
     with_block,
 )
 from trialogue.samplers.chains.subsets import choose_site, choose_subsets
+from trialogue.validation import Count, validated
 
 
 @dataclass(frozen=True)
-class Gibbs(Chain[Sequences]):
+class SingleSite(Chain[Sequences]):
+    """A chain that updates one site at a time: a uniformly random one ("random"), or each once in order ("sweep")."""
+
+    order: Literal["random", "sweep"] = "random"
+
+    def scan(
+        self, tokens: Tensor, choose: Choose, update: Callable[[Tensor, Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Update the sites of one step; return the tokens (rows, N) and the share (rows,) of updates that changed one.
+
+        `update(tokens (rows, N), sites (rows,))` returns the new token (rows,) at one site of each row.
+        """
+        rows, count = every_row(tokens), tokens.shape[1]
+        if self.order == "random":
+            visited = [choose_site(count, rows, choose)]
+        else:
+            visited = [torch.full_like(rows, site) for site in range(count)]
+        changed = torch.zeros_like(rows, dtype=torch.float64)
+        for sites in visited:
+            value = update(tokens, sites)
+            changed += value != tokens[rows, sites]
+            tokens = tokens.scatter(1, sites[:, None], value[:, None])
+        return tokens, changed / len(visited)
+
+
+@validated
+@dataclass(frozen=True)
+class Gibbs(SingleSite):
     """Heat bath of single sites: x_i ~ p(. | all others).
 
     A step of order "random" updates one uniformly random site of each chain; a step of order "sweep" updates every
@@ -40,22 +68,16 @@ class Gibbs(Chain[Sequences]):
 
     heat_bath = True
 
-    order: Literal["random", "sweep"] = "random"
-
-    def __post_init__(self) -> None:
-        """Raise `InputError` for an order that is neither."""
-        checked_order(self.order)
-
-    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Redraw one site, or each once."""
-        tokens = state.tokens
-        for sites in scanned(self.order, tokens, choose):
-            rows = every_row(tokens)
-            value = choose(site_law(model, tokens, sites), rows)
-            tokens = tokens.scatter(1, sites[:, None], value[:, None])
-        return Sequences(tokens)
+        rows = every_row(state.tokens)
+        tokens, _ = self.scan(
+            state.tokens, choose, lambda tokens, sites: choose(site_law(model, tokens, sites), rows)
+        )
+        return Sequences(tokens), StepInfo()
 
 
+@validated
 @dataclass(frozen=True)
 class BlockGibbs(Chain[Sequences]):
     """k-Gibbs: a uniformly random block of `block_size` sites is drawn jointly given the rest.
@@ -65,22 +87,18 @@ class BlockGibbs(Chain[Sequences]):
 
     heat_bath = True
 
-    block_size: int
-
-    def __post_init__(self) -> None:
-        """Raise `InputError` for a block without sites."""
-        whole_number("block_size", self.block_size, 1)
+    block_size: Count
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
         """Nothing more to keep."""
         checked_block_size(self.block_size, tokens.shape[1])
         return super().init(model, tokens)
 
-    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Redraw one block."""
         rows = every_row(state.tokens)
         block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
-        return Sequences(draw_block(model, state.tokens, block, choose))
+        return redrawn(model, state.tokens, block, choose)
 
 
 @dataclass(frozen=True)
@@ -139,12 +157,12 @@ class BlockDynamics(_Blocks):
     def _drawn(self) -> Tensor:
         return _law(self.weights, len(self.blocks)) > 0
 
-    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Redraw one block."""
         tokens = state.tokens
         log_law = _law(self.weights, len(self.blocks)).log().to(tokens.device)
         index = choose(log_law.expand(len(tokens), -1), every_row(tokens))
-        return Sequences(draw_block(model, tokens, self._blocks_of(index, tokens.shape[1]), choose))
+        return redrawn(model, tokens, self._blocks_of(index, tokens.shape[1]), choose)
 
 
 @dataclass(frozen=True)
@@ -161,7 +179,7 @@ class AdaptiveBlockDynamics(_Blocks):
     def _log_law(self, tokens: Tensor) -> Tensor:
         return adaptive_law(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
 
-    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Redraw one block."""
         tokens, rows = state.tokens, every_row(state.tokens)
         index = choose(self._log_law(tokens), rows)
@@ -171,17 +189,12 @@ class AdaptiveBlockDynamics(_Blocks):
             return self._log_law(sequences).gather(1, index[rows, None])[:, 0]
 
         value = choose(listed_law(model, tokens, sites, held, tilt), rows)
-        return Sequences(with_block(tokens, sites, held, value, vocab_of(model)))
+        drawn = with_block(tokens, sites, held, value, vocab_of(model))
+        return Sequences(drawn), StepInfo(block_size=(~held).sum(1))
 
 
-def checked_order(order: str) -> None:
-    """Raise `InputError` unless `order` is one that `scanned` knows."""
-    one_of("order", order, ("random", "sweep"), 'use "random" or "sweep"')
-
-
-def scanned(order: str, tokens: Tensor, choose: Choose) -> list[Tensor]:
-    """The sites (rows,) of each row that one step visits, one after another."""
-    rows, sites = tokens.shape
-    if order == "random":
-        return [choose_site(sites, every_row(tokens), choose)]
-    return [torch.full((rows,), site, device=tokens.device) for site in range(sites)]
+def redrawn(
+    model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choose
+) -> tuple[Sequences, StepInfo]:
+    """Draw the sites in `block` (rows, N) bool jointly, given the rest of `tokens` (rows, N)."""
+    return Sequences(draw_block(model, tokens, block, choose)), StepInfo(block_size=block.sum(1))

@@ -77,7 +77,7 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
     sweep = chain.order == "sweep"
     width = model.sites if sweep else 1
 
-    def advance(state: Sequences, streams: Streams, steps: int) -> Sequences:
+    def advance(state: Sequences, streams: Streams, steps: int) -> tuple[Sequences, None]:
         hint = f"give tokens 0 and 1 of shape (rows, {model.sites})"
         checked = index_tensor(
             "tokens", state.tokens, (None, model.sites), 2, shape_hint=hint, range_hint=hint
@@ -89,7 +89,7 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
         tokens = state.tokens.clone(memory_format=torch.contiguous_format)
         drawing = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())
         over_rows(step_rows, len(tokens), width * steps, *drawing, *arrays, steps, sweep)
-        return Sequences(tokens)
+        return Sequences(tokens), None
 
     return advance
 

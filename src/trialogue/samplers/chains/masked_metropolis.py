@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import one_of, positive_number
-from trialogue.oracles import Chain, Masked, SequenceModel, as_model
-from trialogue.oracles.whole import answered
+from trialogue.oracles import Chain, Masked, SequenceModel, StepInfo, as_model
+from trialogue.oracles.whole import answered, every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import every_row, site_law, site_laws
+from trialogue.samplers.chains.conditionals import site_law, site_laws
 from trialogue.samplers.chains.subsets import choose_site
+from trialogue.validation import Positive, validated
 
 
 class Scored(NamedTuple):
@@ -23,6 +23,7 @@ class Scored(NamedTuple):
     """(rows,) float64"""
 
 
+@validated
 @dataclass(frozen=True)
 class MaskedMetropolis(Chain[Scored]):
     """A uniformly random site is masked and redrawn; the draw is accepted by the ratio of exp(-E) and of proposals.
@@ -40,26 +41,23 @@ class MaskedMetropolis(Chain[Scored]):
     """
 
     gauge: Literal["raw", "normalised"] = "raw"
-    bodies: float = 1.0
-
-    def __post_init__(self) -> None:
-        one_of("gauge", self.gauge, ("raw", "normalised"))
-        positive_number("bodies", self.bodies)
+    bodies: Positive = 1.0
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Scored:
         """Score the sequences."""
         return Scored(tokens, self.energy(model, tokens))
 
-    def step(self, model: SequenceModel, state: Scored, choose: Choose) -> Scored:
-        """Propose for one site of every row."""
+    def step(self, model: SequenceModel, state: Scored, choose: Choose) -> tuple[Scored, StepInfo]:
+        """Propose a token for one site of every row. A proposal of the present token is accepted."""
         tokens, energy = state
         rows = every_row(tokens)
         site = choose_site(tokens.shape[1], rows, choose)
         distribution = site_law(model, tokens, site).double().log_softmax(-1)
         proposed, present = choose(distribution, rows), tokens[rows, site]
+        accepted = torch.ones_like(energy)
         moved = (proposed != present).nonzero()[:, 0]
         if not len(moved):
-            return state
+            return state, StepInfo(accepted)
         sequences = tokens[moved].scatter(1, site[moved, None], proposed[moved, None])
         scored = self.energy(model, sequences)
         ratio = (
@@ -72,7 +70,8 @@ class MaskedMetropolis(Chain[Scored]):
         taken = choose(torch.stack((torch.log(-torch.expm1(accept)), accept), 1), moved) == 1
         tokens, energy = tokens.clone(), energy.clone()
         tokens[moved[taken]], energy[moved[taken]] = sequences[taken], scored[taken]
-        return Scored(tokens, energy)
+        accepted[moved[~taken]] = 0.0
+        return Scored(tokens, energy), StepInfo(accepted)
 
     def energies(self, state: Scored) -> Tensor:
         """E(x) (rows,) float64 of the sequences."""

@@ -1,19 +1,21 @@
 """Metropolis: propose another value of one site, accept by the ratio of probabilities."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from trialogue.oracles import Chain, SequenceModel, Sequences
+from trialogue.oracles import SequenceModel, Sequences, StepInfo
+from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import every_row, site_law
-from trialogue.samplers.chains.gibbs import checked_order, scanned
+from trialogue.samplers.chains.conditionals import site_law
+from trialogue.samplers.chains.gibbs import SingleSite
+from trialogue.validation import validated
 
 
+@validated
 @dataclass(frozen=True)
-class Metropolis(Chain[Sequences]):
+class Metropolis(SingleSite):
     """A uniformly random other value of a site is accepted with probability min(1, p(x') / p(x)).
 
     Orders are those of `Gibbs`. A change that costs nothing is always accepted, so that a sweep in fixed order need
@@ -21,25 +23,22 @@ class Metropolis(Chain[Sequences]):
     temperature. `run_chain` refuses it where the states can be listed; the heat bath has no such trap.
     """
 
-    order: Literal["random", "sweep"] = "random"
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
+        """Propose another value for one site, or for each once."""
+        rows = every_row(state.tokens)
 
-    def __post_init__(self) -> None:
-        """Raise `InputError` for an order that is neither."""
-        checked_order(self.order)
-
-    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
-        """Propose for one site, or for each once."""
-        tokens = state.tokens
-        for sites in scanned(self.order, tokens, choose):
-            rows = every_row(tokens)
+        def update(tokens: Tensor, sites: Tensor) -> Tensor:
             distribution = site_law(model, tokens, sites).double()
             present = tokens.gather(1, sites[:, None])
             proposed = _proposed(present[:, 0], distribution.shape[1], rows, choose)[:, None]
             ratio = distribution.gather(1, proposed) - distribution.gather(1, present)
             accept = ratio.clamp_max(0.0)
             taken = choose(torch.cat((torch.log(-torch.expm1(accept)), accept), 1), rows)[:, None]
-            tokens = tokens.scatter(1, sites[:, None], torch.where(taken == 1, proposed, present))
-        return Sequences(tokens)
+            return torch.where(taken == 1, proposed, present)[:, 0]
+
+        # A proposal is never the present value, so that a site changes if and only if its proposal is accepted.
+        tokens, accepted = self.scan(state.tokens, choose, update)
+        return Sequences(tokens), StepInfo(accepted)
 
 
 def _proposed(present: Tensor, vocab: int, rows: Tensor, choose: Choose) -> Tensor:

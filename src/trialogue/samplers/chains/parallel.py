@@ -6,11 +6,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of
-from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, as_model, sites_of
+from trialogue.errors import InputError
+from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, StepInfo, as_model, sites_of
+from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import every_row, site_laws
+from trialogue.samplers.chains.conditionals import site_laws
 from trialogue.samplers.chains.subsets import choose_member
+from trialogue.validation import validated
 
 
 @dataclass(frozen=True)
@@ -22,13 +24,14 @@ class IndependentParallel(Chain[Sequences]):
 
     heat_bath = True
 
-    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> Sequences:
+    def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Redraw every site."""
         distributions, rows = site_laws(model, state.tokens), every_row(state.tokens)
         values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
-        return Sequences(torch.stack(values, 1))
+        return Sequences(torch.stack(values, 1)), StepInfo()
 
 
+@validated
 class ChainRule(Masked, Joint):
     """A masked oracle whose blocks are drawn one site after another, the rest of the block still masked.
 
@@ -44,7 +47,7 @@ class ChainRule(Masked, Joint):
         oracle = as_model(model)
         if not isinstance(oracle, Masked):
             raise InputError("model", type(model).__name__, "the chain rule asks a masked oracle")
-        self.model, self.order = oracle, one_of("order", order, ("forward", "random"))
+        self.model, self.order = oracle, order
         self.vocab_size, self.sites, self.device = oracle.vocab_size, oracle.sites, oracle.device
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:

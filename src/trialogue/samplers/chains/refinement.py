@@ -6,10 +6,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, whole_number
-from trialogue.oracles import Chain, SequenceModel, as_model
+from trialogue.errors import InputError
+from trialogue.oracles import Chain, SequenceModel, StepInfo, as_model
 from trialogue.oracles.whole import answered
 from trialogue.randomness import Choose
+from trialogue.validation import Count, validated
 
 
 class Refined(NamedTuple):
@@ -25,6 +26,7 @@ class Refined(NamedTuple):
     """(rows,) int64: how many masks a step fills for good, by the schedule of mask-predict"""
 
 
+@validated
 @dataclass(frozen=True)
 class Refinement(Chain[Refined]):
     """All tokens at once from the model's distributions given the sequence as it stands: X^(t+1) = f(X^(t)), equation
@@ -46,13 +48,9 @@ class Refinement(Chain[Refined]):
     start: Literal["random", "mask"] = "random"
     choice: Literal["argmax", "sampled"] = "argmax"
     keep: Literal["stutter", "nothing", "confident"] = "stutter"
-    steps: int = 10
+    steps: Count = 10
 
     def __post_init__(self) -> None:
-        one_of("start", self.start, ("random", "mask"))
-        one_of("choice", self.choice, ("argmax", "sampled"))
-        one_of("keep", self.keep, ("stutter", "nothing", "confident"))
-        whole_number("steps", self.steps, 1)
         if self.keep == "confident" and self.start != "mask":
             raise InputError(
                 "start", self.start, 'the schedule of mask-predict starts from masks: use "mask"'
@@ -64,11 +62,11 @@ class Refinement(Chain[Refined]):
         filled = -(-masked.sum(1) // self.steps)
         return Refined(tokens, masked, torch.zeros_like(tokens, dtype=torch.float32), filled)
 
-    def step(self, model: SequenceModel, state: Refined, choose: Choose) -> Refined:
+    def step(self, model: SequenceModel, state: Refined, choose: Choose) -> tuple[Refined, StepInfo]:
         """Ask for all tokens once, and take them."""
         tokens, masked, scores, filled = state
         if self.keep == "confident" and not bool(masked.any()):
-            return state
+            return state, StepInfo()
         distributions = self._laws(model, tokens, masked)
         found, drawn = distributions.max(-1)
         if self.choice == "sampled":
@@ -77,13 +75,14 @@ class Refinement(Chain[Refined]):
         found = found.to(scores.dtype)
         if self.keep == "confident":
             tokens, scores = torch.where(masked, drawn, tokens), torch.where(masked, found, scores)
-            return Refined(tokens, _least_likely(masked.sum(1) - filled, scores), scores, filled)
+            again = _least_likely(masked.sum(1) - filled, scores)
+            return Refined(tokens, again, scores, filled), StepInfo()
         if self.keep == "stutter":
             left = torch.zeros_like(masked)
             left[:, 1:] = (drawn[:, 1:] == drawn[:, :-1]) & ~masked[:, 1:]
             before = distributions.gather(2, tokens[:, :, None])[:, :, 0].to(scores.dtype)
             drawn, found = torch.where(left, tokens, drawn), torch.where(left, before, found)
-        return Refined(drawn, torch.zeros_like(masked), found, filled)
+        return Refined(drawn, torch.zeros_like(masked), found, filled), StepInfo()
 
     def _laws(self, model: SequenceModel, tokens: Tensor, masked: Tensor) -> Tensor:
         asked = as_model(model)

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Chain, SequenceModel, as_chain
 from trialogue.randomness import Streams
 from trialogue.samplers.chains.chain import advancing
+from trialogue.validation import Natural, validated
 
 _FIELD, _COUNTERS, _STEPS = "state/", "counters", "steps"
 
@@ -20,10 +21,11 @@ class RunningChains:
     `saved` is all that `resumed` needs in order to go on, exactly. Whether the chain is ergodic is not asked.
     """
 
-    def __init__(self, chain: Chain[Any], model: SequenceModel, start: Tensor, seed: int = 0) -> None:
+    @validated
+    def __init__(self, chain: Chain[Any], model: SequenceModel, start: Tensor, seed: Natural = 0) -> None:
         self._chain, self._model = as_chain(chain), model
         self._advance = advancing(chain, model)
-        self._streams = Streams(whole_number("seed", seed, 0), torch.arange(len(start), device=start.device))
+        self._streams = Streams(seed, torch.arange(len(start), device=start.device))
         with torch.no_grad():
             self._state = self._chain.init(model, start)
         self.steps = 0
@@ -42,7 +44,7 @@ class RunningChains:
     def advance(self, steps: int) -> None:
         """Take so many steps."""
         with torch.no_grad():
-            self._state = self._advance(self._state, self._streams, steps)
+            self._state, _ = self._advance(self._state, self._streams, steps)
         self.steps += steps
 
     def saved(self) -> dict[str, Tensor]:

@@ -44,7 +44,7 @@ def _transitions(chain: Chain[Any], model: SequenceModel, states: Tensor) -> Ten
     with torch.no_grad():
         require_valid_output(as_model(model), states)
         for weights, tokens in enumeration.branches(
-            lambda: chain.step(model, state, enumeration.choose).tokens
+            lambda: chain.step(model, state, enumeration.choose)[0].tokens
         ):
             matrix.index_put_((each, (tokens.cpu() * places).sum(1)), weights, accumulate=True)
     return matrix

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, NotValidError
+from trialogue.samplers.inference_data import inference_data
 from trialogue.samplers.prefix.sample import Parser, Sample, shown
 
 
@@ -173,6 +174,21 @@ class Samples:
         if self.decode is None:
             raise InputError("texts", None, "the oracle has no tokenization: use `completions`")
         return [self.decode(completion) for completion in self.completions()]
+
+    def to_inference_data(self) -> Any:
+        """Return the samples as ArviZ `InferenceData` (an xarray `DataTree`): one chain with a draw for each sample.
+
+        The group "posterior" has the variable `tokens` with dimensions (chain, draw, position) and `length`. The group
+        "sample_stats" has `log_weight`, `log_prob`, `accepted` and `prompt`. Samples that were not accepted have weight
+        zero: their `log_weight` is -inf.
+
+        Raises:
+            InputError: If the extra `chains` is not installed.
+        """
+        posterior = {"tokens": self.tokens[None], "length": self.lengths[None]}
+        stats = {name: getattr(self, name)[None] for name in ("log_prob", "accepted", "prompt")}
+        stats["log_weight"] = torch.where(self.accepted, self.log_weight, -torch.inf)[None]
+        return inference_data(posterior, stats, {"tokens": ["position"]})
 
     def parsed(self) -> list[Any]:
         """What the text of each accepted sample stands for: JSON values, instances of a model, calls; None of others.

@@ -99,7 +99,8 @@ class _Beams:
     def step(self) -> bool:
         """Take one step; whether another one may change any of them."""
         before = self._state
-        after = self._state = self._chain.step(self._model, before, self._streams.choose)
+        after, _ = self._chain.step(self._model, before, self._streams.choose)
+        self._state = after
         self.passes[self._rows] += self._changing
         if len(self._rows) == len(self.passes):
             self.ended = after

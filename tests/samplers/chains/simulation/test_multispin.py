@@ -58,7 +58,7 @@ def altered_multispin(*changes, words=1):
     small = ("WORDS = 64", f"WORDS = {words}")
     source = [[change for change in changes if change[0] in read(m)] for m in (multispin_kernels, module)]
     kernels = altered(multispin_kernels, small, *source[0])
-    line = "from trialogue.errors import InputError, whole_number"
+    line = "from trialogue.errors import InputError"
     names = altered(module, (line, f"{line}\nfrom trialogue.compilation import compiled"), *source[1])
     names |= {name: kernels[name] for name in ("WORDS", "BELOW", "COLUMN", "sweep_words")}
     return names["Multispin"]

@@ -10,7 +10,6 @@ from filelock import FileLock
 from torch import Tensor
 
 from trialogue.data.corpus.corpus import Corpus
-from trialogue.data.corpus.sentences import corpus_or_sentences
 from trialogue.generation.cloning.drawing import Drawn, draw
 from trialogue.generation.cloning.making import held_out
 from trialogue.generation.cloning.networks import factored_network
@@ -21,6 +20,7 @@ from trialogue.models.masked_transformer import MaskedTransformer
 from trialogue.models.transformer import Transformer
 from trialogue.randomness import seed_of
 from trialogue.training import Recipe, masked_batches, masked_token_loss, trained
+from trialogue_lab.data.sentences import corpus_or_sentences
 from trialogue_lab.ledger import note_model
 from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material
 

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.data.corpus.ngram_table import NgramTable
 from trialogue.data.corpus.ngrams import ngram_laws
-from trialogue.data.corpus.sentences import corpus_or_sentences
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue_lab.data.ngram_table import NgramTable
+from trialogue_lab.data.sentences import corpus_or_sentences
 from trialogue_lab.ledger import Part, note_model
 from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import (

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from trialogue.data.potts.grid import potts_grid
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.data.potts_grid import potts_grid
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.potts_coherence.chains import Family, Row, families
 from trialogue_lab.studies.potts_patterns.config import Config

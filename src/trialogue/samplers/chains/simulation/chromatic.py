@@ -14,8 +14,8 @@ from torch import Tensor
 
 from trialogue.arrays import checked_device
 from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, checked_start, tabulated
-from trialogue.errors import whole_number
 from trialogue.randomness import Streams, numbers_of_64_bits, seed_of
+from trialogue.validation import Count, Natural, validated
 
 _LOWER = 2**32 - 1
 
@@ -53,16 +53,16 @@ class Chromatic:
     (chains, N), and live on `device`. Raises `InputError` where the table would be too large.
     """
 
+    @validated
     def __init__(
         self,
         model: Tabulated,
-        chains: int,
-        seed: int,
+        chains: Count,
+        seed: Natural,
         tokens: Tensor | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         tables, device = tabulated(model).site_tables(), checked_device(device)
-        chains = whole_number("chains", chains, 1)
         self._vocab, self._sites = tables.vocab_size, tables.sites
         self._entries = torch.from_numpy(tables.entries.astype(np.int64)).to(device)
         self._colours = [_colour(tables, sites, device) for sites in colours_of(tables)]
@@ -81,9 +81,10 @@ class Chromatic:
         """Tokens (chains, N) int64, on the device."""
         return self._tokens.T.long()
 
-    def advance(self, sweeps: int) -> None:
+    @validated
+    def advance(self, sweeps: Natural) -> None:
         """Update every site of every chain so many times, colour by colour."""
-        for _ in range(whole_number("sweeps", sweeps, 0)):
+        for _ in range(sweeps):
             for colour in self._colours:
                 places = colour.offsets.expand(-1, len(self._keys)).clone()
                 for neighbours, strides in zip(colour.neighbours.T, colour.strides.T, strict=True):

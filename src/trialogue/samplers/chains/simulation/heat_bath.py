@@ -14,8 +14,8 @@ from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
 from trialogue.data.site_tables import ALIAS_BITS, SiteTables, Tabulated, checked_start, tabulated
-from trialogue.errors import whole_number
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
+from trialogue.validation import Count, Natural, validated
 
 LANES = 128
 """Chains per block. Loops of a length known to the compiler, over arrays it can tell apart, become vector code."""
@@ -137,9 +137,9 @@ class HeatBath:
     (chains, N). Raises `InputError` where the table would be too large.
     """
 
-    def __init__(self, model: Tabulated, chains: int, seed: int, tokens: Tensor | None = None) -> None:
+    @validated
+    def __init__(self, model: Tabulated, chains: Count, seed: Natural, tokens: Tensor | None = None) -> None:
         self._tables = tabulated(model).site_tables()
-        chains = whole_number("chains", chains, 1)
         self._chains, self._sites = chains, self._tables.sites
         blocks = -(-chains // LANES)
         self._states = lane_states(seed, blocks * LANES)
@@ -152,9 +152,10 @@ class HeatBath:
             lanes[:chains] = tokens.numpy()
             self._tokens[:] = lanes.reshape(blocks, LANES, -1).transpose(0, 2, 1)
 
-    def advance(self, sweeps: int) -> None:
+    @validated
+    def advance(self, sweeps: Natural) -> None:
         """Update every site of every chain so many times, in the order of the sites."""
-        self._sweep(self._tables, whole_number("sweeps", sweeps, 0))
+        self._sweep(self._tables, sweeps)
 
     @property
     def tokens(self) -> Tensor:

@@ -5,8 +5,9 @@ from torch import Tensor
 
 from trialogue.data import ManyBody
 from trialogue.data.site_tables import checked_start
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
+from trialogue.validation import Count, Natural, validated
 
 
 class ManyBodyHeatBath:
@@ -16,10 +17,10 @@ class ManyBodyHeatBath:
     Chains start at independent uniform tokens, or at `tokens` (chains, N). Raises `InputError` for another model.
     """
 
-    def __init__(self, model: ManyBody, chains: int, seed: int, tokens: Tensor | None = None) -> None:
+    @validated
+    def __init__(self, model: ManyBody, chains: Count, seed: Natural, tokens: Tensor | None = None) -> None:
         if not isinstance(model, ManyBody):
             raise InputError("method", "many-body", 'needs a ManyBody distribution: use "heat-bath"')
-        chains = whole_number("chains", chains, 1)
         self._kernel = model.kernel
         self._streams = Streams(seed_of(seed, "many-body"), torch.arange(chains))
         if tokens is None:
@@ -29,14 +30,15 @@ class ManyBodyHeatBath:
         else:
             self._tokens = checked_start("tokens", tokens, model.sites, model.vocab_size, chains).clone()
 
-    def advance(self, sweeps: int) -> None:
+    @validated
+    def advance(self, sweeps: Natural) -> None:
         """Update every site of every chain so many times, in the order of the sites."""
         streams = self._streams
         self._kernel.sweep(
             self._tokens.numpy(),
             streams.keys.numpy(),
             streams.counters.numpy(),
-            whole_number("sweeps", sweeps, 0),
+            sweeps,
         )
 
     @property

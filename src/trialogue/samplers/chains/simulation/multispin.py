@@ -20,7 +20,7 @@ from trialogue.compilation import over_rows
 from trialogue.data import Ising
 from trialogue.data.ising.neighbourhoods import SiteClass, neighbourhoods
 from trialogue.data.site_tables import checked_start
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
 from trialogue.samplers.chains.simulation.heat_bath import spread
 from trialogue.samplers.chains.simulation.multispin_kernels import (
@@ -33,6 +33,7 @@ from trialogue.samplers.chains.simulation.multispin_kernels import (
     Words,
     sweep_words,
 )
+from trialogue.validation import Count, Natural, validated
 
 
 def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
@@ -58,7 +59,8 @@ class Multispin:
     which has two different couplings.
     """
 
-    def __init__(self, model: Ising, chains: int, seed: int, tokens: Tensor | None = None) -> None:
+    @validated
+    def __init__(self, model: Ising, chains: Count, seed: Natural, tokens: Tensor | None = None) -> None:
         if not isinstance(model, Ising):
             raise InputError("method", "multispin", 'needs an Ising model: use "heat-bath"')
         near = neighbourhoods(model.coupling, model.field)
@@ -66,7 +68,6 @@ class Multispin:
             raise InputError(
                 "method", "multispin", 'needs the couplings of each site to be equal: use "heat-bath"'
             )
-        chains = whole_number("chains", chains, 1)
         self._chains, self._sites = chains, model.sites
         degrees = (near.group >= 0).sum(1)
         self._table = (near.neighbours.astype(np.uint64), degrees, near.of_site, *_packed(near.classes))
@@ -81,9 +82,10 @@ class Multispin:
             start = checked_start("tokens", tokens, self._sites, model.vocab_size, chains)
             self._spins[:] = _words(start, blocks)
 
-    def advance(self, sweeps: int) -> None:
+    @validated
+    def advance(self, sweeps: Natural) -> None:
         """Update every site of every chain so many times, in the order of the sites."""
-        self._sweep(self._table, whole_number("sweeps", sweeps, 0))
+        self._sweep(self._table, sweeps)
 
     @property
     def tokens(self) -> Tensor:

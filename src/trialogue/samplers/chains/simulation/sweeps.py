@@ -10,11 +10,12 @@ from torch import Tensor
 from trialogue.arrays import checked_device
 from trialogue.data import ManyBody
 from trialogue.data.site_tables import Tabulated, checked_start, tabulated
-from trialogue.errors import InputError, one_of, whole_number
+from trialogue.errors import InputError
 from trialogue.samplers.chains.simulation.chromatic import Chromatic
 from trialogue.samplers.chains.simulation.heat_bath import HeatBath
 from trialogue.samplers.chains.simulation.many_body import ManyBodyHeatBath
 from trialogue.samplers.chains.simulation.multispin import Multispin
+from trialogue.validation import Count, Natural, validated
 
 
 class Simulation(Protocol):
@@ -39,13 +40,14 @@ METHODS: dict[str, Callable[..., Simulation]] = {
 """Ways of running sweeps, by name; each is `METHODS[name](model, chains, seed, tokens)`."""
 
 
+@validated
 def run_sweeps(
     model: Tabulated | ManyBody,
     *,
-    sweeps: int,
-    chains: int | None = None,
+    sweeps: Count,
+    chains: Count | None = None,
     start: Tensor | None = None,
-    seed: int = 0,
+    seed: Natural = 0,
     method: Literal["heat-bath", "multispin", "chromatic", "many-body"] | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
@@ -67,8 +69,6 @@ def run_sweeps(
     Raises `InputError` for a field out of range, a start outside of the model, and a model or device the method is not
     for.
     """
-    if method is not None:
-        one_of("method", method, METHODS)
     many_body = isinstance(model, ManyBody)
     if many_body and method is None:
         method = "many-body"
@@ -86,9 +86,9 @@ def run_sweeps(
         method = "heat-bath" if device.type == "cpu" else "chromatic"
     if method != "chromatic" and device.type != "cpu":
         raise InputError("method", method, f'it runs on the CPU: on {device} use "chromatic"')
-    number = whole_number("chains", chains, 1) if start is None else len(start)
+    number = chains if start is None else len(start)
     start = None if start is None else start.to(device)
     make = partial(METHODS[method], device=device) if method == "chromatic" else METHODS[method]
-    simulation = make(model, number, whole_number("seed", seed, 0), start)
-    simulation.advance(whole_number("sweeps", sweeps, 1))
+    simulation = make(model, number, seed, start)
+    simulation.advance(sweeps)
     return simulation.tokens

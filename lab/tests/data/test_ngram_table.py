@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from trialogue.data.corpus.ngram_table import NgramTable
 from trialogue.data.corpus.ngrams import ngram_laws
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
+from trialogue_lab.data.ngram_table import NgramTable
 
 TEXT = torch.randint(0, 4, (9, 40), generator=generator(0, "text")).clamp_max(2)
 ORDERS = [ngram_laws(TEXT, length, 5) for length in range(3)]

@@ -1,30 +1,38 @@
 """Potts models on a square torus, for sweeps: the plane in which several patterns, and not two alone, may survive."""
 
+from typing import Annotated
+
 import numpy as np
 import torch
+from annotated_types import Ge
 
 from trialogue.data.site_tables import ALIAS_BITS, MAX_ENTRIES, SiteTables, packed_alias, thresholds
-from trialogue.errors import InputError, finite_number, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
+from trialogue.validation import Finite, validated
 
 
-def potts_grid(rows: int, columns: int, vocab_size: int, coupling: float) -> SiteTables:
+@validated
+def potts_grid(
+    rows: Annotated[int, Ge(3)],
+    columns: Annotated[int, Ge(3)],
+    vocab_size: Annotated[int, Ge(2)],
+    coupling: Finite,
+) -> SiteTables:
     """The heat bath of p(x) ∝ exp(-J / T times the number of unequal neighbours) on a torus of V-valued sites.
 
     Site r * `columns` + c lies in row r and column c; `coupling` is J / T. For two values it is `ising_grid` of half
     that coupling. Raises `InputError` for sides below 3, for fewer than two values, for so many that the distributions
     for their four neighbours would not fit, and for a coupling that is not finite.
     """
-    sides = whole_number("rows", rows, 3), whole_number("columns", columns, 3)
-    vocab = whole_number("vocab_size", vocab_size, 2)
+    vocab = vocab_size
     if vocab > 2**ALIAS_BITS or vocab**5 > MAX_ENTRIES:
         most = min(2**ALIAS_BITS, int(MAX_ENTRIES**0.2))
         raise InputError("vocab_size", vocab, f"tables of four neighbours would not fit: use at most {most}")
-    strength = finite_number("coupling", coupling)
     beside = whole_sequences(vocab, 4)
     equal = (beside[:, :, None] == torch.arange(vocab)).sum(1)
-    distribution = (strength * equal.double()).softmax(1).numpy()
-    site = np.arange(sides[0] * sides[1]).reshape(sides)
+    distribution = (coupling * equal.double()).softmax(1).numpy()
+    site = np.arange(rows * columns).reshape(rows, columns)
     neighbours = [np.roll(site, shift, axis).ravel() for axis in (0, 1) for shift in (1, -1)]
     size = vocab if vocab > 2 else 1
     strides = np.tile((size * vocab ** np.arange(3, -1, -1)).astype(np.uint32), (site.size, 1))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.data.potts.grid import potts_grid
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.data.potts_grid import potts_grid
 
 
 def test_two_values_are_spins_of_half_the_coupling() -> None:

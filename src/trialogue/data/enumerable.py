@@ -1,0 +1,45 @@
+"""Exact distributions of models whose sequences can be listed."""
+
+import math
+from functools import cached_property
+
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.oracles import Energy, whole_sequences
+
+ENUMERABLE_STATES = 2**20
+"""Models with more sequences are not listed: 2^20 states of 20 spins take 160 MB."""
+
+
+class Enumerable(Energy):
+    """An energy over sequences of N = `sites` tokens, with exact quantities from a list of all sequences."""
+
+    sites: int
+
+    def states(self) -> Tensor:
+        """Return all sequences (V^N, N) int64 in the order of `itertools.product`.
+
+        Raises:
+            InputError: If there are more than `ENUMERABLE_STATES`.
+        """
+        if self.sites * math.log(self.vocab_size) > math.log(ENUMERABLE_STATES) + 1e-9:
+            hint = (
+                f"{self.vocab_size}^{self.sites} states are too many to list (at most {ENUMERABLE_STATES}): "
+            )
+            raise InputError(
+                "sites", self.sites, hint + "run a chain, such as `run_chain(Gibbs(), model, ...)`"
+            )
+        return whole_sequences(self.vocab_size, self.sites, self.device or "cpu")
+
+    @cached_property
+    def _log_weights(self) -> Tensor:
+        return -self.energy(self.states())
+
+    def log_partition(self) -> float:
+        """Return the log of the sum of exp(-E(x)) over all sequences."""
+        return float(self._log_weights.logsumexp(0))
+
+    def probabilities(self) -> Tensor:
+        """Return p(x) (V^N,) float64 of `states`."""
+        return self._log_weights.softmax(0)

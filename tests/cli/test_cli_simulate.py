@@ -1,0 +1,187 @@
+"""`trialogue simulate`: named chains on named distributions, their diagnostics, and the files it writes."""
+
+import io
+import json
+import math
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from trialogue import cli
+from trialogue.cli import simulate
+from trialogue.data import ising_grid
+from trialogue.data.registered import DISTRIBUTIONS
+from trialogue.oracles import whole_sequences
+from trialogue.randomness import generator
+from trialogue.samplers import Metropolis, run_chain
+
+PACKAGE = Path(__file__).parents[1] / "registered"
+ISING = 'ising:{"sites": 6, "coupling": 0.3}'
+POTTS = 'potts:{"length": 6, "temperature": 0.8, "patterns": [[0, 1], [1, 1]]}'
+
+
+@pytest.fixture
+def simulated(capsys):
+    def run(*words):
+        code = cli.main(["simulate", *map(str, words), "--json"])
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        return json.loads(told.out)
+
+    return run
+
+
+def test_the_example_of_the_docstring_runs(capsys):
+    command = next(line for line in simulate.__doc__.splitlines() if line.strip().startswith("$ trialogue"))
+    assert cli.main(shlex.split(command)[2:]) == 0
+    shown = simulate.__doc__.split("--json")[1].split("...")[0].strip()
+    assert capsys.readouterr().out.startswith(shown)
+
+
+def test_a_chain_gives_what_run_chain_gives(simulated, tmp_path):
+    file = tmp_path / "samples.npz"
+    settings = {"steps": 60, "burn_in": 5, "thin": 2, "seed": 3}
+    options = (f"--{name.replace('_', '-')}={value}" for name, value in settings.items())
+    found = simulated(
+        "--distribution", ISING, "--chain", "metropolis", "--chains", 5, *options, "--out", file
+    )
+    with np.load(file) as written:
+        tokens, energy = torch.from_numpy(written["tokens"]), torch.from_numpy(written["energy"])
+        rates = written["acceptance"].tolist()
+    model = ising_grid(1, 6, 0.3)
+    assert tokens.shape == (5, 30, 6)
+    torch.testing.assert_close(model.energy(tokens.flatten(0, 1)).view(5, 30), energy)
+    assert found["mean_energy"] == pytest.approx(float(energy.mean()))
+    assert found["acceptance"] == pytest.approx(sum(rates) / 5)
+    assert found["acceptance_by_chain"] == pytest.approx(rates)
+    assert 0.2 < found["acceptance"] < 1
+    assert (found["draws"], found["steps"], found["burn_in"], found["thin"]) == (30, 60, 5, 2)
+    # The same start and seed give the same path.
+    uniform = torch.randint(2, (5, 6), generator=generator(3, "starts"))
+    again = run_chain(Metropolis(), model, start=uniform, **settings)
+    assert torch.equal(again.samples.transpose(0, 1), tokens)
+
+
+@pytest.mark.parametrize(
+    ("spec", "chain"),
+    [
+        (ISING, "exact"),
+        (ISING, "gibbs"),
+        (
+            'ising-grid:{"rows": 3, "columns": 2, "coupling": 0.2, "periodic": false}',
+            'gibbs:{"order": "sweep"}',
+        ),
+        (
+            'ising-clique:{"n": 6, "clique": 4, "coupling": 0.2, "field": 0.1}',
+            'block-gibbs:{"block_size": 2}',
+        ),
+        (POTTS, 'block-dynamics:{"blocks": [[0, 1, 2], [3, 4, 5]], "weights": [1, 2]}'),
+        (POTTS, "exact"),
+        ('many-body:{"sites": 5, "vocab_size": 3, "scale": 0.8, "seed": 1}', "metropolis"),
+    ],
+)
+def test_the_mean_energy_is_the_exact_one(simulated, spec, chain):
+    model = DISTRIBUTIONS.build(spec)
+    energy = model.energy(whole_sequences(model.vocab_size, model.sites))
+    exact = float((-energy).softmax(0) @ energy)
+    found = simulated(
+        "--distribution", spec, "--chain", chain, "--chains", 16, "--steps", 1500, "--burn-in", 100
+    )
+    # The standard error is itself an estimate: six of them leave a right chain alone.
+    assert found["mean_energy"] == pytest.approx(exact, abs=6 * found["standard_error"])
+    assert found["standard_error"] < 0.2
+    assert found["r_hat"] < 1.05
+    assert (found["acceptance"] is not None) == (chain == "metropolis")
+    if chain == "exact":
+        assert found["effective_sample_size"] == pytest.approx(16 * 1500, rel=0.1)
+
+
+def test_exact_samples_of_an_autoregressive_distribution(simulated):
+    found = simulated("--distribution", 'dyck:{"length": 6}', "--chain", "exact")
+    assert found["mean_log_probability"] < 0
+    assert found["draws"] == 1000
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_too_few_draws_have_no_diagnostics(simulated, steps):
+    found = simulated("--distribution", ISING, "--steps", steps)
+    assert (found["r_hat"], found["effective_sample_size"], found["standard_error"]) == (None, None, None)
+    assert math.isfinite(found["mean_energy"])
+
+
+def test_without_the_extra_the_rest_is_printed(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
+    assert cli.main(["simulate", "--distribution", ISING, "--steps", "20"]) == 0
+    told = capsys.readouterr()
+    assert "mean_energy" in told.out
+    assert "r_hat" not in told.out
+    assert told.err.endswith("it is not installed: pip install 'trialogue[chains]'\n")
+
+
+def test_what_a_package_registers_is_simulated(simulated, monkeypatch):
+    monkeypatch.syspath_prepend(PACKAGE)
+    found = simulated("--distribution", 'loaded-dice:{"sites": 2}', "--chain", "lazy-gibbs", "--steps", 4000)
+    above = 1 / (1 + math.e)
+    assert found["mean_energy"] == pytest.approx(2 * above, abs=6 * found["standard_error"])
+
+
+def test_the_samples_as_inference_data(simulated, tmp_path):
+    for module in ("arviz_base", "h5netcdf"):
+        pytest.importorskip(module, reason="pip install 'trialogue[chains]'")
+    import xarray
+
+    found = simulated(
+        "--distribution",
+        ISING,
+        "--chain",
+        "metropolis",
+        "--steps",
+        20,
+        "--chains",
+        3,
+        "--out",
+        tmp_path / "a.nc",
+    )
+    with xarray.open_datatree(io.BytesIO((tmp_path / "a.nc").read_bytes()), engine="h5netcdf") as tree:
+        assert dict(tree.posterior.tokens.sizes) == {"chain": 3, "draw": 20, "site": 6}
+        assert float(tree.sample_stats.energy.mean()) == pytest.approx(found["mean_energy"])
+        assert tree.posterior.attrs["acceptance"] == pytest.approx(found["acceptance_by_chain"])
+    assert [file.name for file in tmp_path.iterdir()] == ["a.nc"]
+
+
+def test_bad_input_is_one_line(capsys, tmp_path):
+    cases = [
+        ([], "distribution=None: name one, such as ising"),
+        (["--distribution", "isng"], "distribution='isng': no such distribution: did you mean ising?"),
+        (["--distribution", "ising:{"], "what follows the colon is not JSON"),
+        (["--distribution", "ising:[1]"], "give its arguments as a JSON object"),
+        (["--distribution", 'ising:{"size": 3}'], "it has no such arguments"),
+        (["--distribution", 'ising:{"sites": 0}'], "sites=0: use at least 1"),
+        (["--distribution", 'dyck:{"length": 4}'], "give a masked oracle, or an energy"),
+        (["--distribution", ISING, "--chain", "gibs"], "chain='gibs': no such chain: did you mean gibbs?"),
+        (["--distribution", ISING, "--chain", "block-gibbs"], "missing a required argument: 'block_size'"),
+        (
+            ["--distribution", ISING, "--chain", 'block-gibbs:{"block_size": 9}'],
+            "there are 6 sites: use at most 6",
+        ),
+        (["--distribution", ISING, "--chain", 'metropolis:{"order": "sweep"}'], "not ergodic on this model"),
+        (
+            ["--distribution", 'many-body:{"sites": 4, "vocab_size": 3}', "--chain", "exact"],
+            "no exact sampler",
+        ),
+        (["--distribution", ISING, "--steps", "0"], "steps=0: use at least 1"),
+        (["--distribution", ISING, "--steps", "5", "--thin", "6"], "nothing would be kept of 5 steps"),
+        (["--distribution", ISING, "--out", str(tmp_path / "a.csv")], "name a file that ends in .npz or .nc"),
+        (["--distribution", ISING, "--out", str(tmp_path / "none" / "a.npz")], "there is no folder"),
+        (["--distribution", ISING, "--stepz", "5"], "did you mean --steps?"),
+    ]
+    for words, told in cases:
+        assert cli.main(["simulate", *words]) == 2, words
+        error = capsys.readouterr().err
+        assert told in error, (words, error)
+        assert error.count("\n") == 1, (words, error)
+    assert list(tmp_path.iterdir()) == []
