@@ -14,7 +14,6 @@ from trialogue.data import BertMasking, Ising, Table, TopicModel
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -25,6 +24,7 @@ from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training import TrainingConfig, next_token_loss, packed_token_loss, train
 from trialogue_lab.analysis.attention_variation import mean_variation, stack_likeness, variation
 from trialogue_lab.data.hidden_string import HiddenString, SubsetSum
+from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.translation_dependency.hidden_markov import HiddenMarkov
 from trialogue_lab.studies.translation_dependency.language import TranslationLanguage
 from trialogue_lab.theory import topics

@@ -14,11 +14,11 @@ from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.samplers import BlockDynamics
 from trialogue.samplers.exact import transition_matrix
-from trialogue.training import fit_pseudolikelihood
-from trialogue.training.drawn_masks import draw_masks
 from trialogue_lab.theory.masking.block_laws import block_law
 from trialogue_lab.theory.masking.covariance_bound import covariance_bound
 from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
+from trialogue_lab.training.drawn_masks import draw_masks
+from trialogue_lab.training.pseudolikelihood import fit_pseudolikelihood
 
 MODEL = Ising.clique(3, 3, 0.3, 0.1)
 SAMPLES = MODEL.sample(500, seed=0)

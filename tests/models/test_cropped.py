@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from random_transformer import small
 from torch import Tensor
 
+from models.random_transformer import small
 from models.tiny_pretrained import tiny_oracle
 from trialogue.data import Table
 from trialogue.errors import InputError

@@ -1,7 +1,7 @@
 import pytest
 import torch
-from random_transformer import small
 
+from models.random_transformer import small
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive
@@ -124,27 +124,6 @@ def test_the_oracle_counts_the_end_of_sequence() -> None:
     assert (model.vocab_size, model.eos, model.bos, model.max_length) == (4, 3, 4, 11)
     assert model(draw_ids(model, 1, 12)).shape == (1, 12, 4)
     assert small(positions="none").max_length is None
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("vocab_size", 0), ("layers", 0), ("heads", 3), ("width", 0), ("mlp_width", -1), ("max_length", 1.5),
-     ("positions", "rotary"), ("layers", True), ("attention_window", 0), ("attention_window", 1.5)],
-)  # fmt: skip
-def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
-    with pytest.raises(InputError) as error:
-        TransformerConfig(**({"vocab_size": 3, "heads": 2, "width": 8} | {field: value}))  # type: ignore[arg-type]
-    assert error.value.field == ("width" if field == "heads" else field)
-
-
-def test_only_a_causal_model_has_an_attention_window() -> None:
-    with pytest.raises(InputError, match="attention_window=4: only a causal model"):
-        TransformerConfig(vocab_size=3, causal=False, attention_window=4)
-
-
-def test_linear_positions_need_a_coordinate_of_their_own() -> None:
-    with pytest.raises(InputError, match="coordinate"):
-        TransformerConfig(vocab_size=3, heads=1, width=1, positions="linear")
 
 
 def test_what_the_model_cannot_read_is_refused() -> None:

@@ -246,18 +246,6 @@ def test_tensorboard_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"steps": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"weight_decay": -1.0}, {"schedule": "step"},
-     {"ema": "mean"}, {"ema_decay": 1.0}, {"gradient_clip": 0.0}, {"log_every": 0}, {"warmup_steps": -1},
-     {"learning_rate": float("nan")}],
-)  # fmt: skip
-def test_a_field_out_of_range_is_named(fields: dict[str, object]) -> None:
-    with pytest.raises(InputError) as error:
-        TrainingConfig(**(vars(RECIPE) | fields))  # type: ignore[arg-type]
-    assert error.value.field in fields
-
-
 def test_a_wrong_batch_and_a_diverging_loss_are_named() -> None:
     with pytest.raises(InputError, match="batch_size=8 rows"):
         run(batches=lambda step: batches(step)[:5])

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 from trialogue_lab.ledger import Result, Rows, judged
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.runs.execution import execute
@@ -26,6 +25,7 @@ from trialogue_lab.studies.ising_masking.statistics import (
     smallest_gain,
     within_trace,
 )
+from trialogue_lab.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
 SMOKE = PRESETS["smoke"]
 

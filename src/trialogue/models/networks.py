@@ -34,7 +34,6 @@ MODELS: Registry[type[Any]] = Registry(
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
         "attention-only": "trialogue.models.attention_only:AttentionOnly",
-        "dyck-transformer": "trialogue.models.dyck_transformer.network:DyckTransformer",
         "text-network": "trialogue.models.text_network:TextNetwork",
         "encoder-decoder": "trialogue.models.encoder_decoder.network:EncoderDecoder",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trialogue.errors import whole_number
+from trialogue.validation import Count, validated
 
 
 class Update(NamedTuple):
@@ -107,13 +107,7 @@ class Displacement(Observer):
             return [[matrix.double().clone() for matrix in layer] for layer in self._layers(model)]
 
 
-def linear_steps(last: int, count: int) -> tuple[int, ...]:
-    """Steps up to `last` at equal distances, as nearly as whole numbers allow: `count`, less those that coincide."""
-    last, count = whole_number("last", last, 1), whole_number("count", count, 1)
-    return tuple(sorted({max(1, round(last * place / count)) for place in range(1, count + 1)}))
-
-
-def log_steps(last: int, count: int) -> tuple[int, ...]:
+@validated
+def log_steps(last: Count, count: Count) -> tuple[int, ...]:
     """Steps from 1 to `last` in equal ratios, as nearly as whole numbers allow: `count`, less those that coincide."""
-    last, count = whole_number("last", last, 1), whole_number("count", count, 1)
     return tuple(sorted({round(last ** (1 - place / max(1, count - 1))) for place in range(count)}))

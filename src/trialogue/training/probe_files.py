@@ -155,7 +155,7 @@ def card(file: ProbeFile, name: str) -> str:
         "",
         *_table(
             ("part", "texts", "correct examples", "erroneous examples"),
-            [(part, *map(str, sizes)) for part, sizes in file.parts.items()],
+            [(part, *sizes) for part, sizes in file.parts.items()],
         ),
         "",
         "## Numbers on the test part, which chose nothing",
@@ -169,16 +169,7 @@ def card(file: ProbeFile, name: str) -> str:
         "",
         *_table(
             ("layer", "depth", "epoch", "log-loss", "accuracy"),
-            [
-                (
-                    str(entry.layer),
-                    str(entry.depth),
-                    str(entry.epoch),
-                    f"{entry.log_loss:.4f}",
-                    f"{entry.accuracy:.4f}",
-                )
-                for entry in file.grid
-            ],
+            file.grid,
         ),
         "",
         "## Settings",
@@ -199,21 +190,24 @@ def _threshold_origin(file: ProbeFile) -> str:
     return "the one with the greatest J of Youden" if wanted == "youden" else "as the user set it"
 
 
-def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str]]:
+def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str | float]]:
     def share(of: Share) -> str:
         return f"{of.value:.4f} ({of.events} of {of.total}; 95 % interval {of.low:.3f} to {of.high:.3f})"
 
     return [
-        ("accuracy at 1/2", f"{numbers.accuracy:.4f}"),
-        ("AUROC", f"{numbers.auroc:.4f}"),
-        ("log-loss", f"{numbers.log_loss:.4f}"),
-        ("Brier score", f"{numbers.brier:.4f}"),
-        ("expected calibration error", f"{numbers.calibration_error:.4f}"),
-        ("the same before calibration", f"{numbers.calibration_error_before:.4f}"),
+        ("accuracy at 1/2", numbers.accuracy),
+        ("AUROC", numbers.auroc),
+        ("log-loss", numbers.log_loss),
+        ("Brier score", numbers.brier),
+        ("expected calibration error", numbers.calibration_error),
+        ("the same before calibration", numbers.calibration_error_before),
         ("correct prefixes rejected", share(numbers.false_rejections)),
         ("errors detected", share(numbers.detections)),
     ]
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+def _table(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> list[str]:
+    def written(cell: object) -> str:
+        return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+
+    return [f"| {' | '.join(map(written, row))} |" for row in (head, ("---",) * len(head), *rows)]

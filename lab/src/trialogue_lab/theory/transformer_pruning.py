@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError, positive_number, whole_number
-from trialogue.models.dyck_transformer.layers import DyckLayer
+from trialogue_lab.models.dyck_transformer.layers import DyckLayer
 from trialogue_lab.theory.pruning import matrix, prune_keys_and_queries, prune_pair, uniform_weights
 
 LAYERS_FOR_EACH = 4

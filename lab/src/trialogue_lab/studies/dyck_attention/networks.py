@@ -8,8 +8,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 from trialogue.data import Dyck, DyckWords
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue.training import TrainingConfig, train
+from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.dyck_attention.config import Config
 from trialogue_lab.training.brackets import Contrast, Strings, bracket_batches, closing_loss, contrastive_loss
 

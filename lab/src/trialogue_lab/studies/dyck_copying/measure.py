@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Dyck
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation, with_uniform_attention
 from trialogue_lab.ledger import Part
+from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.dyck_copying.config import Config
 from trialogue_lab.training.brackets import bracket_batches, copying_loss
 

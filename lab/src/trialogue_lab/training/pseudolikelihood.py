@@ -17,9 +17,9 @@ from trialogue.arrays import real_tensor
 from trialogue.blocks import Blocks, StateLaw, Weights, adaptive_law, require_covered, require_one_law
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError, non_negative_number, positive_number
-from trialogue.training.block_conditionals import BlockConditionals
-from trialogue.training.block_moments import Floats
-from trialogue.training.drawn_masks import draw_masks
+from trialogue_lab.training.block_conditionals import BlockConditionals
+from trialogue_lab.training.block_moments import Floats
+from trialogue_lab.training.drawn_masks import draw_masks
 
 _SITES = 100
 _DESCENT = 1e-5  # norm of the gradient from which on Newton steps are taken

@@ -4,7 +4,7 @@ scores.
 A context is a mask K with the spins outside it. Samples that share mask and spins are counted once, and contexts that
 share them too, so that a small model costs what its distinct contexts cost, and a large one what its samples do.
 
-Completions are indexed as in `trialogue.training.block_moments`.
+Completions are indexed as in `trialogue_lab.training.block_moments`.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.training.block_moments import Floats, Indices, hadamard_transform, small_subsets
+from trialogue_lab.training.block_moments import Floats, Indices, hadamard_transform, small_subsets
 
 Bools = NDArray[np.bool_]
 MaskProbability = Callable[[Tensor, Tensor], Tensor]

@@ -13,9 +13,9 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.randomness import generator, numpy_generator
-from trialogue.training import block_conditionals, block_moments
-from trialogue.training.block_conditionals import BlockConditionals
-from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
+from trialogue_lab.training import block_conditionals, block_moments
+from trialogue_lab.training.block_conditionals import BlockConditionals
+from trialogue_lab.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
 MaskDistribution = Callable[[Tensor, Tensor], Tensor]
 TRACES = {1: 28.2609, 2: 15.3355, 3: 11.4463, 4: 10.1116}

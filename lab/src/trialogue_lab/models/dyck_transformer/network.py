@@ -2,34 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import (
-    InputError,
-    non_negative_number,
-    one_of,
-    positive_number,
-    truth_value,
-    whole_number,
-)
-from trialogue.models.dyck_transformer.embeddings import Embedding, embedding_table, states
-from trialogue.models.dyck_transformer.layers import DyckAttention, DyckLayer, Norm
+from trialogue.errors import InputError
 from trialogue.models.networks import register_network
 from trialogue.oracles import PrefixOracle
 from trialogue.randomness import generator
+from trialogue.validation import Count, InstanceOf, Natural, NonNegative, Positive, Some, validated
+from trialogue_lab.models.dyck_transformer.embeddings import Embedding, embedding_table, states
+from trialogue_lab.models.dyck_transformer.layers import DyckAttention, DyckLayer, Norm
 
 _NAME = "dyck-transformer"
 _NUMBERS_AT_ONCE = 2**23
 POSITION_SCALE = 6000
 """Linear positions are i over this."""
 
-Positions = Literal["none", "linear"]
 
-
+@validated
 @dataclass(frozen=True, kw_only=True)
 class DyckTransformerConfig:
     """Shape of a `DyckTransformer`. Raises `InputError` where a field is out of range.
@@ -44,38 +37,24 @@ class DyckTransformerConfig:
     deviation of `initial_scale`.
     """
 
-    types: int = 2
-    depth: int = 4
+    types: Count = 2
+    depth: Count = 4
     embedding: Embedding = "pairs"
-    mlps: tuple[tuple[int, ...], ...] = ((),)
-    width: int = 50
-    key_width: int = 50
+    mlps: Some[tuple[Count, ...]] = ((),)
+    width: Count = 50
+    key_width: Count = 50
     residual: bool = False
     norm: Norm = "attention"
-    norm_floor: float = 0.0
+    norm_floor: NonNegative = 0.0
     learned_gain: bool = True
-    positions: Positions = "none"
+    positions: Literal["none", "linear"] = "none"
     causal: bool = True
     uniform: bool = False
     ends: bool = False
     double: bool = False
-    initial_scale: float = 0.02
+    initial_scale: Positive = 0.02
 
     def __post_init__(self) -> None:
-        for field in ("types", "depth", "width", "key_width"):
-            object.__setattr__(self, field, whole_number(field, getattr(self, field), 1))
-        for field in ("residual", "learned_gain", "causal", "uniform", "ends", "double"):
-            truth_value(field, getattr(self, field))
-        one_of("embedding", self.embedding, get_args(Embedding))
-        one_of("norm", self.norm, get_args(Norm))
-        one_of("positions", self.positions, get_args(Positions))
-        non_negative_number("norm_floor", self.norm_floor)
-        positive_number("initial_scale", self.initial_scale)
-        if not self.mlps:
-            raise InputError("mlps", self.mlps, "give one for each layer of attention, () for none")
-        for mlp in self.mlps:
-            for size in mlp:
-                whole_number("mlps", size, 1)
         least = 2 * self.types + 1 + (self.positions == "linear")
         if self.embedding == "tokens" and self.width < least:
             raise InputError("width", self.width, f"tokens take {least} coordinates: use at least as many")
@@ -95,9 +74,8 @@ class DyckTransformer(nn.Module, PrefixOracle):
 
     table: Tensor
 
-    def __init__(self, config: DyckTransformerConfig, seed: int = 0) -> None:
-        if not isinstance(config, DyckTransformerConfig):
-            raise InputError("config", config, "give a DyckTransformerConfig")
+    @validated
+    def __init__(self, config: InstanceOf[DyckTransformerConfig], seed: Natural = 0) -> None:
         super().__init__()
         self.config, self.vocab_size = config, config.vocab_size
         self.eos = 2 * config.types if config.ends else None
