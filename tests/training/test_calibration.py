@@ -12,15 +12,15 @@ from trialogue.training.calibration import (
     Calibration,
     Floats,
     Labels,
-    Method,
     expected_calibration_error,
     fit_calibration,
     rejection_threshold,
     verifier_numbers,
     youden_threshold,
 )
+from trialogue.training.probe_config import CalibrationMethod
 
-Fit = Callable[[Floats, Labels, Method], Calibration]
+Fit = Callable[[Floats, Labels, CalibrationMethod], Calibration]
 
 
 def two_points() -> tuple[Floats, Labels]:
@@ -56,13 +56,13 @@ def temperature_is_exact(fit: Fit) -> bool:
     return bool(np.allclose(fit(log_odds, labels, "temperature"), expected, atol=1e-8))
 
 
-def without_smoothing(log_odds: Floats, labels: Labels, method: Method) -> Calibration:
+def without_smoothing(log_odds: Floats, labels: Labels, method: CalibrationMethod) -> Calibration:
     """A mutant: as many further examples of either label as make Platt's targets negligible."""
     repeated = np.tile(log_odds, 1000), np.tile(labels, 1000)
     return fit_calibration(*repeated, method)
 
 
-def inverted(log_odds: Floats, labels: Labels, method: Method) -> Calibration:
+def inverted(log_odds: Floats, labels: Labels, method: CalibrationMethod) -> Calibration:
     """A mutant: the temperature where the slope belongs."""
     slope, offset = fit_calibration(log_odds, labels, method)
     return Calibration(1 / slope, offset)
@@ -91,7 +91,7 @@ def log_loss(log_odds: Floats, labels: Labels) -> float:
 
 
 @pytest.mark.parametrize("method", ["platt", "temperature"])
-def test_it_lowers_log_loss_and_calibration_error_on_fresh_examples(method: Method) -> None:
+def test_it_lowers_log_loss_and_calibration_error_on_fresh_examples(method: CalibrationMethod) -> None:
     true, raw, labels = miscalibrated(8000)
     fit, held_out = slice(0, 4000), slice(4000, None)
     slope, offset = fit_calibration(raw[fit], labels[fit], method)

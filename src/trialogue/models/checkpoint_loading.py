@@ -27,7 +27,7 @@ from trialogue.storage import sha256_of
 
 if TYPE_CHECKING:
     from trialogue.models.gguf_file import GgufFile
-    from trialogue.models.packed.gguf_blocks import Blocks
+    from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 _KINDS = {"CausalLM": "causal language model", "MaskedLM": "masked language model", "Model": "whole model"}
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
@@ -119,7 +119,7 @@ class Checkpoint:
             model = model.to(self.dtype)
         return model.to(self.device)
 
-    def unfilled(self) -> tuple[Any, dict[nn.Module, Blocks]]:
+    def unfilled(self) -> tuple[Any, dict[nn.Module, GgufBlocks]]:
         """The model on the CPU, and the layers that have no weights yet: theirs lie in blocks of the GGUF file.
 
         Raises `InputError` as `model` does.

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 
-class Place(NamedTuple):
+class CachePlace(NamedTuple):
     """Where one pass of the model writes, and what it attends to.
 
     `rows` (n,) are storage rows and `positions` (n, m) int64 where the pass's m tokens per row belong. Where all rows
@@ -36,7 +36,7 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
     def __init__(self, rows: int, positions: int) -> None:
         super().__init__()
         self._shape = (rows, positions)
-        self.place: Place | None = None
+        self.place: CachePlace | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Make room for states like `key_states` and `value_states`, each (n, heads, m, width of a head)."""
@@ -101,7 +101,7 @@ class PositionCache:
         self.layers = [PositionLayer(rows, positions + 1) for _ in range(layers)]
         self.cache = Cache(layers=list(self.layers))
 
-    def at(self, place: Place) -> Cache:
+    def at(self, place: CachePlace) -> Cache:
         """The cache for a pass that writes at `place`."""
         for layer in self.layers:
             layer.place = place

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.models.decoder_pass import DecoderPass
-from trialogue.models.position_cache import Place, PositionCache
+from trialogue.models.position_cache import CachePlace, PositionCache
 from trialogue.oracles import Context
 
 _POSITIONS_AT_ONCE = 4096
@@ -217,7 +217,7 @@ class CachedContext(PretrainedContext):
         kept = torch.where(positions < stop[:, None], positions, self._cache.padding)
         consecutive = bool((rows[1:] - rows[:-1] == 1).all())
         level = longest == 1 and int(stop.min()) == reach
-        place = Place(
+        place = CachePlace(
             rows.to(device),
             kept.to(device),
             int(rows[0]) if consecutive else -1,

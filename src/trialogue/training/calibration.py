@@ -4,7 +4,7 @@ Labels are 1 for correct and 0 for erroneous; a verifier rejects where P(correct
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,9 @@ from scipy.stats import binomtest, rankdata
 
 from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.errors import InputError
+from trialogue.training.probe_config import CalibrationMethod
 from trialogue.validation import Count, Finite, Probability, validated
 
-Method = Literal["platt", "temperature", "none"]
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ class Calibration(NamedTuple):
 
 
 @validated
-def fit_calibration(log_odds: Floats, labels: Labels, method: Method = "platt") -> Calibration:
+def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod = "platt") -> Calibration:
     """The calibration of `log_odds` (n,) of being correct, with the least log-loss on `labels` (n,).
 
     "platt" fits slope and offset (Platt 1999), "temperature" the slope alone (Guo et al. 2017). Both use Platt's
@@ -125,7 +125,7 @@ def expected_calibration_error(probabilities: Floats, labels: Labels, bins: Coun
     return float(np.abs(gaps).sum() / len(labels))
 
 
-class Share(NamedTuple):
+class Proportion(NamedTuple):
     """`events` of `total`, and the 95 % Wilson interval of the share."""
 
     events: int
@@ -139,7 +139,7 @@ class Share(NamedTuple):
         return self.events / self.total
 
     @classmethod
-    def of(cls, happened: NDArray[np.bool_]) -> "Share":
+    def of(cls, happened: NDArray[np.bool_]) -> "Proportion":
         """The share of true among `happened` (n,), n > 0."""
         events, total = int(happened.sum()), len(happened)
         interval = binomtest(events, total).proportion_ci(0.95, method="wilson")
@@ -157,8 +157,8 @@ class VerifierNumbers(NamedTuple):
     brier: float
     calibration_error: float
     calibration_error_before: float  # of the probabilities as they were before calibration
-    false_rejections: Share  # correct examples below the threshold
-    detections: Share  # erroneous examples below the threshold
+    false_rejections: Proportion  # correct examples below the threshold
+    detections: Proportion  # erroneous examples below the threshold
 
 
 @validated
@@ -179,8 +179,8 @@ def verifier_numbers(
         brier=float(np.mean((probabilities - labels) ** 2)),
         calibration_error=expected_calibration_error(probabilities, labels),
         calibration_error_before=expected_calibration_error(before, labels),
-        false_rejections=Share.of(rejected[labels == 1]),
-        detections=Share.of(rejected[labels == 0]),
+        false_rejections=Proportion.of(rejected[labels == 1]),
+        detections=Proportion.of(rejected[labels == 0]),
     )
 
 

@@ -11,7 +11,7 @@ from trialogue.validation import Count, Natural, NonNegative, Positive, Probabil
 if TYPE_CHECKING:
     from trialogue.training.probes import ProbeConfig
 
-Calibration = Literal["platt", "temperature", "none"]
+CalibrationMethod = Literal["platt", "temperature", "none"]
 
 
 @validated
@@ -50,7 +50,7 @@ class ProbeTrainingConfig:
     """Put prompts into the tokenizer's chat template."""
     eos: bool = False
     """Texts end with the end of sequence."""
-    calibration: Calibration = "platt"
+    calibration: CalibrationMethod = "platt"
     """How its values become probabilities."""
     false_rejections: Annotated[Probability, arg(metavar="RATE")] = 0.05
     """The share of new correct prefixes that the threshold may reject."""

@@ -92,7 +92,7 @@ def _labelled_text(source: str, line: bytes) -> LabelledText:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examples:
+class ProbeExamples:
     """Prefixes with a label each: `lengths[i]` names prefixes of `sequences[i]`, shortest first.
 
     `labels` (n,) int64, 1 for correct, and `text` (n,) int64, the index of the sequence, are in that order.
@@ -119,7 +119,7 @@ def prefix_examples(
     chat: bool = False,
     eos: bool = False,
     seed: Natural = 0,
-) -> Examples:
+) -> ProbeExamples:
     """The prefixes of `texts` whose hidden states a probe learns from.
 
     Of a text with a label it is the whole text. Of a text with an error position it is the prefix that ends with the
@@ -159,7 +159,7 @@ def prefix_examples(
         lengths.append(sorted(label_at))
         labels.extend(label_at[length] for length in sorted(label_at))
     counts = torch.tensor([len(label_at) for label_at in lengths])
-    return Examples(
+    return ProbeExamples(
         sequences=sequences,
         lengths=lengths,
         labels=torch.tensor(labels),
@@ -210,7 +210,7 @@ def _tokens_and_ends(
     return prompt + completion, [int(end) for end in ends]
 
 
-class Split(NamedTuple):
+class ExampleSplit(NamedTuple):
     """Indices (k,) int64 of the examples of each part."""
 
     train: Tensor
@@ -222,13 +222,13 @@ class Split(NamedTuple):
 @validated
 def split_examples(
     texts: Sequence[LabelledText],
-    examples: Examples,
+    examples: ProbeExamples,
     *,
     validation: Probability = 0.2,
     test: Probability = 0.1,
     by: Literal["text", "prompt"] = "text",
     seed: Natural = 0,
-) -> Split:
+) -> ExampleSplit:
     """Deal out texts so that all examples of a text, or of all texts with the same prompt, are in one part.
 
     Equal texts count as one. Half of the share `validation` is for selection, half for calibration. Texts with and
@@ -247,12 +247,12 @@ def split_examples(
     draw = numpy_generator(seed, "split")
     part = np.zeros(len(numbers), dtype=np.int64)
     for stratum in (np.flatnonzero(erring), np.flatnonzero(~erring)):
-        if len(stratum) < len(Split._fields):
+        if len(stratum) < len(ExampleSplit._fields):
             continue
         held = [max(1, round(len(stratum) * share)) for share in (validation / 2, validation / 2, test)]
         part[draw.permutation(stratum)[: sum(held)]] = np.repeat([1, 2, 3], held)[: len(stratum)]
-    split = Split(
-        *(torch.as_tensor(np.flatnonzero(part[group] == place)) for place in range(len(Split._fields)))
+    split = ExampleSplit(
+        *(torch.as_tensor(np.flatnonzero(part[group] == place)) for place in range(len(ExampleSplit._fields)))
     )
     for name, rows in split._asdict().items():
         for label, meaning in ((0, "erroneous"), (1, "correct")):

@@ -12,7 +12,8 @@ from trialogue.models.probe import Probe, hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.calibration import Calibration, Method, Share, VerifierNumbers
+from trialogue.training.calibration import Calibration, Proportion, VerifierNumbers
+from trialogue.training.probe_config import CalibrationMethod
 from trialogue.verifiers import ProbeVerifier, Threshold
 
 _KIND = "trialogue probe 1"
@@ -29,7 +30,7 @@ class GridEntry(NamedTuple):
     accuracy: float
 
 
-class Part(NamedTuple):
+class PartSizes(NamedTuple):
     """How many texts and examples a part of the data has."""
 
     texts: int
@@ -52,11 +53,11 @@ class ProbeFile:
     model: str
     data: str
     data_sha256: str
-    method: Method
+    method: CalibrationMethod
     calibration: Calibration
     numbers: VerifierNumbers
     grid: tuple[GridEntry, ...]
-    parts: dict[str, Part]
+    parts: dict[str, PartSizes]
     settings: dict[str, Any]
 
     @property
@@ -111,13 +112,13 @@ def load_probe(path: str | PathLike[str]) -> ProbeFile:
         probe.load_state_dict(tensors)
         numbers = metadata["numbers"]
         for name in ("false_rejections", "detections"):
-            numbers[name] = Share(*numbers[name])
+            numbers[name] = Proportion(*numbers[name])
         return ProbeFile(
             probe=probe.eval().requires_grad_(False),
             calibration=Calibration(**metadata["calibration"]),
             numbers=VerifierNumbers(**numbers),
             grid=tuple(GridEntry(*entry) for entry in metadata["grid"]),
-            parts={name: Part(*part) for name, part in metadata["parts"].items()},
+            parts={name: PartSizes(*part) for name, part in metadata["parts"].items()},
             **{name: metadata[name] for name in _PLAIN},
         )
     except (KeyError, TypeError, RuntimeError) as error:
@@ -191,7 +192,7 @@ def _threshold_origin(file: ProbeFile) -> str:
 
 
 def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str | float]]:
-    def share(of: Share) -> str:
+    def share(of: Proportion) -> str:
         return f"{of.value:.4f} ({of.events} of {of.total}; 95 % interval {of.low:.3f} to {of.high:.3f})"
 
     return [

@@ -1,4 +1,4 @@
-"""Blocks of GGUF files: their codes are taken over as they are, and nothing but scales and offsets is rounded."""
+"""GgufBlocks of GGUF files: their codes are taken over as they are, and nothing but scales and offsets is rounded."""
 
 import gguf
 import numpy as np
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from trialogue.models.packed import gguf_blocks
 from trialogue.models.packed.formats import GROUP_SIZE, available, int4_weight
-from trialogue.models.packed.gguf_blocks import Blocks
+from trialogue.models.packed.gguf_blocks import GgufBlocks
 from trialogue.models.packed.linear import PackedLinear, Packing, fill, formats_of
 from trialogue.randomness import generator, numpy_generator
 
@@ -17,18 +17,18 @@ OUT, IN = 48, 512
 TAKEN = [Kind.Q4_0, Kind.Q4_1, Kind.Q4_K]
 
 
-def blocks_of(kind: Kind) -> Blocks:
-    """Blocks of random bytes whose half-precision numbers are of a usual size."""
+def blocks_of(kind: Kind) -> GgufBlocks:
+    """GgufBlocks of random bytes whose half-precision numbers are of a usual size."""
     random = numpy_generator(0, "blocks", kind.name)
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     data = random.integers(0, 256, (OUT * IN // numbers, size), np.uint8)
     places = {Kind.Q4_0: 1, Kind.Q8_0: 1, Kind.Q4_1: 2, Kind.Q5_1: 2, Kind.Q4_K: 2}[kind]
     halves = random.normal(0, 0.05, (len(data), places)).astype(np.float16)
     data[:, : 2 * places] = halves.view(np.uint8).reshape(len(data), -1)
-    return Blocks(kind, data.reshape(OUT, -1))
+    return GgufBlocks(kind, data.reshape(OUT, -1))
 
 
-def beyond_rounding(blocks: Blocks) -> float:
+def beyond_rounding(blocks: GgufBlocks) -> float:
     """How far the greatest error of a weight that was taken over is, in what rounding scale and offset may make."""
     taken = blocks.take()
     assert taken is not None
@@ -87,7 +87,7 @@ def test_another_order_of_a_super_block_is_found(monkeypatch: pytest.MonkeyPatch
     right = gguf.quants.Q4_K.get_scale_min
     blocks = blocks_of(Kind.Q4_K)
     expected = blocks.weight()
-    monkeypatch.setattr(gguf_blocks.Blocks, "weight", lambda self: expected)
+    monkeypatch.setattr(gguf_blocks.GgufBlocks, "weight", lambda self: expected)
     assert beyond_rounding(blocks) <= 1
     for wrong in (lambda s: right(s)[::-1], lambda s: tuple(part[:, ::-1].copy() for part in right(s))):
         monkeypatch.setattr(gguf.quants.Q4_K, "get_scale_min", staticmethod(wrong))
@@ -98,7 +98,7 @@ def test_another_order_of_a_super_block_is_found(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("rows", [1, 3, OUT])
 def test_weights_are_those_of_the_library(kind: Kind, rows: int) -> None:
     data = blocks_of(kind).data[:rows]
-    weight = Blocks(kind, data).weight()
+    weight = GgufBlocks(kind, data).weight()
     assert weight.shape == (rows, IN)
     assert torch.equal(weight, torch.from_numpy(gguf.dequantize(data, kind)))
 

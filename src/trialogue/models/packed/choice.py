@@ -18,7 +18,7 @@ from trialogue.models.packed.linear import Packing, fill, is_plain, pack_linear_
 from trialogue.models.tokenization import Tokenization
 
 if TYPE_CHECKING:
-    from trialogue.models.packed.gguf_blocks import Blocks
+    from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 LAW_DISTANCE = 0.03
 """How far "auto" lets next-token distributions be from those of float32: mean total variation."""
@@ -52,7 +52,7 @@ def packed_as(
     weights: str,
     model: Any,
     tokenization: Tokenization,
-    blocks: Mapping[nn.Module, Blocks] | None = None,
+    blocks: Mapping[nn.Module, GgufBlocks] | None = None,
     findings: Findings | None = None,
 ) -> None:
     """Pack the linear layers of `model` in the format `weights`, or for "auto" in the fastest that keeps its
@@ -107,7 +107,7 @@ def _pack_fastest(
     head: Any,
     plain: list[nn.Linear],
     tokenization: Tokenization,
-    blocks: Mapping[nn.Module, Blocks],
+    blocks: Mapping[nn.Module, GgufBlocks],
 ) -> Packing:
     few, many = _seconds(plain, head)
     tokens = torch.tensor(

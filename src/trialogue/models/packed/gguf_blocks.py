@@ -17,7 +17,7 @@ from trialogue.models.packed.formats import GROUP_SIZE
 _BYTES_AT_ONCE = 1 << 14
 
 
-class Blocks(NamedTuple):
+class GgufBlocks(NamedTuple):
     """A weight (out, in): of each output the blocks in a row of `data` (out, bytes), in the file's type `kind`."""
 
     kind: Kind
@@ -37,7 +37,7 @@ class Blocks(NamedTuple):
         """The weight (out, in) in float32, as llama.cpp defines it."""
         if self.data.dtype != np.uint8:
             return torch.tensor(gguf.dequantize(self.data, self.kind))
-        # The library takes sixteen rows at a time, however short. Blocks know nothing of rows: these are joined.
+        # The library takes sixteen rows at a time, however short. GgufBlocks know nothing of rows: these are joined.
         rows, size = self.data.shape
         joined = math.gcd(rows, 1 << max(0, (_BYTES_AT_ONCE // size).bit_length() - 1))
         numbers = gguf.dequantize(self.data.reshape(rows // joined, size * joined), self.kind)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from trialogue.models.packed.formats import available, fitting, int4_product, int4_weight
 
 if TYPE_CHECKING:
-    from trialogue.models.packed.gguf_blocks import Blocks
+    from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 
 _MADV_PAGEOUT = 21
@@ -54,7 +54,7 @@ class PackedLinear(nn.Module):
     """
 
     def __init__(
-        self, linear: nn.Linear, packing: Packing | None = None, blocks: Blocks | None = None
+        self, linear: nn.Linear, packing: Packing | None = None, blocks: GgufBlocks | None = None
     ) -> None:
         super().__init__()
         packing = packing or Packing()
@@ -134,7 +134,7 @@ def pack_linear_layers(
     model: nn.Module,
     packing: Packing | None = None,
     head: nn.Module | None = None,
-    blocks: Mapping[nn.Module, Blocks] | None = None,
+    blocks: Mapping[nn.Module, GgufBlocks] | None = None,
 ) -> Callable[[], None]:
     """Replace the plain linear layers of `model` in float32 on the CPU, where the formats can be had.
 
@@ -168,7 +168,7 @@ def pack_linear_layers(
     return restore
 
 
-def _kept(packing: Packing, is_head: bool, blocks: Blocks | None) -> Packing:
+def _kept(packing: Packing, is_head: bool, blocks: GgufBlocks | None) -> Packing:
     """The packing of one layer: int8 in place of int4 where that would round what should not be."""
     if packing.few != "int4" or (blocks is not None and blocks.four_bits):
         return packing
@@ -193,7 +193,7 @@ def formats_of(model: nn.Module) -> str:
 
 
 def is_plain(
-    layer: nn.Module | None, blocks: Mapping[nn.Module, Blocks] | None = None
+    layer: nn.Module | None, blocks: Mapping[nn.Module, GgufBlocks] | None = None
 ) -> TypeGuard[nn.Linear]:
     """Whether a layer computes what its class says, from float32 numbers in memory of the CPU or from `blocks`."""
     # A subclass, a hook, a forward of its own or a tensor of another kind may compute something else.
@@ -211,7 +211,7 @@ def is_plain(
     return stored and weight.dtype == torch.float32 and weight.numel() > 0
 
 
-def fill(blocks: Mapping[nn.Module, Blocks]) -> None:
+def fill(blocks: Mapping[nn.Module, GgufBlocks]) -> None:
     """Give each of the layers its weight in float32, where it has none yet."""
     for layer, stored in blocks.items():
         if isinstance(layer, nn.Linear) and layer.weight.is_meta:

@@ -18,7 +18,7 @@ from trialogue_lab.models.dyck_transformer.embeddings import state_count, state_
 from trialogue_lab.models.dyck_transformer.layers import DyckLayer
 from trialogue_lab.models.dyck_transformer.network import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.models.dyck_transformer.rectifiers import (
-    Form,
+    AffineForm,
     Rectifiers,
     coordinates,
     look_up,
@@ -126,7 +126,7 @@ def uniform_attention_transformer(
     stage = Rectifiers()
     marks, order = _marks(stage, coordinates(direction[None])[0], codes @ direction)
     # Unit vector s where the code is that of state s: equation 2.55.
-    outputs = [Form()] * count
+    outputs = [AffineForm()] * count
     for mark, state in zip(marks, order, strict=True):
         outputs[state] = mark
     write(first.mlp, [stage], outputs)
@@ -173,7 +173,7 @@ def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
     return tried[gaps.argmax()]
 
 
-def _marks(stage: Rectifiers, form: Form, values: Tensor) -> tuple[list[Form], list[int]]:
+def _marks(stage: Rectifiers, form: AffineForm, values: Tensor) -> tuple[list[AffineForm], list[int]]:
     """Which of `values` the form has: one mark each, in increasing order, and which that is."""
     ordered, order = values.sort()
     return stage.steps(form, ordered.tolist()), order.tolist()
