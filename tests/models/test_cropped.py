@@ -84,21 +84,6 @@ def test_a_cropped_model_goes_on_beyond_its_positions() -> None:
     )
 
 
-def test_a_pretrained_model_is_cropped_too() -> None:
-    oracle = tiny_oracle()
-    tokens = torch.randint(3, 300, (5, 9), generator=generator(1))
-    lengths = torch.tensor([9, 4, 7, 9, 5])
-    found = Cropped(oracle, 4).next_log_probs(tokens, lengths)
-    for row, length in enumerate(lengths.tolist()):
-        own = tokens[row : row + 1, length - 4 : length]
-        context = oracle.open(1, 4)
-        answer = context.log_probs(
-            context.features(own, torch.zeros(1).long(), torch.full((1,), 4), torch.zeros(1).long())
-        )
-        torch.testing.assert_close(found[row : row + 1], answer, atol=1e-4, rtol=0)
-    assert Cropped(oracle, 4).tokenization is oracle.tokenization
-
-
 def test_without_an_end_the_others_share_its_probability() -> None:
     tokens, rows = torch.tensor([[0, 1, 2, 0], [2, 2, 1, 1]]), torch.arange(2)
     stop = torch.tensor([4, 2])

@@ -15,7 +15,7 @@ from trialogue.models import position_cache
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.probe import Probe
 from trialogue.randomness import generator
-from trialogue.samplers import Ancestral, SequentialMonteCarlo, ValueGuided, generate, truncated
+from trialogue.samplers import SequentialMonteCarlo, ValueGuided, generate, truncated
 from trialogue.verifiers import ProbeVerifier
 
 CAPACITY, VOCAB = 14, 300
@@ -179,21 +179,6 @@ def test_children_are_judged_the_same_however_many_at_once():
     assert runs[0].total.verifier_calls == runs[1].total.verifier_calls
     assert runs[0].total.positions == runs[1].total.positions
     assert runs[0].total.forward_passes > 300 / 16 > runs[1].total.forward_passes
-
-
-def test_log_probabilities_are_those_of_the_model_before_truncation():
-    oracle = tiny_oracle()
-    run = generate(
-        truncated(oracle, temperature=0.5, top_p=0.8), ["a name:"], max_new_tokens=6, num_samples=8
-    )
-    for sequence, start, log_prob in zip(
-        run.sequences(), run.prompt_lengths.tolist(), run.log_prob.tolist(), strict=True
-    ):
-        expected = sum(
-            float(fresh(oracle, torch.tensor(sequence[:position]))[sequence[position]])
-            for position in range(start, len(sequence))
-        )
-        assert log_prob == pytest.approx(expected, abs=1e-3)
 
 
 def test_two_runs_at_once_do_not_see_each_other():
@@ -473,21 +458,3 @@ def test_wrong_input_is_named():
         generate(oracle, [[5] * 300], max_new_tokens=2)
     with pytest.raises(InputError, match=r"texts and token ids"):
         generate(oracle, ["yes", [3]], max_new_tokens=2)
-
-
-def test_stop_strings_end_a_completion_wherever_they_fall_in_its_tokens():
-    oracle = tiny_oracle()
-    run = generate(
-        oracle, ["the cat"] * 4, max_new_tokens=40, num_samples=8, sampler=Ancestral(), stop=["e", "a"]
-    )
-    stopped = 0
-    for completion, text in zip(run.completions(), run.texts(), strict=True):
-        content = oracle.tokenization.bytes(completion)
-        before = oracle.tokenization.bytes(completion[:-1])
-        assert b"e" not in before
-        assert b"a" not in before
-        assert "e" not in text
-        assert "a" not in text
-        stopped += b"e" in content or b"a" in content
-    assert stopped > 8
-    assert bool(run.accepted.all())

@@ -27,7 +27,6 @@ from trialogue.training.masking import (
     IndependentMasks,
     IndividualMasks,
     MaskDistribution,
-    Replacement,
     UniformMasks,
     masked_batches,
     masked_token_loss,
@@ -166,14 +165,6 @@ def test_losses_of_float64_networks_are_float64() -> None:
     batches = masked_batches(SEQUENCES, model, CyclicMasks(), batch_size=4)
     assert masked_token_loss(model, *batches(0)).dtype == torch.float64
     assert masked_token_loss(network().bfloat16(), *every_pair(0)).dtype == torch.float32
-
-
-def test_the_replacement_of_bert_teaches_others() -> None:
-    """A masked token's neighbours may be drawn at random, so that they say less than they would."""
-    batches = masked_batches(
-        SEQUENCES, network(), IndependentMasks(0.5), batch_size=256, replacement=Replacement(0.4, 0.6)
-    )
-    assert largest_error(trained(batches, 256, masked_token_loss, 300), (1, 2)) > 0.06
 
 
 def test_all_that_masked_training_needs_is_in_the_package(

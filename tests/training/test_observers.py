@@ -9,14 +9,12 @@ from test_loop import RECIPE, batches, differs, killed_before, network, noisy_lo
 from torch import Tensor, nn
 
 from training.plain_loop import Plain
-from training.tied_network import Tied, TiedConfig, tied_loss
 from trialogue.errors import InputError
 from trialogue.models import Transformer
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import generator
 from trialogue.training import (
     Checkpoints,
-    CyclicMasks,
     Displacement,
     Observer,
     Scheduled,
@@ -24,12 +22,8 @@ from trialogue.training import (
     TrainingConfig,
     TrainingResult,
     Update,
-    load_model,
     log_steps,
-    masked_batches,
-    masked_token_loss,
     next_token_loss,
-    save_model,
     train,
 )
 
@@ -212,16 +206,6 @@ def test_checkpoints_of_a_run_that_was_killed_are_those_of_a_whole_one(tmp_path:
         assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
-def test_a_network_of_the_users_own_is_trained_and_kept(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, (2,))
-    config = TrainingConfig(steps=4, batch_size=8)
-    model = train(Tied(TiedConfig()), batches, config, loss=tied_loss, progress=False, observer=kept).model
-    assert kept.load(2, Tied).calls == 2
-    assert load_model(save_model(model, tmp_path / "last.safetensors"), Tied).calls == 4
-    with pytest.raises(InputError, match="register_network"):
-        train(torch.nn.Linear(6, 1), batches, config, loss=lambda m, x: m(x.float()).mean(), observer=kept)
-
-
 def factored() -> FactoredAttention:
     return FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2, rank=2), seed=1)
 
@@ -254,14 +238,3 @@ def test_displacements_are_those_of_equation_6() -> None:
             return [layer[:1] for layer in super()._weights(model)]
 
     assert largest_displacement_error(OfAttentionOnly) > 0.1
-
-
-def test_displacements_are_followed_while_a_network_trains() -> None:
-    net, sequences = factored(), torch.randint(3, (64, 4), generator=generator(0))
-    watching = Displacement(net, range(0, 31, 10), FactoredAttention.matrices)
-    batches = masked_batches(sequences, net, CyclicMasks(), batch_size=32)
-    config = TrainingConfig(steps=30, batch_size=32, warmup_steps=0)
-    train(net, batches, config, loss=masked_token_loss, progress=False, observer=watching)
-    assert list(watching.displacements) == [0, 10, 20, 30]
-    assert float(watching.displacements[0].abs().max()) == 0
-    assert bool((watching.displacements[30] > 0).all())

@@ -21,7 +21,6 @@ from trialogue.training import (
     UniformMasks,
     Update,
     load_model,
-    log_steps,
     masked_batches,
     next_token_loss,
     train,
@@ -217,13 +216,3 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (folder / "network.safetensors").write_bytes(b"")
     with pytest.raises(InputError, match=r"network\.safetensors"):
         trained(recipe(), tmp_path)
-
-
-def test_checkpoints_at_log_spaced_steps_can_be_measured(tmp_path: Path) -> None:
-    once = trained(recipe(checkpoints=log_steps(20, 4)), tmp_path)
-    losses = [
-        next_token_loss(once.checkpoints.load(step, Transformer), batches(99)).item()
-        for step in once.checkpoints.steps()
-    ]
-    assert once.checkpoints.steps() == (1, 3, 7, 20)
-    assert losses == sorted(losses, reverse=True)

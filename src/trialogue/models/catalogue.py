@@ -202,8 +202,10 @@ def _require_own(package: Package, source: Path) -> None:
     """Raise `InputError` unless `source` is the wheel or the GGUF file of the package."""
     if not source.is_file():
         raise InputError("from", str(source), "there is no such file")
-    is_gguf = isinstance(package, GgufPackage) and source.suffix == ".gguf"
-    _require(source, package.gguf if is_gguf else package.wheel)
+    if isinstance(package, GgufPackage) and source.suffix == ".gguf":
+        _require(source, package.gguf)
+    else:
+        _require(source, package.wheel)
 
 
 def _download(package: Package, scratch: Path) -> Path:

@@ -54,7 +54,7 @@ class ProbeTrainingConfig:
     """How its values become probabilities."""
     false_rejections: Annotated[Probability, arg(metavar="RATE")] = 0.05
     """The share of new correct prefixes that the threshold may reject."""
-    threshold: Annotated[Share | Literal["youden"] | None, arg(metavar="P")] = None
+    threshold: Annotated[Share | Literal["youden"] | None, arg(metavar="P|youden")] = None
     """In place of the rate of false rejections: a probability, or youden, the one with the greatest J of Youden."""
     batch_size: Annotated[Count, arg(metavar="N")] = 16
     """Texts per pass of the model."""

@@ -14,12 +14,24 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.blocks import Blocks, StateLaw, Weights, adaptive_law, require_covered, require_one_law
+from trialogue.blocks import (
+    Blocks,
+    StateLaw,
+    Weights,
+    adaptive_law,
+    block_masks,
+    checked_block_size,
+    require_covered,
+    require_one_law,
+    weighted_law,
+)
 from trialogue.data.ising.model import Ising
-from trialogue.errors import InputError, non_negative_number, positive_number
+from trialogue.errors import InputError
+from trialogue.randomness import generator
+from trialogue.training.masking import uniform_masks
+from trialogue.validation import Natural, NonNegative, Positive, validated
 from trialogue_lab.training.block_conditionals import BlockConditionals
 from trialogue_lab.training.block_moments import Floats
-from trialogue_lab.training.drawn_masks import draw_masks
 
 _SITES = 100
 _DESCENT = 1e-5  # norm of the gradient from which on Newton steps are taken
@@ -48,6 +60,7 @@ class PseudolikelihoodFit:
         return self.covariance.diagonal().sqrt()
 
 
+@validated
 def fit_pseudolikelihood(
     samples: Tensor,
     block_size: int | None = None,
@@ -56,9 +69,9 @@ def fit_pseudolikelihood(
     weights: Weights | None = None,
     distribution: StateLaw | None = None,
     masks: Tensor | None = None,
-    seed: int = 0,
-    tolerance: float = 1e-8,
-    ridge: float = 0.0,
+    seed: Natural = 0,
+    tolerance: Positive = 1e-8,
+    ridge: NonNegative = 0.0,
 ) -> PseudolikelihoodFit:
     """Fit an Ising model to `samples` (n, N) of tokens 0 (spin -1) and 1 (spin +1), one mask per sample.
 
@@ -80,8 +93,6 @@ def fit_pseudolikelihood(
         raise InputError("samples", tuple(tokens.shape), hint)
     if not bool(((tokens == 0) | (tokens == 1)).all()):
         raise InputError("samples", tokens.unique().tolist()[:4], "spins are tokens 0 and 1")
-    tolerance = positive_number("tolerance", tolerance, "use a positive number, such as 1e-8")
-    ridge = non_negative_number("ridge", ridge, "use zero or a positive number")
     conditionals = _masked(tokens.long(), block_size, blocks, weights, distribution, masks, seed)
     return _minimised(conditionals, tokens.shape, tolerance, ridge)
 
@@ -107,16 +118,52 @@ def _masked(
             raise InputError("masks", 0, "every sample needs at least one masked site")
         require_covered("masks", masks)
         return BlockConditionals(tokens.bool().numpy(), masks.numpy())
-    drawn = draw_masks(tokens, block_size, blocks, weights, distribution, seed, "pseudolikelihood", "masks")
-    listed = drawn.blocks
+    drawn, listed = draw_masks(
+        tokens, block_size, blocks, weights, distribution, seed, "pseudolikelihood", "masks"
+    )
     if distribution is None or listed is None:
-        return BlockConditionals(tokens.bool().numpy(), drawn.masks.numpy())
+        return BlockConditionals(tokens.bool().numpy(), drawn.numpy())
 
     def probability(states: Tensor, state_masks: Tensor) -> Tensor:
         same = (state_masks[:, None] == listed).all(2)
         return (adaptive_law(distribution, states, len(listed)) * same).sum(1)
 
-    return BlockConditionals(tokens.bool().numpy(), drawn.masks.numpy(), probability)
+    return BlockConditionals(tokens.bool().numpy(), drawn.numpy(), probability)
+
+
+def draw_masks(
+    tokens: Tensor,
+    block_size: int | None,
+    blocks: Blocks | None,
+    weights: Weights | None,
+    distribution: StateLaw | None,
+    seed: int,
+    *names: object,
+) -> tuple[Tensor, Tensor | None]:
+    """Return a random mask (n, N) bool for each of `tokens` (n, N), and the blocks (blocks, N) bool if they are listed.
+
+    Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis: a mask is `block_size` sites, uniformly, or one of `blocks`:
+    uniformly, in proportion to `weights` (blocks,), or by a `distribution` that depends on the state. The draws are
+    named by `seed` and `names`, as in `generator`.
+
+    Raises:
+        InputError: If the description is not exactly one of these, or never covers a site.
+    """
+    n, sites = tokens.shape
+    require_one_law(block_size, blocks, weights, distribution)
+    if blocks is None:
+        size = checked_block_size(block_size, sites)
+        return uniform_masks(n, sites, size, seed, *names), None
+    listed = block_masks(blocks, sites)
+    random = generator(seed, *names)
+    if distribution is not None:
+        given = adaptive_law(distribution, tokens, len(listed))
+        block = torch.multinomial(given, 1, generator=random)[:, 0]
+    else:
+        given = weighted_law(weights, len(listed))[None]
+        block = torch.multinomial(given[0], n, replacement=True, generator=random)
+    require_covered("blocks", listed[(given > 0).any(0)])
+    return listed[block], listed
 
 
 def _minimised(
