@@ -19,6 +19,7 @@ from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
+from trialogue.models.load_errors import first_line
 from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 _READ = {"llama", "qwen2", "qwen3", "gemma3"}
@@ -61,7 +62,7 @@ class GgufFile:
             self._fields = reader.fields
             self._architecture = str(self._fields["general.architecture"].contents())
         except (ValueError, KeyError, IndexError, OverflowError, struct.error) as error:
-            raise InputError("model", str(path), f"it cannot be read as GGUF: {_reason(error)}") from error
+            raise InputError("model", str(path), f"it cannot be read as GGUF: {first_line(error)}") from error
         self._tensors = {tensor.name: tensor for tensor in reader.tensors}
         for kind in {tensor.tensor_type for tensor in reader.tensors}:
             _require_readable(path, kind, next(t.name for t in reader.tensors if t.tensor_type == kind))
@@ -190,11 +191,3 @@ def _require_readable(path: Path, kind: GGMLQuantizationType, tensor: str) -> No
     except NotImplementedError:
         hint = f"nothing here reads the type {kind.name} of its tensor {tensor}: take a file in Q4_K_M, Q8_0 or F16"
         raise InputError("model", str(path), hint) from None
-
-
-def _reason(error: Exception) -> str:
-    said = str(error)
-    if said.endswith("is not a valid GGMLQuantizationType"):
-        number = "".join(filter(str.isdigit, said.removeprefix("np.uint32")))
-        return f"it holds tensors of a type ({number}) that is not known here: upgrade gguf, or take a file in Q4_K_M"
-    return said.partition("\n")[0]

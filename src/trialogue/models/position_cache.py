@@ -32,6 +32,8 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
     """Keys and values of one layer, (rows, heads, positions, width of a head), allocated at the first pass."""
 
     is_sliding = False
+    keys: Tensor
+    values: Tensor
 
     def __init__(self, rows: int, positions: int) -> None:
         super().__init__()
@@ -57,8 +59,6 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
         del args, kwargs
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        assert self.keys is not None
-        assert self.values is not None
         return self._written(self.keys, key_states), self._written(self.values, value_states)
 
     def _written(self, store: Tensor, states: Tensor) -> Tensor:
@@ -119,18 +119,12 @@ class PositionCache:
         forked, kept = PositionCache(layers, len(rows), positions), min(positions, capacity)
         for mine, theirs in zip(self.layers, forked.layers, strict=True):
             if mine.is_initialized:
-                assert mine.keys is not None
-                assert mine.values is not None
                 theirs.lazy_initialization(mine.keys, mine.values)
-                assert theirs.keys is not None
-                assert theirs.values is not None
                 here = rows.to(mine.keys.device)
                 for source, store in ((mine.keys, theirs.keys), (mine.values, theirs.values)):
                     store[:, :, :kept] = source[:, :, :kept][here]
         return forked
 
     def _stores(self) -> list[Tensor]:
-        stores = [
-            store for layer in self.layers if layer.is_initialized for store in (layer.keys, layer.values)
-        ]
-        return [store for store in stores if store is not None]
+        ready = [layer for layer in self.layers if layer.is_initialized]
+        return [store for layer in ready for store in (layer.keys, layer.values)]

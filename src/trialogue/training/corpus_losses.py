@@ -165,13 +165,9 @@ class CorpusLosses(Observer):
         seed: Natural = 0,
     ) -> None:
         self.corpora = {name: Integers("rows N").checked(tokens) for name, tokens in corpora.items()}
-        self._schedule, self._share, self._seed = schedule, share, seed
+        self.schedule, self._share, self._seed = schedule, share, seed
         self._path = None if path is None else Path(path)
         self.rows: list[dict[str, Any]] = [] if self._path is None else _read(self._path)
-
-    def wants(self, step: int) -> bool:
-        """Whether the step is in the schedule."""
-        return step in self._schedule
 
     def updated(self, update: Update) -> None:
         """Measure the losses; raises `InputError` as `corpus_score` does, and where they cannot be written."""

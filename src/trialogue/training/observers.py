@@ -24,12 +24,14 @@ class Update(NamedTuple):
 
 
 class Observer(ABC):
-    """Who wants to know how a training goes on while it does."""
+    """Base class of objects that follow a training while it runs."""
+
+    schedule: Container[int] | None = None
+    """Numbers of updates after which `updated` is called, 0 to all; None is every number."""
 
     def wants(self, step: int) -> bool:
-        """Whether it is to be told after `step` updates, 0 to all: always, unless an observer differs."""
-        del step
-        return True
+        """Return whether to call `updated` after `step` updates."""
+        return self.schedule is None or step in self.schedule
 
     @abstractmethod
     def updated(self, update: Update) -> None:
@@ -63,11 +65,7 @@ class Scheduled(Observer):
     """Tells the function `observe` of the updates that are in `steps`, such as `range(0, 1001, 100)`."""
 
     def __init__(self, steps: Container[int], observe: Callable[[Update], object]) -> None:
-        self._steps, self._observe = steps, observe
-
-    def wants(self, step: int) -> bool:
-        """Whether it is one of the steps."""
-        return step in self._steps
+        self.schedule, self._observe = steps, observe
 
     def updated(self, update: Update) -> None:
         """Tell the function."""
@@ -86,13 +84,9 @@ class Displacement(Observer):
     """
 
     def __init__(self, model: nn.Module, steps: Container[int], layers: Layers) -> None:
-        self._steps, self._layers = steps, layers
+        self.schedule, self._layers = steps, layers
         self._start = self._weights(model)
         self.displacements: dict[int, Tensor] = {}
-
-    def wants(self, step: int) -> bool:
-        """Whether it is one of the steps."""
-        return step in self._steps
 
     def updated(self, update: Update) -> None:
         """Keep the displacements."""

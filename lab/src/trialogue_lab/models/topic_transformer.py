@@ -24,11 +24,6 @@ from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 _NAME = "topic-transformer"
 _AT_ONCE = 2**22
 
-Embeddings = Literal["trained", "one-hot"]
-Attention = Literal["trained", "uniform"]
-Values = Literal["trained", "fixed"]
-Biases = Literal["none", "prediction", "all"]
-
 
 @validated
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +41,11 @@ class TopicTransformerConfig:
     width: Count | None = None
     layers: Count = 1
     heads: Count = 1
-    embeddings: Embeddings = "trained"
-    attention: Attention = "trained"
-    values: Values = "trained"
+    embeddings: Literal["trained", "one-hot"] = "trained"
+    attention: Literal["trained", "uniform"] = "trained"
+    values: Literal["trained", "fixed"] = "trained"
     tied: bool = True
-    biases: Biases = "prediction"
+    biases: Literal["none", "prediction", "all"] = "prediction"
     residual: bool = False
     initial_scale: Positive = 1.0
 
