@@ -179,33 +179,6 @@ def test_checkpoints_are_what_training_would_have_returned(tmp_path: Path) -> No
         Checkpoints(tmp_path).load(0, Transformer)
 
 
-def test_checkpoints_of_a_run_that_was_killed_are_those_of_a_whole_one(tmp_path: Path) -> None:
-    def train_into(folder: Path, batches: object = batches) -> None:
-        train(
-            network(),
-            batches,  # type: ignore[arg-type]
-            RECIPE,
-            loss=noisy_loss,
-            progress=False,
-            checkpoint_dir=folder,
-            observer=Checkpoints(folder / "kept", log_steps(20, 6)),
-        )
-
-    train_into(tmp_path / "whole")
-    with pytest.raises(SystemExit):
-        train_into(tmp_path / "killed", killed_before(11))
-    (tmp_path / "killed" / "kept" / "step-11.safetensors").write_bytes(b"half of a fi")
-    train_into(tmp_path / "killed")
-    files = sorted(path.name for path in (tmp_path / "whole" / "kept").iterdir())
-    assert files == sorted(f"step-{step}.safetensors" for step in log_steps(20, 6))
-    assert files == sorted(path.name for path in (tmp_path / "killed" / "kept").iterdir())
-    for step in log_steps(20, 6):
-        one, other = (
-            Checkpoints(tmp_path / folder / "kept").load(step, Transformer) for folder in ("whole", "killed")
-        )
-        assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
-
-
 def factored() -> FactoredAttention:
     return FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2, rank=2), seed=1)
 
