@@ -17,10 +17,8 @@ from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.theory.masking.block_laws import block_law
 from trialogue_lab.theory.masking.covariance_bound import covariance_bound
 from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
-from trialogue_lab.training.pseudolikelihood import draw_masks, fit_pseudolikelihood
 
 MODEL = Ising.clique(3, 3, 0.3, 0.1)
-SAMPLES = MODEL.sample(500, seed=0)
 BLOCKS = [[0, 1], [2], [1, 2]]
 
 DESCRIBED: dict[str, Callable[..., torch.Tensor]] = {
@@ -28,15 +26,6 @@ DESCRIBED: dict[str, Callable[..., torch.Tensor]] = {
     "asymptotic covariance": lambda **distribution: asymptotic_covariance(MODEL, **distribution),
     "bound": lambda **distribution: torch.tensor(covariance_bound(MODEL, **distribution)),
     "estimate": lambda **distribution: monte_carlo_covariance(MODEL, **distribution, samples=200).covariance,
-    "masks": lambda **distribution: draw_masks(
-        SAMPLES,
-        distribution.get("block_size"),
-        distribution.get("blocks"),
-        distribution.get("weights"),
-        distribution.get("distribution"),
-        0,
-    )[0],
-    "fit": lambda **distribution: fit_pseudolikelihood(SAMPLES, **distribution).model.parameters,
 }
 """Everything that reads the whole description."""
 

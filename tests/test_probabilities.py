@@ -14,16 +14,9 @@ from trialogue_lab.theory.masking.block_laws import block_law
 from trialogue_lab.theory.masking.mixing import stationary_law
 from trialogue_lab.theory.masking.product_kernels import closest_in_divergence, product_transitions
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
-from trialogue_lab.training.pseudolikelihood import draw_masks
 
 CHECKED = {
     "block distribution": (1e-6, lambda p: block_law(1, 2, blocks=[[0], [0]], distribution=p.expand(2, -1))),
-    "drawn masks": (
-        1e-6,
-        lambda p: draw_masks(
-            torch.zeros(1, 1, dtype=torch.int64), None, [[0], [0]], None, lambda t: p[None], 0
-        ),
-    ),
     "chain": (
         1e-6,
         lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_law(torch.zeros(1, 1)),

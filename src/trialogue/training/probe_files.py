@@ -60,11 +60,6 @@ class ProbeFile:
     parts: dict[str, PartSizes]
     settings: dict[str, Any]
 
-    @property
-    def calibrated(self) -> bool:
-        """Whether the probabilities were calibrated on texts that the probe had not seen."""
-        return self.method != "none"
-
     def verifier(self, threshold: float | None = None) -> Threshold:
         """The verifier that accepts where P(correct) is at least `threshold`, by default the file's own."""
         return Threshold(
