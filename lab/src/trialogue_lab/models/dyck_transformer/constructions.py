@@ -14,9 +14,10 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue.validation import Count, Natural, NonNegative, Probability, validated
+from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
 from trialogue_lab.models.dyck_transformer.embeddings import state_count, state_of
 from trialogue_lab.models.dyck_transformer.layers import DyckLayer
-from trialogue_lab.models.dyck_transformer.network import DyckTransformer, DyckTransformerConfig
+from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 from trialogue_lab.models.dyck_transformer.rectifiers import (
     AffineForm,
     Rectifiers,
