@@ -19,9 +19,7 @@ class MaskedTransformer(MaskedNetwork):
     @validated
     def __init__(self, model: InstanceOf[Transformer], batch_size: Count = 256) -> None:
         if model.mask is None:
-            raise InputError(
-                "causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)"
-            )
+            raise InputError("causal", True, "a causal model reads no masks: use one with causal=False")
         self.model = model.eval()
         self.mask = model.mask
         self.vocab_size = model.config.vocab_size

@@ -198,9 +198,7 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         """The first of the `hidden_states`, and which keys may be attended, None where no mask is needed for that."""
         length = tokens.shape[1]
         if self.max_length is not None and length > self.max_length + 1:
-            hint = (
-                f"the model has {self.max_length + 1} positions, BOS and EOS included; give shorter sequences"
-            )
+            hint = f"the model has {self.max_length + 1} positions, with BOS and EOS: give shorter sequences"
             raise InputError("tokens", tuple(tokens.shape), hint)
         positions = torch.arange(length, device=tokens.device)
         mask, window = None, self.config.attention_window
@@ -244,9 +242,7 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         layer is neither -1 (what the head reads) nor in 0..layers (the residual stream after that many blocks).
         """
         if not self.config.causal:
-            raise InputError(
-                "causal", False, "a bidirectional model has no next-token distribution; use a causal one"
-            )
+            raise InputError("causal", False, "a bidirectional model has no next-token distribution")
         if self.max_length is not None and capacity > self.max_length:
             hint = f"the model reads at most {self.max_length} tokens (EOS included); shorten prompts or max_length"
             raise InputError("capacity", capacity, hint)
