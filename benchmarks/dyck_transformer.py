@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from record import Record
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue.training import TrainingConfig, train
+from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.training.brackets import bracket_batches, closing_loss, contrastive_loss
 
 ROUNDS, STEPS, TRAINING_STEPS = 5, 20, 300

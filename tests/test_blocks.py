@@ -13,23 +13,11 @@ from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.samplers import BlockDynamics
 from trialogue.samplers.exact import transition_matrix
-from trialogue.training import fit_pseudolikelihood
-from trialogue.training.drawn_masks import draw_masks
 
 MODEL = Ising.clique(3, 3, 0.3, 0.1)
-SAMPLES = MODEL.sample(500, seed=0)
 BLOCKS = [[0, 1], [2], [1, 2]]
 
-DESCRIBED: dict[str, Callable[..., torch.Tensor]] = {
-    "masks": lambda block_size=None, blocks=None, weights=None, distribution=None: (
-        draw_masks(SAMPLES, block_size, blocks, weights, distribution, 0).masks
-    ),
-    "fit": lambda **distribution: fit_pseudolikelihood(SAMPLES, **distribution).model.parameters,
-}
-"""Everything that reads the whole description."""
-
 WEIGHTED: dict[str, Callable[..., torch.Tensor]] = {
-    **DESCRIBED,
     "chain": lambda blocks, weights=None: torch.as_tensor(
         transition_matrix(BlockDynamics(blocks, weights), MODEL)
     ),
@@ -63,46 +51,6 @@ def test_weights_are_weights_everywhere(name: str) -> None:
 def test_what_is_no_weight_is_refused_everywhere(name: str, weights: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
         WEIGHTED[name](blocks=BLOCKS, weights=weights)
-
-
-@pytest.mark.parametrize("name", DESCRIBED)
-@pytest.mark.parametrize(
-    ("described", "told"),
-    [
-        ({}, "^block_size=None: give one of block_size, blocks"),
-        ({"block_size": 1, "blocks": BLOCKS}, "^block_size=1: give one of block_size, blocks"),
-        (
-            {"block_size": 1, "weights": [1.0, 1.0, 1.0]},
-            "^blocks=None: weights and an adaptive distribution are about",
-        ),
-        (
-            {"block_size": 1, "distribution": lambda x: torch.full((len(x), 3), 1 / 3)},
-            "^blocks=None: weights and an",
-        ),
-        (
-            {"blocks": BLOCKS, "weights": [1, 2, 1], "distribution": lambda x: x},
-            "^weights=.*: give either weights or",
-        ),
-        ({"block_size": 4}, "^block_size=4: there are 3 sites: use at most 3"),
-        ({"block_size": 0}, "^block_size=0: use at least 1"),
-        ({"block_size": 1.5}, "^block_size=1.5: use (an integer|a whole number)"),
-        ({"blocks": [[0], [1]]}, r"^blocks=\[2\]: .*cover every site$"),
-        ({"blocks": [[0, 1, 3]]}, "^blocks=3: name sites from 0 to 2"),
-        (
-            {"blocks": BLOCKS, "distribution": lambda x: torch.ones(len(x), 3)},
-            r"^distribution=3\.0: .*sum to one",
-        ),
-        (
-            {"blocks": BLOCKS, "distribution": lambda x: torch.ones(len(x), 2) / 2},
-            r"^distribution=\(\d+, 2\): ",
-        ),
-    ],
-)
-def test_what_is_no_description_is_refused_everywhere(
-    name: str, described: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(InputError, match=told):
-        DESCRIBED[name](**described)
 
 
 def test_laws_are_exact() -> None:

@@ -9,15 +9,11 @@ import torch
 from trialogue.errors import InputError
 from trialogue.probabilities import checked_law, checked_probabilities
 from trialogue.samplers import AdaptiveBlockDynamics
-from trialogue.training.drawn_masks import draw_masks
 
-CALLS = (
-    lambda p: draw_masks(torch.zeros(1, 1, dtype=torch.int64), None, [[0], [0]], None, lambda t: p[None], 0),
-    lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_law(torch.zeros(1, 1)),
-)
+CALLS = (lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_law(torch.zeros(1, 1)),)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=["drawn masks", "chain"])
+@pytest.mark.parametrize("call", CALLS, ids=["chain"])
 def test_everything_that_takes_a_distribution_keeps_its_tolerance(call) -> None:
     for sign in (-1, 1):
         call(torch.tensor([0.25, 0.75 + sign * 0.9e-6], dtype=torch.float64))

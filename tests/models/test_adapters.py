@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from torch import Tensor
 
 from models import test_pretrained_masked as bert
-from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
+from models.tiny_pretrained import next_distribution, save_tiny, tiny_model, tiny_tokenizer
 from trialogue import generate
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import decoding
@@ -38,17 +37,11 @@ def adapted(folder: Path) -> Any:
     return model
 
 
-def distribution(oracle: PretrainedOracle) -> Tensor:
-    context, length = oracle.open(1, TOKENS.shape[1]), torch.tensor([TOKENS.shape[1]])
-    with torch.inference_mode():
-        return context.log_probs(context.features(TOKENS, length * 0, length, torch.tensor([0])))
-
-
 def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
     model = adapted(tmp_path)
     with torch.inference_mode():
-        wanted = model(input_ids=TOKENS).logits[:, -1].log_softmax(-1)
-    plain = distribution(load_pretrained(tmp_path / "base", device="cpu"))
+        wanted = model(input_ids=TOKENS).logits[0, -1].log_softmax(-1)
+    plain = next_distribution(load_pretrained(tmp_path / "base", device="cpu"), TOKENS[0].tolist())
     assert not torch.allclose(wanted, plain, atol=1e-2)
     handed = PretrainedOracle(model, tiny_tokenizer())
     for oracle in (
@@ -57,10 +50,10 @@ def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
         load_pretrained(tmp_path / "adapter", device="cpu", packed=False),
         open_pretrained(tmp_path / "adapter", device="cpu").load(),
     ):
-        assert torch.allclose(distribution(oracle), wanted, atol=1e-4)
+        assert torch.allclose(next_distribution(oracle, TOKENS[0].tolist()), wanted, atol=1e-4)
     # What was handed over stays what it was.
     with model.disable_adapter(), torch.inference_mode():
-        assert torch.allclose(model(input_ids=TOKENS).logits[:, -1].log_softmax(-1), plain, atol=1e-4)
+        assert torch.allclose(model(input_ids=TOKENS).logits[0, -1].log_softmax(-1), plain, atol=1e-4)
     assert (
         load_pretrained(tmp_path / "adapter", device="cpu").weights
         == load_pretrained(tmp_path / "base", device="cpu").weights

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from random_transformer import small
 from torch import Tensor
 
+from models.random_transformer import small
 from trialogue.errors import InputError
 from trialogue.models import Transformer
 from trialogue.models.attention_cache import AttentionCache

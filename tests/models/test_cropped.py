@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from random_transformer import small
 from torch import Tensor
 
+from models.random_transformer import small
 from models.tiny_pretrained import tiny_oracle
 from trialogue.data import Table
 from trialogue.errors import InputError
@@ -82,21 +82,6 @@ def test_a_cropped_model_goes_on_beyond_its_positions() -> None:
     assert torch.equal(
         longer.tokens, generate(Cropped(Endless(MODEL), 4), [[0]], max_new_tokens=50, num_samples=3).tokens
     )
-
-
-def test_a_pretrained_model_is_cropped_too() -> None:
-    oracle = tiny_oracle()
-    tokens = torch.randint(3, 300, (5, 9), generator=generator(1))
-    lengths = torch.tensor([9, 4, 7, 9, 5])
-    found = Cropped(oracle, 4).next_log_probs(tokens, lengths)
-    for row, length in enumerate(lengths.tolist()):
-        own = tokens[row : row + 1, length - 4 : length]
-        context = oracle.open(1, 4)
-        answer = context.log_probs(
-            context.features(own, torch.zeros(1).long(), torch.full((1,), 4), torch.zeros(1).long())
-        )
-        torch.testing.assert_close(found[row : row + 1], answer, atol=1e-4, rtol=0)
-    assert Cropped(oracle, 4).tokenization is oracle.tokenization
 
 
 def test_without_an_end_the_others_share_its_probability() -> None:

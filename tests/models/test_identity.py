@@ -9,11 +9,6 @@ import pytest
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle
 from trialogue.models.pretrained import load_pretrained
-from trialogue_lab.ledger.runs.provenance import models_noted
-from trialogue_lab.studies.constrained_law import cases
-from trialogue_lab.studies.constrained_law.config import Config as LawConfig
-from trialogue_lab.studies.test_cases.models import oracle_of
-from trialogue_lab.studies.test_cases.subjects import Subject
 
 
 def sum_of(file: Path) -> str:
@@ -46,16 +41,3 @@ def test_several_files_are_known_by_the_sum_of_their_sums(tmp_path: Path) -> Non
     assert load_pretrained(folder, device="cpu").described()["files"] == (
         "sha256 " + hashlib.sha256(written).hexdigest()
     )
-
-
-def test_studies_say_which_model_answered(tmp_path: Path) -> None:
-    folder = save_tiny(tmp_path / "model")
-    for ask in (
-        lambda: cases.case_of(LawConfig(model=str(folder)), "regex", 0),
-        lambda: oracle_of(Subject(model=str(folder), layer=-1, layers=(-1,)), 0, tmp_path),
-    ):
-        for _ in range(2):  # the second is of a model that was loaded before
-            with models_noted() as models:
-                ask()
-            assert [model["files"] for model in models] == [sum_of(folder / "model.safetensors")]
-            assert models[0]["weights"]

@@ -14,7 +14,6 @@ from trialogue.models.packed.formats import available
 from trialogue.models.pretrained import load_pretrained
 
 MACHINE = "MemTotal: 900 kB\nMemAvailable: 800 kB\nSwapFree: 100 kB\n"
-STAT = "anon 1\n{0}inactive_file 50000\n{0}active_file 1000\n"
 
 
 @pytest.fixture
@@ -27,14 +26,11 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def group(folder: Path, version: int, limit: str, used: int) -> None:
-    names = {1: ("memory.limit_in_bytes", "memory.usage_in_bytes"), 2: ("memory.max", "memory.current")}[
-        version
-    ]
+def group(folder: Path, limit: str, used: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / names[0]).write_text(f"{limit}\n")
-    (folder / names[1]).write_text(f"{used}\n")
-    (folder / "memory.stat").write_text(STAT.format("total_" if version == 1 else ""))
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text("anon 1\ninactive_file 50000\nactive_file 1000\n")
 
 
 def test_a_machine_tells_what_is_left(system: Path) -> None:
@@ -43,25 +39,22 @@ def test_a_machine_tells_what_is_left(system: Path) -> None:
     assert free_memory() is None
 
 
-@pytest.mark.parametrize(
-    ("version", "line", "place"), [(2, "0::/a/b", "groups"), (1, "4:cpu,memory:/a/b", "groups/memory")]
-)
-def test_groups_tell_what_they_leave(system: Path, version: int, line: str, place: str) -> None:
-    (system / "proc/self/cgroup").write_text(f"9:name=systemd:/\n{line}\n")
-    inner, outer = system / place / "a/b", system / place / "a"
-    group(inner, version, "max" if version == 2 else str(2**63 - 4096), 200_000)
-    assert free_memory() == 900 * 1024
-    group(inner, version, "500000", 200_000)
-    assert free_memory() == 500_000 - 200_000 + 51_000
-    group(outer, version, "400000", 300_000)
-    assert free_memory() == 400_000 - 300_000 + 51_000
-    group(outer, version, "400000", 500_000)
-    assert free_memory() == 0
+def test_groups_tell_what_they_leave(system: Path) -> None:
+    (system / "proc/self/cgroup").write_text("9:name=systemd:/\n0::/a/b\n")
+    inner, outer = system / "groups/a/b", system / "groups/a"
+    for folder, limit, used, left in (
+        (inner, "max", 200_000, 900 * 1024),
+        (inner, "500000", 200_000, 500_000 - 200_000 + 51_000),
+        (outer, "400000", 300_000, 400_000 - 300_000 + 51_000),
+        (outer, "400000", 500_000, 0),
+    ):
+        group(folder, limit, used)
+        assert free_memory() == left
 
 
 def test_the_group_of_a_container_is_the_root_of_its_own_view(system: Path) -> None:
     (system / "proc/self/cgroup").write_text("0::/not/seen/from/here\n")
-    group(system / "groups", 2, "100000", 90_000)
+    group(system / "groups", "100000", 90_000)
     assert free_memory() == 61_000
 
 

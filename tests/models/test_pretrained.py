@@ -1,26 +1,24 @@
 """Pretrained models as oracles: their cache under load, what is refused, and what the head says."""
 
 import math
-import os
-from collections.abc import Sequence
 
 import pytest
 import torch
 import transformers
-from torch import Tensor
 
+from models.packed.test_cache_check import late
+from models.ragged_schedule import fresh_pass as fresh
+from models.ragged_schedule import largest_error
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.models import position_cache
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.probe import Probe
 from trialogue.randomness import generator
-from trialogue.samplers import Ancestral, SequentialMonteCarlo, ValueGuided, generate, truncated
-from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers import SequentialMonteCarlo, ValueGuided, generate, truncated
 from trialogue.verifiers import ProbeVerifier
 
-CAPACITY, ROWS, VOCAB = 14, 5, 300
+CAPACITY, VOCAB = 14, 300
 SMALL = {
     "vocab_size": VOCAB,
     "hidden_size": 16,
@@ -66,74 +64,16 @@ def models() -> dict[str, torch.nn.Module]:
     }
 
 
-def fresh(oracle: PretrainedOracle, tokens: Tensor) -> Tensor:
-    """Log-probabilities (vocab) after `tokens` (n,), by a pass of the whole model without cache and without batch."""
-    with torch.inference_mode():
-        return oracle.model(input_ids=tokens[None], use_cache=False).logits[0, -1].float().log_softmax(-1)
-
-
-def largest_error(
-    oracle: PretrainedOracle, seed: int, memory: int, steps: int = 12, alphabet: Sequence[int] = range(3, 9)
-) -> tuple[float, int]:
-    """Along a random ragged schedule of appends, rewinds, copies, packing and refilling of six tokens: the greatest
-    difference of an answer from a fresh pass, and how many greedy tokens differ although the two best are 2e-3 apart.
-    """
-    ids = torch.tensor(alphabet)
-    draw = generator(seed, "schedule of a pretrained model")
-
-    def integers(high: int, size: int) -> Tensor:
-        return torch.randint(0, high, (size,), generator=draw)
-
-    batch = Batch(oracle, ROWS, CAPACITY, memory=memory)
-    worst, wrong = 0.0, 0
-    for _ in range(steps):
-        room = ROWS - len(batch.lengths)
-        if room > 2:
-            start = 1 + integers(6, room)
-            prompts = ids[torch.randint(0, 6, (room, CAPACITY), generator=draw)]
-            prompts *= torch.arange(CAPACITY) < start[:, None]
-            batch.add(prompts, start, start, torch.full((room,), CAPACITY))
-        rows = len(batch.lengths)
-        source = torch.where(integers(4, rows) == 0, integers(rows, rows), torch.arange(rows))
-        held = batch.lengths[source]
-        length = (held - torch.where(integers(3, rows) == 0, integers(5, rows), 0)).clamp_min(1)
-        token = torch.where((integers(6, rows) > 0) & (length < CAPACITY), ids[integers(6, rows)], -1)
-        batch.apply(Moves(source, length, token, torch.zeros(rows, dtype=torch.bool)))
-        asked = (integers(3, rows) > 0).nonzero()[:, 0]
-        if len(asked):
-            for row, answer in zip(asked.tolist(), batch.log_probs(asked), strict=True):
-                expected = fresh(oracle, batch.tokens[row, : int(batch.lengths[row])])
-                worst = max(worst, float((answer - expected).abs().nan_to_num(nan=math.inf).max()))
-                first, second = expected.topk(2).values.tolist()
-                wrong += first - second > 2e-3 and int(answer.argmax()) != int(expected.argmax())
-        if int(integers(6, 1)) == 0:
-            batch.select((integers(2, rows) > 0).nonzero()[:, 0])
-    return worst, wrong
-
-
 @pytest.mark.parametrize("kind", models())
 def test_ragged_schedules_answer_as_fresh_passes_do(kind):
     oracle = PretrainedOracle(models()[kind], tiny_tokenizer())
     assert oracle.plain_head == (kind != "gemma2")
     schedules = 200 if kind == "llama" else 25
     with torch.inference_mode():
-        errors = [largest_error(oracle, seed, memory=(1, 5, 4096)[seed % 3]) for seed in range(schedules)]
-    assert max(error for error, _ in errors) < 1e-3
-    assert sum(wrong for _, wrong in errors) == 0
-
-
-@pytest.mark.skipif(
-    "TRIALOGUE_TEST_MODEL" not in os.environ, reason="names no model to test, such as smollm2"
-)
-def test_ragged_schedules_of_a_model_of_choice_answer_as_fresh_passes_do():
-    oracle = load_pretrained(os.environ["TRIALOGUE_TEST_MODEL"])
-    with torch.inference_mode():
-        # Words, since control tokens amplify rounding: on them a float32 model is 1e-3 from itself with a cache.
-        words = oracle.tokenization.encode(" city river art known since the")
         errors = [
-            largest_error(oracle, seed, memory=(1, 5, 4096)[seed % 3], alphabet=words) for seed in range(200)
+            largest_error(oracle, seed, memory=(1, 5, 4096)[seed % 3], capacity=CAPACITY)
+            for seed in range(schedules)
         ]
-    print(f"the largest difference is {max(error for error, _ in errors):.1e}")
     assert max(error for error, _ in errors) < 1e-3
     assert sum(wrong for _, wrong in errors) == 0
 
@@ -174,19 +114,9 @@ def test_schedules_tell_a_broken_cache(monkeypatch, name, broken):
     ids=str,
 )
 def test_a_cache_that_is_wrong_is_refused(monkeypatch, dtype, scale):
-    written = position_cache.PositionLayer._written
-
-    def late(self, store, states):
-        place = self.place
-        self.place = place._replace(positions=(place.positions + 1) % 6, at=-1, first=-1)
-        try:
-            return written(self, store, states)
-        finally:
-            self.place = place
-
     model = tiny_model(scale=scale).to(dtype)
     PretrainedOracle(model, tiny_tokenizer())
-    monkeypatch.setattr(position_cache.PositionLayer, "_written", late)
+    late(monkeypatch)
     with pytest.raises(InputError, match=r"cached passes differ from fresh ones; recompute=True"):
         PretrainedOracle(model, tiny_tokenizer())
 
@@ -249,21 +179,6 @@ def test_children_are_judged_the_same_however_many_at_once():
     assert runs[0].total.verifier_calls == runs[1].total.verifier_calls
     assert runs[0].total.positions == runs[1].total.positions
     assert runs[0].total.forward_passes > 300 / 16 > runs[1].total.forward_passes
-
-
-def test_log_probabilities_are_those_of_the_model_before_truncation():
-    oracle = tiny_oracle()
-    run = generate(
-        truncated(oracle, temperature=0.5, top_p=0.8), ["a name:"], max_new_tokens=6, num_samples=8
-    )
-    for sequence, start, log_prob in zip(
-        run.sequences(), run.prompt_lengths.tolist(), run.log_prob.tolist(), strict=True
-    ):
-        expected = sum(
-            float(fresh(oracle, torch.tensor(sequence[:position]))[sequence[position]])
-            for position in range(start, len(sequence))
-        )
-        assert log_prob == pytest.approx(expected, abs=1e-3)
 
 
 def test_two_runs_at_once_do_not_see_each_other():
@@ -543,21 +458,3 @@ def test_wrong_input_is_named():
         generate(oracle, [[5] * 300], max_new_tokens=2)
     with pytest.raises(InputError, match=r"texts and token ids"):
         generate(oracle, ["yes", [3]], max_new_tokens=2)
-
-
-def test_stop_strings_end_a_completion_wherever_they_fall_in_its_tokens():
-    oracle = tiny_oracle()
-    run = generate(
-        oracle, ["the cat"] * 4, max_new_tokens=40, num_samples=8, sampler=Ancestral(), stop=["e", "a"]
-    )
-    stopped = 0
-    for completion, text in zip(run.completions(), run.texts(), strict=True):
-        content = oracle.tokenization.bytes(completion)
-        before = oracle.tokenization.bytes(completion[:-1])
-        assert b"e" not in before
-        assert b"a" not in before
-        assert "e" not in text
-        assert "a" not in text
-        stopped += b"e" in content or b"a" in content
-    assert stopped > 8
-    assert bool(run.accepted.all())

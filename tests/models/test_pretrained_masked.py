@@ -1,7 +1,6 @@
 """Masked models of Hugging Face as oracles: against passes with one text each, and what is refused."""
 
 import json
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -256,21 +255,3 @@ def test_texts_of_several_lengths_need_padding() -> None:
     with pytest.raises(InputError, match="has no padding token: give texts one by one"):
         model.encode(TEXTS)
     assert model.encode(TEXTS[:1]).shape == (1, 8)
-
-
-REACTIONS = [
-    "CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F",
-    "CCO.CC(=O)Cl>>CCOC(C)=O",
-]
-
-
-@pytest.mark.skipif(
-    "TRIALOGUE_TEST_MASKED_MODEL" not in os.environ,
-    reason="names no masked model of reactions, such as rxnmapper",
-)
-def test_a_real_model_knows_its_reactions() -> None:
-    model = load_pretrained_masked(os.environ["TRIALOGUE_TEST_MASKED_MODEL"])
-    tokens = model.encode(REACTIONS)
-    assert model.decode(tokens) == REACTIONS
-    right = (model.site_log_probs(tokens).argmax(-1) == tokens)[model.free(tokens)]
-    assert float(right.double().mean()) > 0.85

@@ -54,7 +54,7 @@ def test_a_wheel_becomes_a_masked_oracle(
         for file in files.iterdir():
             archive.write(file, f"{FOLDER}/{file.name}")
     package = ReactionPackage(
-        title="tiny", project="some-package", release="1.0", license="none", origin="a test", folder=FOLDER,
+        title="tiny", project="some-package", release="1.0", license="none", origin="a test", contents=f"{FOLDER}/",
         wheel=hashlib.sha256(wheel.read_bytes()).hexdigest(),
     )  # fmt: skip
     monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path / "home"))

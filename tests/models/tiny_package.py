@@ -34,7 +34,7 @@ def write_wheel(folder: Path) -> tuple[GgufPackage, Path, dict[str, np.ndarray]]
         project="tiny-model-package",
         release="1.2",
         wheel=hashlib.sha256(wheel.read_bytes()).hexdigest(),
-        member="tiny_model_package/Tiny.Q4_1.gguf",
+        contents="tiny_model_package/Tiny.Q4_1.gguf",
         gguf=hashlib.sha256(gguf_file.read_bytes()).hexdigest(),
         individual_digits=True,
         license="none",

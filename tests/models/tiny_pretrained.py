@@ -1,10 +1,14 @@
 """A tiny random Llama and a byte-level tokenizer of a few hundred tokens, made in memory: no download, no file."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch import Tensor
+from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from trialogue.models.pretrained import PretrainedOracle
@@ -67,6 +71,23 @@ def tiny_model(seed: int = 0, scale: float = 30.0, **config: object) -> LlamaFor
 def tiny_oracle(seed: int = 0, **settings: object) -> PretrainedOracle:
     """The tiny model as an oracle."""
     return PretrainedOracle(tiny_model(seed), tiny_tokenizer(), name="tiny", **settings)
+
+
+def next_distribution(
+    oracle: PretrainedOracle, tokens: Sequence[int] = (5, 9, 30, 4), rows: int = 1
+) -> Tensor:
+    """Log-probabilities (vocab,) after `tokens`, asked for in so many equal rows at once, the last token by itself."""
+    prefixes, stop = torch.tensor([tokens] * rows), torch.full((rows,), len(tokens))
+    context, storage = oracle.open(rows, len(tokens)), torch.arange(rows)
+    with torch.inference_mode():
+        context.features(prefixes, torch.zeros_like(stop), stop - 1, storage)
+        return context.log_probs(context.features(prefixes, stop - 1, stop, storage))[0]
+
+
+def mlp_by_hand(self: Any, states: Tensor) -> Tensor:
+    """A `LlamaMLP.forward` that reads the weights of its layers, which packed layers do not have."""
+    gate, up = (functional.linear(states, layer.weight) for layer in (self.gate_proj, self.up_proj))
+    return functional.linear(self.act_fn(gate) * up, self.down_proj.weight)
 
 
 def save_tiny(folder: Path, seed: int = 0, tokenizer: bool = True) -> Path:

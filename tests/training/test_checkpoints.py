@@ -1,4 +1,3 @@
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -23,19 +22,6 @@ def test_a_model_comes_back_as_it_was(dtype: torch.dtype, positions: str, tmp_pa
         assert torch.equal(back.get_parameter(name), parameter)
         assert back.get_parameter(name).dtype == dtype
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["model.safetensors"]
-
-
-def test_a_file_from_before_attention_had_a_window_is_read(tmp_path: Path) -> None:
-    model = network()
-    config = dataclasses.asdict(model.config)
-    del config["attention_window"]
-    tensors = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    path = write_tensors(
-        tmp_path / "model.safetensors", "trialogue transformer 1", tensors, {"config": config}
-    )
-    back = load_model(path, Transformer)
-    assert back.config == model.config
-    assert back.config.attention_window is None
 
 
 @pytest.mark.parametrize("half", [False, True])

@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,7 +15,6 @@ from torch import Tensor
 
 from trialogue import training
 from trialogue.data import ManyBody
-from trialogue.errors import InputError
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.masked import MaskReader
@@ -29,13 +27,11 @@ from trialogue.training.masking import (
     IndependentMasks,
     IndividualMasks,
     MaskDistribution,
-    Replacement,
     UniformMasks,
     masked_batches,
     masked_token_loss,
     uniform_masks,
 )
-from trialogue_lab.models.topic_transformer import TopicTransformer
 
 Loss = Callable[[MaskReader, Tensor, Tensor, Tensor], Tensor]
 STATES = torch.tensor(list(itertools.product(range(2), repeat=3)))
@@ -142,38 +138,26 @@ def test_each_law_of_masks_teaches_its_conditionals(
 
 
 PAIRS = ManyBody.random(3, 3, order=2, scale=1.0)
-DESCENT = {"optimizer": "sgd", "momentum": 0.9, "learning_rate": 0.5}
 
 
-def factored_error(
-    distribution: MaskDistribution, recipe: dict[str, Any], loss: Loss = masked_token_loss
-) -> float:
+def factored_error(distribution: MaskDistribution, loss: Loss = masked_token_loss) -> float:
     """Largest error of a probability of one factored layer, which can be exact, trained on draws of a two-body
     distribution.
     """
     drawn = torch.multinomial(PAIRS.probabilities(), 20_000, True, generator=generator(0))
     model = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=3), seed=1)
     batches = masked_batches(PAIRS.states()[drawn], model, distribution, batch_size=510)
-    config = TrainingConfig(steps=300, batch_size=510, weight_decay=0.0, **recipe)
+    descent = {"optimizer": "sgd", "momentum": 0.9, "learning_rate": 0.5}
+    config = TrainingConfig(steps=300, batch_size=510, weight_decay=0.0, **descent)
     train(model, batches, config, loss=loss, progress=False)
     answers, exact = (oracle.site_log_probs(PAIRS.states()).exp() for oracle in (model, PAIRS))
     return float((answers - exact).abs().max())
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [CyclicMasks(), IndividualMasks(1.0)],
-    ids=lambda distribution: type(distribution).__name__,
-)
-@pytest.mark.parametrize("recipe", [{"learning_rate": 0.02}, DESCENT], ids=["adamw", "sgd"])
-def test_factored_attention_learns_from_masks_as_transformers_do(
-    distribution: MaskDistribution, recipe: dict[str, Any]
-) -> None:
-    assert factored_error(distribution, recipe) < 0.05
-
-
-def test_the_check_of_factored_attention_rejects_what_is_not_masked() -> None:
-    assert factored_error(CyclicMasks(), DESCENT, _shifted) > 0.2
+def test_factored_attention_learns_from_masks_as_transformers_do() -> None:
+    assert factored_error(CyclicMasks()) < 0.05
+    assert factored_error(IndividualMasks(1.0)) < 0.05
+    assert factored_error(CyclicMasks(), _shifted) > 0.2
 
 
 def test_losses_of_float64_networks_are_float64() -> None:
@@ -181,14 +165,6 @@ def test_losses_of_float64_networks_are_float64() -> None:
     batches = masked_batches(SEQUENCES, model, CyclicMasks(), batch_size=4)
     assert masked_token_loss(model, *batches(0)).dtype == torch.float64
     assert masked_token_loss(network().bfloat16(), *every_pair(0)).dtype == torch.float32
-
-
-def test_the_replacement_of_bert_teaches_others() -> None:
-    """A masked token's neighbours may be drawn at random, so that they say less than they would."""
-    batches = masked_batches(
-        SEQUENCES, network(), IndependentMasks(0.5), batch_size=256, replacement=Replacement(0.4, 0.6)
-    )
-    assert largest_error(trained(batches, 256, masked_token_loss, 300), (1, 2)) > 0.06
 
 
 def test_all_that_masked_training_needs_is_in_the_package(
@@ -207,10 +183,9 @@ def test_all_that_masked_training_needs_is_in_the_package(
     assert all(f"`{name}" in str(training.__doc__) for name in distributions)
     example = "\n".join(re.findall(r"^ {4}(.*)$", str(training.__doc__), re.MULTILINE))
     model = network()
-    networks = {"Transformer": Transformer, "TopicTransformer": TopicTransformer}
-    names = {**vars(training), **networks, "model": model, "sequences": SEQUENCES}
+    names = {**vars(training), "Transformer": Transformer, "model": model, "sequences": SEQUENCES}
     exec(example.replace("steps=500", "steps=2, log_every=2"), names)
-    assert example.count("\n") == 10
+    assert example.count("\n") == 9
     assert names["kept"].steps() == (1, 2)
     assert (tmp_path / "artifacts").is_dir()
     assert not torch.equal(model.state_dict()["head.weight"], network().state_dict()["head.weight"])
@@ -289,48 +264,3 @@ def test_two_streams_are_not_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masking, "generator", recorded)
     masked_batches(SEQUENCES, network(), IndependentMasks(), batch_size=4, replacement=BERT)(0)
     assert names == {"sequences", "masks", "replacement"}
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: IndependentMasks(0), r"rate=0: must be in \(0, 1\]"),
-        (lambda: IndividualMasks(1.5), r"rate=1\.5"),
-        (lambda: UniformMasks(0), "count=0: use at least 1"),
-        (lambda: UniformMasks(4).masks(1, 3, 0, 0), "count=4: sequences have 3 tokens"),
-        (lambda: Replacement(0.8, 0.3), r"random=0\.3: with mask=0\.8"),
-        (lambda: Replacement(-0.1), r"mask=-0\.1"),
-        (
-            lambda: masked_batches(SEQUENCES, network(), IndividualMasks(1.0), batch_size=4),
-            "use a multiple of 3",
-        ),
-        (
-            lambda: masked_batches(SEQUENCES + 1, network(), CyclicMasks(), batch_size=4),
-            "sequences=2: the model",
-        ),
-        (
-            lambda: masked_batches(SEQUENCES[:0], network(), CyclicMasks(), batch_size=4),
-            r"sequences=\(0, 3\)",
-        ),
-        (
-            lambda: masked_batches(
-                SEQUENCES, Transformer(TransformerConfig(vocab_size=2)), CyclicMasks(), batch_size=4
-            ),
-            "causal=True: a causal model reads no masks",
-        ),
-        (
-            lambda: masked_batches(SEQUENCES, torch.nn.Linear(2, 2), CyclicMasks(), batch_size=4),  # type: ignore[arg-type]
-            "model='Linear': give a network that reads masks",
-        ),
-        (
-            lambda: masked_token_loss(
-                FactoredAttention(FactoredAttentionConfig(vocab_size=4, sites=4)), *every_pair(0)
-            ),
-            r"tokens=\(112, 3\): the network reads sequences of 4 tokens",
-        ),
-    ],
-)
-def test_bad_input_is_one_line(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(InputError, match=message) as error:
-        make()
-    assert "\n" not in str(error.value)

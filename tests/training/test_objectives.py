@@ -6,7 +6,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from weighted_strings import LAW, batch, conditionals, entropy
 
-from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.oracles import padded
 from trialogue.randomness import generator
@@ -72,15 +71,6 @@ def test_the_loss_of_the_truth_is_the_entropy_per_target() -> None:
 
     tokens, lengths = batch()
     assert next_token_loss(Truth(), tokens, lengths).item() == pytest.approx(entropy(), abs=1e-6)  # type: ignore[arg-type]
-
-
-def test_an_empty_batch_is_refused() -> None:
-    model = Transformer(TransformerConfig(vocab_size=2))
-    for tokens in (torch.zeros(0, 3, dtype=torch.int64), torch.zeros(3, dtype=torch.int64)):
-        with pytest.raises(InputError, match="at least one row"):
-            next_token_loss(model, tokens)
-        with pytest.raises(InputError, match="at least one token"):
-            packed_token_loss(model, tokens)
 
 
 def test_of_packed_rows_every_token_is_predicted_and_no_end() -> None:

@@ -9,14 +9,12 @@ from test_loop import RECIPE, batches, differs, killed_before, network, noisy_lo
 from torch import Tensor, nn
 
 from training.plain_loop import Plain
-from training.tied_network import Tied, TiedConfig, tied_loss
 from trialogue.errors import InputError
 from trialogue.models import Transformer
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import generator
 from trialogue.training import (
     Checkpoints,
-    CyclicMasks,
     Displacement,
     Observer,
     Scheduled,
@@ -24,13 +22,8 @@ from trialogue.training import (
     TrainingConfig,
     TrainingResult,
     Update,
-    linear_steps,
-    load_model,
     log_steps,
-    masked_batches,
-    masked_token_loss,
     next_token_loss,
-    save_model,
     train,
 )
 
@@ -158,23 +151,15 @@ def test_a_rule_ends_a_training_at_the_weights_that_reach_it(tmp_path: Path) -> 
 
 
 def test_schedules_of_steps() -> None:
-    assert linear_steps(100, 4) == (25, 50, 75, 100)
-    assert linear_steps(10, 3) == (3, 7, 10)
-    assert linear_steps(3, 10) == (1, 2, 3)
     assert log_steps(1000, 4) == (1, 10, 100, 1000)
     assert log_steps(16, 5) == (1, 2, 4, 8, 16)
     assert log_steps(8, 100) == (1, 2, 3, 4, 5, 6, 7, 8)
-    assert log_steps(77, 1) == linear_steps(77, 1) == (77,)
+    assert log_steps(77, 1) == (77,)
     for last in (1, 2, 997, 10**6):
         for count in (1, 2, 7, 40):
-            for steps in (linear_steps(last, count), log_steps(last, count)):
-                assert len(steps) <= count
-                assert steps[-1] == last
-                assert steps[0] >= 1
-    for wrong in ((0, 1), (10, 0), (1.5, 1)):
-        for schedule in (linear_steps, log_steps):
-            with pytest.raises(InputError):
-                schedule(*wrong)  # type: ignore[arg-type]
+            steps = log_steps(last, count)
+            assert len(steps) <= count
+            assert (steps[0] >= 1, steps[-1]) == (True, last)
 
 
 def test_checkpoints_are_what_training_would_have_returned(tmp_path: Path) -> None:
@@ -192,43 +177,6 @@ def test_checkpoints_are_what_training_would_have_returned(tmp_path: Path) -> No
         kept.load(3, Transformer)
     with pytest.raises(InputError, match="none"):
         Checkpoints(tmp_path).load(0, Transformer)
-
-
-def test_checkpoints_of_a_run_that_was_killed_are_those_of_a_whole_one(tmp_path: Path) -> None:
-    def train_into(folder: Path, batches: object = batches) -> None:
-        train(
-            network(),
-            batches,  # type: ignore[arg-type]
-            RECIPE,
-            loss=noisy_loss,
-            progress=False,
-            checkpoint_dir=folder,
-            observer=Checkpoints(folder / "kept", log_steps(20, 6)),
-        )
-
-    train_into(tmp_path / "whole")
-    with pytest.raises(SystemExit):
-        train_into(tmp_path / "killed", killed_before(11))
-    (tmp_path / "killed" / "kept" / "step-11.safetensors").write_bytes(b"half of a fi")
-    train_into(tmp_path / "killed")
-    files = sorted(path.name for path in (tmp_path / "whole" / "kept").iterdir())
-    assert files == sorted(f"step-{step}.safetensors" for step in log_steps(20, 6))
-    assert files == sorted(path.name for path in (tmp_path / "killed" / "kept").iterdir())
-    for step in log_steps(20, 6):
-        one, other = (
-            Checkpoints(tmp_path / folder / "kept").load(step, Transformer) for folder in ("whole", "killed")
-        )
-        assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
-
-
-def test_a_network_of_the_users_own_is_trained_and_kept(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, (2,))
-    config = TrainingConfig(steps=4, batch_size=8)
-    model = train(Tied(TiedConfig()), batches, config, loss=tied_loss, progress=False, observer=kept).model
-    assert kept.load(2, Tied).calls == 2
-    assert load_model(save_model(model, tmp_path / "last.safetensors"), Tied).calls == 4
-    with pytest.raises(InputError, match="register_network"):
-        train(torch.nn.Linear(6, 1), batches, config, loss=lambda m, x: m(x.float()).mean(), observer=kept)
 
 
 def factored() -> FactoredAttention:
@@ -263,14 +211,3 @@ def test_displacements_are_those_of_equation_6() -> None:
             return [layer[:1] for layer in super()._weights(model)]
 
     assert largest_displacement_error(OfAttentionOnly) > 0.1
-
-
-def test_displacements_are_followed_while_a_network_trains() -> None:
-    net, sequences = factored(), torch.randint(3, (64, 4), generator=generator(0))
-    watching = Displacement(net, range(0, 31, 10), FactoredAttention.matrices)
-    batches = masked_batches(sequences, net, CyclicMasks(), batch_size=32)
-    config = TrainingConfig(steps=30, batch_size=32, warmup_steps=0)
-    train(net, batches, config, loss=masked_token_loss, progress=False, observer=watching)
-    assert list(watching.displacements) == [0, 10, 20, 30]
-    assert float(watching.displacements[0].abs().max()) == 0
-    assert bool((watching.displacements[30] > 0).all())

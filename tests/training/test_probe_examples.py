@@ -13,9 +13,9 @@ from models.tiny_pretrained import tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.training.probe_examples import (
-    Examples,
+    ExampleSplit,
     LabelledText,
-    Split,
+    ProbeExamples,
     prefix_examples,
     read_labelled_texts,
     split_examples,
@@ -38,7 +38,7 @@ def labelled(completion: str = TEXT, prompt: str | None = "a list:", **label: in
     return LabelledText("file line 1", prompt, completion, **label)
 
 
-Make = Callable[..., Examples]
+Make = Callable[..., ProbeExamples]
 
 
 def prefixes_are_right(make: Make, tokenization: Tokenization, prompt: str | None) -> bool:
@@ -65,16 +65,18 @@ def test_the_wrong_token_is_the_first_that_holds_the_error(
 ) -> None:
     assert prefixes_are_right(prefix_examples, tokenization, prompt)
 
-    def shifted(texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int) -> Examples:
+    def shifted(texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int) -> ProbeExamples:
         examples = prefix_examples(texts, tokenization, **settings)
-        return Examples(
+        return ProbeExamples(
             sequences=examples.sequences,
             lengths=[[length - 1 for length in own] for own in examples.lengths],
             labels=examples.labels,
             text=examples.text,
         )
 
-    def by_character(texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int) -> Examples:
+    def by_character(
+        texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int
+    ) -> ProbeExamples:
         """A mutant that takes the offset for one in bytes."""
         text = texts[0]
         assert text.error is not None
@@ -147,7 +149,7 @@ def texts(n: int) -> list[LabelledText]:
     return made + made[::3]
 
 
-Cut = Callable[[Sequence[LabelledText], Examples], Split]
+Cut = Callable[[Sequence[LabelledText], ProbeExamples], ExampleSplit]
 
 
 def nothing_leaks(cut: Cut, by: str) -> bool:
@@ -174,15 +176,15 @@ def test_no_text_is_in_two_parts_and_each_example_is_in_one(by: str, seed: int) 
         by,
     )
 
-    def by_token(given: Sequence[LabelledText], examples: Examples) -> Split:
+    def by_token(given: Sequence[LabelledText], examples: ProbeExamples) -> ExampleSplit:
         """A mutant that deals out examples."""
         own = [labelled(str(row), str(row), label=int(label)) for row, label in enumerate(examples.labels)]
-        single = Examples(
+        single = ProbeExamples(
             sequences=[], lengths=[], labels=examples.labels, text=torch.arange(len(examples.labels))
         )
         return split_examples(own, single, seed=seed)
 
-    def by_line(given: Sequence[LabelledText], examples: Examples) -> Split:
+    def by_line(given: Sequence[LabelledText], examples: ProbeExamples) -> ExampleSplit:
         """A mutant that forgets that texts may be equal."""
         lines = [labelled(str(line), str(line), error=text.error) for line, text in enumerate(given)]
         return split_examples(lines, examples, seed=seed)
@@ -237,14 +239,14 @@ BAD = {
     "not JSON": (b"{", "not JSON"),
     "not UTF-8": (b'{"text": "\xff", "label": 1}', "not JSON"),
     "nested without end": (b"[" * 100_000, "not JSON"),
-    "no object": (b'"text"', "not an object"),
-    "no text": (b'{"prompt": "p", "label": 1}', "one of text and completion"),
-    "a text with a prompt": (b'{"prompt": "p", "text": "t", "label": 1}', "a text has no prompt"),
-    "no prompt": (b'{"completion": "c", "label": 1}', "needs its prompt"),
-    "no label": (b'{"text": "t"}', "one of label and error"),
-    "both": (b'{"text": "t", "label": 1, "error": 0}', "one of label and error"),
+    "no object": (b'"text"', "give an object with"),
+    "no text": (b'{"prompt": "p", "label": 1}', "give an object with"),
+    "a text with a prompt": (b'{"prompt": "p", "text": "t", "label": 1}', "give an object with"),
+    "no prompt": (b'{"completion": "c", "label": 1}', "give an object with"),
+    "no label": (b'{"text": "t"}', "give an object with"),
+    "both": (b'{"text": "t", "label": 1, "error": 0}', "give an object with"),
     "label": (b'{"text": "t", "label": 2}', "label=2"),
-    "text": (b'{"text": 3, "label": 1}', "text=3: give a string"),
+    "text": (b'{"text": 3, "label": 1}', "text=3: give a text"),
     "half a character": (b'{"text": "\\ud800", "label": 1}', "surrogate"),
     "error beyond": (b'{"text": "t", "error": 2}', "from 0 to 1"),
     "error no offset": (b'{"text": "t", "error": true}', "error=True"),

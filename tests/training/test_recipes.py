@@ -21,7 +21,6 @@ from trialogue.training import (
     UniformMasks,
     Update,
     load_model,
-    log_steps,
     masked_batches,
     next_token_loss,
     train,
@@ -91,16 +90,22 @@ def test_a_recipe_may_end_early(tmp_path: Path) -> None:
 
 
 def test_a_training_that_was_killed_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = trained(recipe(), tmp_path / "whole")
+    asked = recipe(checkpoints=(1, 10, 20))
+    whole = trained(asked, tmp_path / "whole")
     monkeypatch.setitem(globals(), "KILLED_AT", {10})
     with pytest.raises(SystemExit):
-        trained(recipe(), tmp_path / "killed")
+        trained(asked, tmp_path / "killed")
+    # A checkpoint beyond the last saved state, step 9, is written again.
+    (asked.folder(tmp_path / "killed") / "checkpoints" / "step-10.safetensors").write_bytes(b"half of a fi")
     # Were it to begin anew, it would be killed again.
     monkeypatch.setitem(globals(), "KILLED_AT", set(range(9)))
-    resumed = trained(recipe(), tmp_path / "killed")
+    resumed = trained(asked, tmp_path / "killed")
     assert equal(resumed.network, whole.network)
     assert torch.equal(resumed.losses, whole.losses)
-    assert resumed.checkpoints.steps() == whole.checkpoints.steps()
+    assert resumed.checkpoints.steps() == whole.checkpoints.steps() == (1, 10, 20)
+    for step in (1, 10, 20):
+        pair = (found.checkpoints.load(step, Transformer) for found in (resumed, whole))
+        assert equal(*pair)
 
 
 @pytest.mark.parametrize(
@@ -217,13 +222,3 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (folder / "network.safetensors").write_bytes(b"")
     with pytest.raises(InputError, match=r"network\.safetensors"):
         trained(recipe(), tmp_path)
-
-
-def test_checkpoints_at_log_spaced_steps_can_be_measured(tmp_path: Path) -> None:
-    once = trained(recipe(checkpoints=log_steps(20, 4)), tmp_path)
-    losses = [
-        next_token_loss(once.checkpoints.load(step, Transformer), batches(99)).item()
-        for step in once.checkpoints.steps()
-    ]
-    assert once.checkpoints.steps() == (1, 3, 7, 20)
-    assert losses == sorted(losses, reverse=True)

@@ -8,12 +8,6 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.errors import InputError
-from trialogue.models.dyck_transformer import (
-    DyckTransformer,
-    DyckTransformerConfig,
-    balanced_transformer,
-    uniform_attention_transformer,
-)
 from trialogue.randomness import generator
 from trialogue_lab.analysis.attention_variation import (
     causal_baseline,
@@ -23,6 +17,12 @@ from trialogue_lab.analysis.attention_variation import (
     with_uniform_attention,
 )
 from trialogue_lab.analysis.closing_accuracy import closing_accuracy
+from trialogue_lab.models.dyck_transformer import (
+    DyckTransformer,
+    DyckTransformerConfig,
+    balanced_transformer,
+    uniform_attention_transformer,
+)
 
 
 def random_patterns(count: int, length: int, causal: bool) -> Tensor:

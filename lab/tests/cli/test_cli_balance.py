@@ -7,12 +7,12 @@ import pytest
 
 from trialogue import cli
 from trialogue.models import Transformer, TransformerConfig
-from trialogue.models.dyck_transformer import (
+from trialogue.training import save_model
+from trialogue_lab.models.dyck_transformer import (
     DyckTransformer,
     DyckTransformerConfig,
     uniform_attention_transformer,
 )
-from trialogue.training import save_model
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,8 @@
 """One layer of standard attention against attention computed by torch, and what it must not see."""
 
-from typing import Any
-
-import pytest
 import torch
 import torch.nn.functional as F
 
-from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue_lab.models.self_attention import SelfAttention, SelfAttentionConfig
 
@@ -38,18 +34,3 @@ def test_a_masked_token_is_not_seen() -> None:
     assert torch.equal(net(TOKENS, at), net(other, at))
     assert not torch.equal(net(TOKENS, at - 1), net(other, at - 1))
     assert net.site_log_probs(TOKENS).exp().sum(2).sub(1).abs().max() < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("field", "call"),
-    [
-        ("sites", lambda: SelfAttentionConfig(vocab_size=3, sites=0)),
-        ("initial_scale", lambda: SelfAttentionConfig(vocab_size=3, sites=4, initial_scale=-1.0)),
-        ("config", lambda: SelfAttention(3)),  # type: ignore[arg-type]
-        ("tokens", lambda: network().site_log_probs(TOKENS[:, :4])),
-    ],
-)
-def test_bad_input_is_named(field: str, call: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert caught.value.field == field

@@ -85,11 +85,9 @@ def test_counts_of_words_are_attention_token_by_token(name: str) -> None:
 )
 def test_other_networks_are_told_apart(change: tuple[str, str], name: str) -> None:
     source = ("@register_network(_NAME, TopicTransformerConfig)", "")
-    names = altered(topic_transformer, source, change, compiled=False)
-    made = names["TopicTransformer"]
-    # The config is of the module itself, which an altered one does not know.
-    names["TopicTransformerConfig"] = TopicTransformerConfig
-    assert error(made, SHAPES[name]) > 1e-3
+    any_config = ("InstanceOf[TopicTransformerConfig]", "object")
+    names = altered(topic_transformer, source, any_config, change, compiled=False)
+    assert error(names["TopicTransformer"], SHAPES[name]) > 1e-3
 
 
 def test_attention_of_a_token_is_that_of_one_of_its_word() -> None:
@@ -137,22 +135,8 @@ def test_initial_weights_are_as_small_as_asked_for() -> None:
         assert float(group[0].detach().std()) == pytest.approx(0.001, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
-    [
-        (lambda: TopicTransformerConfig(vocab_size=0), "vocab_size=0: use at least 1"),
-        (lambda: TopicTransformerConfig(vocab_size=4, width=6, embeddings="one-hot"), "width=6: one-hot"),
-        (lambda: TopicTransformerConfig(vocab_size=4, heads=2), "heads=2: use a divisor of the width 5"),
-        (lambda: TopicTransformerConfig(vocab_size=4, attention="none"), "attention='none': use one of"),  # type: ignore[arg-type]
-        (lambda: TopicTransformerConfig(vocab_size=4, initial_scale=0.0), "initial_scale=0.0"),
-        (lambda: network().fix_values(torch.eye(6)), "values='trained': make the network with"),
-        (
-            lambda: network(values="fixed").fix_values(torch.eye(5)),
-            r"values=\(5, 5\): give a matrix \(6, 6\)",
-        ),
-        (lambda: TopicTransformer(3), "config=3: give a TopicTransformerConfig"),  # type: ignore[arg-type]
-    ],
-)
-def test_bad_input_is_one_line(call: Any, told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}"):
-        call()
+def test_values_of_another_network_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^values='trained': make the network with"):
+        network().fix_values(torch.eye(6))
+    with pytest.raises(InputError, match=r"^values=\(5, 5\): give a matrix \(6, 6\)"):
+        network(values="fixed").fix_values(torch.eye(5))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from trialogue.models.dyck_transformer import balanced_transformer
 from trialogue_lab.ledger import Rows
+from trialogue_lab.models.dyck_transformer import balanced_transformer
 from trialogue_lab.studies.dyck_construction.config import PRESETS
 from trialogue_lab.studies.dyck_construction.measure import _closings, _disturb, _lemma
 from trialogue_lab.studies.dyck_construction.statistics import accuracy, failed, positive, slope

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 from trialogue_lab.studies.ising_masking import measure
 from trialogue_lab.studies.ising_masking.config import PRESETS, Config
+from trialogue_lab.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 
 SMOKE = PRESETS["smoke"]
 

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.errors import InputError
-from trialogue.models.dyck_transformer import (
+from trialogue.randomness import generator
+from trialogue_lab.models.dyck_transformer import (
     DyckTransformer,
     DyckTransformerConfig,
     balanced_transformer,
     uniform_attention_transformer,
 )
-from trialogue.randomness import generator
 from trialogue_lab.theory.balance import (
     Balance,
     balance_violation,

@@ -7,10 +7,10 @@ import torch
 
 from trialogue.data import Dyck, DyckWords
 from trialogue.errors import InputError
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig, balanced_transformer
 from trialogue.training import TrainingConfig, train
 from trialogue.training.description import describe
 from trialogue_lab.analysis.closing_accuracy import closing_accuracy
+from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig, balanced_transformer
 from trialogue_lab.training.brackets import bracket_batches, closing_loss, contrastive_loss, copying_loss
 
 

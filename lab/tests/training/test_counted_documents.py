@@ -164,7 +164,7 @@ def test_attention_by_class_is_that_of_pairs_of_positions(shift: int) -> None:
     ("call", "told"),
     [
         (lambda: CountedDocuments(TOKENS, 5, MASKING, 10), "tokens=5: the words are 0 to 4"),
-        (lambda: CountedDocuments(TOKENS[0], 6, MASKING, 10), "tokens=.*: give documents"),
+        (lambda: CountedDocuments(TOKENS[0], 6, MASKING, 10), "tokens=.*: give "),
         (lambda: CountedDocuments(TOKENS, 6, BertMasking(p_mask=0.0), 10), "p_mask=0.0: nothing"),
         (lambda: CountedDocuments(TOKENS, 6, MASKING, 0), "batch_size=0"),
         (

@@ -128,9 +128,7 @@ class AttentionCache(Context):
         if n > 1:
             first, last = (int(bound) for bound in torch.aminmax(stop))
         if last > self._capacity:
-            raise InputError(
-                "capacity", self._capacity, f"length {last} was asked for; open a larger context"
-            )
+            raise InputError("capacity", self._capacity, f"length {last} needs a larger context")
         if start is not stop and not torch.equal(start, stop):
             self._fill(tokens, start, stop, rows)
         ids = tokens[:, last - 1] if 0 < first == last else self._ids(tokens, stop)

@@ -13,21 +13,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.models.networks import register_network
 from trialogue.oracles import PrefixOracle, whole_sequences
 from trialogue.randomness import generator
+from trialogue.validation import Count, InstanceOf, Natural, validated
 
 _NUMBERS_AT_ONCE = 1 << 22
 _NONE = -1
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class AttentionOnlyConfig:
     """Shape of an `AttentionOnly`. Raises `InputError` where a field is out of range.
@@ -41,40 +45,22 @@ class AttentionOnlyConfig:
     `head_width` numbers, which may then be more than `width`, and write through one map back.
     """
 
-    vocab_size: int
-    context: int
-    width: int
-    heads: int
-    head_width: int
-    query_width: int | None = None
-    stored: int = 0
-    layers: int = 1
-    mlp_width: int = 0
+    vocab_size: Annotated[int, Ge(2)]
+    context: Count
+    width: Count
+    heads: Natural
+    head_width: Count
+    query_width: Count | None = None
+    stored: Natural = 0
+    layers: Count = 1
+    mlp_width: Natural = 0
     shared: bool = False
 
     def __post_init__(self) -> None:
-        least = {
-            "vocab_size": 2,
-            "context": 1,
-            "width": 1,
-            "heads": 0,
-            "stored": 0,
-            "layers": 1,
-            "mlp_width": 0,
-        }
-        for field, bound in least.items():
-            object.__setattr__(self, field, whole_number(field, getattr(self, field), bound))
-        truth_value("shared", self.shared)
         for field in ("head_width", "query_width"):
-            value = getattr(self, field)
-            if field == "head_width" or value is not None:
-                most = None if self.shared else self.width
-                hint = (
-                    "use at least 1: heads that share a map have any width"
-                    if self.shared
-                    else f"use 1 to width={self.width}: a head maps the embedding to no more numbers"
-                )
-                object.__setattr__(self, field, whole_number(field, value, 1, most, hint))
+            if not self.shared and (getattr(self, field) or 0) > self.width:
+                hint = f"use 1 to width={self.width}, because a head maps the embedding to no more numbers"
+                raise InputError(field, getattr(self, field), hint)
 
     @property
     def head_input(self) -> int:
@@ -117,9 +103,8 @@ class AttentionOnly(nn.Module, PrefixOracle):
     value: nn.Parameter
     contexts: Tensor
 
-    def __init__(self, config: AttentionOnlyConfig, seed: int = 0) -> None:
-        if not isinstance(config, AttentionOnlyConfig):
-            raise InputError("config", config, "give an AttentionOnlyConfig")
+    @validated
+    def __init__(self, config: InstanceOf[AttentionOnlyConfig], seed: Natural = 0) -> None:
         super().__init__()
         self.config, self.vocab_size = config, config.vocab_size
         self.answered = self.unstored = 0
@@ -266,9 +251,11 @@ class AttentionOnly(nn.Module, PrefixOracle):
 
         Raises `InputError` for more layers, and behind an MLP, where they are not.
         """
-        for field, most in (("layers", 1), ("mlp_width", 0)):
-            hint = "use a network of one layer without an MLP: there logits are linear in what heads read"
-            whole_number(field, getattr(self.config, field), most, most, hint)
+        if self.config.layers != 1 or self.config.mlp_width:
+            hint = (
+                "features exist for one layer without an MLP: there logits are linear in the values of heads"
+            )
+            raise InputError("config", self.config, hint)
         with torch.no_grad():
             parts = [self.inputs(part) for part in self._parts(contexts)]
             rows = [torch.cat((self.values(part).flatten(1), part[:, -1]), 1) for part in parts]

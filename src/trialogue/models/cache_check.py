@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from trialogue.models.packed.linear import PackedLinear
@@ -32,16 +33,17 @@ class Passes(NamedTuple):
     window: int | None
     code: str
 
-    @classmethod
-    def of(cls, kept: Any, code: str) -> Self | None:
-        """What was kept, where it is such a thing and of a model with the same code."""
-        try:
-            found = cls(**kept)
-        except TypeError:
-            return None
-        flags = {type(found.plain_head), type(found.decoder)} == {bool}
-        window = found.window is None or type(found.window) is int
-        return found if flags and window and found.code == code else None
+
+def kept_passes(kept: Any, code: str) -> Passes | None:
+    """What was kept of trying passes; None for anything else, and for a model with another `code`."""
+    try:
+        found = _PASSES.validate_python(kept, strict=True)
+    except ValidationError:
+        return None
+    return found if found.code == code else None
+
+
+_PASSES = TypeAdapter(Passes)
 
 
 def code_of(model: nn.Module) -> str:

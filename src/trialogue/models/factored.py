@@ -11,13 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import InputError, positive_number, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.models.factored_layers import (
     FactoredLayer,
     attended_above,
@@ -26,10 +28,12 @@ from trialogue.models.factored_layers import (
 )
 from trialogue.models.networks import register_network
 from trialogue.models.one_hot import OneHotNetwork, drawn_weights, one_hot
+from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
 _NAME = "factored-attention"
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class FactoredAttentionConfig:
     """Shape of a `FactoredAttention`. Raises `InputError` where a field is out of range.
@@ -40,20 +44,16 @@ class FactoredAttentionConfig:
     1 / sqrt(vocab_size) of values; small ones (0.1) are learned from order by order.
     """
 
-    vocab_size: int
-    sites: int
-    layers: int = 1
-    rank: int | None = None
+    vocab_size: Annotated[int, Ge(2)]
+    sites: Count
+    layers: Count = 1
+    rank: Count | None = None
     layer_norm: bool = False
-    initial_scale: float = 1.0
+    initial_scale: Positive = 1.0
 
     def __post_init__(self) -> None:
-        for field, least in (("vocab_size", 2), ("sites", 1), ("layers", 1)):
-            object.__setattr__(self, field, whole_number(field, getattr(self, field), least))
-        if self.rank is not None:
-            whole_number("rank", self.rank, 1, self.vocab_size)
-        truth_value("layer_norm", self.layer_norm)
-        positive_number("initial_scale", self.initial_scale)
+        if self.rank is not None and self.rank > self.vocab_size:
+            raise InputError("rank", self.rank, f"use at most vocab_size={self.vocab_size}")
 
     @property
     def max_order(self) -> int:
@@ -67,9 +67,8 @@ class FactoredAttentionConfig:
 class FactoredAttention(OneHotNetwork):
     """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle."""
 
-    def __init__(self, config: FactoredAttentionConfig, seed: int = 0) -> None:
-        if not isinstance(config, FactoredAttentionConfig):
-            raise InputError("config", config, "give a FactoredAttentionConfig")
+    @validated
+    def __init__(self, config: InstanceOf[FactoredAttentionConfig], seed: Natural = 0) -> None:
         super().__init__(config.vocab_size, config.sites)
         self.config = config
         size, rank = config.vocab_size, config.rank
@@ -110,19 +109,6 @@ class FactoredAttention(OneHotNetwork):
     def matrices(self, dtype: torch.dtype | None = None) -> list[tuple[Tensor, Tensor]]:
         """Of every layer its attention (N, N) and its values (V, V), in `dtype` and multiplied out."""
         return [(layer.attention, layer.of_tokens[:-1].T) for layer in self._layers(dtype)]
-
-    @torch.no_grad()
-    def effective_tensors(self) -> tuple[Tensor, Tensor]:
-        """The three-body terms of two layers: J (N, N, N) and U (V, V, V) float64 of equation 3.
-
-        The logit of token a at site i has the term sum over k, l of J_ikl U_(a x_k x_l), symmetric in k and l. Raises
-        `InputError` for another number of layers, and with a layer norm.
-        """
-        if self.config.layers != 2 or self.config.layer_norm:
-            raise InputError("layers", self.config.layers, "two layers without layer norm have these tensors")
-        (below, low), (above, high) = self.matrices(torch.float64)
-        couplings = torch.einsum("ij,jk,jl->ikl", above, below, below)
-        return couplings, torch.einsum("ab,bc,bd->acd", high, low, low)
 
     def _of_sites(self, answer: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]) -> Tensor:
         """What `answer` gives (rows, N, *shape) of the layers and `tokens` (rows, N), none of them masked."""

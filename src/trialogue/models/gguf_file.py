@@ -19,7 +19,8 @@ from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.models.packed.gguf_blocks import Blocks
+from trialogue.models.load_errors import first_line
+from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 _READ = {"llama", "qwen2", "qwen3", "gemma3"}
 """Architectures whose tensors llama.cpp stores as transformers names them, but for what is undone here."""
@@ -61,7 +62,7 @@ class GgufFile:
             self._fields = reader.fields
             self._architecture = str(self._fields["general.architecture"].contents())
         except (ValueError, KeyError, IndexError, OverflowError, struct.error) as error:
-            raise InputError("model", str(path), f"it cannot be read as GGUF: {_reason(error)}") from error
+            raise InputError("model", str(path), f"it cannot be read as GGUF: {first_line(error)}") from error
         self._tensors = {tensor.name: tensor for tensor in reader.tensors}
         for kind in {tensor.tensor_type for tensor in reader.tensors}:
             _require_readable(path, kind, next(t.name for t in reader.tensors if t.tensor_type == kind))
@@ -104,7 +105,7 @@ class GgufFile:
         config.name_or_path = str(self._path.parent)
         return config
 
-    def model(self, config: Any) -> tuple[Any, dict[nn.Module, Blocks]]:
+    def model(self, config: Any) -> tuple[Any, dict[nn.Module, GgufBlocks]]:
         """The model of transformers for `config`, and the blocks of its linear layers, whose weights are on no device.
 
         All else is in float32 on the CPU, input embeddings and what is tied to them among it. Raises `InputError` where
@@ -117,7 +118,7 @@ class GgufFile:
         model.tie_weights()
         names = self._names(model, config)
         modules = dict(model.named_modules())
-        blocks: dict[nn.Module, Blocks] = {}
+        blocks: dict[nn.Module, GgufBlocks] = {}
         for name, parameter in list(model.named_parameters()):
             stored = self._stored(names[name], config)
             place, _, kind = name.rpartition(".")
@@ -150,16 +151,16 @@ class GgufFile:
             raise InputError("model", str(self._path), f"its checkpoint lacks {some}")
         return names
 
-    def _stored(self, name: str, config: Any) -> Blocks:
+    def _stored(self, name: str, config: Any) -> GgufBlocks:
         tensor = self._tensors[name]
         data = tensor.data
         if self._architecture == "llama" and ".attn_q." in name:
             data = data[_rows_as_rotated(len(data), config.num_attention_heads)]
         elif self._architecture == "llama" and ".attn_k." in name:
             data = data[_rows_as_rotated(len(data), config.num_key_value_heads)]
-        return Blocks(tensor.tensor_type, data)
+        return GgufBlocks(tensor.tensor_type, data)
 
-    def _weight(self, stored: Blocks, name: str) -> Tensor:
+    def _weight(self, stored: GgufBlocks, name: str) -> Tensor:
         # llama.cpp keeps what such a norm multiplies by, transformers what it adds to one.
         less = 1 if self._architecture.startswith("gemma") and name.endswith("norm.weight") else 0
         return stored.weight() - less if less else stored.weight()
@@ -173,7 +174,7 @@ def _rows_as_rotated(rows: int, heads: int) -> np.ndarray:
     return np.arange(rows).reshape(heads, -1, 2).swapaxes(1, 2).ravel()
 
 
-def _columns(stored: Blocks) -> int:
+def _columns(stored: GgufBlocks) -> int:
     """Numbers that the last dimension of the data holds."""
     numbers, size = gguf.GGML_QUANT_SIZES[stored.kind]
     return stored.data.shape[-1] * stored.data.itemsize // size * numbers
@@ -190,11 +191,3 @@ def _require_readable(path: Path, kind: GGMLQuantizationType, tensor: str) -> No
     except NotImplementedError:
         hint = f"nothing here reads the type {kind.name} of its tensor {tensor}: take a file in Q4_K_M, Q8_0 or F16"
         raise InputError("model", str(path), hint) from None
-
-
-def _reason(error: Exception) -> str:
-    said = str(error)
-    if said.endswith("is not a valid GGMLQuantizationType"):
-        number = "".join(filter(str.isdigit, said.removeprefix("np.uint32")))
-        return f"it holds tensors of a type ({number}) that is not known here: upgrade gguf, or take a file in Q4_K_M"
-    return said.partition("\n")[0]

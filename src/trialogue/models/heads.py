@@ -25,12 +25,8 @@ def kind_of(name: str | Path, *, remote_code: bool = False) -> Kind:
             return kind
     if any(of.endswith("ForPreTraining") for of in held) and _classes("MaskedLM", type(config)):
         return "MaskedLM"
-    what = (
-        f"its config says it holds a {' and a '.join(held)}"
-        if held
-        else "its config does not say what it holds"
-    )
-    raise InputError("model", str(name), f"it has neither a masked nor a causal head: {what}")
+    said = f"says it holds a {' and a '.join(held)}" if held else "does not say what it holds"
+    raise InputError("model", str(name), f"it has neither a masked nor a causal head: its config {said}")
 
 
 def _classes(kind: Kind, config: type[Any]) -> set[str]:

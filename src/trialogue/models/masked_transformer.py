@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.masked import MaskedNetwork
 from trialogue.models.transformer import Transformer
+from trialogue.validation import Count, InstanceOf, validated
 
 
 class MaskedTransformer(MaskedNetwork):
@@ -15,17 +16,14 @@ class MaskedTransformer(MaskedNetwork):
     `config.max_length` long where positions are learned. Raises `InputError` for a causal model.
     """
 
-    def __init__(self, model: Transformer, batch_size: int = 256) -> None:
-        if not isinstance(model, Transformer):
-            raise InputError("model", type(model).__name__, "give a Transformer")
+    @validated
+    def __init__(self, model: InstanceOf[Transformer], batch_size: Count = 256) -> None:
         if model.mask is None:
-            raise InputError(
-                "causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)"
-            )
+            raise InputError("causal", True, "a causal model reads no masks: use one with causal=False")
         self.model = model.eval()
         self.mask = model.mask
         self.vocab_size = model.config.vocab_size
-        self.batch_size = whole_number("batch_size", batch_size, 1)
+        self.batch_size = batch_size
         self._device = model.head.weight.device
         self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
 

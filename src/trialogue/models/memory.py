@@ -73,24 +73,16 @@ def free_memory() -> int | None:
 
 
 def _group_room() -> Iterator[int]:
-    """What every control group that holds this process leaves, of version 2 or 1; its cached files count as free."""
-    groups = []
-    with suppress(OSError):
-        for line in (_PROC / "self/cgroup").read_text(encoding="utf-8").splitlines():
-            _, controllers, path = line.split(":", 2)
-            if not controllers:
-                groups.append((_GROUPS, path, "memory.max", "memory.current", ""))
-            elif "memory" in controllers.split(","):
-                limits = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
-                groups.append((_GROUPS / "memory", path, *limits))
-    for root, path, limit, usage, prefix in groups:
-        # In a container the group's path may be told as seen from outside, while the root is the group itself.
-        place = Path(path)
-        for folder in (root / step.relative_to("/") for step in (place, *place.parents)):
+    """Yield what each control group (version 2) that holds this process leaves; its cached files count as free."""
+    with suppress(OSError, ValueError, IndexError):
+        place = Path((_PROC / "self/cgroup").read_text(encoding="utf-8").split("0::", 1)[1].strip())
+        # In a container the path may be as seen from outside, while the root is the group itself.
+        for folder in (_GROUPS / step.relative_to("/") for step in (place, *place.parents)):
             with suppress(OSError, ValueError, KeyError):
                 stat = _numbers(folder / "memory.stat")
-                cached = stat[f"{prefix}inactive_file"] + stat[f"{prefix}active_file"]
-                yield int((folder / limit).read_text()) - int((folder / usage).read_text()) + cached
+                cached = stat["inactive_file"] + stat["active_file"]
+                used = int((folder / "memory.current").read_text())
+                yield int((folder / "memory.max").read_text()) - used + cached
 
 
 def _numbers(file: Path) -> dict[str, int]:

@@ -19,7 +19,7 @@ from trialogue.registry import Registry, place_of
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 
-class Registration(NamedTuple):
+class NetworkRegistration(NamedTuple):
     """A network's name, its class, and the dataclass of its configs."""
 
     name: str
@@ -34,7 +34,6 @@ MODELS: Registry[type[Any]] = Registry(
         "transformer": "trialogue.models.transformer:Transformer",
         "factored-attention": "trialogue.models.factored:FactoredAttention",
         "attention-only": "trialogue.models.attention_only:AttentionOnly",
-        "dyck-transformer": "trialogue.models.dyck_transformer.network:DyckTransformer",
         "text-network": "trialogue.models.text_network:TextNetwork",
         "encoder-decoder": "trialogue.models.encoder_decoder.network:EncoderDecoder",
         "hugging-face": "trialogue.models.pretrained:PretrainedCheckpoint",
@@ -45,7 +44,7 @@ MODELS: Registry[type[Any]] = Registry(
 A network is decorated with `register_network`, a kind of pretrained model is a subclass of `models.opening.Pretrained`.
 """
 
-_REGISTRATIONS: dict[type[nn.Module], Registration] = {}
+_REGISTRATIONS: dict[type[nn.Module], NetworkRegistration] = {}
 
 
 def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]], type[NetworkT]]:
@@ -58,18 +57,18 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
         taken = MODELS.place(name)
         if taken not in (None, place_of(network)):
             raise InputError("name", name, f"{taken} is registered under it: choose another")
-        MODELS[name], _REGISTRATIONS[network] = network, Registration(name, network, config)
+        MODELS[name], _REGISTRATIONS[network] = network, NetworkRegistration(name, network, config)
         return network
 
     return register
 
 
-def registered(name: str) -> Registration:
+def registered(name: str) -> NetworkRegistration:
     """The network of this name; raises `InputError` where there is none."""
     return registration_of(MODELS.find(name))
 
 
-def registration_of(network: type[nn.Module]) -> Registration:
+def registration_of(network: type[nn.Module]) -> NetworkRegistration:
     """How the class `network` itself is registered; raises `InputError` where it is not."""
     if network not in _REGISTRATIONS:
         hint = "decorate the class with @register_network(name, config)"

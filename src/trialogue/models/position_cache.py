@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 
-class Place(NamedTuple):
+class CachePlace(NamedTuple):
     """Where one pass of the model writes, and what it attends to.
 
     `rows` (n,) are storage rows and `positions` (n, m) int64 where the pass's m tokens per row belong. Where all rows
@@ -32,11 +32,13 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
     """Keys and values of one layer, (rows, heads, positions, width of a head), allocated at the first pass."""
 
     is_sliding = False
+    keys: Tensor
+    values: Tensor
 
     def __init__(self, rows: int, positions: int) -> None:
         super().__init__()
         self._shape = (rows, positions)
-        self.place: Place | None = None
+        self.place: CachePlace | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Make room for states like `key_states` and `value_states`, each (n, heads, m, width of a head)."""
@@ -57,8 +59,6 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
         del args, kwargs
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        assert self.keys is not None
-        assert self.values is not None
         return self._written(self.keys, key_states), self._written(self.values, value_states)
 
     def _written(self, store: Tensor, states: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ class PositionCache:
         self.layers = [PositionLayer(rows, positions + 1) for _ in range(layers)]
         self.cache = Cache(layers=list(self.layers))
 
-    def at(self, place: Place) -> Cache:
+    def at(self, place: CachePlace) -> Cache:
         """The cache for a pass that writes at `place`."""
         for layer in self.layers:
             layer.place = place
@@ -119,18 +119,12 @@ class PositionCache:
         forked, kept = PositionCache(layers, len(rows), positions), min(positions, capacity)
         for mine, theirs in zip(self.layers, forked.layers, strict=True):
             if mine.is_initialized:
-                assert mine.keys is not None
-                assert mine.values is not None
                 theirs.lazy_initialization(mine.keys, mine.values)
-                assert theirs.keys is not None
-                assert theirs.values is not None
                 here = rows.to(mine.keys.device)
                 for source, store in ((mine.keys, theirs.keys), (mine.values, theirs.values)):
                     store[:, :, :kept] = source[:, :, :kept][here]
         return forked
 
     def _stores(self) -> list[Tensor]:
-        stores = [
-            store for layer in self.layers if layer.is_initialized for store in (layer.keys, layer.values)
-        ]
-        return [store for store in stores if store is not None]
+        ready = [layer for layer in self.layers if layer.is_initialized]
+        return [store for layer in ready for store in (layer.keys, layer.values)]

@@ -14,13 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.adapters import unwrapped
 from trialogue.models.cache_check import (
     CHECKED_LENGTH,
     Passes,
     cache_error,
     code_of,
+    kept_passes,
     recurrent_state,
     tolerance,
     windows,
@@ -37,6 +38,7 @@ from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained_contexts import CachedContext, RecomputedContext
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Context
+from trialogue.validation import Count, validated
 
 _BATCH_SIZE = 16
 _CHECKED_WINDOW = 64
@@ -90,15 +92,8 @@ class PretrainedCheckpoint(Pretrained):
     `max_length` counts the positions that the model knows, None where it states none.
     """
 
-    def __init__(
-        self,
-        name: str | Path,
-        *,
-        device: str | torch.device | None = None,
-        dtype: str | torch.dtype = "float32",
-        remote_code: bool = False,
-    ) -> None:
-        self._files = Checkpoint("CausalLM", name, device=device, dtype=dtype, remote_code=remote_code)
+    def __init__(self, name: str | Path, **settings: Any) -> None:
+        self._files = Checkpoint("CausalLM", name, **settings)
         config = self._files.config.get_text_config(decoder=True)
         self.tokenization = Tokenization(self._files.tokenizer, getattr(config, "vocab_size", None))
         self.max_length: int | None = getattr(config, "max_position_embeddings", None)
@@ -156,6 +151,7 @@ class PretrainedOracle(TextModel):
     files: Checkpoint | None = None
     """Where it was loaded from; None of a model that was handed over"""
 
+    @validated
     def __init__(
         self,
         model: Any,
@@ -163,14 +159,14 @@ class PretrainedOracle(TextModel):
         *,
         name: str | None = None,
         recompute: bool = False,
-        batch_size: int = _BATCH_SIZE,
+        batch_size: Count = _BATCH_SIZE,
         findings: Findings | None = None,
     ) -> None:
         # Of a model of peft the adapted model, whose layers the adapter is in.
         self.model = model = unwrapped(model).eval()
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.recompute = recompute
-        self.batch_size = whole_number("batch_size", batch_size, 1)
+        self.batch_size = batch_size
         config = model.config.get_text_config(decoder=True)
         self.head = model.get_output_embeddings()
         if self.head is None or getattr(config, "is_encoder_decoder", False):
@@ -198,7 +194,7 @@ class PretrainedOracle(TextModel):
             hint = f"its state ({kind}) cannot be rewound; recompute=True evaluates whole prefixes instead"
             raise InputError("model", self.name, hint)
         findings = findings or Findings()
-        known = Passes.of(findings.get(_PASSES), code_of(model))
+        known = kept_passes(findings.get(_PASSES), code_of(model))
         if known is None:
             known = self._tried(config)
             findings.keep(_PASSES, known._asdict())

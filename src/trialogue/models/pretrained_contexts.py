@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.models.decoder_pass import DecoderPass
-from trialogue.models.position_cache import Place, PositionCache
+from trialogue.models.position_cache import CachePlace, PositionCache
 from trialogue.oracles import Context
 
 _POSITIONS_AT_ONCE = 4096
@@ -150,6 +150,13 @@ class PretrainedContext(Context):
             hint = f"length {int(stop.max())} was asked for; open a larger context"
             raise InputError("capacity", self._capacity, hint)
 
+    def _by_groups(self, counts: Tensor, evaluate: Callable[[Tensor], Tensor]) -> Tensor:
+        """Features (n, features) of rows with `counts` (n,) positions each, where `evaluate` gives those of a group."""
+        groups = self._together(counts)
+        parts = [evaluate(group) for group in groups]
+        order = torch.cat(groups).argsort()
+        return torch.cat(parts)[order.to(parts[0].device)]
+
     def _together(self, counts: Tensor) -> list[Tensor]:
         """Indices of rows to evaluate together, longest first: little padding, and no pass too large to hold."""
         order = counts.argsort(descending=True)
@@ -182,12 +189,11 @@ class CachedContext(PretrainedContext):
         counts = stop - first
         if int(counts.max()) == 1 or len(rows) == 1:
             return self._evaluate(tokens, first, stop, rows)
-        groups = self._together(counts)
-        parts = [self._evaluate(tokens[group], first[group], stop[group], rows[group]) for group in groups]
-        features = parts[0].new_empty(len(rows), parts[0].shape[1])
-        for group, part in zip(groups, parts, strict=True):
-            features[group.to(part.device)] = part
-        return features
+
+        def evaluated(group: Tensor) -> Tensor:
+            return self._evaluate(tokens[group], first[group], stop[group], rows[group])
+
+        return self._by_groups(counts, evaluated)
 
     def _evaluate(self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         """Features (n, features) after evaluating indices `first..stop - 1` of `tokens` (n, capacity)."""
@@ -211,7 +217,7 @@ class CachedContext(PretrainedContext):
         kept = torch.where(positions < stop[:, None], positions, self._cache.padding)
         consecutive = bool((rows[1:] - rows[:-1] == 1).all())
         level = longest == 1 and int(stop.min()) == reach
-        place = Place(
+        place = CachePlace(
             rows.to(device),
             kept.to(device),
             int(rows[0]) if consecutive else -1,
@@ -253,15 +259,12 @@ class RecomputedContext(PretrainedContext):
         """Evaluate the prefixes of length `stop`; `start` and `rows` do not matter."""
         del start, rows
         self._checked(stop)
-        features: Tensor | None = None
-        for group in self._together(stop):
-            ids, settings = self._inputs(tokens[group], torch.zeros_like(group), stop[group], group)
-            part = self._pass(ids, (stop[group] - 1).to(ids.device), **settings)
-            if features is None:
-                features = part.new_empty(len(stop), part.shape[1])
-            features[group.to(part.device)] = part
-        assert features is not None
-        return features
+
+        def evaluated(group: Tensor) -> Tensor:
+            ids, settings = self._whole_inputs(tokens[group], stop[group])
+            return self._pass(ids, (stop[group] - 1).to(ids.device), **settings)
+
+        return self._by_groups(stop, evaluated)
 
     def _inputs(
         self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor

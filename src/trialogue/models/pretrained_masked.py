@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.adapters import unwrapped
 from trialogue.models.checkpoint_loading import load_checkpoint
 from trialogue.models.masked import MaskedNetwork
+from trialogue.validation import Count, validated
 
 
 def load_pretrained_masked(
@@ -42,11 +43,14 @@ class PretrainedMasked(MaskedNetwork):
     Raises `InputError` for a tokenizer without a mask token.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str | None = None, batch_size: int = 32) -> None:
+    @validated
+    def __init__(
+        self, model: Any, tokenizer: Any, *, name: str | None = None, batch_size: Count = 32
+    ) -> None:
         self.model = model = unwrapped(model).eval()
         self.tokenizer = tokenizer
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
-        self.batch_size = whole_number("batch_size", batch_size, 1)
+        self.batch_size = batch_size
         if tokenizer.mask_token_id is None:
             raise InputError("model", self.name, "its tokenizer has no mask token")
         self.mask = int(tokenizer.mask_token_id)

@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import torch
+from annotated_types import Ge, MinLen
 from torch import Tensor, nn
 
-from trialogue.errors import InputError, finite_number, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Context, as_context, padded
 from trialogue.randomness import generator
+from trialogue.validation import Count, Finite, Natural, Several, validated
+
+Layers = Annotated[Several[Annotated[int, Ge(-1)]], MinLen(1)]
+"""Numbers of layers, counted in blocks; -1 is what the output head reads."""
 
 _ROWS_AT_ONCE = 1024
 
@@ -17,9 +22,8 @@ _ROWS_AT_ONCE = 1024
 class Probe(nn.Module):
     """Two logits (error, correct) of a hidden state (n, width): linear for `depth=1`, else an MLP with ReLU."""
 
-    def __init__(self, width: int, depth: int = 1, hidden: int = 256, seed: int = 0) -> None:
-        width, hidden = whole_number("width", width, 1), whole_number("hidden", hidden, 1)
-        depth = whole_number("depth", depth, 1, hint="use 1 (linear) or more layers")
+    @validated
+    def __init__(self, width: Count, depth: Count = 1, hidden: Count = 256, seed: Natural = 0) -> None:
         super().__init__()
         self.width, self.depth, self.hidden = width, depth, hidden
         widths = [width, *[hidden] * (depth - 1), 2]
@@ -52,9 +56,9 @@ class Probe(nn.Module):
         """P(correct) (n,) of `states` (n, width)."""
         return self(states).softmax(-1)[:, 1]
 
-    def rescaled(self, slope: float, offset: float) -> "Probe":
+    @validated
+    def rescaled(self, slope: Finite, offset: Finite) -> "Probe":
         """A copy whose log-odds of correct are `slope` times this probe's, plus `offset`."""
-        slope, offset = finite_number("slope", slope), finite_number("offset", offset)
         copy = Probe(self.width, self.depth, self.hidden)
         copy.load_state_dict(self.state_dict())
         with torch.no_grad():
@@ -65,12 +69,10 @@ class Probe(nn.Module):
         return copy.eval().requires_grad_(False)
 
 
-def hidden_states(
-    oracle: Autoregressive, tokens: Tensor, lengths: Tensor, layers: Sequence[int] = (-1,)
-) -> Tensor:
+@validated
+def hidden_states(oracle: Autoregressive, tokens: Tensor, lengths: Tensor, layers: Layers = (-1,)) -> Tensor:
     """Last-position hidden states (n, len(layers), width) of prefixes `tokens` (n, capacity), `lengths` (n,)."""
     states: list[Tensor] = []
-    layers = _layers(layers)
     rows = max(1, min(_ROWS_AT_ONCE, len(tokens)))
     with torch.inference_mode():
         context = as_context(
@@ -84,19 +86,14 @@ def hidden_states(
     return torch.cat(states)
 
 
-def _layers(layers: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(layers, str) or not isinstance(layers, Sequence) or not layers:
-        raise InputError("layers", layers, "name at least one layer, by its number or -1")
-    return tuple(whole_number("layers", layer, -1) for layer in layers)
-
-
+@validated
 def hidden_states_of_prefixes(
     oracle: Autoregressive,
     sequences: Sequence[Sequence[int]],
     lengths: Sequence[Sequence[int]],
-    layers: Sequence[int] = (-1,),
+    layers: Layers = (-1,),
     *,
-    batch_size: int = 16,
+    batch_size: Count = 16,
     evaluated: Callable[[int], object] | None = None,
 ) -> Tensor:
     """Hidden states (n, len(layers), width) of prefixes of `sequences`, float32 on the CPU.
@@ -114,8 +111,6 @@ def hidden_states_of_prefixes(
         if any(shorter >= longer for shorter, longer in pairwise([-1, *cuts, len(sequence) + 1])):
             hint = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
             raise InputError("lengths", list(cuts), hint)
-    layers = _layers(layers)
-    whole_number("batch_size", batch_size, 1)
     recorded = tuple(layer for layer in layers if layer != -1)
     cut = {index: sequences[index][: cuts[-1]] for index, cuts in enumerate(lengths) if len(cuts)}
     if not cut:

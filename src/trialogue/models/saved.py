@@ -18,7 +18,6 @@ from trialogue.tensor_files import read_tensors, write_tensors
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 _KIND = "trialogue network 1"
-_TRANSFORMER_KIND = "trialogue transformer 1"  # files that name no network: all of them hold a transformer
 _DISAGREE = "weights and config do not agree; write it with save_model"
 
 
@@ -54,9 +53,8 @@ def load_model(
 
     Raises `InputError` where the file is missing or damaged, or holds one that is not registered, or no `network`.
     """
-    kinds = (_KIND, _TRANSFORMER_KIND)
-    tensors, metadata = read_tensors(path, kinds, "write it again with save_model")
-    registration = registered(metadata.get("network", "transformer"))
+    tensors, metadata = read_tensors(path, _KIND, "write it again with save_model")
+    registration = registered(metadata["network"])
     if not issubclass(registration.network, network):
         hint = f"it holds the network {registration.name!r}, not a {network.__name__}: give another file"
         raise InputError("path", str(path), hint)

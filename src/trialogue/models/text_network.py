@@ -21,8 +21,6 @@ from trialogue.storage import atomic_write, make_folder
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_WRITTEN = "it holds no network with its tokenizer: write it with `save_text_network`"
-
 
 def save_text_network(model: nn.Module, tokenizer: Tokenizer, folder: str | PathLike[str], end: str) -> Path:
     """Write `model`, whose class is registered, and `tokenizer`, whose token `end` ends a text, into `folder`.
@@ -56,15 +54,16 @@ class TextNetwork(Pretrained):
         *,
         device: str | torch.device | None = None,
         dtype: str | torch.dtype = "float32",
-        remote_code: bool = False,
+        **settings: Any,
     ) -> None:
-        del remote_code
+        del settings  # no code of a repository is run
         if dtype not in ("float32", torch.float32, "auto"):
             raise InputError(
-                "dtype", str(dtype), "the network answers in the type of its weights: leave it out"
+                "dtype", str(dtype), "the network computes in the type of its weights: leave it out"
             )
         if not holds_network(name):
-            raise InputError("model", str(name), _WRITTEN)
+            hint = "it holds no network with its tokenizer: write it with `save_text_network`"
+            raise InputError("model", str(name), hint)
         from transformers import PreTrainedTokenizerFast
 
         self._folder, self._device = Path(name), torch.device("cpu" if device is None else device)

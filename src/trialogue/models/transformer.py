@@ -11,23 +11,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trialogue.errors import InputError, one_of, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.models.attention_cache import AttentionCache, attended_positions
+from trialogue.models.causal_network import AttentionShape
 from trialogue.models.masked import MaskReader
 from trialogue.models.networks import register_network
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
+from trialogue.validation import Count, InstanceOf, Natural, validated
 
 Positions = Literal["learned", "linear", "none"]
 Activation = Literal["gelu", "relu"]
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
     """Shape of a `Transformer`. Raises `InputError` where a field is out of range.
@@ -40,33 +43,25 @@ class TransformerConfig:
     `scaled_attention` divides scores by the square root of a head's width; GPT-Neo's are not.
     """
 
-    vocab_size: int
-    layers: int = 2
-    heads: int = 4
-    width: int = 64
-    mlp_width: int = 256
-    max_length: int = 32
+    vocab_size: Count
+    layers: Count = 2
+    heads: Count = 4
+    width: Count = 64
+    mlp_width: Count = 256
+    max_length: Count = 32
     positions: Positions = "learned"
     causal: bool = True
-    attention_window: int | None = None
+    attention_window: Count | None = None
     scaled_attention: bool = True
 
     def __post_init__(self) -> None:
-        for field in ("vocab_size", "layers", "heads", "width", "mlp_width", "max_length"):
-            value = whole_number(field, getattr(self, field), 1, hint="must be an integer, at least 1")
-            object.__setattr__(self, field, value)  # a number of numpy is none of JSON
-        for field in ("causal", "scaled_attention"):
-            truth_value(field, getattr(self, field))
         if self.width % self.heads:
             raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
-        one_of("positions", self.positions, get_args(Positions))
         if self.positions == "linear" and self.width < 2:
             raise InputError("width", self.width, "linear positions take one coordinate: use at least 2")
-        if self.attention_window is not None:
-            whole_number("attention_window", self.attention_window, 1)
-            if not self.causal:
-                hint = "only a causal model has one: leave it out"
-                raise InputError("attention_window", self.attention_window, hint)
+        if self.attention_window is not None and not self.causal:
+            hint = "only a causal model has one: leave it out"
+            raise InputError("attention_window", self.attention_window, hint)
 
     @property
     def receptive_field(self) -> int | None:
@@ -78,37 +73,13 @@ class TransformerConfig:
         return None if self.attention_window is None else 1 + self.layers * (self.attention_window - 1)
 
 
-class BlockShape(Protocol):
-    """What a block must know of the shape of its network."""
-
-    @property
-    def width(self) -> int:
-        """Width of the residual stream."""
-        ...
-
-    @property
-    def heads(self) -> int:
-        """Heads of attention."""
-        ...
-
-    @property
-    def mlp_width(self) -> int:
-        """Width of the MLP."""
-        ...
-
-    @property
-    def scaled_attention(self) -> bool:
-        """Whether scores of attention are divided by the square root of a head's width."""
-        ...
-
-
 class TransformerBlock(nn.Module):
     """Pre-norm attention and MLP, each added to the residual stream."""
 
     activation: Activation = "gelu"
     dropout: float = 0.0
 
-    def __init__(self, config: BlockShape) -> None:
+    def __init__(self, config: AttentionShape) -> None:
         super().__init__()
         self.heads, self.scale = config.heads, None if config.scaled_attention else 1.0
         self.attention_norm = nn.LayerNorm(config.width)
@@ -180,9 +151,8 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
     and `max_length` (None where positions have no bound) counts the longest sequence with its EOS.
     """
 
-    def __init__(self, config: TransformerConfig, seed: int = 0) -> None:
-        if not isinstance(config, TransformerConfig):
-            raise InputError("config", config, "give a TransformerConfig")
+    @validated
+    def __init__(self, config: InstanceOf[TransformerConfig], seed: Natural = 0) -> None:
         super().__init__()
         self.config = config
         self.vocab_size = config.vocab_size + 1
@@ -228,9 +198,7 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         """The first of the `hidden_states`, and which keys may be attended, None where no mask is needed for that."""
         length = tokens.shape[1]
         if self.max_length is not None and length > self.max_length + 1:
-            hint = (
-                f"the model has {self.max_length + 1} positions, BOS and EOS included; give shorter sequences"
-            )
+            hint = f"the model has {self.max_length + 1} positions, with BOS and EOS: give shorter sequences"
             raise InputError("tokens", tuple(tokens.shape), hint)
         positions = torch.arange(length, device=tokens.device)
         mask, window = None, self.config.attention_window
@@ -274,9 +242,7 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         layer is neither -1 (what the head reads) nor in 0..layers (the residual stream after that many blocks).
         """
         if not self.config.causal:
-            raise InputError(
-                "causal", False, "a bidirectional model has no next-token distribution; use a causal one"
-            )
+            raise InputError("causal", False, "a bidirectional model has no next-token distribution")
         if self.max_length is not None and capacity > self.max_length:
             hint = f"the model reads at most {self.max_length} tokens (EOS included); shorten prompts or max_length"
             raise InputError("capacity", capacity, hint)

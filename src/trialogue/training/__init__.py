@@ -11,8 +11,6 @@ A `MaskDistribution` says what is to be predicted: each token with some probabil
 `Replacement` says what the model reads there: the mask (`MASK`, which makes the answers the conditionals of the data),
 or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
 
-Where a distribution can be listed, `MaskedPopulation` and `population_loss` train on all of it, without sampling error.
-
 The optimizer is the one that `TrainingConfig` names (AdamW, Muon, SGD, Adafactor), or one of your own. An `Observer` is
 told of updates while a training runs: `Scheduled` tells a function, `Displacement` measures how far each layer has
 moved, `Checkpoints` keeps networks on the way:
@@ -27,11 +25,6 @@ moved, `Checkpoints` keeps networks on the way:
 
     losses = CorpusLosses({"text": sequences}, log_steps(500, 10), path="losses.jsonl")
 
-`CountedDocuments` are documents as networks without positions read them, with `document_loss`; `WeightNorms` follows
-how matrices grow and turn:
-
-    norms = WeightNorms(range(0, 501, 10), TopicTransformer.matrices)
-
 A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
 
 `save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
@@ -39,8 +32,6 @@ A `Recipe` says all that decides a network's weights, and `trained` trains it on
 
     recipe = Recipe(Transformer, model.config, batches, config, loss=masked_token_loss, checkpoints=log_steps(500, 10))
     model, losses, kept = trained(recipe, "artifacts")
-
-`fit_pseudolikelihood` fits an Ising model to samples by blocks that are masked, without a network.
 """
 
 from trialogue.models.saved import load_model, save_model
@@ -68,11 +59,9 @@ from trialogue.training.observers import (
     Scheduled,
     StoppingRule,
     Update,
-    linear_steps,
     log_steps,
 )
 from trialogue.training.optimizers import OptimizerFactory
-from trialogue.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
 from trialogue.training.recipes import Recipe, Trained, trained
 
 __all__ = [
@@ -88,7 +77,6 @@ __all__ = [
     "MaskedBatches",
     "Observer",
     "OptimizerFactory",
-    "PseudolikelihoodFit",
     "Recipe",
     "Replacement",
     "Scheduled",
@@ -100,8 +88,6 @@ __all__ = [
     "UniformMasks",
     "Update",
     "corpus_score",
-    "fit_pseudolikelihood",
-    "linear_steps",
     "load_model",
     "log_steps",
     "masked_batches",

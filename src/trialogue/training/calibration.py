@@ -4,19 +4,19 @@ Labels are 1 for correct and 0 for erroneous; a verifier rejects where P(correct
 """
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
-from scipy.stats import binomtest
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, roc_curve
+from scipy.stats import binomtest, rankdata
 
 from trialogue.arrays import real_tensor, whole_tensor
-from trialogue.errors import InputError, finite_number, one_of, probability, whole_number
+from trialogue.errors import InputError
+from trialogue.training.probe_config import CalibrationMethod
+from trialogue.validation import Count, Finite, Probability, validated
 
-Method = Literal["platt", "temperature", "none"]
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -28,14 +28,14 @@ class Calibration(NamedTuple):
     offset: float = 0.0
 
 
-def fit_calibration(log_odds: Floats, labels: Labels, method: Method = "platt") -> Calibration:
+@validated
+def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod = "platt") -> Calibration:
     """The calibration of `log_odds` (n,) of being correct, with the least log-loss on `labels` (n,).
 
     "platt" fits slope and offset (Platt 1999), "temperature" the slope alone (Guo et al. 2017). Both use Platt's
     targets (N₁ + 1)/(N₁ + 2) and 1/(N₀ + 2), which keep the slope finite where the classes are separable. Raises
     `InputError` where a class is missing, or where larger log-odds do not mean more correct labels.
     """
-    one_of("calibration", method, get_args(Method))
     log_odds, labels = _examples("log_odds", log_odds, labels)
     correct = _both_classes(labels)
     if method == "none":
@@ -66,12 +66,8 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: Method = "platt") 
     return Calibration(slope, offset)
 
 
-def least_false_rejections(correct: int) -> float:
-    """The least expected share of false rejections that `correct` correct examples can vouch for."""
-    return 1 / (whole_number("correct", correct, 0) + 1)
-
-
-def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections: float) -> float:
+@validated
+def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections: Probability) -> float:
     """The largest threshold with which a new correct prefix is rejected with probability `false_rejections` at most.
 
     With n correct examples among `probabilities` (m,) it is the k-th smallest of theirs, k = ⌊rate (n + 1)⌋: the
@@ -86,11 +82,10 @@ def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections:
     return float(accepted[math.floor(false_rejections * (len(accepted) + 1) + 1e-9) - 1])
 
 
-def check_false_rejections(false_rejections: float, correct: int) -> None:
+@validated
+def check_false_rejections(false_rejections: Probability, correct: int) -> None:
     """Raise `InputError` unless `correct` correct examples can vouch for the rate `false_rejections`."""
-    hint = "use a share strictly between 0 and 1"
-    probability("false_rejections", false_rejections, zero=False, one=False, hint=hint)
-    least = least_false_rejections(correct)
+    least = 1 / (correct + 1)
     if false_rejections < least - 1e-12:
         hint = f"{correct} correct examples calibrate it: use at least {least:.4f}, or give more texts"
         raise InputError("false_rejections", false_rejections, hint)
@@ -100,21 +95,37 @@ def youden_threshold(probabilities: Floats, labels: Labels) -> float:
     """The threshold that maximises Youden's J: share of errors rejected minus share of correct rejected."""
     probabilities, labels = _examples("probabilities", probabilities, labels)
     _both_classes(labels)
-    false_accepts, accepts, thresholds = roc_curve(labels, probabilities)
-    # The first point of the curve rejects everything, at a threshold of infinity.
-    return float(thresholds[1:][np.argmax((accepts - false_accepts)[1:])])
+    thresholds = np.unique(probabilities)[::-1]
+    correct, erroneous = (np.sort(probabilities[labels == label]) for label in (1, 0))
+    detected = np.searchsorted(erroneous, thresholds) / len(erroneous)
+    rejected = np.searchsorted(correct, thresholds) / len(correct)
+    return float(thresholds[np.argmax(detected - rejected)])
 
 
-def expected_calibration_error(probabilities: Floats, labels: Labels, bins: int = 10) -> float:
+def area_under_curve(scores: Floats, labels: Labels) -> float:
+    """Return the area under the ROC curve: how often a correct example scores above an erroneous one, ties half."""
+    correct, total = int(labels.sum()), len(labels)
+    above = rankdata(scores)[labels == 1].sum() - correct * (correct + 1) / 2
+    return float(above / (correct * (total - correct)))
+
+
+def log_loss(probabilities: Floats, labels: Labels) -> float:
+    """Return the mean negative log-likelihood in nats, with probabilities kept one rounding error from 0 and 1."""
+    rounding = np.finfo(probabilities.dtype).eps
+    bounded = np.clip(probabilities, rounding, 1 - rounding)
+    return float(-np.mean(np.where(labels == 1, np.log(bounded), np.log1p(-bounded))))
+
+
+@validated
+def expected_calibration_error(probabilities: Floats, labels: Labels, bins: Count = 10) -> float:
     """|mean probability - share of correct|, averaged over `bins` equal intervals of P(correct) by their size."""
     probabilities, labels = _examples("probabilities", probabilities, labels)
-    bins = whole_number("bins", bins, 1)
     place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
     gaps = np.bincount(place, weights=probabilities - labels, minlength=bins)
     return float(np.abs(gaps).sum() / len(labels))
 
 
-class Share(NamedTuple):
+class Proportion(NamedTuple):
     """`events` of `total`, and the 95 % Wilson interval of the share."""
 
     events: int
@@ -128,7 +139,7 @@ class Share(NamedTuple):
         return self.events / self.total
 
     @classmethod
-    def of(cls, happened: NDArray[np.bool_]) -> "Share":
+    def of(cls, happened: NDArray[np.bool_]) -> "Proportion":
         """The share of true among `happened` (n,), n > 0."""
         events, total = int(happened.sum()), len(happened)
         interval = binomtest(events, total).proportion_ci(0.95, method="wilson")
@@ -146,30 +157,30 @@ class VerifierNumbers(NamedTuple):
     brier: float
     calibration_error: float
     calibration_error_before: float  # of the probabilities as they were before calibration
-    false_rejections: Share  # correct examples below the threshold
-    detections: Share  # erroneous examples below the threshold
+    false_rejections: Proportion  # correct examples below the threshold
+    detections: Proportion  # erroneous examples below the threshold
 
 
+@validated
 def verifier_numbers(
-    probabilities: Floats, labels: Labels, threshold: float, before: Floats
+    probabilities: Floats, labels: Labels, threshold: Finite, before: Floats
 ) -> VerifierNumbers:
     """Numbers of calibrated `probabilities` (n,) with a `threshold`; `before` (n,) are the uncalibrated ones."""
     probabilities, labels = _examples("probabilities", probabilities, labels)
     before = _examples("before", before, labels)[0]
-    finite_number("threshold", threshold)
     correct = _both_classes(labels)
     rejected = probabilities < threshold
     return VerifierNumbers(
         correct=correct,
         erroneous=len(labels) - correct,
         accuracy=float(np.mean((probabilities >= 0.5) == (labels == 1))),
-        auroc=float(roc_auc_score(labels, probabilities)),
-        log_loss=float(log_loss(labels, probabilities)),
-        brier=float(brier_score_loss(labels, probabilities)),
+        auroc=area_under_curve(probabilities, labels),
+        log_loss=log_loss(probabilities, labels),
+        brier=float(np.mean((probabilities - labels) ** 2)),
         calibration_error=expected_calibration_error(probabilities, labels),
         calibration_error_before=expected_calibration_error(before, labels),
-        false_rejections=Share.of(rejected[labels == 1]),
-        detections=Share.of(rejected[labels == 0]),
+        false_rejections=Proportion.of(rejected[labels == 1]),
+        detections=Proportion.of(rejected[labels == 0]),
     )
 
 

@@ -26,11 +26,7 @@ class Checkpoints(Observer):
     """
 
     def __init__(self, folder: str | PathLike[str], schedule: Container[int] = ()) -> None:
-        self.folder, self._schedule = Path(folder), schedule
-
-    def wants(self, step: int) -> bool:
-        """Whether the step is in the schedule."""
-        return step in self._schedule
+        self.folder, self.schedule = Path(folder), schedule
 
     def updated(self, update: Update) -> None:
         """Keep the network; raises `InputError` where it cannot be saved (`save_model`)."""

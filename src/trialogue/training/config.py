@@ -2,23 +2,19 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from trialogue.errors import (
-    InputError,
-    non_negative_number,
-    one_of,
-    positive_number,
-    probability,
-    truth_value,
-    whole_number,
-)
+from annotated_types import Interval
 
-Schedule = Literal["cosine", "linear", "constant"]
-Average = Literal["none", "constant", "power"]
+from trialogue.errors import InputError
+from trialogue.validation import Count, Natural, NonNegative, Positive, validated
+
 OptimizerName = Literal["adamw", "muon", "sgd", "adafactor"]
+Decay = Annotated[float, Interval(ge=0, lt=1)]
+"""A number of at least 0 and below 1."""
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
     """How a network is trained. Raises `InputError` where a field is out of range.
@@ -34,45 +30,29 @@ class TrainingConfig:
     `seed` names the random numbers that the loss or the network draw; the batches have their own.
     """
 
-    steps: int
-    batch_size: int
+    steps: Count
+    batch_size: Count
     optimizer: OptimizerName = "adamw"
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.1
-    beta_1: float = 0.9
-    beta_2: float = 0.95
-    momentum: float = 0.0
-    warmup_steps: int = 100
-    schedule: Schedule = "cosine"
-    gradient_clip: float | None = 1.0
-    ema: Average = "none"
-    ema_decay: float = 0.999
-    ema_power: float = 0.67
-    ema_floor: float = 0.001
-    seed: int = 0
+    learning_rate: Positive = 3e-3
+    weight_decay: NonNegative = 0.1
+    beta_1: Decay = 0.9
+    beta_2: Decay = 0.95
+    momentum: Decay = 0.0
+    warmup_steps: Natural = 100
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    gradient_clip: Positive | None = 1.0
+    ema: Literal["none", "constant", "power"] = "none"
+    ema_decay: Decay = 0.999
+    ema_power: Positive = 0.67
+    ema_floor: Decay = 0.001
+    seed: Natural = 0
     bf16: bool | None = None
-    checkpoint_every: int = 500
-    log_every: int = 50
+    checkpoint_every: Count = 500
+    log_every: Count = 50
 
     def __post_init__(self) -> None:
-        for field in ("steps", "batch_size", "checkpoint_every", "log_every"):
-            whole_number(field, getattr(self, field), 1)
-        for field in ("warmup_steps", "seed"):
-            whole_number(field, getattr(self, field), 0)
-        for field in ("learning_rate", "ema_power"):
-            positive_number(field, getattr(self, field))
-        non_negative_number("weight_decay", self.weight_decay)
-        for field in ("beta_1", "beta_2", "momentum", "ema_decay", "ema_floor"):
-            probability(field, getattr(self, field), one=False, hint="must be in [0, 1)")
-        if self.gradient_clip is not None:
-            positive_number("gradient_clip", self.gradient_clip)
-        one_of("schedule", self.schedule, get_args(Schedule))
-        one_of("optimizer", self.optimizer, get_args(OptimizerName))
         if self.momentum and self.optimizer != "sgd":
             raise InputError("momentum", self.momentum, "only SGD has one: leave it out")
-        one_of("ema", self.ema, get_args(Average))
-        if self.bf16 is not None:
-            truth_value("bf16", self.bf16)
 
     def trajectory(self) -> dict[str, Any]:
         """The fields that decide what is learned, which how often to save and to log does not."""

@@ -12,13 +12,13 @@ from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from trialogue.arrays import require_bools, whole_tensor
-from trialogue.errors import InputError, probability
+from trialogue.arrays import Integers, require_bools
+from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly
 from trialogue.models.masked import MaskedNetwork
 from trialogue.models.masked_transformer import MaskedTransformer
@@ -26,10 +26,11 @@ from trialogue.models.transformer import Transformer
 from trialogue.oracles import Autoregressive, Masked
 from trialogue.randomness import generator
 from trialogue.storage import atomic_write
+from trialogue.training.masking import Rate
 from trialogue.training.observers import Observer, Update
+from trialogue.validation import Natural, validated
 
 _ENTRIES_AT_ONCE = 2**24
-_MATRIX = "give token ids (rows, N) of at least one row"
 
 
 class TokenScores(NamedTuple):
@@ -67,19 +68,18 @@ class Score(NamedTuple):
     targets: int
 
 
+@validated
 def corpus_score(
     model: nn.Module | Masked | Autoregressive,
-    tokens: Tensor,
-    share: float = 1.0,
-    seed: int = 0,
+    tokens: Annotated[Tensor, Integers("rows N")],
+    share: Rate = 1.0,
+    seed: Natural = 0,
     asked: Tensor | None = None,
 ) -> Score:
     """What `model` makes of `tokens` (rows, N), all or those that are `asked` about: see `token_scores`.
 
     A masked model is asked about a `share` of these sites of each row, drawn by `seed`, the same ones every time.
     """
-    tokens = _matrix(tokens)
-    share = probability("share", share, zero=False)
     masked = _masked(model)
     if share == 1 or masked is None:
         return token_scores(model, tokens, asked).whole()
@@ -89,8 +89,11 @@ def corpus_score(
     ).whole()
 
 
+@validated
 def token_scores(
-    model: nn.Module | Masked | Autoregressive, tokens: Tensor, asked: Tensor | None = None
+    model: nn.Module | Masked | Autoregressive,
+    tokens: Annotated[Tensor, Integers("rows N")],
+    asked: Tensor | None = None,
 ) -> TokenScores:
     """What `model`, a network or an oracle, makes of the `tokens` (rows, N) that are `asked` about (bool), or of all.
 
@@ -98,7 +101,6 @@ def token_scores(
     those before which there are fewer tokens than an `AttentionOnly` reads. Raises `InputError` for what is neither,
     for tokens that it does not know, and for rows in which a causal model is asked about none.
     """
-    tokens = _matrix(tokens)
     if asked is not None:
         require_bools("asked", asked, tuple(tokens.shape), "give one bool for each token")
         asked = asked.cpu()
@@ -152,23 +154,20 @@ class CorpusLosses(Observer):
     was killed goes on in it, and steps that are told of once more replace theirs.
     """
 
+    @validated
     def __init__(
         self,
         corpora: Mapping[str, Tensor],
         schedule: Container[int],
         *,
         path: str | PathLike[str] | None = None,
-        share: float = 1.0,
-        seed: int = 0,
+        share: Rate = 1.0,
+        seed: Natural = 0,
     ) -> None:
-        self.corpora = {name: _matrix(tokens) for name, tokens in corpora.items()}
-        self._schedule, self._share, self._seed = schedule, probability("share", share, zero=False), seed
+        self.corpora = {name: Integers("rows N").checked(tokens) for name, tokens in corpora.items()}
+        self.schedule, self._share, self._seed = schedule, share, seed
         self._path = None if path is None else Path(path)
         self.rows: list[dict[str, Any]] = [] if self._path is None else _read(self._path)
-
-    def wants(self, step: int) -> bool:
-        """Whether the step is in the schedule."""
-        return step in self._schedule
 
     def updated(self, update: Update) -> None:
         """Measure the losses; raises `InputError` as `corpus_score` does, and where they cannot be written."""
@@ -261,13 +260,6 @@ def _answers(model: Autoregressive, first: int = 1) -> Callable[[Tensor], Tensor
         return torch.stack(found, 1)
 
     return distributions
-
-
-def _matrix(tokens: Tensor) -> Tensor:
-    tokens = whole_tensor("tokens", tokens, _MATRIX)
-    if tokens.ndim != 2 or not tokens.numel():
-        raise InputError("tokens", tuple(tokens.shape), _MATRIX)
-    return tokens
 
 
 def _require_known(tokens: Tensor, vocab_size: int) -> None:

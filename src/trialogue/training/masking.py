@@ -6,21 +6,28 @@ what the model reads there instead.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Interval
 from torch import Tensor
 
-from trialogue.arrays import whole_tensor
-from trialogue.errors import InputError, probability, whole_number
+from trialogue.arrays import Integers
+from trialogue.errors import InputError
 from trialogue.models.masked import MaskReader
 from trialogue.randomness import generator
+from trialogue.validation import Count, InstanceOf, Natural, Share, validated
+
+Rate = Annotated[float, Interval(gt=0, le=1)]
+"""A number above 0 and at most 1."""
 
 
-def uniform_masks(rows: int, sites: int, count: int, seed: int, *names: object) -> Tensor:
+@validated
+def uniform_masks(rows: Natural, sites: Count, count: Natural, seed: int, *names: object) -> Tensor:
     """Masks (rows, sites) bool of `count` sites each, every such set equally likely; see `generator` for the names."""
-    rows, sites = whole_number("rows", rows, 0), whole_number("sites", sites, 1)
-    count = whole_number("count", count, 0, sites)
+    if count > sites:
+        raise InputError("count", count, f"there are {sites} tokens: use at most {sites}")
     drawn = torch.rand(rows, sites, generator=generator(seed, *names), dtype=torch.float64)
     masked = drawn.topk(count, 1).indices
     return torch.zeros(rows, sites, dtype=torch.bool).scatter_(1, masked, True)
@@ -41,44 +48,36 @@ class MaskDistribution(ABC):
         """Masks (sequences * copies, sites) bool of one step, the copies of a sequence side by side."""
 
 
+@validated
 @dataclass(frozen=True)
 class IndependentMasks(MaskDistribution):
     """Every token is masked with probability `rate`, independently: the usual distribution of BERT."""
 
-    rate: float = 0.15
-
-    def __post_init__(self) -> None:
-        _rate("rate", self.rate)
+    rate: Rate = 0.15
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
         """Masks (sequences, sites) bool; some may be empty."""
         return torch.rand(sequences, sites, generator=generator(seed, "masks", step)) < self.rate
 
 
+@validated
 @dataclass(frozen=True)
 class UniformMasks(MaskDistribution):
     """`count` tokens are masked together, every such set equally likely: with a count k, k-pseudolikelihood."""
 
-    count: int
-
-    def __post_init__(self) -> None:
-        whole_number("count", self.count, 1)
+    count: Count
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
         """Masks (sequences, sites) bool; raises `InputError` where there are fewer sites than `count`."""
-        if self.count > sites:
-            raise InputError("count", self.count, f"sequences have {sites} tokens: use at most {sites}")
         return uniform_masks(sequences, sites, self.count, seed, "masks", step)
 
 
+@validated
 @dataclass(frozen=True)
 class IndividualMasks(MaskDistribution):
     """A share `rate` of a sequence's tokens is masked, but never two at once: each in a copy of its own."""
 
-    rate: float = 0.15
-
-    def __post_init__(self) -> None:
-        _rate("rate", self.rate)
+    rate: Rate = 0.15
 
     def copies(self, sites: int) -> int:
         """`rate` times the number of tokens, to the nearest integer, and at least one."""
@@ -100,6 +99,7 @@ class CyclicMasks(MaskDistribution):
         return (torch.arange(sites) == step % sites).repeat(sequences, 1)
 
 
+@validated
 @dataclass(frozen=True)
 class Replacement:
     """What stands where a token is to be predicted: mask, another token drawn uniformly, or (the rest) the token.
@@ -108,12 +108,10 @@ class Replacement:
     become the conditionals of the data, whatever the distribution of masks.
     """
 
-    mask: float = 1.0
-    random: float = 0.0
+    mask: Share = 1.0
+    random: Share = 0.0
 
     def __post_init__(self) -> None:
-        for field in ("mask", "random"):
-            probability(field, getattr(self, field))
         if self.mask + self.random > 1 + 1e-9:
             raise InputError("random", self.random, f"with mask={self.mask} the two are more than one")
 
@@ -159,14 +157,15 @@ class MaskedBatches:
         return inputs, tokens, targets
 
 
+@validated
 def masked_batches(
-    sequences: Tensor,
-    model: MaskReader,
+    sequences: Annotated[Tensor, Integers("sequences tokens", least=0)],
+    model: InstanceOf[MaskReader],
     distribution: MaskDistribution,
     *,
-    batch_size: int,
+    batch_size: Count,
     replacement: Replacement = MASK,
-    seed: int = 0,
+    seed: Natural = 0,
 ) -> MaskedBatches:
     """Batches for `train` with `masked_token_loss`: sequences drawn with replacement, each with a mask of its own.
 
@@ -175,22 +174,13 @@ def masked_batches(
     function of the step and the `seed`, so that a resumed run sees the same ones. Raises `InputError` for a causal
     model, for tokens that are not the data's, and for a batch size that the copies of a sequence do not divide.
     """
-    if not isinstance(model, MaskReader):
-        hint = "give a network that reads masks, such as a Transformer or FactoredAttention"
-        raise InputError("model", type(model).__name__, hint)
     if model.mask is None:
         raise InputError("causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)")
-    whole_number("seed", seed, 0)
-    sequences = whole_tensor("sequences", sequences, "give a matrix (sequences, tokens) with a row")
-    if sequences.ndim != 2 or not sequences.numel():
-        raise InputError("sequences", tuple(sequences.shape), "give a matrix (sequences, tokens) with a row")
     vocab_size, mask = model.data_tokens, model.mask
-    if not 0 <= int(sequences.min()) <= int(sequences.max()) < vocab_size:
-        wrong = int(sequences[(sequences < 0) | (sequences >= vocab_size)][0])
-        raise InputError("sequences", wrong, f"the model has tokens 0 to {vocab_size - 1}")
-    sites = sequences.shape[1]
-    copies = distribution.copies(sites)
-    if whole_number("batch_size", batch_size, 1) % copies:
+    if int(sequences.max()) >= vocab_size:
+        raise InputError("sequences", int(sequences.max()), f"the model has tokens 0 to {vocab_size - 1}")
+    copies = distribution.copies(sequences.shape[1])
+    if batch_size % copies:
         hint = (
             f"{type(distribution).__name__} makes {copies} copies of a sequence: use a multiple of {copies}"
         )
@@ -207,7 +197,3 @@ def masked_token_loss(model: MaskReader, inputs: Tensor, tokens: Tensor, targets
     logits = model.masked_logits(inputs, rows, sites)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(logits, tokens[rows, sites], reduction="sum") / max(len(rows), 1)
-
-
-def _rate(field: str, rate: float) -> None:
-    probability(field, rate, zero=False, hint="must be in (0, 1]")

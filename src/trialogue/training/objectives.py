@@ -17,9 +17,6 @@ def next_token_loss(model: Transformer, tokens: Tensor, lengths: Tensor | None =
     reads BOS and the tokens, and predicts the tokens and EOS, 1 + length targets per sequence. Raises `InputError`
     where `tokens` is not a non-empty matrix.
     """
-    if not isinstance(tokens, Tensor) or tokens.ndim != 2 or not len(tokens):
-        given = getattr(tokens, "shape", type(tokens).__name__)
-        raise InputError("tokens", given, "give a tensor (sequences, length) with at least one row")
     _require_data(tokens, model.eos, lengths)
     n, longest = tokens.shape
     inputs = torch.cat((tokens.new_full((n, 1), model.bos), tokens), 1)
@@ -38,22 +35,23 @@ def packed_token_loss(model: Transformer, tokens: Tensor) -> Tensor:
     model reads BOS and all but the last, and predicts them all, L targets per row, and never EOS. Raises `InputError`
     where `tokens` is not a non-empty matrix.
     """
-    if not isinstance(tokens, Tensor) or tokens.ndim != 2 or not tokens.numel():
-        given = getattr(tokens, "shape", type(tokens).__name__)
-        raise InputError("tokens", given, "give a tensor (rows, length) with at least one token")
     _require_data(tokens, model.eos)
+    if not tokens.numel():
+        raise InputError("tokens", tuple(tokens.shape), "give rows of at least one token")
     inputs = torch.cat((tokens.new_full((len(tokens), 1), model.bos), tokens[:, :-1]), 1)
     return F.cross_entropy(model(inputs).flatten(0, 1).float(), tokens.flatten())
 
 
 def _require_data(tokens: Tensor, vocab_size: int, lengths: Tensor | None = None) -> None:
-    """Raise `InputError` for token ids outside of 0 to `vocab_size` - 1 within `lengths` (n,), if these are given.
+    """Raise `InputError` unless `tokens` is an int64 matrix of ids from 0 to `vocab_size` - 1 within `lengths` (n,).
 
     Tensors on an accelerator are not read, because that would stop its queue at every step.
     """
-    hint = f"use token ids from 0 to {vocab_size - 1}, as integers"
-    if tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
-        raise InputError("tokens", tokens.dtype, hint)
+    if not isinstance(tokens, Tensor) or tokens.dtype != torch.int64:
+        given = getattr(tokens, "dtype", type(tokens).__name__)
+        raise InputError("tokens", given, "give a tensor of dtype torch.int64, for example tokens.long()")
+    if tokens.ndim != 2 or not len(tokens):
+        raise InputError("tokens", tuple(tokens.shape), "give a matrix (rows, length) with at least one row")
     if lengths is not None and lengths.shape != tokens.shape[:1]:
         raise InputError("lengths", tuple(lengths.shape), f"use the shape ({len(tokens)},)")
     if tokens.device.type != "cpu":
@@ -62,4 +60,4 @@ def _require_data(tokens: Tensor, vocab_size: int, lengths: Tensor | None = None
     if lengths is not None:
         wrong &= torch.arange(tokens.shape[1]) < lengths[:, None]
     if bool(wrong.any()):
-        raise InputError("tokens", int(tokens[wrong][0]), hint)
+        raise InputError("tokens", int(tokens[wrong][0]), f"use token ids from 0 to {vocab_size - 1}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trialogue.errors import whole_number
+from trialogue.validation import Count, validated
 
 
 class Update(NamedTuple):
@@ -24,12 +24,14 @@ class Update(NamedTuple):
 
 
 class Observer(ABC):
-    """Who wants to know how a training goes on while it does."""
+    """Base class of objects that follow a training while it runs."""
+
+    schedule: Container[int] | None = None
+    """Numbers of updates after which `updated` is called, 0 to all; None is every number."""
 
     def wants(self, step: int) -> bool:
-        """Whether it is to be told after `step` updates, 0 to all: always, unless an observer differs."""
-        del step
-        return True
+        """Return whether to call `updated` after `step` updates."""
+        return self.schedule is None or step in self.schedule
 
     @abstractmethod
     def updated(self, update: Update) -> None:
@@ -63,11 +65,7 @@ class Scheduled(Observer):
     """Tells the function `observe` of the updates that are in `steps`, such as `range(0, 1001, 100)`."""
 
     def __init__(self, steps: Container[int], observe: Callable[[Update], object]) -> None:
-        self._steps, self._observe = steps, observe
-
-    def wants(self, step: int) -> bool:
-        """Whether it is one of the steps."""
-        return step in self._steps
+        self.schedule, self._observe = steps, observe
 
     def updated(self, update: Update) -> None:
         """Tell the function."""
@@ -86,13 +84,9 @@ class Displacement(Observer):
     """
 
     def __init__(self, model: nn.Module, steps: Container[int], layers: Layers) -> None:
-        self._steps, self._layers = steps, layers
+        self.schedule, self._layers = steps, layers
         self._start = self._weights(model)
         self.displacements: dict[int, Tensor] = {}
-
-    def wants(self, step: int) -> bool:
-        """Whether it is one of the steps."""
-        return step in self._steps
 
     def updated(self, update: Update) -> None:
         """Keep the displacements."""
@@ -107,13 +101,7 @@ class Displacement(Observer):
             return [[matrix.double().clone() for matrix in layer] for layer in self._layers(model)]
 
 
-def linear_steps(last: int, count: int) -> tuple[int, ...]:
-    """Steps up to `last` at equal distances, as nearly as whole numbers allow: `count`, less those that coincide."""
-    last, count = whole_number("last", last, 1), whole_number("count", count, 1)
-    return tuple(sorted({max(1, round(last * place / count)) for place in range(1, count + 1)}))
-
-
-def log_steps(last: int, count: int) -> tuple[int, ...]:
+@validated
+def log_steps(last: Count, count: Count) -> tuple[int, ...]:
     """Steps from 1 to `last` in equal ratios, as nearly as whole numbers allow: `count`, less those that coincide."""
-    last, count = whole_number("last", last, 1), whole_number("count", count, 1)
     return tuple(sorted({round(last ** (1 - place / max(1, count - 1))) for place in range(count)}))

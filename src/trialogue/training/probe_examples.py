@@ -7,21 +7,27 @@ completion, null where there is none.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError, require_text
 from trialogue.models.tokenization import Tokenization
 from trialogue.randomness import numpy_generator
+from trialogue.validation import Count, Natural, Probability, validated
 
-_MEND = 'give {"prompt": ..., "completion": ..., "label": 0 or 1} or "error": offset or null in its place'
+_FIELDS = {"prompt", "completion", "text", "label", "error"}
+_ALLOWED = [{*text, label} for text in (("prompt", "completion"), ("text",)) for label in ("label", "error")]
+_HINT = (
+    'give an object with "prompt" and "completion", or "text" alone, and with "label": 0 or 1, or "error": the '
+    "offset of the first wrong character or null"
+)
 
 
 @dataclass(frozen=True)
@@ -70,47 +76,23 @@ def _labelled_text(source: str, line: bytes) -> LabelledText:
         record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(source, shown, f"not JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise InputError(source, shown, f"not an object: {_MEND}")
-    if ("text" in record) == ("completion" in record):
-        given = "both are given" if "text" in record else "neither is there"
-        raise InputError(source, shown, f"give one of text and completion, {given}: {_MEND}")
-    if "text" in record and "prompt" in record:
-        raise InputError(source, shown, "a text has no prompt: name its continuation completion")
-    if "completion" in record and "prompt" not in record:
-        raise InputError(source, shown, "a completion needs its prompt (which may be empty)")
-    if ("label" in record) == ("error" in record):
-        given = "both are given" if "label" in record else "neither is there"
-        raise InputError(source, shown, f"give one of label and error, {given}: {_MEND}")
-    prompt = _text(source, record, "prompt") if "completion" in record else None
-    completion = _text(source, record, "text" if "text" in record else "completion")
-    if "label" in record:
-        label = record["label"]
-        if label not in (0, 1):
-            raise InputError(f"{source}: label", label, "use 1 for correct, 0 for erroneous")
-        return LabelledText(source, prompt, completion, label=int(label))
-    error_at = record["error"]
-    if error_at is None:
-        return LabelledText(source, prompt, completion)
-    if isinstance(error_at, bool) or not isinstance(error_at, int) or not 0 <= error_at <= len(completion):
+    fields = _FIELDS & set(record) if isinstance(record, dict) else set()
+    if fields not in _ALLOWED:
+        raise InputError(source, shown, _HINT)
+    for name in fields - {"label", "error"}:
+        require_text(f"{source}: {name}", record[name])
+    prompt, completion = record.get("prompt"), record.get("completion", record.get("text"))
+    label, error_at = record.get("label"), record.get("error")
+    if "label" in record and label not in (0, 1):
+        raise InputError(f"{source}: label", label, "use 1 for correct, 0 for erroneous")
+    if error_at is not None and (type(error_at) is not int or not 0 <= error_at <= len(completion)):
         hint = f"use null, or a character's offset in the completion, from 0 to {len(completion)}"
         raise InputError(f"{source}: error", error_at, hint)
-    return LabelledText(source, prompt, completion, error=error_at)
-
-
-def _text(source: str, record: Mapping[str, Any], name: str) -> str:
-    text = record[name]
-    if not isinstance(text, str):
-        raise InputError(f"{source}: {name}", text, "give a string")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{source}: {name}", text[:60], "it holds half of a surrogate pair") from None
-    return text
+    return LabelledText(source, prompt, completion, None if label is None else int(label), error_at)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examples:
+class ProbeExamples:
     """Prefixes with a label each: `lengths[i]` names prefixes of `sequences[i]`, shortest first.
 
     `labels` (n,) int64, 1 for correct, and `text` (n,) int64, the index of the sequence, are in that order.
@@ -127,16 +109,17 @@ class Examples:
         return sum(asked[-1] + 1 for asked in self.lengths)
 
 
+@validated
 def prefix_examples(
     texts: Sequence[LabelledText],
     tokenization: Tokenization,
     *,
     max_length: int | None = None,
-    correct_prefixes: int = 1,
+    correct_prefixes: Count = 1,
     chat: bool = False,
     eos: bool = False,
-    seed: int = 0,
-) -> Examples:
+    seed: Natural = 0,
+) -> ProbeExamples:
     """The prefixes of `texts` whose hidden states a probe learns from.
 
     Of a text with a label it is the whole text. Of a text with an error position it is the prefix that ends with the
@@ -148,7 +131,6 @@ def prefix_examples(
     Raises `InputError` where a prefix exceeds `max_length` tokens, a completion has no token, an error lies at the end
     without `eos`, or the tokenizer does not give back a text with an error position.
     """
-    whole_number("correct_prefixes", correct_prefixes, 1)
     if eos and tokenization.eos is None:
         raise InputError("eos", True, "the model's tokenizer has no end of sequence; leave it out")
     sequences: list[list[int]] = []
@@ -177,7 +159,7 @@ def prefix_examples(
         lengths.append(sorted(label_at))
         labels.extend(label_at[length] for length in sorted(label_at))
     counts = torch.tensor([len(label_at) for label_at in lengths])
-    return Examples(
+    return ProbeExamples(
         sequences=sequences,
         lengths=lengths,
         labels=torch.tensor(labels),
@@ -228,7 +210,7 @@ def _tokens_and_ends(
     return prompt + completion, [int(end) for end in ends]
 
 
-class Split(NamedTuple):
+class ExampleSplit(NamedTuple):
     """Indices (k,) int64 of the examples of each part."""
 
     train: Tensor
@@ -237,26 +219,24 @@ class Split(NamedTuple):
     test: Tensor
 
 
+@validated
 def split_examples(
     texts: Sequence[LabelledText],
-    examples: Examples,
+    examples: ProbeExamples,
     *,
-    validation: float = 0.2,
-    test: float = 0.1,
+    validation: Probability = 0.2,
+    test: Probability = 0.1,
     by: Literal["text", "prompt"] = "text",
-    seed: int = 0,
-) -> Split:
+    seed: Natural = 0,
+) -> ExampleSplit:
     """Deal out texts so that all examples of a text, or of all texts with the same prompt, are in one part.
 
     Equal texts count as one. Half of the share `validation` is for selection, half for calibration. Texts with and
     without an erroneous example are dealt out by themselves, so that the parts are alike. Raises `InputError` where a
     part would lack correct or erroneous examples.
     """
-    for name, share in (("validation", validation), ("test", test), ("validation + test", validation + test)):
-        if not 0 < share < 1:
-            raise InputError(name, share, "hold out a share strictly between 0 and 1")
-    if by not in ("text", "prompt"):
-        raise InputError("split_by", by, "use text or prompt")
+    if validation + test >= 1:
+        raise InputError("validation + test", validation + test, "hold out less than all texts")
     numbers: dict[tuple[str | None, ...], int] = {}
     group = np.array([numbers.setdefault(_key(text, by), len(numbers)) for text in texts])[
         examples.text.numpy()
@@ -267,12 +247,12 @@ def split_examples(
     draw = numpy_generator(seed, "split")
     part = np.zeros(len(numbers), dtype=np.int64)
     for stratum in (np.flatnonzero(erring), np.flatnonzero(~erring)):
-        if len(stratum) < len(Split._fields):
+        if len(stratum) < len(ExampleSplit._fields):
             continue
         held = [max(1, round(len(stratum) * share)) for share in (validation / 2, validation / 2, test)]
         part[draw.permutation(stratum)[: sum(held)]] = np.repeat([1, 2, 3], held)[: len(stratum)]
-    split = Split(
-        *(torch.as_tensor(np.flatnonzero(part[group] == place)) for place in range(len(Split._fields)))
+    split = ExampleSplit(
+        *(torch.as_tensor(np.flatnonzero(part[group] == place)) for place in range(len(ExampleSplit._fields)))
     )
     for name, rows in split._asdict().items():
         for label, meaning in ((0, "erroneous"), (1, "correct")):

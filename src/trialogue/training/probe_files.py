@@ -12,7 +12,8 @@ from trialogue.models.probe import Probe, hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.calibration import Calibration, Method, Share, VerifierNumbers
+from trialogue.training.calibration import Calibration, Proportion, VerifierNumbers
+from trialogue.training.probe_config import CalibrationMethod
 from trialogue.verifiers import ProbeVerifier, Threshold
 
 _KIND = "trialogue probe 1"
@@ -29,7 +30,7 @@ class GridEntry(NamedTuple):
     accuracy: float
 
 
-class Part(NamedTuple):
+class PartSizes(NamedTuple):
     """How many texts and examples a part of the data has."""
 
     texts: int
@@ -52,17 +53,12 @@ class ProbeFile:
     model: str
     data: str
     data_sha256: str
-    method: Method
+    method: CalibrationMethod
     calibration: Calibration
     numbers: VerifierNumbers
     grid: tuple[GridEntry, ...]
-    parts: dict[str, Part]
+    parts: dict[str, PartSizes]
     settings: dict[str, Any]
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the probabilities were calibrated on texts that the probe had not seen."""
-        return self.method != "none"
 
     def verifier(self, threshold: float | None = None) -> Threshold:
         """The verifier that accepts where P(correct) is at least `threshold`, by default the file's own."""
@@ -111,13 +107,13 @@ def load_probe(path: str | PathLike[str]) -> ProbeFile:
         probe.load_state_dict(tensors)
         numbers = metadata["numbers"]
         for name in ("false_rejections", "detections"):
-            numbers[name] = Share(*numbers[name])
+            numbers[name] = Proportion(*numbers[name])
         return ProbeFile(
             probe=probe.eval().requires_grad_(False),
             calibration=Calibration(**metadata["calibration"]),
             numbers=VerifierNumbers(**numbers),
             grid=tuple(GridEntry(*entry) for entry in metadata["grid"]),
-            parts={name: Part(*part) for name, part in metadata["parts"].items()},
+            parts={name: PartSizes(*part) for name, part in metadata["parts"].items()},
             **{name: metadata[name] for name in _PLAIN},
         )
     except (KeyError, TypeError, RuntimeError) as error:
@@ -155,7 +151,7 @@ def card(file: ProbeFile, name: str) -> str:
         "",
         *_table(
             ("part", "texts", "correct examples", "erroneous examples"),
-            [(part, *map(str, sizes)) for part, sizes in file.parts.items()],
+            [(part, *sizes) for part, sizes in file.parts.items()],
         ),
         "",
         "## Numbers on the test part, which chose nothing",
@@ -169,16 +165,7 @@ def card(file: ProbeFile, name: str) -> str:
         "",
         *_table(
             ("layer", "depth", "epoch", "log-loss", "accuracy"),
-            [
-                (
-                    str(entry.layer),
-                    str(entry.depth),
-                    str(entry.epoch),
-                    f"{entry.log_loss:.4f}",
-                    f"{entry.accuracy:.4f}",
-                )
-                for entry in file.grid
-            ],
+            file.grid,
         ),
         "",
         "## Settings",
@@ -199,21 +186,24 @@ def _threshold_origin(file: ProbeFile) -> str:
     return "the one with the greatest J of Youden" if wanted == "youden" else "as the user set it"
 
 
-def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str]]:
-    def share(of: Share) -> str:
+def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str | float]]:
+    def share(of: Proportion) -> str:
         return f"{of.value:.4f} ({of.events} of {of.total}; 95 % interval {of.low:.3f} to {of.high:.3f})"
 
     return [
-        ("accuracy at 1/2", f"{numbers.accuracy:.4f}"),
-        ("AUROC", f"{numbers.auroc:.4f}"),
-        ("log-loss", f"{numbers.log_loss:.4f}"),
-        ("Brier score", f"{numbers.brier:.4f}"),
-        ("expected calibration error", f"{numbers.calibration_error:.4f}"),
-        ("the same before calibration", f"{numbers.calibration_error_before:.4f}"),
+        ("accuracy at 1/2", numbers.accuracy),
+        ("AUROC", numbers.auroc),
+        ("log-loss", numbers.log_loss),
+        ("Brier score", numbers.brier),
+        ("expected calibration error", numbers.calibration_error),
+        ("the same before calibration", numbers.calibration_error_before),
         ("correct prefixes rejected", share(numbers.false_rejections)),
         ("errors detected", share(numbers.detections)),
     ]
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+def _table(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> list[str]:
+    def written(cell: object) -> str:
+        return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+
+    return [f"| {' | '.join(map(written, row))} |" for row in (head, ("---",) * len(head), *rows)]

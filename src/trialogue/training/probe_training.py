@@ -22,14 +22,14 @@ from trialogue.training.calibration import (
 )
 from trialogue.training.probe_config import ProbeTrainingConfig
 from trialogue.training.probe_examples import (
-    Examples,
+    ExampleSplit,
     LabelledText,
     LabelledTexts,
-    Split,
+    ProbeExamples,
     prefix_examples,
     split_examples,
 )
-from trialogue.training.probe_files import GridEntry, Part, ProbeFile
+from trialogue.training.probe_files import GridEntry, PartSizes, ProbeFile
 from trialogue.training.probes import search_probes
 
 
@@ -67,11 +67,13 @@ def check_texts(texts: Sequence[LabelledText], config: ProbeTrainingConfig) -> N
             )
         labels += text_labels
         text += [index] * len(text_labels)
-    most = Examples(sequences=[], lengths=[], labels=torch.tensor(labels), text=torch.tensor(text))
+    most = ProbeExamples(sequences=[], lengths=[], labels=torch.tensor(labels), text=torch.tensor(text))
     _checked_split(texts, most, config)
 
 
-def _checked_split(texts: Sequence[LabelledText], examples: Examples, config: ProbeTrainingConfig) -> Split:
+def _checked_split(
+    texts: Sequence[LabelledText], examples: ProbeExamples, config: ProbeTrainingConfig
+) -> ExampleSplit:
     """The parts that texts are dealt out to; raises `InputError` where one is too small for its use."""
     split = split_examples(
         texts,
@@ -160,7 +162,7 @@ def train_verifier(
 
 
 def _states(
-    oracle: PretrainedOracle, examples: Examples, layers: Sequence[int], batch_size: int, progress: bool
+    oracle: PretrainedOracle, examples: ProbeExamples, layers: Sequence[int], batch_size: int, progress: bool
 ) -> Tensor:
     """Hidden states (n, len(layers), width) of the examples."""
     try:
@@ -200,9 +202,9 @@ def _threshold(config: ProbeTrainingConfig, probabilities: Floats, labels: np.nd
     return youden_threshold(probabilities, labels) if isinstance(config.threshold, str) else config.threshold
 
 
-def _parts(examples: Examples, split: Split) -> dict[str, Part]:
+def _parts(examples: ProbeExamples, split: ExampleSplit) -> dict[str, PartSizes]:
     parts = {}
     for name, rows in split._asdict().items():
         correct = int(examples.labels[rows].sum())
-        parts[name] = Part(len(examples.text[rows].unique()), correct, len(rows) - correct)
+        parts[name] = PartSizes(len(examples.text[rows].unique()), correct, len(rows) - correct)
     return parts

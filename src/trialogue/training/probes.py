@@ -9,32 +9,25 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from trialogue.arrays import real_tensor, whole_tensor
-from trialogue.errors import InputError, non_negative_number, positive_number, probability, whole_number
+from trialogue.errors import InputError
 from trialogue.models.probe import Probe
 from trialogue.randomness import generator, seed_of
+from trialogue.validation import Count, Natural, NonNegative, Positive, Probability, validated
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class ProbeConfig:
     """How a probe is built and trained; `validation` is the share of examples held out."""
 
-    depth: int = 1
-    hidden: int = 256
-    epochs: int = 100
-    batch_size: int = 64
-    learning_rate: float = 1e-2
-    weight_decay: float = 0.1
-    validation: float = 90 / 882
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("depth", "hidden", "epochs", "batch_size"):
-            whole_number(name, getattr(self, name), 1)
-        whole_number("seed", self.seed, 0)
-        positive_number("learning_rate", self.learning_rate)
-        non_negative_number("weight_decay", self.weight_decay)
-        hint = "hold out a share between 0 and 1"
-        probability("validation", self.validation, zero=False, one=False, hint=hint)
+    depth: Count = 1
+    hidden: Count = 256
+    epochs: Count = 100
+    batch_size: Count = 64
+    learning_rate: Positive = 1e-2
+    weight_decay: NonNegative = 0.1
+    validation: Probability = 90 / 882
+    seed: Natural = 0
 
 
 @dataclass(frozen=True)

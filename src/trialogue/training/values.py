@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.probe import hidden_states_of_prefixes
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import generator
@@ -13,6 +12,7 @@ from trialogue.samplers.prefix.engine import generate
 from trialogue.samplers.prefix.prompts import Prompts, limits
 from trialogue.samplers.prefix.values import values
 from trialogue.training.probes import ProbeConfig, TrainedProbe, train_probe
+from trialogue.validation import Count, validated
 from trialogue.verifiers.function import VerifierLike
 from trialogue.verifiers.probe import ProbeVerifier
 
@@ -25,31 +25,27 @@ class TrainedValues(NamedTuple):
     queries: int
 
 
-class RolloutExamples(NamedTuple):
-    """Hidden states (n, width) of prefixes, outcomes (n,) of a completion of each, and the queries that took."""
-
-    states: Tensor
-    outcomes: Tensor
-    queries: int
-
-
-def rollout_examples(
+@validated
+def train_values(
     oracle: Autoregressive,
     outcome: VerifierLike,
     prompts: Prompts,
     *,
-    num_samples: int,
+    num_samples: Count,
     max_new_tokens: int | None = None,
     layer: int = -1,
+    config: ProbeConfig | None = None,
     seed: int = 0,
-) -> RolloutExamples:
-    """Complete each of `prompts` `num_samples` times, and cut each completion to one prefix, of any length alike.
+) -> TrainedValues:
+    """Train a probe of the oracle's hidden states to predict the outcome of a completion; its probability is a value.
 
-    Given its prefix a completion is one that the oracle would draw: the mean outcome at a hidden state after `layer`
-    blocks is what the state tells of V*(y) = E[outcome | y]. Raises `InputError` as `generate` does, and where an
-    outcome is neither 0 nor 1.
+    Each of `prompts` is completed `num_samples` times, and each completion is cut to a prefix of uniform length. Given
+    its prefix, a completion is a sample of the oracle, so the mean outcome at a hidden state after `layer` blocks
+    estimates V*(y) = E[outcome | y]. Judging a prefix takes no pass of its own.
+
+    Raises:
+        InputError: As `generate` does, if an outcome is neither 0 nor 1, or if all outcomes are the same.
     """
-    num_samples = whole_number("num_samples", num_samples, 1)
     drawn = generate(oracle, prompts, max_new_tokens=max_new_tokens, num_samples=num_samples, seed=seed)
     start, lengths = drawn.prompt_lengths, drawn.lengths
     sequences, limit = drawn.sequences(), limits(oracle, start, max_new_tokens)
@@ -75,34 +71,6 @@ def rollout_examples(
         [[length] for length in cut[kept].tolist()],
         (layer,),
     )
-    return RolloutExamples(states[:, 0], outcomes[kept], int(drawn.queries.sum()))
-
-
-def train_values(
-    oracle: Autoregressive,
-    outcome: VerifierLike,
-    prompts: Prompts,
-    *,
-    num_samples: int,
-    max_new_tokens: int | None = None,
-    layer: int = -1,
-    config: ProbeConfig | None = None,
-    seed: int = 0,
-) -> TrainedValues:
-    """Train a probe of the oracle's hidden states on `rollout_examples`, by log-loss; its probability is the value.
-
-    Judging a prefix takes no pass of its own. Raises `InputError` as `rollout_examples` does, and where all outcomes
-    are the same.
-    """
-    examples = rollout_examples(
-        oracle,
-        outcome,
-        prompts,
-        num_samples=num_samples,
-        max_new_tokens=max_new_tokens,
-        layer=layer,
-        seed=seed,
-    )
-    trained = train_probe(examples.states, examples.outcomes, config)
-    probe = trained.probe.eval().requires_grad_(False)
-    return TrainedValues(ProbeVerifier(probe, layer), trained, examples.queries)
+    trained = train_probe(states[:, 0], outcomes[kept], config)
+    verifier = ProbeVerifier(trained.probe.eval().requires_grad_(False), layer)
+    return TrainedValues(verifier, trained, int(drawn.queries.sum()))

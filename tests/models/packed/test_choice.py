@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from transformers.models.llama.modeling_llama import LlamaMLP
 
-from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
+from models.tiny_pretrained import next_distribution, save_tiny, tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.models.catalogue import home
 from trialogue.models.packed import choice
@@ -39,15 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def distributions(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
-    """The distribution (vocab,) after a prefix, asked for in so many rows at once."""
-    tokens = torch.tensor([[5, 9, 30, 4]]).expand(rows, 4)
-    context = oracle.open(rows, 4)
-    with torch.inference_mode():
-        start = torch.zeros(rows, dtype=torch.int64)
-        for stop in (3, 4):
-            features = context.features(tokens, start, torch.full_like(start, stop), torch.arange(rows))
-            start = torch.full_like(start, stop)
-        return context.log_probs(features).exp()[0]
+    return next_distribution(oracle, rows=rows).exp()
 
 
 @pytest.mark.parametrize(
@@ -152,19 +142,6 @@ def test_too_little_memory_is_one_line(folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(choice, "pack_linear_layers", full)
     with pytest.raises(InputError, match="memory does not suffice"):
         load_pretrained(folder, device="cpu", weights="int8")
-
-
-def test_a_model_whose_code_reads_weights_says_that_they_stay(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def by_hand(self: Any, states: Tensor) -> Tensor:
-        gate, up = (functional.linear(states, layer.weight) for layer in (self.gate_proj, self.up_proj))
-        return functional.linear(self.act_fn(gate) * up, self.down_proj.weight)
-
-    monkeypatch.setattr(LlamaMLP, "forward", by_hand)
-    with pytest.warns(UserWarning, match="its code reads weights itself"):
-        oracle = load_pretrained(folder, device="cpu", weights="int8")
-    assert oracle.weights == "as stored (100%)"
 
 
 def test_layers_can_be_put_back() -> None:

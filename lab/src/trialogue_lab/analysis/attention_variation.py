@@ -14,8 +14,8 @@ from torch import Tensor
 
 from trialogue.arrays import Integers, Reals
 from trialogue.errors import InputError, whole_number
-from trialogue.models.dyck_transformer.network import DyckTransformer
 from trialogue.validation import InstanceOf, validated
+from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 
 Pattern = Annotated[Tensor, Reals()]
 """Attention weights, of any number of sequences."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data.dyck.states import innermost_types
-from trialogue.models.dyck_transformer.network import DyckTransformer
+from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 
 CONFIDENT = 0.8
 """The probability among closing brackets that the program asks of the right one."""

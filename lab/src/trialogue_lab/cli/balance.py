@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from trialogue.cli.commands import Commands
 
 if TYPE_CHECKING:
-    from trialogue.models.dyck_transformer import DyckTransformer
+    from trialogue_lab.models.dyck_transformer import DyckTransformer
 
 
 def balance(arguments: argparse.Namespace) -> None:
@@ -20,8 +20,8 @@ def balance(arguments: argparse.Namespace) -> None:
     innermost open bracket.
     """
     from trialogue.errors import InputError, whole_number
-    from trialogue.models.dyck_transformer import DyckTransformer
     from trialogue.models.saved import load_model
+    from trialogue_lab.models.dyck_transformer import DyckTransformer
 
     hint = "use a whole number of at least 2"
     near = whole_number("length", arguments.length, 2, hint=hint)

@@ -8,18 +8,22 @@ form of k bodies has terms of fewer too; a law of distinct sites (`trialogue.dat
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
-from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.errors import InputError
 from trialogue.models.networks import register_network
 from trialogue.models.one_hot import ENTRIES_AT_ONCE, OneHotNetwork, drawn_weights, one_hot
+from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
 _NAME = "product-form"
 _ENTRIES = 2**24
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class ProductFormConfig:
     """Shape of a `ProductForm` of `order` bodies. Raises `InputError` where a field is out of range.
@@ -27,15 +31,12 @@ class ProductFormConfig:
     `initial_scale` is the deviation of the initial logits: U has the deviation 1, and J what that takes.
     """
 
-    vocab_size: int
-    sites: int
-    order: int = 2
-    initial_scale: float = 1.0
+    vocab_size: Annotated[int, Ge(2)]
+    sites: Count
+    order: Annotated[int, Ge(2)] = 2
+    initial_scale: Positive = 1.0
 
     def __post_init__(self) -> None:
-        for field, least in (("vocab_size", 2), ("sites", 1), ("order", 2)):
-            object.__setattr__(self, field, whole_number(field, getattr(self, field), least))
-        positive_number("initial_scale", self.initial_scale)
         if max(self.vocab_size, self.sites) ** self.order > _ENTRIES:
             hint = f"its tensors have more than {_ENTRIES} entries: use a smaller one"
             raise InputError("order", self.order, hint)
@@ -48,9 +49,8 @@ class ProductForm(OneHotNetwork):
     `couplings` (N, ..., N) is J and `similarities` (V, ..., V) is U, each with `order` axes.
     """
 
-    def __init__(self, config: ProductFormConfig, seed: int = 0) -> None:
-        if not isinstance(config, ProductFormConfig):
-            raise InputError("config", config, "give a ProductFormConfig")
+    @validated
+    def __init__(self, config: InstanceOf[ProductFormConfig], seed: Natural = 0) -> None:
         super().__init__(config.vocab_size, config.sites)
         self.config = config
         self.batch_size = max(1, ENTRIES_AT_ONCE // max(config.sites, config.vocab_size) ** config.order)

@@ -7,17 +7,20 @@ bias with attention that depends on the input.
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
-from trialogue.errors import InputError, positive_number, whole_number
 from trialogue.models.networks import register_network
 from trialogue.models.one_hot import OneHotNetwork, drawn_weights, one_hot
+from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
 _NAME = "self-attention"
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class SelfAttentionConfig:
     """Shape of a `SelfAttention`, whose width is `vocab_size`. Raises `InputError` where a field is out of range.
@@ -25,14 +28,9 @@ class SelfAttentionConfig:
     `initial_scale` over sqrt(vocab_size) is the standard deviation of all initial weights.
     """
 
-    vocab_size: int
-    sites: int
-    initial_scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        for field, least in (("vocab_size", 2), ("sites", 1)):
-            object.__setattr__(self, field, whole_number(field, getattr(self, field), least))
-        positive_number("initial_scale", self.initial_scale)
+    vocab_size: Annotated[int, Ge(2)]
+    sites: Count
+    initial_scale: Positive = 1.0
 
 
 @register_network(_NAME, SelfAttentionConfig)
@@ -42,9 +40,8 @@ class SelfAttention(OneHotNetwork):
     `positions` (N, V) are added to tokens; `queries`, `keys` and `values` are (V, V).
     """
 
-    def __init__(self, config: SelfAttentionConfig, seed: int = 0) -> None:
-        if not isinstance(config, SelfAttentionConfig):
-            raise InputError("config", config, "give a SelfAttentionConfig")
+    @validated
+    def __init__(self, config: InstanceOf[SelfAttentionConfig], seed: Natural = 0) -> None:
         super().__init__(config.vocab_size, config.sites)
         self.config = config
         scale, width = config.initial_scale / math.sqrt(config.vocab_size), config.vocab_size

@@ -9,26 +9,23 @@ with the mask V behind them.
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, one_of, positive_number, truth_value, whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.models.masked import MaskedNetwork, MaskReader
 from trialogue.models.networks import register_network
 from trialogue.models.one_hot import drawn_weights
+from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
 _NAME = "topic-transformer"
 _AT_ONCE = 2**22
 
-Embeddings = Literal["trained", "one-hot"]
-Attention = Literal["trained", "uniform"]
-Values = Literal["trained", "fixed"]
-Biases = Literal["none", "prediction", "all"]
 
-
+@validated
 @dataclass(frozen=True, kw_only=True)
 class TopicTransformerConfig:
     """Shape of a `TopicTransformer`, and what of it is trained. Raises `InputError` where a field is out of range.
@@ -40,36 +37,22 @@ class TopicTransformerConfig:
     `initial_scale` over sqrt(width) is the standard deviation of all initial weights: 0.01 begins near zero.
     """
 
-    vocab_size: int
-    width: int | None = None
-    layers: int = 1
-    heads: int = 1
-    embeddings: Embeddings = "trained"
-    attention: Attention = "trained"
-    values: Values = "trained"
+    vocab_size: Count
+    width: Count | None = None
+    layers: Count = 1
+    heads: Count = 1
+    embeddings: Literal["trained", "one-hot"] = "trained"
+    attention: Literal["trained", "uniform"] = "trained"
+    values: Literal["trained", "fixed"] = "trained"
     tied: bool = True
-    biases: Biases = "prediction"
+    biases: Literal["none", "prediction", "all"] = "prediction"
     residual: bool = False
-    initial_scale: float = 1.0
+    initial_scale: Positive = 1.0
 
     def __post_init__(self) -> None:
-        for field in ("vocab_size", "layers", "heads"):
-            object.__setattr__(self, field, whole_number(field, getattr(self, field), 1))
         size = self.vocab_size + 1
-        if self.width is not None:
-            whole_number("width", self.width, 1)
         if self.embeddings == "one-hot" and self.width not in (None, size):
             raise InputError("width", self.width, f"one-hot embeddings have the width {size}: leave it out")
-        for field, choices in (
-            ("embeddings", Embeddings),
-            ("attention", Attention),
-            ("values", Values),
-            ("biases", Biases),
-        ):
-            one_of(field, getattr(self, field), get_args(choices))
-        for field in ("tied", "residual"):
-            truth_value(field, getattr(self, field))
-        positive_number("initial_scale", self.initial_scale)
         if self.state_width % self.heads:
             raise InputError("heads", self.heads, f"use a divisor of the width {self.state_width}")
 
@@ -90,10 +73,9 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
     sites = None
     mask: int
 
-    def __init__(self, config: TopicTransformerConfig, seed: int = 0) -> None:
+    @validated
+    def __init__(self, config: InstanceOf[TopicTransformerConfig], seed: Natural = 0) -> None:
         super().__init__()
-        if not isinstance(config, TopicTransformerConfig):
-            raise InputError("config", config, "give a TopicTransformerConfig")
         self.config, self.vocab_size, self.mask = config, config.vocab_size, config.vocab_size
         size, width = config.vocab_size + 1, config.state_width
         self.batch_size, self.dtype = max(1, _AT_ONCE // (size * size)), torch.float32

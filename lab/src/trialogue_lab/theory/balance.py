@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
-from trialogue.models.dyck_transformer.embeddings import state_count, state_of
-from trialogue.models.dyck_transformer.network import DyckTransformer
 from trialogue.validation import Count, InstanceOf, Natural, Positive, Probability, Several, validated
+from trialogue_lab.models.dyck_transformer.embeddings import state_count, state_of
+from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 
 Statistic = Literal["thesis", "released"]
 Target = Literal["next", "closing"]

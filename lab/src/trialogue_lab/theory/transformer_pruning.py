@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.errors import InputError, positive_number, whole_number
-from trialogue.models.dyck_transformer.layers import DyckLayer
+from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
+from trialogue_lab.models.dyck_transformer.layers import DyckLayer
 from trialogue_lab.theory.pruning import matrix, prune_keys_and_queries, prune_pair, uniform_weights
 
 LAYERS_FOR_EACH = 4
@@ -89,19 +90,11 @@ def transformer(weights: Weights, floor: float) -> nn.Sequential:
     for layer in weights:
         width, widths = len(layer.value), tuple(len(each) for each in layer.mlp)
         # Weights that torch would draw by itself would come from the global generator.
+        shape = DyckTransformerConfig(
+            key_width=len(layer.key), residual=True, norm_floor=floor, learned_gain=False
+        )
         with torch.device("meta"):
-            made = DyckLayer(
-                width,
-                len(layer.key),
-                width,
-                widths,
-                residual=True,
-                norm="attention",
-                floor=floor,
-                gain=False,
-                causal=True,
-                uniform=False,
-            )
+            made = DyckLayer(width, width, widths, shape)
         made.to_empty(device="cpu").double()
         linears = [part for part in made.mlp if isinstance(part, nn.Linear)]
         for linear, given in zip(linears, layer.mlp, strict=True):

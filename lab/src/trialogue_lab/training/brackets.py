@@ -8,10 +8,10 @@ from torch import Tensor
 
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.words import DyckWords
-from trialogue.errors import one_of, whole_number
-from trialogue.models.dyck_transformer.network import DyckTransformer
 from trialogue.randomness import generator, seed_of
 from trialogue.training.config import TrainingConfig
+from trialogue.validation import Count, Natural, validated
+from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 
 Strings = Literal["words", "prefixes"]
 Contrast = Literal["none", "nested", "released"]
@@ -19,12 +19,13 @@ Contrast = Literal["none", "nested", "released"]
 _IGNORED = -100
 
 
+@validated
 def bracket_batches(
-    step: int,
+    step: Natural,
     *,
-    seed: int,
-    batch_size: int = 100,
-    types: int = 2,
+    seed: Natural,
+    batch_size: Count = 100,
+    types: Count = 2,
     depth: int = 4,
     longest: int = 28,
     strings: Strings = "words",
@@ -37,10 +38,7 @@ def bracket_batches(
     them, the same number for all (2.58), or those "released" by the authors: `depth` nested pairs of one type, then
     as many of another, and one pair more at a random place in them.
     """
-    one_of("strings", strings, ("words", "prefixes"))
-    one_of("contrast", contrast, ("none", "nested", "released"))
-    whole_number("batch_size", batch_size, 1)
-    law = (1 / whole_number("types", types, 1),) * types
+    law = (1 / types,) * types
     of_step = seed_of(seed, "brackets", step)
     if strings == "words":
         batch = DyckWords(longest, law, 0.5, depth).sample(batch_size, of_step)

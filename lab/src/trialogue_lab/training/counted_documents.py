@@ -6,15 +6,17 @@ train(TopicTransformer(config), batches, TrainingConfig(steps=1000, batch_size=4
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from trialogue.arrays import Integers
 from trialogue.data import BertMasking
-from trialogue.errors import InputError, non_negative_number, one_of, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue.training.masking import IndependentMasks, Replacement
+from trialogue.validation import Count, Natural, NonNegative, validated
 
 Loss = Literal["cross-entropy", "squared"]
 
@@ -33,6 +35,7 @@ class DocumentBatch(NamedTuple):
     asked: Tensor
 
 
+@validated
 @dataclass(frozen=True, eq=False)
 class CountedDocuments:
     """Batches of documents `tokens` (n, N) of words below `vocab_size`, -1 behind their ends, for `train`.
@@ -42,18 +45,15 @@ class CountedDocuments:
     as the authors' code does. Raises `InputError` for what are no documents.
     """
 
-    tokens: Tensor
-    vocab_size: int
+    tokens: Annotated[Tensor, Integers("n N")]
+    vocab_size: Count
     masking: BertMasking
-    batch_size: int
-    seed: int = 0
+    batch_size: Count
+    seed: Natural = 0
     once: bool = False
     read_masked: bool = True
 
     def __post_init__(self) -> None:
-        whole_number("batch_size", self.batch_size, 1)
-        if self.tokens.ndim != 2 or not self.tokens.numel():
-            raise InputError("tokens", tuple(self.tokens.shape), "give documents (n, N)")
         if int(self.tokens.max()) >= self.vocab_size:
             hint = f"the words are 0 to {self.vocab_size - 1}"
             raise InputError("tokens", int(self.tokens.max()), hint)
@@ -98,21 +98,20 @@ class CountedDocuments:
         return DocumentBatch(counts[:, :-1], queries, asked)
 
 
+@validated
 def document_loss(
     model: nn.Module,
     counts: Tensor,
     queries: Tensor,
     asked: Tensor,
     kind: Loss = "cross-entropy",
-    penalty: float = 0.0,
+    penalty: NonNegative = 0.0,
 ) -> Tensor:
     """Equation 2.1: the mean over documents of the mean loss of a masked position, plus `penalty` times |theta|^2.
 
     Cross-entropy in nats (2.4), or the squared distance to the one-hot word (2.3), summed over all V + 1 numbers. The
     penalty (2.2) is on trained matrices.
     """
-    one_of("kind", kind, get_args(Loss))
-    non_negative_number("penalty", penalty)
     predicted = model(counts, queries)
     if kind == "squared":
         losses = asked.sum(2) * (predicted.square().sum(2) + 1) - 2 * (asked * predicted).sum(2)

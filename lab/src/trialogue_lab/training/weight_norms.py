@@ -28,14 +28,10 @@ class WeightNorms(Observer):
     """
 
     def __init__(self, steps: Container[int], groups: Groups) -> None:
-        self._steps, self._groups = steps, groups
+        self.schedule, self._groups = steps, groups
         self._before: dict[str, Tensor] = {}
         self.norms: dict[int, dict[str, float]] = {}
         self.rotations: dict[int, dict[str, float]] = {}
-
-    def wants(self, step: int) -> bool:
-        """Whether it is one of the steps."""
-        return step in self._steps
 
     def updated(self, update: Update) -> None:
         """Keep norms and rotations."""

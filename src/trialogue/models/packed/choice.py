@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from trialogue.errors import InputError, out_of_memory
@@ -18,7 +19,7 @@ from trialogue.models.packed.linear import Packing, fill, is_plain, pack_linear_
 from trialogue.models.tokenization import Tokenization
 
 if TYPE_CHECKING:
-    from trialogue.models.packed.gguf_blocks import Blocks
+    from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 LAW_DISTANCE = 0.03
 """How far "auto" lets next-token distributions be from those of float32: mean total variation."""
@@ -26,6 +27,7 @@ LAW_DISTANCE = 0.03
 _WORTH_A_COPY = 1.2
 _MANY_ROWS = 16
 _MEASURED_LAYERS = 8
+_PACKING = TypeAdapter(Packing)
 _CHOSEN, _FEWEST = "packing", "int4"
 _TEXT = (
     "The old library stands at the end of the street, next to a small park. Every Tuesday evening, about 40 people "
@@ -52,7 +54,7 @@ def packed_as(
     weights: str,
     model: Any,
     tokenization: Tokenization,
-    blocks: Mapping[nn.Module, Blocks] | None = None,
+    blocks: Mapping[nn.Module, GgufBlocks] | None = None,
     findings: Findings | None = None,
 ) -> None:
     """Pack the linear layers of `model` in the format `weights`, or for "auto" in the fastest that keeps its
@@ -95,11 +97,10 @@ def _bytes_packed(layers: list[nn.Linear], packing: Packing) -> int:
 def _found(findings: Findings) -> Packing | None:
     """What "auto" chose before, if that can be had here."""
     try:
-        few, many, many_from = findings.get(_CHOSEN)
-        there = {few, many} <= set(available())
-    except (TypeError, ValueError):
+        packing = _PACKING.validate_python(findings.get(_CHOSEN) or None, strict=True)
+    except ValidationError:
         return None
-    return Packing(few, many, many_from) if there and type(many_from) is int else None
+    return packing if {packing.few, packing.many} <= set(available()) else None
 
 
 def _pack_fastest(
@@ -107,7 +108,7 @@ def _pack_fastest(
     head: Any,
     plain: list[nn.Linear],
     tokenization: Tokenization,
-    blocks: Mapping[nn.Module, Blocks],
+    blocks: Mapping[nn.Module, GgufBlocks],
 ) -> Packing:
     few, many = _seconds(plain, head)
     tokens = torch.tensor(

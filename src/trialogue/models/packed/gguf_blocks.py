@@ -17,19 +17,7 @@ from trialogue.models.packed.formats import GROUP_SIZE
 _BYTES_AT_ONCE = 1 << 14
 
 
-class Taken(NamedTuple):
-    """4-bit codes of a file with their scales and offsets, as `int4_codes` gives them.
-
-    `mean_error` and `most_error` are relative: what bfloat16 makes of the scales, those of 0 left out.
-    """
-
-    codes: Tensor
-    pairs: Tensor
-    mean_error: float
-    most_error: float
-
-
-class Blocks(NamedTuple):
+class GgufBlocks(NamedTuple):
     """A weight (out, in): of each output the blocks in a row of `data` (out, bytes), in the file's type `kind`."""
 
     kind: Kind
@@ -49,14 +37,14 @@ class Blocks(NamedTuple):
         """The weight (out, in) in float32, as llama.cpp defines it."""
         if self.data.dtype != np.uint8:
             return torch.tensor(gguf.dequantize(self.data, self.kind))
-        # The library takes sixteen rows at a time, however short. Blocks know nothing of rows: these are joined.
+        # The library takes sixteen rows at a time, however short. GgufBlocks know nothing of rows: these are joined.
         rows, size = self.data.shape
         joined = math.gcd(rows, 1 << max(0, (_BYTES_AT_ONCE // size).bit_length() - 1))
         numbers = gguf.dequantize(self.data.reshape(rows // joined, size * joined), self.kind)
         return torch.from_numpy(numbers.reshape(rows, -1))
 
-    def take(self) -> Taken | None:
-        """What int4 takes over: every code as it is, of types with a scale and an offset for 32 weights; else None.
+    def take(self) -> tuple[Tensor, Tensor] | None:
+        """Codes, and scales with offsets, as `int4_codes` gives them; None for types without those of 32 weights.
 
         Their weight is step * code + least, which is (code - 8) * step + (least + 8 * step): scale and offset are these
         in bfloat16.
@@ -68,16 +56,8 @@ class Blocks(NamedTuple):
         rows = len(self.data)
         scales = steps.bfloat16()
         offsets = (least + 8 * steps).bfloat16()
-        there = steps != 0
-        errors = (scales.float() / steps - 1).abs()[there]
         pairs = torch.stack([scales.view(rows, -1), offsets.view(rows, -1)], 2).transpose(0, 1).contiguous()
-        known = len(errors) > 0
-        return Taken(
-            codes.view(rows, -1).to(torch.int32),
-            pairs,
-            float(errors.mean()) if known else 0.0,
-            float(errors.max()) if known else 0.0,
-        )
+        return codes.view(rows, -1).to(torch.int32), pairs
 
 
 def _nibbles(packed: Tensor) -> Tensor:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, TypeGuard
 
 import torch
@@ -19,7 +18,11 @@ from torch import Tensor, nn
 from trialogue.models.packed.formats import available, fitting, int4_product, int4_weight
 
 if TYPE_CHECKING:
-    from trialogue.models.packed.gguf_blocks import Blocks, Taken
+    from trialogue.models.packed.gguf_blocks import GgufBlocks
+
+
+_MADV_PAGEOUT = 21
+"""Advice to `madvise` (Linux 5.4): pages may leave memory, and keep their content."""
 
 
 class WeightIsPackedError(Exception):
@@ -40,21 +43,6 @@ class Packing(NamedTuple):
         return self.few if self.few == self.many else f"{self.few}, {self.many} from {self.many_from} rows on"
 
 
-class _Origin(NamedTuple):
-    """The type of the blocks that a layer's weight was in, and what became of them."""
-
-    kind: str
-    taken: bool
-    mean_error: float
-    most_error: float
-
-    @classmethod
-    def of(cls, blocks: Blocks, taken: Taken | None) -> Self:
-        if taken is None:
-            return cls(blocks.kind.name, False, 0.0, 0.0)
-        return cls(blocks.kind.name, True, taken.mean_error, taken.most_error)
-
-
 class PackedLinear(nn.Module):
     """What `linear` computes up to the rounding of its formats, for inference only; its weight is in another layout.
 
@@ -66,7 +54,7 @@ class PackedLinear(nn.Module):
     """
 
     def __init__(
-        self, linear: nn.Linear, packing: Packing | None = None, blocks: Blocks | None = None
+        self, linear: nn.Linear, packing: Packing | None = None, blocks: GgufBlocks | None = None
     ) -> None:
         super().__init__()
         packing = packing or Packing()
@@ -78,7 +66,7 @@ class PackedLinear(nn.Module):
         self._many_from = packing.many_from
         taken = blocks.take() if blocks is not None and few.name == "int4" else None
         if taken is not None:
-            self._few = int4_product(taken.codes, taken.pairs, bias)
+            self._few = int4_product(*taken, bias)
         else:
             weight = (
                 blocks.weight() if blocks is not None and linear.weight.is_meta else linear.weight.detach()
@@ -89,10 +77,19 @@ class PackedLinear(nn.Module):
         if shared:
             self._many = self._few
         else:
-            kept = few.rounded(weight) if taken is None else int4_weight(taken.codes, taken.pairs)
+            kept = few.rounded(weight) if taken is None else int4_weight(*taken)
             self._many = many.lay(kept, bias)
         self.formats = (few.name,) if shared else (few.name, many.name)
-        self.origin = None if blocks is None else _Origin.of(blocks, taken)
+        self.origin = ""
+        if blocks is not None:
+            how = (
+                " with the codes of"
+                if taken is not None
+                else " of"
+                if few.name == "float32"
+                else " rounded from"
+            )
+            self.origin = f"{how} {blocks.kind.name}"
 
     def multiply(self, states: Tensor) -> Tensor:
         """Map `states` (n, in_features), already of the layer's type, to (n, out_features)."""
@@ -137,7 +134,7 @@ def pack_linear_layers(
     model: nn.Module,
     packing: Packing | None = None,
     head: nn.Module | None = None,
-    blocks: Mapping[nn.Module, Blocks] | None = None,
+    blocks: Mapping[nn.Module, GgufBlocks] | None = None,
 ) -> Callable[[], None]:
     """Replace the plain linear layers of `model` in float32 on the CPU, where the formats can be had.
 
@@ -145,8 +142,8 @@ def pack_linear_layers(
     output embeddings `head` are kept in 8 bits where the rest is in 4: what they round no later layer evens out.
     `blocks` are the weights of layers as a GGUF file holds them. Of these int4 takes over, head or not, those of 4 bits
     in groups of its own kind; what was rounded to other steps is kept in 8 bits, lest it be rounded to 4 again. Weights
-    that lie in a mapped safetensors file leave memory as they are packed, so that the model is there once. Returns what
-    puts the layers back, and holds them as long as it is held.
+    that lie in a mapped safetensors file leave memory as they are packed, so that the model is there once. Returns a
+    function that puts the layers back, and keeps them as long as it exists.
     """
     packing, blocks = packing or Packing(), blocks or {}
     stored: list[tuple[nn.Module, str, nn.Module]] = []
@@ -157,7 +154,6 @@ def pack_linear_layers(
 
     if not {packing.few, packing.many} <= set(available()):
         return restore
-    files = _mapped_weights()
     packed: dict[nn.Module, PackedLinear] = {}
     for parent in list(model.modules()):
         for name, layer in list(parent._modules.items()):
@@ -165,14 +161,14 @@ def pack_linear_layers(
                 there = blocks.get(layer)
                 kept = _kept(packing, layer is head, there)
                 packed[layer] = PackedLinear(layer, kept, there)
-                _leave(layer.weight, files)
+                _reclaim(layer.weight)
             if layer is not None and layer in packed:
                 stored.append((parent, name, layer))
                 setattr(parent, name, packed[layer])
     return restore
 
 
-def _kept(packing: Packing, is_head: bool, blocks: Blocks | None) -> Packing:
+def _kept(packing: Packing, is_head: bool, blocks: GgufBlocks | None) -> Packing:
     """The packing of one layer: int8 in place of int4 where that would round what should not be."""
     if packing.few != "int4" or (blocks is not None and blocks.four_bits):
         return packing
@@ -186,42 +182,18 @@ def formats_of(model: nn.Module) -> str:
 
     Of weights from a GGUF file it says from which type, and whether their codes were taken over or rounded again.
     """
-    groups: defaultdict[str, list[tuple[int, _Origin | None]]] = defaultdict(list)
+    shares: Counter[str] = Counter()
     for layer in model.modules():
         if isinstance(layer, PackedLinear):
-            words = " and ".join(layer.formats) + _whence(layer)
-            groups[words].append((layer.in_features * layer.out_features, layer.origin))
+            shares[" and ".join(layer.formats) + layer.origin] += layer.in_features * layer.out_features
         elif isinstance(layer, nn.Linear):
-            groups["as stored"].append((layer.weight.numel(), None))
-    shares = {words: sum(numbers for numbers, _ in group) for words, group in groups.items()}
-    total = sum(shares.values())
-    ordered = sorted(groups, key=lambda words: -shares[words])
-    return ", ".join(f"{words} ({shares[words] / total:.0%}{_rounding(groups[words])})" for words in ordered)
-
-
-def _whence(layer: PackedLinear) -> str:
-    if layer.origin is None:
-        return ""
-    if layer.origin.taken:
-        return f" with the codes of {layer.origin.kind}"
-    exact = layer.formats[0] == "float32"
-    return f" of {layer.origin.kind}" if exact else f" rounded from {layer.origin.kind}"
-
-
-def _rounding(group: list[tuple[int, _Origin | None]]) -> str:
-    """How far bfloat16 is from the scales that were taken over."""
-    taken = [(numbers, origin) for numbers, origin in group if origin is not None and origin.taken]
-    if not taken:
-        return ""
-    mean = sum(numbers * origin.mean_error for numbers, origin in taken) / sum(
-        numbers for numbers, _ in taken
-    )
-    most = max(origin.most_error for _, origin in taken)
-    return f", scales rounded by {mean:.2%} in the mean and {most:.2%} at most"
+            shares["as stored"] += layer.weight.numel()
+    total = shares.total()
+    return ", ".join(f"{words} ({share / total:.0%})" for words, share in shares.most_common())
 
 
 def is_plain(
-    layer: nn.Module | None, blocks: Mapping[nn.Module, Blocks] | None = None
+    layer: nn.Module | None, blocks: Mapping[nn.Module, GgufBlocks] | None = None
 ) -> TypeGuard[nn.Linear]:
     """Whether a layer computes what its class says, from float32 numbers in memory of the CPU or from `blocks`."""
     # A subclass, a hook, a forward of its own or a tensor of another kind may compute something else.
@@ -239,36 +211,17 @@ def is_plain(
     return stored and weight.dtype == torch.float32 and weight.numel() > 0
 
 
-def fill(blocks: Mapping[nn.Module, Blocks]) -> None:
+def fill(blocks: Mapping[nn.Module, GgufBlocks]) -> None:
     """Give each of the layers its weight in float32, where it has none yet."""
     for layer, stored in blocks.items():
         if isinstance(layer, nn.Linear) and layer.weight.is_meta:
             layer.weight = nn.Parameter(stored.weight(), requires_grad=False)
 
 
-def _mapped_weights() -> list[tuple[int, int]]:
-    """First address and end of every mapped safetensors file of which no page was changed; none if it is not told."""
-    try:
-        table = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    ranges: list[tuple[int, int]] = []
-    addresses, weights = "", False
-    for line in table.splitlines():
-        name, *values = line.split()
-        if not name.endswith(":"):
-            addresses, weights = name, line.endswith(".safetensors")
-        elif name == "Anonymous:" and weights and values[0] == "0":
-            first, _, end = addresses.partition("-")
-            ranges.append((int(first, 16), int(end, 16)))
-    return ranges
-
-
-def _leave(weight: Tensor, files: list[tuple[int, int]]) -> None:
-    """Let the pages of `weight` leave memory if they are those of a mapped file, from which they can be read again."""
-    first, end = weight.data_ptr(), weight.data_ptr() + weight.nbytes
-    if any(begin <= first and end <= stop for begin, stop in files):
-        first, end = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
-        ctypes.CDLL(None).madvise(
-            ctypes.c_void_p(first), ctypes.c_size_t(max(0, end - first)), mmap.MADV_DONTNEED
-        )
+def _reclaim(weight: Tensor) -> None:
+    """Let the pages of `weight` leave memory; those of a mapped file are read from it again when they are needed."""
+    first = -(-weight.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+    size = max(0, weight.data_ptr() + weight.nbytes - first) // mmap.PAGESIZE * mmap.PAGESIZE
+    madvise = getattr(ctypes.CDLL(None), "madvise", None)
+    if madvise is not None:
+        madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), _MADV_PAGEOUT)

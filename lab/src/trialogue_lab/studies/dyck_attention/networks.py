@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Dyck, DyckWords
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue.training import train
+from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.dyck_attention.config import Config
 from trialogue_lab.training.brackets import (
     Contrast,

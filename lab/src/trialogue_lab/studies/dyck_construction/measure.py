@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Dyck
-from trialogue.models.dyck_transformer import (
+from trialogue.randomness import generator
+from trialogue_lab.ledger import Part
+from trialogue_lab.models.dyck_transformer import (
     DyckTransformer,
     DyckTransformerConfig,
     balanced_transformer,
     uniform_attention_transformer,
 )
-from trialogue.randomness import generator
-from trialogue_lab.ledger import Part
 from trialogue_lab.studies.dyck_construction.config import Config
 from trialogue_lab.theory.balance import balance_violation, inequality_chain, pumped_distances
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Dyck
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue.training import train
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation, with_uniform_attention
 from trialogue_lab.ledger import Part
+from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.dyck_attention.measure import arm_task
 from trialogue_lab.studies.dyck_attention.networks import pattern_rows
 from trialogue_lab.studies.dyck_copying.config import Config

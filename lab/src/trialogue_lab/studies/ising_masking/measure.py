@@ -13,11 +13,11 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.samplers import BlockGibbs
-from trialogue.training.pseudolikelihood import fit_pseudolikelihood
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.ising_masking.config import Config
 from trialogue_lab.theory.masking.mixing import poincare_constant
 from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance, masking_more
+from trialogue_lab.training.pseudolikelihood import fit_pseudolikelihood
 
 
 def parts(config: Config) -> list[Part]:

@@ -2,24 +2,23 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-Norm = Literal["attention", "sum"]
+from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
 
 
 class DyckAttention(nn.Module):
     """One head: softmax of (W_K x)^T (W_Q y) over keys x, no scaling; `uniform` weighs all keys alike."""
 
-    def __init__(self, width: int, key_width: int, value_width: int, causal: bool, uniform: bool) -> None:
+    def __init__(self, width: int, value_width: int, shape: DyckTransformerConfig) -> None:
         super().__init__()
-        self.query = nn.Linear(width, key_width, bias=False)
-        self.key = nn.Linear(width, key_width, bias=False)
+        self.query = nn.Linear(width, shape.key_width, bias=False)
+        self.key = nn.Linear(width, shape.key_width, bias=False)
         self.value = nn.Linear(width, value_width, bias=False)
-        self.causal, self.uniform = causal, uniform
+        self.causal, self.uniform = shape.causal, shape.uniform
 
     def forward(self, x: Tensor) -> Tensor:
         """What each position (n, T, v) of the stream `x` (n, T, m) attends to."""
@@ -89,23 +88,12 @@ class DyckLayer(nn.Module):
     """
 
     def __init__(
-        self,
-        width: int,
-        key_width: int,
-        value_width: int,
-        mlp: Sequence[int],
-        *,
-        residual: bool,
-        norm: Norm,
-        floor: float,
-        gain: bool,
-        causal: bool,
-        uniform: bool,
+        self, width: int, value_width: int, mlp: Sequence[int], shape: DyckTransformerConfig
     ) -> None:
         super().__init__()
-        self.attention = DyckAttention(width, key_width, value_width, causal, uniform)
-        self.norm = FlooredNorm(value_width, floor, gain)
-        self.residual, self.norm_of_sum = residual, norm == "sum"
+        self.attention = DyckAttention(width, value_width, shape)
+        self.norm = FlooredNorm(value_width, shape.norm_floor, shape.learned_gain)
+        self.residual, self.norm_of_sum = shape.residual, shape.norm == "sum"
         linears = [nn.Linear(*sizes) for sizes in itertools.pairwise((value_width, *mlp))]
         separated = [part for linear in linears for part in (nn.ReLU(), linear)]
         self.mlp = nn.Sequential(*separated[1:])

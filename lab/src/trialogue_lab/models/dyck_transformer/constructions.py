@@ -11,12 +11,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, non_negative_number, probability, whole_number
-from trialogue.models.dyck_transformer.embeddings import state_count, state_of
-from trialogue.models.dyck_transformer.layers import DyckLayer
-from trialogue.models.dyck_transformer.network import DyckTransformer, DyckTransformerConfig
-from trialogue.models.dyck_transformer.rectifiers import Form, Rectifiers, coordinates, look_up, total, write
+from trialogue.errors import InputError
 from trialogue.randomness import generator
+from trialogue.validation import Count, Natural, NonNegative, Probability, validated
+from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
+from trialogue_lab.models.dyck_transformer.embeddings import state_count, state_of
+from trialogue_lab.models.dyck_transformer.layers import DyckLayer
+from trialogue_lab.models.dyck_transformer.network import DyckTransformer
+from trialogue_lab.models.dyck_transformer.rectifiers import (
+    AffineForm,
+    Rectifiers,
+    coordinates,
+    look_up,
+    total,
+    write,
+)
 
 SMALLEST_PROJECTION = 1e-7
 """Unmatched brackets whose share of the norm is below this cannot be told from rounding."""
@@ -38,8 +47,9 @@ class _Size(NamedTuple):
         return kind * self.depth + pair_depth - 1
 
 
+@validated
 def balanced_transformer(
-    types: int, depth: int, logits_std: float = 2.0, seed: int = 0, open_prob: float = 0.5
+    types: Count, depth: Count, logits_std: NonNegative = 2.0, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
     """A network of Theorem 2.2.1: random attention in perfect balance, exact at any length, in float64.
 
@@ -48,8 +58,7 @@ def balanced_transformer(
     Raises `InputError` for sizes below 1, and where an unmatched bracket can have so small a part of the sum that
     rounding hides it.
     """
-    size = _checked(types, depth)
-    logits_std = non_negative_number("logits_std", logits_std)
+    size = _Size(types, depth)
     count = state_count(*size)
     drawn = generator(seed, "balanced transformer", "scores")
     scores = torch.empty(count, count, dtype=torch.float64).normal_(generator=drawn) * logits_std
@@ -82,14 +91,15 @@ def balanced_transformer(
     return network.eval()
 
 
+@validated
 def uniform_attention_transformer(
-    types: int, depth: int, seed: int = 0, open_prob: float = 0.5
+    types: Count, depth: Count, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
     """A network of Corollary 2.2.1: tokens in, both layers attend uniformly, exact at any length, in float64.
 
     `seed` names the directions of unmatched brackets. Raises `InputError` for sizes below 1.
     """
-    size = _checked(types, depth)
+    size = _Size(types, depth)
     count, width = state_count(*size), 2 * size.types + 1
     network = DyckTransformer(
         DyckTransformerConfig(
@@ -117,7 +127,7 @@ def uniform_attention_transformer(
     stage = Rectifiers()
     marks, order = _marks(stage, coordinates(direction[None])[0], codes @ direction)
     # Unit vector s where the code is that of state s: equation 2.55.
-    outputs = [Form()] * count
+    outputs = [AffineForm()] * count
     for mark, state in zip(marks, order, strict=True):
         outputs[state] = mark
     write(first.mlp, [stage], outputs)
@@ -146,10 +156,6 @@ def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
     return least
 
 
-def _checked(types: int, depth: int) -> _Size:
-    return _Size(whole_number("types", types, 1), whole_number("depth", depth, 1))
-
-
 def _counts(size: _Size, width: int) -> Tensor:
     """What the first layer of uniform attention sums in each state: the depth behind the token, and one start."""
     counts = torch.zeros(state_count(*size), width, dtype=torch.float64)
@@ -168,7 +174,7 @@ def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
     return tried[gaps.argmax()]
 
 
-def _marks(stage: Rectifiers, form: Form, values: Tensor) -> tuple[list[Form], list[int]]:
+def _marks(stage: Rectifiers, form: AffineForm, values: Tensor) -> tuple[list[AffineForm], list[int]]:
     """Which of `values` the form has: one mark each, in increasing order, and which that is."""
     ordered, order = values.sort()
     return stage.steps(form, ordered.tolist()), order.tolist()
@@ -191,7 +197,6 @@ def _write_decoder(
     network: DyckTransformer, size: _Size, ratios: Tensor, smallest: float, seed: int, open_prob: float
 ) -> None:
     """Values in orthogonal directions, equations 2.63 and 2.64, and the network of six layers that reads them."""
-    open_prob = probability("open_prob", open_prob, zero=False, one=False)
     types, depth = size
     states, pairs = state_count(*size), types * depth
     drawn = torch.empty(states, states - 1, dtype=torch.float64)

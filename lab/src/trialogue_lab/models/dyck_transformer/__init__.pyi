@@ -1,4 +1,4 @@
+from .config import DyckTransformerConfig as DyckTransformerConfig
 from .constructions import balanced_transformer as balanced_transformer
 from .constructions import uniform_attention_transformer as uniform_attention_transformer
 from .network import DyckTransformer as DyckTransformer
-from .network import DyckTransformerConfig as DyckTransformerConfig

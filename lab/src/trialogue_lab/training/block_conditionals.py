@@ -4,24 +4,19 @@ scores.
 A context is a mask K with the spins outside it. Samples that share mask and spins are counted once, and contexts that
 share them too, so that a small model costs what its distinct contexts cost, and a large one what its samples do.
 
-Completions are indexed as in `trialogue.training.block_moments`.
+Completions are indexed as in `trialogue_lab.training.block_moments`.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.training.block_moments import Floats, Indices, hadamard_transform, small_subsets
+from trialogue_lab.training.block_moments import Floats, Indices, hadamard_transform, small_subsets
 
 Bools = NDArray[np.bool_]
-MaskProbability = Callable[[Tensor, Tensor], Tensor]
-"""`distribution(tokens (rows, N), masks (rows, N) bool) -> (rows,)`: the probability of each mask at its state."""
 
 _COMPLETIONS = 2**26
 _COMPLETIONS_AT_ONCE = 2**20
@@ -33,7 +28,6 @@ class _Contexts(NamedTuple):
     sites: Indices  # (c, k), ascending
     outside: Floats  # (c, N) spins, zero within the mask
     share: Floats  # (c,) of the samples
-    log_base: Floats  # (c, 2^k): what the mask distribution adds to the energy of a completion, (c, 1) zeros if none
     context: Indices  # (p,) of each pair
     inside: Floats  # (p, k) spins of each pair within its mask
     pair_share: Floats  # (p,) of the samples
@@ -42,12 +36,11 @@ class _Contexts(NamedTuple):
 class BlockConditionals:
     """The mean of -log p(x_K | x_-K, K) over samples as a function of the parameters (pairs i<j, then fields).
 
-    `up` (n, N) says which spins are +1, `masks` (n, N) which sites are masked. Where masks depend on the state,
-    `mask_law` weighs the completions (equation 4.1 of the thesis). Raises `InputError` where there are too many
-    completions to enumerate, or where the mask distribution gives a sample's mask probability zero.
+    `up` (n, N) says which spins are +1, `masks` (n, N) which sites are masked. Raises `InputError` where there are too
+    many completions to enumerate.
     """
 
-    def __init__(self, up: Bools, masks: Bools, mask_law: MaskProbability | None = None) -> None:
+    def __init__(self, up: Bools, masks: Bools) -> None:
         samples, self.sites = up.shape
         self.first, self.second = np.triu_indices(self.sites, 1)
         self.parameters = len(self.first) + self.sites
@@ -73,29 +66,19 @@ class BlockConditionals:
                 place[part] = np.arange(len(part))
                 fallen = np.flatnonzero(place[context] >= 0)
                 self._groups.append(
-                    _contexts(
-                        masks, up, places[part], fallen, place[context[fallen]], pair_share[fallen], mask_law
-                    )
+                    _contexts(masks, up, places[part], fallen, place[context[fallen]], pair_share[fallen])
                 )
         self._observed = np.zeros(self.parameters)
-        self._observed_base = 0.0
         for group in self._groups:
             states = (1 << np.arange(group.inside.shape[1])) @ (group.inside.T < 0)
             observed = np.zeros((len(group.share), 1 << group.sites.shape[1]))
             np.add.at(observed, (group.context, states), group.pair_share)
             self._observed += self._total(group, observed)
-            self._observed_base += float((observed * np.where(observed > 0, group.log_base, 0.0)).sum())
-        if not np.isfinite(self._observed_base):
-            raise InputError(
-                "distribution",
-                0.0,
-                "it gives the mask of a sample probability zero: use the distribution that drew it",
-            )
         self._point, self._laws = np.full(self.parameters, np.nan), list[Floats]()
 
     def loss(self, parameters: Floats) -> tuple[float, Floats]:
         """Mean loss, in nats per sample, and its gradient (d,)."""
-        value = -float(self._observed @ parameters) - self._observed_base
+        value = -float(self._observed @ parameters)
         gradient = -self._observed
         log_partition = self._solve(parameters)
         for group, distribution, log_z in zip(self._groups, self._laws, log_partition, strict=True):
@@ -144,7 +127,7 @@ class BlockConditionals:
         """Logarithms of the partition functions, per group; keeps the conditional distributions at `parameters`."""
         if not np.array_equal(parameters, self._point):
             self._point = parameters.copy()
-            energies = [self._energies(group, parameters) + group.log_base for group in self._groups]
+            energies = [self._energies(group, parameters) for group in self._groups]
             self._log_partition = [logsumexp(energy, 1) for energy in energies]
             self._laws = [
                 np.exp(energy - log_z[:, None])
@@ -201,25 +184,14 @@ def _contexts(
     pairs: Indices,
     context: Indices,
     pair_share: Floats,
-    mask_law: MaskProbability | None,
 ) -> _Contexts:
     """Contexts that the pairs at `places` (c,) exemplify, with those at `pairs` (p,) that fall into them."""
     spins = np.where(up, 1.0, -1.0)
     size = int(masks[places[0]].sum())
     sites: Indices = np.nonzero(masks[places])[1].reshape(-1, size).astype(np.int64)
     inside = np.take_along_axis(spins[pairs], sites[context], 1)
-    log_base = np.zeros((len(places), 1))
-    if mask_law is not None:
-        minus = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
-        tokens = np.repeat(up[places].astype(np.int64), 1 << size, 0)
-        np.put_along_axis(tokens, np.repeat(sites, 1 << size, 0), np.tile(1 - minus, (len(places), 1)), 1)
-        distribution = mask_law(
-            torch.from_numpy(tokens), torch.from_numpy(np.repeat(masks[places], 1 << size, 0))
-        )
-        with np.errstate(divide="ignore"):
-            log_base = np.log(distribution.double().numpy()).reshape(len(places), -1)
     share = np.bincount(context, pair_share).astype(np.float64)
-    return _Contexts(sites, np.where(masks, 0.0, spins)[places], share, log_base, context, inside, pair_share)
+    return _Contexts(sites, np.where(masks, 0.0, spins)[places], share, context, inside, pair_share)
 
 
 def _spread(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:

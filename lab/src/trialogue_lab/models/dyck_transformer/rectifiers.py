@@ -11,73 +11,77 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Form:
+class AffineForm:
     """An affine form of the units of one layer: the sum of `terms`, weights by unit, and a constant."""
 
     terms: Mapping[int, float] = field(default_factory=dict)
     constant: float = 0.0
 
-    def __add__(self, other: Form | float) -> Form:
-        if not isinstance(other, Form):
-            return Form(self.terms, self.constant + other)
+    def __add__(self, other: AffineForm | float) -> AffineForm:
+        if not isinstance(other, AffineForm):
+            return AffineForm(self.terms, self.constant + other)
         terms = dict(self.terms)
         for unit, weight in other.terms.items():
             terms[unit] = terms.get(unit, 0.0) + weight
-        return Form(terms, self.constant + other.constant)
+        return AffineForm(terms, self.constant + other.constant)
 
-    def __sub__(self, other: Form | float) -> Form:
-        return self + (other * -1.0 if isinstance(other, Form) else -other)
+    def __sub__(self, other: AffineForm | float) -> AffineForm:
+        return self + (other * -1.0 if isinstance(other, AffineForm) else -other)
 
-    def __mul__(self, factor: float) -> Form:
-        return Form({unit: factor * weight for unit, weight in self.terms.items()}, factor * self.constant)
+    def __mul__(self, factor: float) -> AffineForm:
+        return AffineForm(
+            {unit: factor * weight for unit, weight in self.terms.items()}, factor * self.constant
+        )
 
 
-def total(forms: Sequence[Form]) -> Form:
+def total(forms: Sequence[AffineForm]) -> AffineForm:
     """The sum of `forms`."""
-    return sum(forms, Form())
+    return sum(forms, AffineForm())
 
 
 class Rectifiers:
     """The units of one hidden layer, each the ReLU of a form of the layer before."""
 
     def __init__(self) -> None:
-        self.forms: list[Form] = []
+        self.forms: list[AffineForm] = []
 
-    def relu(self, form: Form) -> Form:
+    def relu(self, form: AffineForm) -> AffineForm:
         """ReLU(form), as a form of this layer."""
         self.forms.append(form)
-        return Form({len(self.forms) - 1: 1.0})
+        return AffineForm({len(self.forms) - 1: 1.0})
 
-    def signed(self, form: Form) -> Form:
+    def signed(self, form: AffineForm) -> AffineForm:
         """The form itself, of any sign."""
         return self.relu(form) - self.relu(form * -1.0)
 
-    def ramp(self, form: Form, low: float, high: float) -> Form:
+    def ramp(self, form: AffineForm, low: float, high: float) -> AffineForm:
         """0 below `low`, 1 above `high`, and linear between."""
         slope = 1 / (high - low)
         return self.relu((form - low) * slope) - self.relu((form - high) * slope)
 
-    def steps(self, form: Form, points: Sequence[float]) -> list[Form]:
+    def steps(self, form: AffineForm, points: Sequence[float]) -> list[AffineForm]:
         """Which of the increasing `points` the form is at: one at it and zero at the others, flat around each."""
         ramps = [
             self.ramp(form, (2 * low + high) / 3, (low + 2 * high) / 3) for low, high in pairwise(points)
         ]
-        reached = [Form(constant=1.0), *ramps, Form()]
+        reached = [AffineForm(constant=1.0), *ramps, AffineForm()]
         return [here - above for here, above in pairwise(reached)]
 
 
-def look_up(at: Sequence[Form], values: Sequence[float]) -> Form:
+def look_up(at: Sequence[AffineForm], values: Sequence[float]) -> AffineForm:
     """The value that belongs to the point that `at` marks, as `Rectifiers.steps` gives it."""
     return total([mark * value for mark, value in zip(at, values, strict=True) if value])
 
 
-def coordinates(directions: Tensor) -> list[Form]:
+def coordinates(directions: Tensor) -> list[AffineForm]:
     """The scalar products of the inputs of a network with `directions` (n, m), as forms."""
-    return [Form({i: value for i, value in enumerate(row) if value}) for row in directions.double().tolist()]
+    return [
+        AffineForm({i: value for i, value in enumerate(row) if value}) for row in directions.double().tolist()
+    ]
 
 
 @torch.no_grad()
-def write(mlp: nn.Sequential, stages: Sequence[Rectifiers], outputs: Sequence[Form]) -> None:
+def write(mlp: nn.Sequential, stages: Sequence[Rectifiers], outputs: Sequence[AffineForm]) -> None:
     """Make `mlp`, linear maps with ReLU between, the network of the hidden layers `stages` and the last `outputs`."""
     linears = [part for part in mlp if isinstance(part, nn.Linear)]
     for linear, forms in zip(linears, (*(stage.forms for stage in stages), outputs), strict=True):

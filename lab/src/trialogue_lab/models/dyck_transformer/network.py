@@ -1,89 +1,24 @@
 """The transformer of the thesis on Dyck languages: equations 2.42 to 2.46 and (2.85), itself a prefix oracle."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import (
-    InputError,
-    non_negative_number,
-    one_of,
-    positive_number,
-    truth_value,
-    whole_number,
-)
-from trialogue.models.dyck_transformer.embeddings import Embedding, embedding_table, states
-from trialogue.models.dyck_transformer.layers import DyckAttention, DyckLayer, Norm
+from trialogue.errors import InputError
 from trialogue.models.networks import register_network
 from trialogue.oracles import PrefixOracle
 from trialogue.randomness import generator
+from trialogue.validation import InstanceOf, Natural, validated
+from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
+from trialogue_lab.models.dyck_transformer.embeddings import embedding_table, states
+from trialogue_lab.models.dyck_transformer.layers import DyckAttention, DyckLayer
 
 _NAME = "dyck-transformer"
 _NUMBERS_AT_ONCE = 2**23
 POSITION_SCALE = 6000
 """Linear positions are i over this."""
-
-Positions = Literal["none", "linear"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DyckTransformerConfig:
-    """Shape of a `DyckTransformer`. Raises `InputError` where a field is out of range.
-
-    `types` k and `depth` D bound the language. `embedding` is (2.55) "pairs", (2.56) "sums", (2.57) "angles", which
-    make the first layer of the thesis minimal, or that of "tokens" alone. `mlps` has an entry for each layer of
-    attention: the widths of its ReLU network's layers behind the input, the output's last, none for no network.
-    `width` is that of values, and of "tokens"; with a residual, values are as wide as what they are added to.
-    `norm`, `norm_floor` (C of LN_C) and `learned_gain` are those of `DyckLayer`. "linear" `positions` append i / 6000
-    to the embedding, or put it into the last coordinate of "tokens". `uniform` attention weighs all positions alike.
-    `ends` adds a token that ends a word. Weights are of float64 if `double`; matrices are drawn with a standard
-    deviation of `initial_scale`.
-    """
-
-    types: int = 2
-    depth: int = 4
-    embedding: Embedding = "pairs"
-    mlps: tuple[tuple[int, ...], ...] = ((),)
-    width: int = 50
-    key_width: int = 50
-    residual: bool = False
-    norm: Norm = "attention"
-    norm_floor: float = 0.0
-    learned_gain: bool = True
-    positions: Positions = "none"
-    causal: bool = True
-    uniform: bool = False
-    ends: bool = False
-    double: bool = False
-    initial_scale: float = 0.02
-
-    def __post_init__(self) -> None:
-        for field in ("types", "depth", "width", "key_width"):
-            object.__setattr__(self, field, whole_number(field, getattr(self, field), 1))
-        for field in ("residual", "learned_gain", "causal", "uniform", "ends", "double"):
-            truth_value(field, getattr(self, field))
-        one_of("embedding", self.embedding, get_args(Embedding))
-        one_of("norm", self.norm, get_args(Norm))
-        one_of("positions", self.positions, get_args(Positions))
-        non_negative_number("norm_floor", self.norm_floor)
-        positive_number("initial_scale", self.initial_scale)
-        if not self.mlps:
-            raise InputError("mlps", self.mlps, "give one for each layer of attention, () for none")
-        for mlp in self.mlps:
-            for size in mlp:
-                whole_number("mlps", size, 1)
-        least = 2 * self.types + 1 + (self.positions == "linear")
-        if self.embedding == "tokens" and self.width < least:
-            raise InputError("width", self.width, f"tokens take {least} coordinates: use at least as many")
-
-    @property
-    def vocab_size(self) -> int:
-        """Tokens that are answered for: brackets, and the end where there is one."""
-        return 2 * self.types + self.ends
 
 
 @register_network(_NAME, DyckTransformerConfig)
@@ -95,9 +30,8 @@ class DyckTransformer(nn.Module, PrefixOracle):
 
     table: Tensor
 
-    def __init__(self, config: DyckTransformerConfig, seed: int = 0) -> None:
-        if not isinstance(config, DyckTransformerConfig):
-            raise InputError("config", config, "give a DyckTransformerConfig")
+    @validated
+    def __init__(self, config: InstanceOf[DyckTransformerConfig], seed: Natural = 0) -> None:
         super().__init__()
         self.config, self.vocab_size = config, config.vocab_size
         self.eos = 2 * config.types if config.ends else None
@@ -113,20 +47,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
                 if config.norm == "sum" and mlp and mlp[-1] != value_width:
                     hint = f"what is added to a stream of {value_width} must be as wide as it"
                     raise InputError("mlps", config.mlps, hint)
-                layers.append(
-                    DyckLayer(
-                        width,
-                        config.key_width,
-                        value_width,
-                        mlp,
-                        residual=config.residual,
-                        norm=config.norm,
-                        floor=config.norm_floor,
-                        gain=config.learned_gain,
-                        causal=config.causal,
-                        uniform=config.uniform,
-                    )
-                )
+                layers.append(DyckLayer(width, value_width, mlp, config))
                 width = mlp[-1] if mlp else value_width
             self.layers = nn.ModuleList(layers)
             self.head = nn.Linear(width, config.vocab_size)
