@@ -62,9 +62,7 @@ def model_language(
             raise value
         return value
 
-    late = [*content.late, *content.unchecked, *content.ignored]
-    notes = content._replace(late=late, unchecked=[], ignored=[]).notes()
-    return Language(f"start: %json {content.grammar}", shown, parse, tuple(notes))
+    return Language(f"start: %json {content.grammar}", shown, parse, content.notes)
 
 
 def _first(error: ValidationError) -> str:
