@@ -220,7 +220,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "force without a file": ((*PROMPT, "--force"), "force=True: leave it out: without --out"),
     "an endless timeout": (
         (*PROMPT, "--verifier-timeout", "inf"),
-        "verifier_timeout=inf: use a positive number",
+        "verifier_timeout=inf: use a finite number",
     ),
     "a timeout": ((*PROMPT, "--verifier-timeout", "-1"), "verifier_timeout=-1.0"),
     "output where there are no files": (

@@ -1,5 +1,6 @@
 """What makes a language: a regular expression, a Lark grammar, JSON of a schema or model, or calls of tools."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -36,6 +37,19 @@ class GrammarVerifier(LanguageVerifier):
             raise InputError("regex", shortened(pattern), hint)
         grammar = f"start: /{regex_to_lark(pattern, '')}/"
         return cls(Language(grammar, shortened(pattern)), tokenization, memory, "regex")
+
+    @classmethod
+    def choice(cls, texts: Sequence[str], tokenization: Tokenization, *, memory: int = 4096) -> Self:
+        """Return the verifier of a few texts.
+
+        Raises:
+            InputError: If `texts` is no list of texts, or empty.
+        """
+        if isinstance(texts, str) or not texts or not all(isinstance(text, str) for text in texts):
+            raise InputError("choice", texts, "give a list of texts")
+        pattern = "|".join(re.escape(text) for text in texts)
+        source = shortened(", ".join(texts))
+        return cls(Language(f"start: /{regex_to_lark(pattern, '')}/", source), tokenization, memory, "choice")
 
     @classmethod
     def json_schema(
