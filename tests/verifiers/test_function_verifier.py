@@ -1,7 +1,6 @@
 """Functions of tokens and of text: what they are given, what they may answer, and how long they may take."""
 
 import math
-import os
 import re
 import signal
 import sys
@@ -22,7 +21,6 @@ from trialogue.oracles import Verifier, padded
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import Rejection, generate
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.values import values
 from trialogue.verifiers import FunctionVerifier, TextVerifier, python_verifier
 from trialogue.verifiers.file_function import FileFunction
 from trialogue.verifiers.timeout import Overdue, call_within
@@ -553,57 +551,7 @@ def test_a_function_that_is_annotated_to_decide_has_a_greatest_value():
     assert FunctionVerifier(len).most == FunctionVerifier(lambda prefix: True).most == math.inf
     assert FunctionVerifier(len, most=9).most == 9.0
     assert FunctionVerifier(len, most=0.5, whole=True).most == 1.0
-    with pytest.raises(InputError, match="most=0: use a finite number above 0"):
+    with pytest.raises(InputError, match="most=0: use a number above 0"):
         FunctionVerifier(len, most=0)
     with pytest.raises(InputError, match=r"verifier len=.*: it returned 3: at most 2 was promised"):
         ask(FunctionVerifier(len, most=2), [(A, B, C)])
-
-
-# Of a fork where there are threads.
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_leaving_the_process_is_an_error_of_the_function_alone() -> None:
-    leave = os._exit
-
-    def leaving(tokens: tuple[int, ...]) -> bool:
-        os._exit(7)
-
-    def forking(tokens: tuple[int, ...]) -> bool:
-        child = os.fork()
-        if child == 0:
-            os._exit(5)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
-
-    oracle = Table(lambda prefix: (0.5, 0.5), vocab_size=2)
-    with pytest.raises(
-        InputError, match=r"verifier leaving=\(\): it raised SystemExit: os._exit\(7\) \(.*.py:\d+\)$"
-    ):
-        values(leaving, oracle, [[]])
-    assert values(forking, oracle, [[]]).tolist() == [1.0]
-    told: list[str] = []
-
-    def asked() -> None:
-        for verifier in (leaving, FunctionVerifier(leaving, timeout=LONG)):
-            try:
-                values(verifier, oracle, [[]])
-            except InputError as error:
-                told.append(error.hint)
-
-    thread = threading.Thread(target=asked)
-    thread.start()
-    thread.join()
-    assert [line.rpartition(" (")[0] for line in told] == ["it raised SystemExit: os._exit(7)"] * 2
-    assert os._exit is leave
-
-
-def test_another_thread_may_leave_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    left: list[int] = []
-    monkeypatch.setattr(os, "_exit", left.append)
-
-    def waiting(tokens: tuple[int, ...]) -> bool:
-        watchdog = threading.Thread(target=lambda: os._exit(9))
-        watchdog.start()
-        watchdog.join()
-        return True
-
-    assert values(waiting, Table(lambda prefix: (0.5, 0.5), vocab_size=2), [[]]).tolist() == [1.0]
-    assert left == [9]

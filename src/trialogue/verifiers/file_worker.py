@@ -17,7 +17,7 @@ from typing import Any
 from trialogue.errors import InputError, reason
 from trialogue.verifiers.answers import number, stated_most
 from trialogue.verifiers.user_files import function_of
-from trialogue.verifiers.users_code import CRASHES, contained, raised_at
+from trialogue.verifiers.users_code import CRASHES, output_to_stderr, raised_at
 
 _GRACE = 1.0  # seconds
 
@@ -61,7 +61,7 @@ def _end_in(seconds: float | None) -> None:
 
 def _answer(function: Callable[[Any], Any], given: Any, path: str) -> dict[str, Any]:
     try:
-        with contained():
+        with output_to_stderr():
             answer = function(given)
             value, shown = number(answer), reprlib.repr(answer)
     except CRASHES as error:

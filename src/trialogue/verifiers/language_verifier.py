@@ -21,11 +21,12 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.errors import InputError, NotValidError, whole_number
+from trialogue.errors import InputError, NotValidError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
+from trialogue.validation import Count, validated
 from trialogue.verifiers.closing_tokens import ClosingTokens
-from trialogue.verifiers.lark_errors import mend_of_grammar
+from trialogue.verifiers.lark_errors import grammar_hint
 from trialogue.verifiers.stop_strings import StopStrings
 from trialogue.verifiers.stopped_language import StoppedLanguage
 from trialogue.verifiers.vocabularies import has_given_up, matcher_of, written
@@ -82,6 +83,7 @@ class _Prefix:
     members: Bits | None = None
 
 
+@validated
 class LanguageVerifier(Verifier):
     """1 where a text is in `language` (complete) or can still be continued to one that is (prefix), else 0.
 
@@ -99,11 +101,11 @@ class LanguageVerifier(Verifier):
     scope = "completion"
     most = 1.0
 
-    def __init__(self, language: Language, tokenization: Tokenization, memory: int, field: str) -> None:
+    def __init__(self, language: Language, tokenization: Tokenization, memory: Count, field: str) -> None:
         self._grammar, self._tokenization = language.grammar, tokenization
         self.parser, self.notes = language.parse, language.notes
         self._field, self._source = field, language.source
-        self._memory = whole_number("memory", memory, 1)
+        self._memory = memory
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
@@ -275,7 +277,7 @@ class LanguageVerifier(Verifier):
 
     def _error(self, matcher: LLMatcher) -> InputError:
         if self._field == "lark":
-            return InputError("lark", self._source, mend_of_grammar(matcher.get_error(), self._grammar))
+            return InputError("lark", self._source, grammar_hint(matcher.get_error(), self._grammar))
         lines = matcher.get_error().splitlines() or ["it does not compile"]
         line = next((line for line in lines if line.startswith("error: ")), lines[0])
         about = r"at \d+\(\d+\): |error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "

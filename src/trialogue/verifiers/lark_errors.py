@@ -6,7 +6,7 @@ _PLACE = re.compile(r"(?:at )?(\d+)\((\d+)\): (.*)")
 _AT_TOKEN = re.compile(r""" \(at ".*" \(.*\)\)$""")
 
 
-def mend_of_grammar(message: str, grammar: str) -> str:
+def grammar_hint(message: str, grammar: str) -> str:
     """The error `message` of llguidance on `grammar`: line and column, from 1, and what is wrong there."""
     first, *others = message.splitlines() or ["it does not compile"]
     place = _PLACE.match(first)

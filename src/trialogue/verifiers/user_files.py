@@ -1,7 +1,6 @@
 """Python files of a user's own: run as a script is, with what lies beside them."""
 
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -12,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from trialogue.errors import InputError, reason
-from trialogue.verifiers.users_code import CRASHES, contained
+from trialogue.verifiers.users_code import CRASHES, output_to_stderr
 
 
 def function_of(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
@@ -59,7 +58,7 @@ def module_of(field: str, path: Path, shown: str) -> ModuleType:
     # Dataclasses look their module up by its name.
     sys.modules[module_name] = module
     try:
-        with contained(), importable(path.parent):
+        with output_to_stderr(), importable(path.parent):
             loader.exec_module(module)
     except CRASHES as error:
         del sys.modules[module_name]
@@ -67,33 +66,12 @@ def module_of(field: str, path: Path, shown: str) -> ModuleType:
     return module
 
 
-_neighbours: defaultdict[Path, dict[str, ModuleType]] = defaultdict(dict)
-"""By folder, the modules that were imported from it; they are among all modules only while it is importable."""
-
-
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Modules of `folder` come first, as in a script that lies there, and are out of the way afterwards."""
-    own = _neighbours[folder]
-    hidden = {name: sys.modules[name] for name in own if sys.modules.get(name, own[name]) is not own[name]}
+    """Context in which modules of `folder` can be imported, as in a script there."""
     sys.path.insert(0, str(folder))
-    sys.modules.update(own)
-    known = len(sys.modules)
     try:
         yield
     finally:
         with suppress(ValueError):
             sys.path.remove(str(folder))
-        # Modules are listed as they were imported: to look at every one in each call would take long.
-        for name in list(sys.modules)[known:] if len(sys.modules) > known else ():
-            if _lies_in(folder, sys.modules.get(name.partition(".")[0])):
-                own[name] = sys.modules[name]
-        for name in own:
-            sys.modules.pop(name, None)
-        sys.modules.update(hidden)
-
-
-def _lies_in(folder: Path, module: ModuleType | None) -> bool:
-    """Whether `module` was found in `folder` itself: a virtual environment further down has modules of its own."""
-    places = getattr(module, "__path__", None) or [getattr(module, "__file__", None) or ""]
-    return any(Path(place).parent == folder for place in places)

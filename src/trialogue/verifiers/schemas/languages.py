@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
-from trialogue.errors import InputError, one_of
+from trialogue.errors import InputError
+from trialogue.validation import validated
 from trialogue.verifiers.language_verifier import Language, shortened
 from trialogue.verifiers.schemas.dialects import DRAFTS, KEYWORDS, SchemaMistake, dialect_of, subschemas
 from trialogue.verifiers.schemas.grammars import schema_grammar
@@ -43,9 +44,9 @@ def json_language(schema: JsonSchema, whitespace: Whitespace) -> Language:
     return Language(f"start: %json {content.grammar}", source, content.parse, content.notes)
 
 
+@validated
 def spacing(whitespace: Whitespace) -> dict[str, Any]:
     """Return llguidance's options on white space in JSON."""
-    one_of("whitespace", whitespace, get_args(Whitespace))
     return {"whitespace_flexible": whitespace == "flexible"}
 
 
