@@ -111,7 +111,7 @@ def test_calls_of_tools(say: Say, files: None) -> None:
         (("--regex", "["), "regex='[': "),
         (("--grammar", "none.lark"), "grammar='none.lark': the file none.lark cannot be read"),
         (("--pydantic", "models.py"), "pydantic='models.py': write it as pydantic:FILE.py:CLASS"),
-        (("--verifier", "choice:a"), "verifier='choice:a': write it as choice:"),
+        (("--verifier", "choice:a"), "choice='a': it is no JSON"),
         (("--verifier", "tools:bad.json"), "it is not JSON"),
         (("--verifier", "tools:[]"), "tools=[]: give a list of definitions of tools"),
         (("--verifier", "tools:none.json"), "the file none.json cannot be read"),

@@ -16,7 +16,7 @@ from trialogue.samplers import Backtracking, MaskedDecoding, Rejection, Tokenwis
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.verifiers import GrammarVerifier, language_verifier
+from trialogue.verifiers import GrammarVerifier, Product, language_verifier
 
 LIMIT = 5
 
@@ -291,6 +291,24 @@ def test_walks_draw_from_the_language():
         drawn = [tuple(one) for one, good in zip(samples.sequences(), samples.accepted, strict=True) if good]
         assert drawn
         assert all(language.verdict(sequence, limit) for sequence in drawn)
+
+
+def test_masked_decoding_is_the_default_where_every_verifier_has_a_mask():
+    tokens = tokenization(LETTERS)
+    oracle = Table(lambda prefix: [1.0] * tokens.vocab_size, tokens.vocab_size, eos=8, max_length=3)
+    masked = GrammarVerifier.choice(["ab", "c"], tokens)
+    for verifier, weighted in (
+        (masked, True),
+        (Product(masked, lambda prefix: 1.0), True),
+        ([masked, None], True),
+        ([masked, lambda prefix: 1.0], False),
+        (lambda prefix: 1.0, False),
+        (None, False),
+    ):
+        prompts = [[], []] if isinstance(verifier, list) else [[]]
+        samples = generate(oracle, prompts, verifier=verifier, num_samples=8)
+        assert bool(samples.log_weight.any()) == weighted, verifier
+    assert generate(oracle, verifier=masked, num_samples=8).accepted.all()
 
 
 def test_one_verifier_serves_several_threads():

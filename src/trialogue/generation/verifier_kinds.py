@@ -82,7 +82,7 @@ def _regex(wanted: Wanted) -> "Verifier":
 def _choice(wanted: Wanted) -> "Verifier":
     from trialogue.verifiers import GrammarVerifier
 
-    return GrammarVerifier.choice(json.loads(wanted.content), wanted.tokenization)
+    return GrammarVerifier.choice(wanted.content, wanted.tokenization)
 
 
 def _lark(wanted: Wanted) -> "Verifier":

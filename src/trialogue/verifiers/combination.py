@@ -28,6 +28,7 @@ class Product(Verifier):
         self.parts = tuple(as_verifier(verifier) for verifier in verifiers)
         whole = any(part.scope == "sequence" for part in self.parts)
         self.scope = "sequence" if whole else "completion"
+        self.has_mask = any(part.has_mask for part in self.parts)
         self.most = math.prod(part.most for part in self.parts)
         self.layers = tuple(dict.fromkeys(layer for part in self.parts for layer in part.layers))
         self.notes = tuple(note for part in self.parts for note in part.notes)

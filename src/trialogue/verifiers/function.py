@@ -192,7 +192,7 @@ class _Judging(Verifier):
 
     def __init__(self, thing: Any) -> None:
         self._thing = thing
-        for name in ("scope", "most", "layers", "notes", "parser"):
+        for name in ("scope", "most", "layers", "has_mask", "notes", "parser"):
             setattr(self, name, getattr(thing, name, getattr(Verifier, name)))
         self.parts = tuple(as_verifier(part) for part in getattr(thing, "parts", ()))
 

@@ -100,6 +100,7 @@ class LanguageVerifier(Verifier):
 
     scope = "completion"
     most = 1.0
+    has_mask = True
 
     def __init__(self, language: Language, tokenization: Tokenization, memory: Count, field: str) -> None:
         self._grammar, self._tokenization = language.grammar, tokenization

@@ -15,7 +15,7 @@ class WrappingVerifier(Verifier):
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
         self.scope, self.most, self.layers = verifier.scope, verifier.most, verifier.layers
-        self.notes, self.parser = verifier.notes, verifier.parser
+        self.notes, self.parser, self.has_mask = verifier.notes, verifier.parser, verifier.has_mask
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
         """Return the same for a verifier that judges the text before the first of the strings `stop`."""

@@ -12,7 +12,7 @@ from jsonschema import (
 )
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
+from jsonschema.validators import extend, validator_for
 
 DRAFTS: dict[type[Validator], str] = {
     Draft202012Validator: "draft 2020-12",
@@ -23,6 +23,7 @@ DRAFTS: dict[type[Validator], str] = {
 }
 KEYWORDS = frozenset(keyword for draft in DRAFTS for keyword in draft.VALIDATORS)
 """Keywords that restrict which values are valid, in any draft."""
+_UNSTATED = extend(Draft202012Validator)
 _BY_NAME = {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 _VALUES = {"const", "default", "enum", "example", "examples"}
 
@@ -55,8 +56,8 @@ def dialect_of(schema: dict[str, Any]) -> type[Validator]:
     Raises:
         SchemaMistake: If the schema is not valid under the draft.
     """
-    stated = validator_for(schema, default=None)
-    drafts = [stated] if stated is not None else _likely_drafts(schema)
+    stated = validator_for(schema, default=_UNSTATED)
+    drafts = _likely_drafts(schema) if stated is _UNSTATED else [stated]
     if drafts[0] not in DRAFTS:
         raise SchemaMistake("$schema: use draft 4 or later")
     errors = [best_match(draft(draft.META_SCHEMA).iter_errors(schema)) for draft in drafts]
