@@ -26,7 +26,6 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import Count, validated
 from trialogue.verifiers.closing_tokens import ClosingTokens
-from trialogue.verifiers.lark_errors import grammar_hint
 from trialogue.verifiers.stop_strings import StopStrings
 from trialogue.verifiers.stopped_language import StoppedLanguage
 from trialogue.verifiers.vocabularies import has_given_up, matcher_of, written
@@ -277,12 +276,16 @@ class LanguageVerifier(Verifier):
         return self._shortlist.among(tokens, np.frombuffer(key, dtype=np.int64))
 
     def _error(self, matcher: LLMatcher) -> InputError:
+        first, *others = matcher.get_error().splitlines() or ["it does not compile"]
+        # A regular expression has an error of its own.
+        cause = next((line.removeprefix("error: ") for line in others if line.startswith("error: ")), None)
         if self._field == "lark":
-            return InputError("lark", self._source, grammar_hint(matcher.get_error(), self._grammar))
-        lines = matcher.get_error().splitlines() or ["it does not compile"]
-        line = next((line for line in lines if line.startswith("error: ")), lines[0])
-        about = r"at \d+\(\d+\): |error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "
-        return InputError(self._field, self._source, re.sub(f"^({about})+", "", line))
+            first = re.sub(r"^(?:at )?(\d+)\((\d+)\): ", r"line \1, column \2: ", first)
+            hint = first if cause is None else f"{first.removesuffix(' regex parse error:')} {cause}"
+        else:
+            about = r"at \d+\(\d+\): |failed to compile JSON schema: |invalid regex .* \(in regex\): "
+            hint = cause or re.sub(f"^({about})+", "", first)
+        return InputError(self._field, self._source, hint)
 
 
 def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
