@@ -83,15 +83,23 @@ class _Tolerant(WrappingVerifier):
         self._raised = raised
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        values = self._tolerated(self._verifier.values, decoding, rows, torch.zeros(1, dtype=torch.float64))
+        values = self._tolerated(
+            self._verifier.values, decoding, rows, lambda: torch.zeros(1, dtype=torch.float64)
+        )
         assert values is not None
         return values
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        nothing = torch.zeros(1, decoding.vocab_size, dtype=torch.bool)
-        return self._tolerated(self._verifier.children, decoding, rows, nothing)
+        return self._tolerated(
+            self._verifier.children,
+            decoding,
+            rows,
+            lambda: torch.zeros(1, decoding.vocab_size, dtype=torch.bool),
+        )
 
-    def _tolerated(self, call: Call, decoding: Decoding, rows: Tensor, nothing: Tensor) -> Tensor | None:
+    def _tolerated(
+        self, call: Call, decoding: Decoding, rows: Tensor, nothing: Callable[[], Tensor]
+    ) -> Tensor | None:
         """Return the result of `call`, with `nothing` for the rows about which it raises."""
         try:
             return call(decoding, rows)
@@ -107,4 +115,4 @@ class _Tolerant(WrappingVerifier):
             told = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
             sequence = decoding.tokens[row, : int(decoding.lengths[row])]
             self._raised.note(sequence, int(decoding.start[row]), told)
-            return nothing
+            return nothing()
