@@ -109,6 +109,7 @@ def test_calls_of_tools(say: Say, files: None) -> None:
         (("--json-schema", "bad.json"), "json_schema='bad.json': it is not JSON"),
         (("--json-schema", "{}"), "json_schema='{}': it constrains nothing"),
         (("--regex", "["), "regex='[': "),
+        (("--choice", "--chat"), "choice=None: --choice: give it a value"),
         (("--grammar", "none.lark"), "grammar='none.lark': the file none.lark cannot be read"),
         (("--pydantic", "models.py"), "pydantic='models.py': write it as pydantic:FILE.py:CLASS"),
         (("--verifier", "choice:a"), "choice='a': it is no JSON"),

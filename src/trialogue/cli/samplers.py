@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from trialogue.cli.fields import Group, attach, parse
@@ -54,12 +55,14 @@ def parsed_with_sampler(
 def spread(option: str, tokens: Sequence[str]) -> list[str]:
     """Repeat an `option` before each of its values: `--choice a b` becomes `--choice=a --choice=b`."""
     words, inside = list[str](), False
-    for token in tokens:
-        if token == option or token.startswith("--"):
-            inside = token == option
-            words += [] if inside else [token]
+    for token, following in zip_longest(tokens, tokens[1:], fillvalue="--"):
+        if token == option and not following.startswith("--"):
+            inside = True
+        elif inside and not token.startswith("--"):
+            words.append(f"{option}={token}")
         else:
-            words.append(f"{option}={token}" if inside else token)
+            inside = False
+            words.append(token)
     return words
 
 
