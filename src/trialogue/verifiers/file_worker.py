@@ -9,6 +9,7 @@ import json
 import math
 import reprlib
 import signal
+import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -32,6 +33,8 @@ def serve(connection: Connection, path: str, shown: str, name: str) -> None:
     def say(**told: Any) -> None:
         connection.send_bytes(json.dumps(told).encode())
 
+    # The function may import modules of the file's folder when it is called.
+    sys.path.insert(0, str(Path(path).parent))
     try:
         function = function_of(Path(path), shown, name)
     except InputError as error:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -15,9 +14,11 @@ from trialogue.verifiers.users_code import CRASHES, output_to_stderr
 
 
 def function_of(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
-    """The function `name` of the Python file at `path`, which is run, as it is called where the file lies.
+    """Return the function `name` of the Python file at `path`, which is run.
 
-    Raises `InputError`, which names the file as `shown`, where there is no such file or function, or it cannot be run.
+    Raises:
+        InputError: If there is no such file or function, or the file cannot be run. The error names the file as
+            `shown`.
     """
     module = module_of("python", path, shown)
     function = getattr(module, name, None)
@@ -26,14 +27,7 @@ def function_of(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
         raise InputError(
             "python", f"{shown}:{name}", f"the file has no such function; its functions: {known}"
         )
-
-    @wraps(function)
-    def called(given: Any) -> Any:
-        with importable(path.parent):
-            return function(given)
-
-    called.__name__ = name
-    return called
+    return function
 
 
 def own_names(module: ModuleType, wanted: Callable[[Any], bool]) -> list[str]:
