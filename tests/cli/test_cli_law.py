@@ -101,7 +101,12 @@ def test_the_law_is_that_of_the_library(run: Run) -> None:
 
 
 def test_what_breaks_the_rule_is_counted(run: Run) -> None:
-    found = record(run, "--table", "table.json", "--max-new-tokens", "4", "--verifier", RULE)
+    ruled = ("--table", "table.json", "--max-new-tokens", "4", "--verifier", RULE)
+    found = record(run, *ruled, "--sampler", "ancestral")
+    # The verifier has a mask, so masked decoding is the default.
+    short = record(run, *ruled[:-2], "--regex", RULE.removeprefix("regex:"))
+    assert short["rejected"] == 0
+    assert short == record(run, *ruled, *MASKED)
     assert found["rejected"] == pytest.approx(1 - found["accepted_mass"], abs=1e-12)
     assert found["total_variation"] == pytest.approx(found["rejected"], abs=1e-12)
     assert found["kl"] is None

@@ -198,7 +198,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a function that leaves the process": (
         (*PROMPT, "--verifier", "python:rules.py:leaving", *MASK),
-        "it raised SystemExit: os._exit(0)",
+        "it ended its process (exit code 0)",
     ),
     "a function that hangs": (
         (*PROMPT, "--verifier", "python:rules.py:hanging", "--verifier-timeout", "0.2", *MASK),
@@ -220,7 +220,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "force without a file": ((*PROMPT, "--force"), "force=True: leave it out: without --out"),
     "an endless timeout": (
         (*PROMPT, "--verifier-timeout", "inf"),
-        "verifier_timeout=inf: use a positive number",
+        "verifier_timeout=inf: use a finite number",
     ),
     "a timeout": ((*PROMPT, "--verifier-timeout", "-1"), "verifier_timeout=-1.0"),
     "output where there are no files": (

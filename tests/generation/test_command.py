@@ -82,7 +82,7 @@ def test_every_walk_runs(sampler: str, say: Say) -> None:
 
 def test_reasons(say: Say) -> None:
     prompt = ("--prompt", "the cat")
-    cut = say(*prompt, "--verifier", REGEX, "--max-new-tokens", "3").lines[0]
+    cut = say(*prompt, "--verifier", REGEX, "--sampler", "ancestral", "--max-new-tokens", "3").lines[0]
     assert (cut["accepted"], cut["ended"]) == (False, "max_new_tokens")
     assert cut["reason"] == "cut at max_new_tokens=3: rejected by the verifier"
     failed = say(
@@ -121,7 +121,7 @@ def test_reasons(say: Say) -> None:
 
 def test_what_is_wrong_with_a_whole_text_is_said(say: Say) -> None:
     schema = ("--verifier", 'json-schema:{"enum": ["a"], "not": {"const": "a"}}')
-    why = "the root: 'a' should not be valid under {'const': 'a'}"
+    why = "$: 'a' should not be valid under {'const': 'a'}"
     drawn = say("--prompt", "the cat", *schema, "--sampler", "masked-decoding", "--n", "2")
     assert {line["text"] for line in drawn.lines} == {'"a"'}
     assert {line["reason"] for line in drawn.lines} == {f"failed: the text is whole and not valid: {why}"}

@@ -51,6 +51,31 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{", encoding="utf-8")
 
 
+def test_each_kind_of_grammar_has_an_option_and_is_masked_by_default(say: Say, files: None) -> None:
+    Path("schema.json").write_text(json.dumps(SCHEMA), encoding="utf-8")
+    Path("words.lark").write_text('start: "ab" | "ac"', encoding="utf-8")
+    for options, spec in (
+        (("--json-schema", "schema.json"), "json-schema:schema.json"),
+        (("--regex", "[a-c]{2}"), "regex:[a-c]{2}"),
+        (("--choice", "a b", "1.5", "/é\n*"), 'choice:["a b", "1.5", "/\\u00e9\\n*"]'),
+        (("--grammar", "words.lark"), "lark:words.lark"),
+        (("--pydantic", "models.py:Pair"), "pydantic:models.py:Pair"),
+    ):
+        told = say(*PROMPT, *options, *MASK[2:])
+        assert told.code == 0, told.err
+        longer = say(*PROMPT, "--verifier", spec, *MASK)
+        assert [line["text"] for line in told.lines] == [line["text"] for line in longer.lines], options
+        if options[0] == "--choice":
+            assert {line["text"] for line in told.lines} <= set(options[1:])
+    Path("prompts.jsonl").write_text('{"prompt": "the cat", "rule": "regex:[a-c]{2}"}', encoding="utf-8")
+    of_prompts = say("--prompts", "prompts.jsonl", *MASK[2:])
+    assert [line["accepted"] for line in of_prompts.lines] == [True] * 4
+    both = say(*PROMPT, "--regex", "[a-c]{2}", "--choice", "ab", "xy", "--verifier", "regex:.*", *MASK[2:])
+    assert {line["text"] for line in both.lines} == {"ab"}
+    drawn = say(*PROMPT, "--regex", "[a-c]{2}", "--sampler", "ancestral", *MASK[2:])
+    assert not all(line["accepted"] for line in drawn.lines)
+
+
 def test_white_space_is_an_option(say: Say) -> None:
     spec = ("--verifier", f"json-schema:{json.dumps(SCHEMA)}", *MASK)
     compact = [line["text"] for line in say(*PROMPT, *spec).lines if line["accepted"]]
@@ -81,13 +106,13 @@ def test_calls_of_tools(say: Say, files: None) -> None:
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        (("--verifier", "json-schema:bad.json"), "it is not JSON"),
-        (
-            ("--verifier", 'json-schema:{"type": "integer", "minimun": 3}'),
-            "minimun is no keyword and has no effect",
-        ),
-        (("--verifier", "json-schema:{}"), "it constrains nothing"),
-        (("--verifier", "json-schema:[1]"), "a schema is a JSON object, true or false"),
+        (("--json-schema", "bad.json"), "json_schema='bad.json': it is not JSON"),
+        (("--json-schema", "{}"), "json_schema='{}': it constrains nothing"),
+        (("--regex", "["), "regex='[': "),
+        (("--choice", "--chat"), "choice=None: --choice: give it a value"),
+        (("--grammar", "none.lark"), "grammar='none.lark': the file none.lark cannot be read"),
+        (("--pydantic", "models.py"), "pydantic='models.py': write it as pydantic:FILE.py:CLASS"),
+        (("--verifier", "choice:a"), "choice='a': it is no JSON"),
         (("--verifier", "tools:bad.json"), "it is not JSON"),
         (("--verifier", "tools:[]"), "tools=[]: give a list of definitions of tools"),
         (("--verifier", "tools:none.json"), "the file none.json cannot be read"),

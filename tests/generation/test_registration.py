@@ -76,7 +76,7 @@ def test_a_registered_walk_runs(halving: tuple[str, ...], say: Say, tmp_path: Pa
 
 def test_help_names_what_is_registered(halving: tuple[str, ...], say: Say) -> None:
     told = say("--sampler", "halving", "--help", own_model=False)
-    for words in (*SAMPLERS, *(f"{name}:{kind.form}" for name, kind in KINDS.items())):
+    for words in (*SAMPLERS, *(kind.written(name) for name, kind in KINDS.items())):
         assert words in told.out
     words = " ".join(told.out.split())
     assert "50% of whose weight is lost at a token out of reach." in words
@@ -144,6 +144,24 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
     assert hopeless.lines[0]["reason"] == "failed: no first token has a value above 0"
 
 
+def test_a_registered_kind_may_have_no_content(monkeypatch: pytest.MonkeyPatch, say: Say) -> None:
+    def no_repeat(wanted: Wanted) -> FunctionVerifier:
+        return FunctionVerifier(lambda prefix: len(set(prefix)) == len(prefix), scope="completion")
+
+    monkeypatch.setitem(KINDS, "no-repeat", VerifierKind("", "no token twice", no_repeat))
+    common = ("--prompt", "the cat", "--max-new-tokens", "3", "--n", "4", "--sampler", "rejection")
+    told = say(*common, "--verifier", "no-repeat")
+    assert told.code == 0, told.err
+    assert all(len(set(line["tokens"])) == len(line["tokens"]) for line in told.lines)
+    for spec in ("no-repeat:", "no-repeat:3"):
+        assert (
+            f"verifier='{spec}': it has no content: write it as no-repeat"
+            in say(*common, "--verifier", spec).err
+        )
+    Path("prompts.jsonl").write_text('{"prompt": "the cat", "rule": "no-repeat"}', encoding="utf-8")
+    assert say("--prompts", "prompts.jsonl", *common[2:]).code == 0
+
+
 class Shelf(Pretrained):
     """The tiny model, under whatever name it is asked for."""
 
@@ -162,8 +180,8 @@ def test_a_registered_kind_of_pretrained_model_is_opened_by_its_name(
     monkeypatch: pytest.MonkeyPatch, say: Say, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(MODELS, "shelf", Shelf)
-    common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+", "--sampler", "tokenwise-rejection")
-    more = ("--method", "mask", "--max-new-tokens", "3", "--n", "4")
+    common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+")
+    more = ("--max-new-tokens", "3", "--n", "4")
     told = say("--model", "shelf:any:thing", *common, *more, own_model=False)
     assert told.code == 0, told.err
     own = say(*common, *more)

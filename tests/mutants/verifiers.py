@@ -15,7 +15,7 @@ from trialogue.verifiers.random import RandomVerifier
 class StrictThreshold(Threshold):
     """Rejects a value that equals the threshold."""
 
-    def _verdicts(self, values):
+    def _converted(self, values):
         return (values > self._threshold).to(values.dtype)
 
 

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from samplers.test_verifiers import Masking, batch_of
 
 from mutants import verifiers as mutants
 from samplers.reference_laws import largest_difference
@@ -16,6 +15,7 @@ from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided
 from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import TREES
 from trialogue.verifiers import All, FunctionVerifier, ProbeVerifier, Product, Threshold
+from verifiers.test_verifiers import Masking, batch_of
 
 
 class BoolMasking(Masking):

@@ -161,7 +161,5 @@ def test_what_has_no_schema_is_named_in_one_line(model, message):
 
 def test_notes_say_what_the_model_alone_decides():
     verifier = GrammarVerifier.pydantic(Priced, TOKENS)
-    assert verifier.notes == (
-        "no grammar enforces uniqueItems (at properties/tags): checked when a text is complete",
-    )
+    assert verifier.notes == ("no grammar enforces uniqueItems: checked when a text is complete",)
     assert verifier.parser('{"price":1,"tags":["a"]}') == Priced(price=1, tags={"a"})

@@ -11,8 +11,8 @@ from mutants import verifiers as mutants
 from samplers.judged_texts import TOKENS, value
 from trialogue.errors import InputError
 from trialogue.verifiers import GrammarVerifier
-from trialogue.verifiers.language_verifier import Invalid, NotValid
-from trialogue.verifiers.schemas import relaxation, validation
+from trialogue.verifiers.language_verifier import Invalid
+from trialogue.verifiers.schemas import grammars, validation
 from trialogue.verifiers.schemas.languages import json_language
 from trialogue.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
@@ -60,45 +60,10 @@ SCHEMAS = {
     },
     "numbers": {"type": "number", "multipleOf": 0.5, "minimum": 0.5},
 }
-INSTANCES = (
-    *(
-        0,
-        1,
-        2,
-        3,
-        2.5,
-        -1,
-        "a",
-        "ab",
-        "xb",
-        "b",
-        None,
-        True,
-        [],
-        [1],
-        [1, 1],
-        [1, 2],
-        [2, 2],
-        [1, 2, "a"],
-        [3],
-    ),
-    *(
-        {},
-        {"a": 1},
-        {"a": 3},
-        {"b": "x"},
-        {"a": 1, "b": "x"},
-        {"a": 2, "b": "y"},
-        {"a": "x"},
-        {"a": 5, "c": 1},
-    ),
-    *(
-        {"c": 1},
-        {"ab": 1},
-        {"next": {}},
-        {"next": {"b": "x"}},
-        {"b": "x", "next": {"b": "x", "next": {"b": "y"}}},
-    ),
+INSTANCES = json.loads(
+    '[0, 1, 2, 3, 2.5, -1, "a", "ab", "xb", "b", null, true, [], [1], [1, 1], [1, 2], [2, 2], [1, 2, "a"], [3], {},'
+    '{"a": 1}, {"a": 3}, {"b": "x"}, {"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": "x"}, {"a": 5, "c": 1}, {"c": 1},'
+    '{"ab": 1}, {"next": {}}, {"next": {"b": "x"}}, {"b": "x", "next": {"b": "x", "next": {"b": "y"}}}]'
 )
 
 
@@ -129,156 +94,74 @@ def test_the_rest_of_a_schema_stays_in_the_grammar():
     assert not value(verifier, '{"a":3}')
 
 
-@pytest.mark.parametrize(
-    ("schema", "said"),
-    [
-        (SCHEMAS["one property of several"], ["no grammar enforces not (at properties/a): checked when"]),
-        (
-            {**ITEMS, "uniqueItems": True, "items": {"not": {"const": 1}}},
-            ["no grammar enforces uniqueItems (at the root), not (at items): checked when"],
-        ),
-        (
-            {"anyOf": [SCHEMAS["oneOf"], {"oneOf": [{"type": "string"}, {"type": "null"}]}]},
-            ["no grammar enforces oneOf (at anyOf/0 and 1 more): checked when"],
-        ),
-        (
-            {"type": "object", "properties": {"x": {"pattern": "^(?!a)"}, "y": {"pattern": "b"}}},
-            ["no grammar enforces pattern (at properties/x): checked when"],
-        ),
-        (
-            {
-                "properties": {
-                    "a": {"type": "integer", "tsType": "X"},
-                    "b": {"type": "null", "tsType": "Y", "x-a": 1},
-                }
-            },
-            ["JSON Schema has no tsType (at properties/a and 1 more): without effect"],
-        ),
-        (
-            {
-                "$ref": "#/$defs/node",
-                "$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node", "type": "object"}}}},
-            },
-            ["no grammar enforces type (at $defs/node/properties/next): checked when"],
-        ),
-        ({"type": "string", "format": "phone"}, ["nothing checks format 'phone' (at the root)"]),
-        ({"type": "string", "format": "regex"}, ["no grammar enforces format (at the root): checked when"]),
-        (
-            {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "if": {"minimum": 3}},
-            ["draft 4 has no if (at the root): without effect"],
-        ),
-        ({"type": "integer", "minimum": 3, "title": "n", "$comment": "", "default": 4}, []),
-    ],
-)
-def test_what_a_user_is_told(schema, said):
-    notes = GrammarVerifier.json_schema(schema, TOKENS).notes
-    assert len(notes) == len(said)
-    assert all(note.startswith(line) for note, line in zip(notes, said, strict=True)), notes
+LATE = "no grammar enforces {}: checked when a text is complete"
+NOTES = [
+    ({**ITEMS, "uniqueItems": True, "items": {"not": {"const": 1}}}, LATE.format("not, uniqueItems")),
+    ({"anyOf": [SCHEMAS["oneOf"], {"type": "null"}]}, LATE.format("oneOf")),
+    ({"properties": {"x": {"pattern": "^(?!a)"}, "y": {"pattern": "b"}}}, LATE.format("pattern")),
+    ({"type": "string", "format": "regex"}, LATE.format("format")),
+    ({"type": "string", "format": "phone"}, "nothing checks the format phone"),
+    ({"type": "string", "minLenght": 3, "x-a": 1}, "draft 2020-12 has no minLenght: without effect"),
+]
 
 
-@pytest.mark.parametrize(
-    ("schema", "message"),
-    [
-        (
-            {"type": "string", "minLenght": 3},
-            "minLenght is no keyword and has no effect: 'minLength' misspelt?",
-        ),
-        ({"any_of": [{"const": 1}], "type": "integer"}, "any_of is no keyword and has no effect: 'anyOf'"),
-        (
-            {"properties": {"a": {"typ": "integer"}}},
-            "properties/a/typ is no keyword and has no effect: 'type'",
-        ),
-        ({"anyOf": [{"const": 1}, {"items": {"patern": "a"}}]}, "anyOf/1/items/patern is no keyword"),
-        (
-            {"$defs": {"a": {"additionalProperties": {"require": []}}}, "$ref": "#/$defs/a"},
-            "$defs/a/additionalPro",
-        ),
-        (
-            {"properties": {"a/b": {"ref": "#/$defs/a"}}, "$defs": {"a": {}}},
-            "properties/a~1b/ref is no keyword",
-        ),
-        ({"properties": {"a": {"type": "strin"}}}, "properties/a/type: 'strin' is not"),
-        ({"type": "object", "required": "a"}, "required: 'a' is not of type 'array' (draft 2020-12)"),
-        (
-            {"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": 2},
-            "exclusiveMin",
-        ),
-        (
-            {"$schema": "http://json-schema.org/draft-03/schema#", "type": "integer"},
-            "$schema: draft 3 is older",
-        ),
-        (
-            {"items": {"$ref": "https://example.com/a.json"}},
-            "items/$ref leads to 'https://example.com/a.json': noth",
-        ),
-        (
-            {"anyOf": [{"$ref": "#/$defs/a"}]},
-            "anyOf/0/$ref leads to '#/$defs/a': nothing is fetched, and the sch",
-        ),
-        (
-            {"$ref": "#/components/A", "components": {"A": {"not": {"required": 5}}}},
-            "components/A/not/required: 5 is not of type 'array' (draft 2020-12)",
-        ),
-        (
-            {
-                "$schema": "http://json-schema.org/draft-07/schema#",
-                "properties": {"a": {"$ref": "#/$defs/A"}},
-                "$defs": {"A": {"type": "array", "contains": {"type": "foo"}}},
-            },
-            "$defs/A/contains/type: 'foo' is not valid under any of the given schemas (draft 7)",
-        ),
-        ({"anyOf": [{"$ref": "#/anyOf"}]}, "anyOf: [{'$ref': '#/anyOf'}] is not of type 'object', 'boolean'"),
-        ({"$ref": "#/enum/0", "enum": [3]}, "enum/0: 3 is not of type 'object', 'boolean' (draft 2020-12)"),
-        ({"$ref": "#"}, "the root: it refers to itself without end, and admits nothing"),
-        ({"allOf": [{"$ref": "#"}], "type": "integer"}, "the root: it refers to itself without end"),
-        (
-            {
-                "type": "object",
-                "properties": {"a": {"$ref": "#/$defs/a"}},
-                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [True, {"$ref": "#/$defs/a"}]}},
-            },
-            "$defs/a: it refers to itself without end",
-        ),
-        ({"type": "string", "not": {"pattern": "("}}, "not/pattern: '(' is no regular expression"),
-        (
-            {"type": "string", "pattern": "^a{1,2}+$"},
-            "pattern: '^a{1,2}+$' is no regular expression: multiple repeat",
-        ),
-        ({"enum": []}, "Unsatisfiable schema"),
-        (
-            {"type": "object", "properties": {"a": False}, "required": ["a"]},
-            "Unsatisfiable schema: required property",
-        ),
-        ({"type": "integer", "x-guidance": {"spaces": 1}}, "unknown field `spaces`"),
-        ({"type": "integer", "x-guidance": 3}, "x-guidance: give an object of llguidance's options"),
-        ({}, "it constrains nothing: say what is allowed with type, properties or enum"),
-        (True, "it constrains nothing"),
-        ({"title": "any", "$defs": {"a": {"type": "integer"}}}, "it constrains nothing"),
-        ({"type": ["object", "array", "string", "number", "boolean", "null"]}, "it constrains nothing"),
-        ({"properties": {"a": {}, "b": True}, "required": [], "minLength": 0}, "it constrains nothing"),
-        ({"anyOf": [{"type": "string"}, {"description": "whatever"}]}, "it constrains nothing"),
-        ({"name": "x", "age": 3}, "none of its keys is a keyword of JSON Schema: say what is allowed"),
-        ({"name": "f", "parameters": {}}, "it constrains nothing"),
-    ],
-)
-def test_schemas_that_cannot_be_used_are_named_in_one_line(schema, message):
-    with pytest.raises(InputError, match=f"^json-schema='.*': {re.escape(message)}") as caught:
-        GrammarVerifier.json_schema(schema, TOKENS)
-    assert "\n" not in str(caught.value)
+def test_a_user_is_told_what_is_checked_late_or_not_at_all():
+    for schema, note in NOTES:
+        assert GrammarVerifier.json_schema(schema, TOKENS).notes == (note,), schema
+    plain = {"type": "integer", "minimum": 3, "title": "n", "$comment": "", "default": {"typ": 4}}
+    assert GrammarVerifier.json_schema(plain, TOKENS).notes == ()
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"const": {"typ": 1}, "enum": [{"typ": 1}]},
-        {"properties": {"typ": {"const": 1}, "patern": True}, "default": {"requires": 1}},
-        {"type": "integer", "example": 1, "x-order": 2, "note": "a", "enumNames": ["a"], "nullable": False},
-        {"type": "string", "_format": "email", "patterns": 3, "formats": ["a"], "requires": "b"},
-        {"enum": ["a", "a"]},
-    ],
-)
-def test_other_keys_are_annotations(schema):
-    GrammarVerifier.json_schema(schema, TOKENS)
+DRAFT = "http://json-schema.org/draft-0{}/schema#"
+MISTAKES = [
+    ({"properties": {"a": {"type": "strin"}}}, "$.properties.a.type: 'strin' is not"),
+    ({"type": "object", "required": "a"}, "$.required: 'a' is not of type 'array' (draft 2020-12)"),
+    ({"$schema": DRAFT.format(4), "minimum": 1, "exclusiveMinimum": 2}, "$.exclusiveMinimum: 2 is not"),
+    ({"$schema": DRAFT.format(3), "type": "integer"}, "$schema: use draft 4 or later"),
+    (
+        {"items": {"$ref": "https://example.com/a.json"}},
+        "Resource 'https://example.com/a.json' is not present",
+    ),
+    ({"anyOf": [{"$ref": "#/$defs/a"}]}, "Pointer '/$defs/a' does not exist"),
+    ({"$ref": "#/enum/0", "enum": [3]}, "schema must be an object or boolean"),
+    ({"$ref": "#"}, "it admits nothing that the tokenizer can write"),
+    ({"type": "string", "not": {"pattern": "("}}, "'(' is no regular expression"),
+    ({"type": "string", "pattern": "^a{1,2}++$"}, "'^a{1,2}++$' is no regular expression: multiple repeat"),
+    ({"enum": []}, "Unsatisfiable schema"),
+    (
+        {"properties": {"a": False}, "required": ["a"], "type": "object"},
+        "Unsatisfiable schema: required property",
+    ),
+    ({"type": "integer", "x-guidance": {"spaces": 1}}, "unknown field `spaces`"),
+    ({"type": "integer", "x-guidance": 3}, "x-guidance: give an object of llguidance's options"),
+    (
+        {"patternProperties": {"a": {}}, "unevaluatedProperties": False},
+        "unevaluatedProperties cannot be enforced next to patternProperties",
+    ),
+    (False, "it admits nothing"),
+    *(
+        (schema, "it constrains nothing: say what")
+        for schema in ({}, True, {"title": "any", "$defs": {"a": {}}})
+    ),
+]
+
+
+def test_schemas_that_cannot_be_used_are_named_in_one_line():
+    for schema, message in MISTAKES:
+        with pytest.raises(InputError) as caught:
+            GrammarVerifier.json_schema(schema, TOKENS)
+        assert re.match(f"json-schema='?.*'?: {re.escape(message)}", str(caught.value)), caught.value
+        assert "\n" not in str(caught.value)
+
+
+def test_texts_are_not_valid_under_a_schema_that_cannot_be_applied():
+    for schema, text, reason in (
+        ({"type": "integer", "not": {"$ref": "#/$defs/a"}}, "1", "cannot be applied: .*PointerToNowhere"),
+        ({"$ref": "#/x/A", "x": {"A": {"not": {"required": 5}}}}, "{}", "cannot be applied: TypeError"),
+        ({"allOf": [{"$ref": "#"}], "type": "integer"}, "1", "nested too deeply"),
+    ):
+        with pytest.raises(Invalid, match=reason):
+            json_language(schema, "compact").parse(text)
 
 
 def test_a_schema_that_is_nested_too_deeply_is_named_in_one_line():
@@ -304,49 +187,6 @@ def test_white_space_is_none_unless_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("wrapped", "what"),
-    [
-        (
-            {"type": "function", "function": {"name": "f", "parameters": OBJECT}},
-            "the parameters of the tool 'f'",
-        ),
-        (
-            {"type": "function", "name": "f", "parameters": OBJECT, "strict": True},
-            "the parameters of the tool 'f'",
-        ),
-        ({"name": "f", "description": "d", "input_schema": OBJECT}, "the parameters of the tool 'f'"),
-        ({"name": "f", "inputSchema": OBJECT}, "the parameters of the tool 'f'"),
-        ({"name": "f", "parameters": OBJECT}, "the parameters of the tool 'f'"),
-        (
-            {"type": "json_schema", "json_schema": {"name": "r", "schema": OBJECT}},
-            "the schema of the response's format",
-        ),
-        ({"name": "r", "strict": True, "schema": OBJECT}, "the schema of the response's format"),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"schema": OBJECT}}},
-            "the schema of the response",
-        ),
-    ],
-)
-def test_definitions_of_tools_and_formats_stand_for_their_schema(wrapped, what):
-    verifier, plain = (GrammarVerifier.json_schema(one, TOKENS) for one in (wrapped, OBJECT))
-    assert verifier._grammar == plain._grammar
-    assert verifier.notes[0].startswith(f"the rule is {what}")
-
-
-def test_a_schema_with_a_name_is_a_schema():
-    schema = {
-        "name": "f",
-        "type": "object",
-        "properties": {"parameters": {"type": "integer"}},
-        "parameters": OBJECT,
-    }
-    verifier = GrammarVerifier.json_schema(schema, TOKENS)
-    assert value(verifier, '{"parameters":1}')
-    assert not value(verifier, '{"parameters":"a"}')
-
-
-@pytest.mark.parametrize(
     ("schema", "text"),
     [
         ({"type": "string", "not": {"pattern": "^(a|a|b?a)*$"}}, "{}"),
@@ -357,40 +197,6 @@ def test_a_pattern_that_takes_for_ever_is_not_waited_for(schema, text):
     parse = json_language(schema, "compact").parse
     with pytest.raises(Invalid, match=r"takes longer than 0\.1 s"):
         parse(text.format(json.dumps("a" * 40 + "c")))
-
-
-@pytest.mark.parametrize("draft", ["2019-09", "2020-12"])
-def test_patterns_beside_unevaluated_are_those_of_the_schema(draft):
-    """Also where they are behind a reference, have properties of Unicode, or differ between the objects of a text."""
-    schema = {
-        "$schema": f"https://json-schema.org/draft/{draft}/schema",
-        "type": "object",
-        "allOf": [{"$ref": "#/$defs/letters"}],
-        "properties": {"in": {"patternProperties": {"^[0-9]+$": {}}, "unevaluatedProperties": False}},
-        "unevaluatedProperties": False,
-        "$defs": {"letters": {"patternProperties": {r"^\p{Lu}+$": {"type": "integer"}, "^x[.]": {}}}},
-    }
-    parse = json_language(schema, "compact").parse
-    for text in ('{"É":1}', '{"x.y":"a","in":{"7":1}}', "{}"):
-        assert parse(text) == json.loads(text)
-    for text in (
-        '{"É":"a"}',
-        '{"é":1}',
-        '{"xa":1}',
-        '{"7":1}',
-        '{"in":{"É":1}}',
-        '{"É":1,"in":{"7":1,"x.":1}}',
-    ):
-        with pytest.raises(NotValid):
-            parse(text)
-
-
-def test_a_pattern_beside_unevaluated_is_not_waited_for():
-    schema = {"type": "object", "patternProperties": {"^(a|a|b?a)*$": {}}, "unevaluatedProperties": False}
-    parse = json_language(schema, "compact").parse
-    assert parse('{"aba":1}') == {"aba": 1}
-    with pytest.raises(Invalid, match=r"takes longer than 0\.1 s"):
-        parse(f'{{"{"a" * 40}c":1}}')
 
 
 def test_a_schema_that_takes_for_ever_is_not_waited_for(monkeypatch):
@@ -456,14 +262,14 @@ def test_no_valid_number_is_lost(schema):
 
 
 def test_numbers_lost_by_ranges_as_they_are_would_be_seen(monkeypatch):
-    monkeypatch.setattr(relaxation, "_of_decimals", lambda one: ())
+    monkeypatch.setattr(grammars, "_widen_numbers", lambda schema: set())
     assert lost_numbers(RANGES[0]) == ["0.9"]
     assert sum(bool(lost_numbers(schema)) for schema in RANGES) >= 9
 
 
 def test_bounds_that_the_grammar_has_right_stay_in_it():
     verifier = GrammarVerifier.json_schema({"type": "number", "minimum": 0.5, "maximum": 2.25}, TOKENS)
-    assert verifier.notes == ("no grammar enforces maximum (at the root): checked when a text is complete",)
+    assert verifier.notes == (LATE.format("maximum"),)
     verdicts = {text: value(verifier, text, False) for text in ("0.4", "0.5", "2.25", "2.29", "2.4", "3")}
     assert verdicts == {"0.4": False, "0.5": True, "2.25": True, "2.29": True, "2.4": False, "3": False}
     assert [value(verifier, text) for text in ("2.25", "2.29")] == [True, False]
@@ -472,90 +278,49 @@ def test_bounds_that_the_grammar_has_right_stay_in_it():
     assert not value(whole, "0")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "texts"),
-    [
-        (r"^(?=\d)", {"1": True, "٣": False}),
-        (r"^(?=a)a$", {"a": True, "a\n": False}),
-        (r"^(?!\w[$])[^\d]*$", {"ab": True, "a$": False, "a1": False, "é$": True}),
-        (r"^(?=\p{Lu})", {"É": True, "é": False}),
-        (r"^(?=[[a])", {"[": True, "a": True, "b": False}),
-    ],
-)
-def test_patterns_are_those_of_json_schema_at_the_end_too(pattern, texts):
-    verifier = GrammarVerifier.json_schema({"type": "string", "pattern": pattern}, TOKENS)
-    assert verifier.notes
-    assert {text: value(verifier, json.dumps(text, ensure_ascii=False)) for text in texts} == texts
+PATTERNS = [
+    (r"^(?=\d)", {"1": True, "a": False}),
+    (r"^(?!\w[$])[^\d]*$", {"ab": True, "a$": False, "a1": False}),
+    (r"^\p{Lu}(?=a)", {"Éa": True, "éa": False}),
+    (r"^\p{Lu}$", {"É": True, "é": False}),
+    (r"^[a-z&&x]+$", {"abc": True, "x": True, "a&": True, "A": False}),
+    (r"^[a-z~~x]+$", {"abc": True, "a~": True, "A": False}),
+    (r"^[[a]]$", {"[]": True, "a]": True, "a": False}),
+    (r"^[^[\]]+$", {"ab": True, "[": False, "]": False}),
+    (r"^[\w-]+\/$", {"-b/": True, "./": False}),
+    (r"^(?<y>a)b$", {"ab": True, "b": False}),
+    (r"\bfoo\b", {"foo": True, "-foo": True, "_foo": False}),
+    (r"^(?:19|20)\d{2}-(0[1-9]|1[0-2])$", {"2024-12": True, "2024-13": False}),
+]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "texts"),
-    [
-        (r"^[a-z&&x]+$", {"abc": True, "x": True, "a&": True, "A": False}),
-        (r"^[a-z~~x]+$", {"abc": True, "a~": True, "A": False}),
-        (r"^[!--]+$", {"#": True, "-": True, "a": False}),
-        (r"^[--a]+$", {"A": True, "-": True, "b": False}),
-        (r"^[[a]]$", {"[]": True, "a]": True, "a": False}),
-        (r"^[\w-x]$", {"-": True, "b": True, ".": False}),
-        (r"^[\D]$", {"a": True, "٣": True, "3": False}),
-        (r"^[^]{2}$", {"a]": True, "a": False}),
-        (r"^\Aa\Z$", {"AaZ": True, "a": False}),
-        (r"^\h\R\<$", {"hR<": True, " \n": False}),
-        (r"^a{,3}$", {"a{,3}": True, "aa": False}),
-        (r"^\cJ$", {"\n": True, "cJ": False}),
-        (r"^(?<y>a|b)\k<y>$", {"aa": True, "bb": True, "ab": False}),
-        (r"^(?<y>a)b$", {"ab": True, "b": False}),
-        (r"\bfoo\b", {"foo": True, "éfoo": True, "_foo": False}),
-        (r"^\ud83d\ude00[\u{1F600}-\u{1F601}]$", {"😀😁": True, "😀😂": False}),
-        (r"^\s$", {"\ufeff": True, "\u00a0": True, "\x85": False}),
-    ],
-)
-def test_patterns_mean_what_they_mean_in_ecmascript(pattern, texts):
-    text = GrammarVerifier.json_schema({"type": "string", "pattern": pattern}, TOKENS)
-    assert {one: value(text, json.dumps(one, ensure_ascii=False)) for one in texts} == texts
-    end = GrammarVerifier.json_schema({"type": "string", "not": {"pattern": pattern}}, TOKENS)
-    assert not any(value(end, json.dumps(one, ensure_ascii=False)) == texts[one] for one in texts)
-    keys = {"type": "object", "patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False}
-    key = GrammarVerifier.json_schema(keys, TOKENS)
-    assert {
-        one: value(key, json.dumps({one: None}, ensure_ascii=False).replace(" ", "")) for one in texts
-    } == {one: valid and " " not in one for one, valid in texts.items()}
+def test_patterns_mean_the_same_in_grammars_keys_and_validation():
+    for pattern, texts in PATTERNS:
+        string = {"type": "string"}
+        keys = {"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False}
+        plain, negated, named = (
+            GrammarVerifier.json_schema(schema, TOKENS)
+            for schema in ({**string, "pattern": pattern}, {**string, "not": {"pattern": pattern}}, keys)
+        )
+        for text, valid in texts.items():
+            written = json.dumps(text, ensure_ascii=False)
+            found = value(plain, written), not value(negated, written), value(named, f"{{{written}:1}}")
+            assert found == (valid,) * 3, (pattern, text)
 
 
-@pytest.mark.parametrize("pattern", [r"^a$", r"^\d$", r"^\p{Lu}$"])
-def test_references_lead_to_the_schemas_of_patterns(pattern):
-    other = {r"^a$": r"^a\Z", r"^\d$": r"^[0-9]$"}.get(pattern, "^b$")
-    path = "#/patternProperties/" + pattern.replace("~", "~0").replace("/", "~1")
-    schema = {
-        "type": "object",
-        "patternProperties": {pattern: {"type": "integer"}, other: {"maximum": 3}},
-        "properties": {"x": {"$ref": path}},
-        "additionalProperties": False,
-    }
-    verifier = GrammarVerifier.json_schema(schema, TOKENS)
-    texts = {'{"x":5}': True, '{"x":"5"}': False, '{"y":1}': False}
-    assert {text: value(verifier, text) for text in texts} == texts
-    assert [value(verifier, f'{{"1":{number}}}') for number in (1, 5)] == [pattern == r"^\d$", False]
+FORMATS = {
+    "ipv4": ("10.0.0.1", "10.0.0"),
+    "date": ("2020-02-29", "2023-02-29"),
+    "date-time": ("2024-02-29T10:00:00Z", "2023-02-29T10:00:00Z"),
+    "email": ("a@b.de", "ab"),
+    "regex": ("a(b)", "a(b"),
+}
 
 
-def test_formats_are_the_same_in_grammars_and_at_the_end():
-    formats = {
-        "ipv4": ("10.0.0.1", "10.0.0"),
-        "date": ("2020-02-29", "2020-13-01"),
-        "date-time": ("2024-02-29T10:00:00Z", "2024-02-29"),
-        "email": ("a@b.de", "ab"),
-    }
-    for name, (right, wrong) in formats.items():
-        plain = GrammarVerifier.json_schema({"type": "string", "format": name}, TOKENS)
-        other = GrammarVerifier.json_schema({"type": "string", "not": {"format": name}}, TOKENS)
-        assert [value(plain, f'"{text}"') for text in (right, wrong)] == [True, False]
-        assert [value(other, f'"{text}"') for text in (right, wrong)] == [False, True]
-        # A grammar has no calendar.
-        if name.startswith("date"):
-            assert not value(plain, f'"2023{right[4:]}"')
-            assert value(other, f'"2023{right[4:]}"')
-    patterns = GrammarVerifier.json_schema({"type": "string", "format": "regex"}, TOKENS)
-    assert [value(patterns, text) for text in ('"a(b)"', '"a(b"')] == [True, False]
+def test_formats_are_checked_with_a_calendar():
+    for name, (right, wrong) in FORMATS.items():
+        verifier = GrammarVerifier.json_schema({"type": "string", "format": name}, TOKENS)
+        assert [value(verifier, f'"{text}"') for text in (right, wrong)] == [True, False], name
 
 
 @pytest.mark.parametrize(
@@ -569,10 +334,6 @@ def test_formats_are_the_same_in_grammars_and_at_the_end():
             {"$schema": "http://json-schema.org/draft-07/schema", "items": {"type": "null"}},
             {"[null]": True, "[1]": False},
         ),
-        (
-            {"properties": {"s": {"$ref": "http://json-schema.org/draft-07/schema#"}}, "type": "object"},
-            {'{"s":{"type":"null"}}': True, '{"s":{"type":"nul"}}': False},
-        ),
     ],
 )
 def test_the_draft_is_the_one_that_fits(schema, texts):
@@ -584,8 +345,8 @@ def test_parser_gives_values_and_reasons():
     parser = GrammarVerifier.json_schema(SCHEMAS["one property of several"], TOKENS).parser
     assert parser('{"a":2,"b":"x"}') == {"a": 2, "b": "x"}
     for text, reason in (
-        ('{"a":3}', "a: 3 should not be valid under"),
-        ('{"a":1,"a":2}', "the key 'a' is there twice"),
+        ('{"a":3}', r"\$\.a: 3 should not be valid under"),
+        ('{"a":1,"a":2}', "one of the keys a is there twice"),
         ("NaN", "NaN is no number of JSON"),
         ("{", "it is no JSON"),
         ("[" * 100_000, "it is nested too deeply"),

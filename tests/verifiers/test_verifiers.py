@@ -70,11 +70,6 @@ def test_a_function_sees_what_its_scope_says(scope, expected):
     assert verifier.children(batch, torch.tensor([0])) is None
 
 
-def test_a_function_may_answer_with_any_number():
-    answers = {(0,): True, (1,): 2, (0, 0): 0.5, (1, 1): torch.tensor(0.25)}
-    assert values(FunctionVerifier(answers.__getitem__), list(answers)) == [1.0, 2.0, 0.5, 0.25]
-
-
 def threshold_error(threshold_type) -> int:
     """How many verdicts differ from value >= threshold, the threshold itself included."""
     answers = {(0,): 0.0, (1,): 0.25, (0, 0): 0.5, (0, 1): 0.75, (1, 1): 1.0}
@@ -99,10 +94,10 @@ def test_a_threshold_accepts_from_its_value_on():
     assert Threshold(masking, 0.5).children(batch_of([(0,)]), rows).tolist() == [[0.0, 1.0]]
 
 
-@pytest.mark.parametrize("threshold", [-0.1, math.inf, math.nan])
-def test_thresholds_out_of_range_are_named(threshold):
-    with pytest.raises(InputError, match=f"threshold={threshold}"):
-        Threshold(RandomVerifier(), threshold)
+def test_thresholds_out_of_range_are_named():
+    for threshold in (-0.1, math.inf, math.nan):
+        with pytest.raises(InputError, match=f"threshold={threshold}"):
+            Threshold(RandomVerifier(), threshold)
 
 
 def test_a_threshold_passes_on_what_is_no_number():

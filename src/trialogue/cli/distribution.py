@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.commands import Commands
-from trialogue.cli.samplers import parsed_with_walk, print_listed
+from trialogue.cli.samplers import parsed_with_sampler, print_listed
 
 if TYPE_CHECKING:
     from trialogue.generation.exact.report import SamplerDistribution
@@ -41,11 +41,9 @@ def distribution(arguments: argparse.Namespace) -> None:
 
 def settings_of(tokens: Sequence[str]) -> "DistributionSettings":
     """What the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
-    from trialogue.generation.exact.settings import OPTIONS, DistributionSettings, Walking
+    from trialogue.generation.exact.settings import OPTIONS, DistributionSettings
 
-    parsed = parsed_with_walk(
-        "distribution", inspect.getdoc(distribution) or "", OPTIONS, Walking.sampler, tokens
-    )
+    parsed = parsed_with_sampler("distribution", inspect.getdoc(distribution) or "", OPTIONS, tokens)
     return DistributionSettings(
         source=parsed["oracle"],
         sampler=parsed["sampler"],

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.commands import Commands
-from trialogue.cli.samplers import parsed_with_walk, print_listed, unescaped
+from trialogue.cli.samplers import parsed_with_sampler, print_listed, sampler_class, unescaped
 from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:
@@ -60,14 +60,20 @@ def generate(arguments: argparse.Namespace) -> int:
 
 def settings_of(tokens: Sequence[str]) -> "Settings":
     """The run that the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
-    from trialogue.generation.settings import OPTIONS, Sampling, Settings
+    from trialogue.generation.settings import OPTIONS, Settings
+    from trialogue.generation.verifier_specs import has_mask
 
-    parsed = parsed_with_walk("generate", inspect.getdoc(generate) or "", OPTIONS, Sampling.sampler, tokens)
-    inputs, sampling = parsed["model and prompts"], parsed["sampling"]
+    parsed = parsed_with_sampler("generate", inspect.getdoc(generate) or "", OPTIONS, tokens)
+    inputs, sampling, sampler = parsed["model and prompts"], parsed["sampling"], parsed["sampler"]
+    prompts = inputs.read()
+    own = [any(map(has_mask, prompt.rule)) for prompt in prompts if prompt.rule]
+    if own and all(own) and not parsed["sampler named"]:
+        sampling = dataclasses.replace(sampling, sampler="masked-decoding")
+        sampler = sampler_class(sampling.sampler)()
     return Settings(
         inputs=inputs,
-        prompts=inputs.read(),
-        sampler=parsed["sampler"],
+        prompts=prompts,
+        sampler=sampler,
         rule=parsed["rule"],
         sampling=dataclasses.replace(sampling, stop=tuple(map(unescaped, sampling.stop))),
         destination=parsed["output"],

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from trialogue.cli.fields import Group, attach, parse
@@ -13,32 +14,71 @@ from trialogue.errors import InputError
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 
 
-def parsed_with_walk(
-    command: str, about: str, options: Mapping[str, type], sampler: str, tokens: Sequence[str]
+def parsed_with_sampler(
+    command: str, about: str, options: Mapping[str, type], tokens: Sequence[str]
 ) -> dict[str, Any]:
-    """The `options` of a command, by title, with what `tokens` set, and as "sampler" the sampler that they name, or
-    `sampler`.
+    """Return the option groups of a command by title, and the sampler under "sampler".
 
-    Where they ask for help, it is printed with what the command is `about`, and with the options of a sampler that is
-    named: `SystemExit`. Raises `InputError` as `fields.parse` does.
+    If `tokens` name no sampler, it is masked decoding where a verifier has a token mask, else ancestral sampling.
+    "sampler named" says whether they name one. If they contain `--help`, the help of the command and of the named
+    sampler is printed.
+
+    Args:
+        command: Name of the command.
+        about: Description of the command, for its help.
+        options: Class of each group of options, by title.
+        tokens: Words of the command line.
+
+    Raises:
+        InputError: As `fields.parse`.
+        SystemExit: After the help is printed.
     """
     groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
-    words = attach(groups, tokens)
+    words = attach(groups, spread("--choice", tokens))
     named = value_of("--sampler", words)
-    name = sampler if named is None else named
+    name = named or ("masked-decoding" if _has_mask(words) else "ancestral")
     prog = f"trialogue {command}"
     if named is not None:
         prog += f" --sampler {name}"
+    else:
+        words = [f"--sampler={name}", *words]
     if named is not None or not {"-h", "--help"} & set(words):
-        kind = walk_of(name)
+        kind = sampler_class(name)
         groups["sampler"] = Group(kind(), description_of(kind), terse=False)
     unknown = f"neither the command nor the sampler {name} has it"
-    parsed = parse(groups, words, prog=prog, description=about, unknown=unknown, elsewhere=options_of_walks)
-    return {**parsed, "sampler": with_escapes(parsed["sampler"])}
+    parsed = parse(
+        groups, words, prog=prog, description=about, unknown=unknown, elsewhere=options_of_samplers
+    )
+    return {**parsed, "sampler": with_escapes(parsed["sampler"]), "sampler named": named is not None}
 
 
-def walk_of(name: str) -> Any:
-    """The class of the sampler `name`; raises `InputError` where there is none."""
+def spread(option: str, tokens: Sequence[str]) -> list[str]:
+    """Repeat an `option` before each of its values: `--choice a b` becomes `--choice=a --choice=b`."""
+    words, inside = list[str](), False
+    for token, following in zip_longest(tokens, tokens[1:], fillvalue="--"):
+        if token == option and not following.startswith("--"):
+            inside = True
+        elif inside and not token.startswith("--"):
+            words.append(f"{option}={token}")
+        else:
+            inside = False
+            words.append(token)
+    return words
+
+
+def _has_mask(words: Sequence[str]) -> bool:
+    """Return whether options in `words` name a verifier with a token mask."""
+    from trialogue.generation.verifier_specs import SHORTHANDS, has_mask
+
+    of_masks = {option_of(field) for field in (*SHORTHANDS, "choice")}
+    given = [word.partition("=") for word in words]
+    return any(
+        option in of_masks or (option == "--verifier" and has_mask(value)) for option, _, value in given
+    )
+
+
+def sampler_class(name: str) -> Any:
+    """Return the class of the sampler `name`; raises `InputError` if there is none."""
     from trialogue.samplers import SAMPLERS
 
     if name not in SAMPLERS:
@@ -46,7 +86,7 @@ def walk_of(name: str) -> Any:
     return SAMPLERS[name]
 
 
-def options_of_walks() -> dict[str, str]:
+def options_of_samplers() -> dict[str, str]:
     """The options that some sampler has, with the samplers that have it."""
     from trialogue.samplers import SAMPLERS
 
@@ -106,7 +146,7 @@ def print_listed() -> None:
     samplers = {
         name: _by_name((sampler.__doc__ or "").partition("\n")[0]) for name, sampler in SAMPLERS.loadable()
     }
-    verifiers = {f"{name}:{kind.form}": kind.said for name, kind in KINDS.loadable()}
+    verifiers = {kind.written(name): kind.said for name, kind in KINDS.loadable()}
     for title, listed in (("samplers", samplers), ("verifiers", verifiers)):
         _print_box(title, listed)
 

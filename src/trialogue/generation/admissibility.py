@@ -142,7 +142,7 @@ def _require_first_token(
     if allowed is not None and not bool(allowed.any()):
         hint = "they contradict each other: by all of them together no token may begin a completion of "
         hint += repr(_shortened(prompt))
-        raise InputError("verifier", [*settings.rule.verifier, *prompt.rule], hint)
+        raise InputError("verifier", [*settings.rule.specs, *prompt.rule], hint)
 
 
 def _require_positive(

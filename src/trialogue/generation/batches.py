@@ -56,7 +56,7 @@ def draw_apart(
             for _, batch in crew.done([[keys] for keys in batches(pending, settings)]):
                 for key, record in batch.records:
                     if record["run"] != runs[key[0]]:
-                        verifier = settings.rule_of(settings.prompts[key[0]]).verifier
+                        verifier = settings.rule_of(settings.prompts[key[0]]).specs
                         hint = "a worker reads other files than this process: give all machines the same"
                         raise InputError("verifier", list(verifier), hint)
                     take(key, record)

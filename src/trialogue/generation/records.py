@@ -25,7 +25,7 @@ def records_of(
     """The output lines of `samples`; `keys` holds the place of each one's prompt, and its own place among that's.
     `built` are the verifiers of each prompt, `runs` what its records call the run.
 
-    What is said of each is its `Verdict`. `log_prob` is null where a token was appended without asking the model.
+    What is said of each is its `SampleOutcome`. `log_prob` is null where a token was appended without asking the model.
     `log_weight` is null where the sampler has no weights: all accepted samples count alike; and where the sample is not
     accepted: it has weight zero.
     """

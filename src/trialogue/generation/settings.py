@@ -31,7 +31,8 @@ class Drawing:
     """How tokens are drawn."""
 
     sampler: Annotated[str, arg(metavar="WALK")] = "ancestral"
-    """How to draw, one of those below; `--sampler WALK --help` lists its own options too."""
+    """How to draw, one of those below; masked-decoding if none is given and a verifier has a mask. `--sampler WALK
+    --help` lists its own options too."""
     temperature: Annotated[float, arg(metavar="T")] = 1.0
     """0 is greedy."""
     top_p: Annotated[float, arg(metavar="P")] = 1.0
@@ -220,7 +221,7 @@ class Settings:
     @property
     def has_rules(self) -> bool:
         """Whether there is a verifier of any prompt."""
-        return bool(self.rule.verifier) or any(prompt.rule for prompt in self.prompts)
+        return bool(self.rule.specs) or any(prompt.rule for prompt in self.prompts)
 
     def rule_of(self, prompt: Prompt) -> Rule:
         """What is accepted as a completion of `prompt`: the rule of all prompts and its own."""

@@ -8,12 +8,13 @@ from torch import Tensor
 
 from trialogue.oracles import Decoding, Verifier
 from trialogue.samplers import Samples
+from trialogue.verifiers.wrapping import WrappingVerifier
 
 _REMEMBERED = 1 << 14
 """Complete sequences whose values are remembered, or four times as many as were asked about at once"""
 
 
-class Graded(Verifier):
+class Graded(WrappingVerifier):
     """`verifier`, whose values are degrees, as a sampler sees it; the latest values of complete sequences are
     remembered.
 
@@ -23,9 +24,8 @@ class Graded(Verifier):
     """
 
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:
-        self._verifier, self.threshold, self.written = verifier, threshold, written
-        self.scope, self.layers, self.most = verifier.scope, verifier.layers, verifier.most
-        self.notes, self.parser = verifier.notes, verifier.parser
+        super().__init__(verifier)
+        self.threshold, self.written = threshold, written
         self.each: Callable[[], None] | None = None
         self._values, self._most = OrderedDict[bytes, float](), _REMEMBERED
 

@@ -11,7 +11,7 @@ from trialogue.samplers.prefix import reasons
 from trialogue.verifiers.stop_strings import StopStrings
 
 
-class Verdict(NamedTuple):
+class SampleOutcome(NamedTuple):
     """What is said of a sample.
 
     `ended` tells how a complete one ended: "eos", "stop", "max_new_tokens" or "context". Where it is not `accepted`,
@@ -36,7 +36,7 @@ def verdicts(
     longest: int,
     context: int | None,
     stop: Sequence[str],
-) -> list[Verdict]:
+) -> list[SampleOutcome]:
     """The verdicts on `samples` of `sampler`, each judged by the verifiers `built` for it.
 
     `cut` says whether temperature 0, top-k or the like leave tokens out, `longest` is the longest completion, `context`
@@ -79,7 +79,7 @@ def verdicts(
         elif ended is not None:
             reason = reasons.rejection(ended, longest, *below[:1], *filter(None, [error, refusals[row]]))
         fine = accepted[row] and not below
-        said.append(Verdict(ended, fine, None if fine else reason, _product([value for value, _ in values])))
+        said.append(SampleOutcome(ended, fine, None if fine else reason, _product([value for value, _ in values])))
     return said
 
 

@@ -1,69 +1,42 @@
-"""Kinds of verifiers by name, and how each is built from what is written behind the colon.
+"""Kinds of verifiers by name, and how each is built from the text after the colon.
 
-What is known of a kind without building one imports neither torch nor a verifier: `--help` waits for neither.
+Importing this module imports neither torch nor a verifier, so that `--help` is fast.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trialogue.errors import InputError
-from trialogue.generation.json_verifiers import Whitespace, json_schema, pydantic_model, tools
 from trialogue.generation.verifier_contents import (
     file_of_function,
     file_of_probe,
     file_unless_inline,
+    is_inline,
     text_of,
     threshold_of,
 )
 from trialogue.registry import Registry
 
 if TYPE_CHECKING:
+    from trialogue.generation.verifier_specs import Rule
     from trialogue.models.opening import TextModel
     from trialogue.models.tokenization import Tokenization
     from trialogue.oracles import Verifier
 
 
-class Options(Protocol):
-    """What a user says of functions and of JSON: see `trialogue.generation.verifier_specs.Rule`."""
-
-    @property
-    def verifier_scope(self) -> Any:
-        """What a function is given."""
-        ...
-
-    @property
-    def verifier_reads(self) -> str:
-        """As text or as token ids."""
-        ...
-
-    @property
-    def verifier_whole(self) -> bool:
-        """Whether it judges complete texts only."""
-        ...
-
-    @property
-    def verifier_timeout(self) -> float:
-        """Seconds that an answer may take, 0 for as many as it likes."""
-        ...
-
-    @property
-    def json_whitespace(self) -> Whitespace:
-        """White space between the tokens of JSON."""
-        ...
-
-
 class Wanted(NamedTuple):
-    """A verifier to be built: its `spec`, what that says behind the colon, and what it is built for.
+    """A verifier to build: its `spec`, the text after the colon (`content`), and the options on verifiers (`rule`).
 
-    With `verdicts` the sampler asks for 0 or 1. What has to be asked of the model itself is put among `fits`: functions
-    that are called once it is there, and raise `InputError` where it is another than the verifier is for.
+    With `verdicts` the sampler calls for 0 or 1. Functions added to `fits` are called once the model is loaded; they
+    raise `InputError` if the verifier is for another model.
     """
 
     spec: str
     content: str
-    rule: Options
+    rule: "Rule"
     tokenization: "Tokenization"
     verdicts: bool
     fits: list[Callable[["TextModel"], None]]
@@ -73,10 +46,16 @@ class Wanted(NamedTuple):
 class VerifierKind:
     """A kind of verifier.
 
-    `form` shows what it is given, `said` explains that in a line. `path` is the file that a content names, if it names
-    one; both it and `build` raise `ValueError` for a content of another form. A kind that does not judge prompts has
-    nothing to say about a prompt without a completion. Values of a `graded` kind are degrees, which records show. One
-    that `is_function` is what the options on functions are for, one that `is_json` what that on white space is for.
+    Args:
+        form: The form of the content, as messages show it; empty for a kind without content.
+        said: The explanation in the help, one line.
+        build: Function that builds the verifier. It raises `ValueError` for a content of another form.
+        path: Function from a content to the file that it names, or None. It raises `ValueError` like `build`.
+        judges_prompts: Whether the verifier can judge a prompt without a completion.
+        graded: Whether values are degrees, which records show.
+        is_function: Whether the options on functions apply.
+        is_json: Whether the option on white space applies.
+        has_mask: Whether the verifier knows all accepted tokens at once. Masked decoding is then the default sampler.
     """
 
     form: str
@@ -87,12 +66,23 @@ class VerifierKind:
     graded: bool = False
     is_function: bool = False
     is_json: bool = False
+    has_mask: bool = False
+
+    def written(self, name: str) -> str:
+        """Return the form of a spec of this kind, which is registered as `name`."""
+        return f"{name}:{self.form}" if self.form else name
 
 
 def _regex(wanted: Wanted) -> "Verifier":
     from trialogue.verifiers import GrammarVerifier
 
     return GrammarVerifier.regex(wanted.content, wanted.tokenization)
+
+
+def _choice(wanted: Wanted) -> "Verifier":
+    from trialogue.verifiers import GrammarVerifier
+
+    return GrammarVerifier.choice(wanted.content, wanted.tokenization)
 
 
 def _lark(wanted: Wanted) -> "Verifier":
@@ -105,10 +95,38 @@ def _lark(wanted: Wanted) -> "Verifier":
         raise InputError("verifier", wanted.spec, error.hint) from error
 
 
+def _json_schema(wanted: Wanted) -> "Verifier":
+    from trialogue.verifiers import GrammarVerifier
+
+    whitespace = wanted.rule.json_whitespace
+    return GrammarVerifier.json_schema(_json(wanted), wanted.tokenization, whitespace=whitespace)
+
+
+def _tools(wanted: Wanted) -> "Verifier":
+    from trialogue.verifiers import GrammarVerifier
+
+    return GrammarVerifier.tools(_json(wanted), wanted.tokenization, whitespace=wanted.rule.json_whitespace)
+
+
+def _json(wanted: Wanted) -> Any:
+    content = wanted.content
+    text = content if is_inline(content) else text_of(wanted.spec, Path(content))
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError("verifier", wanted.spec, f"it is not JSON: {error}") from None
+
+
 def _pydantic(wanted: Wanted) -> "Verifier":
-    rule = wanted.rule
-    timeout = rule.verifier_timeout or None
-    return pydantic_model(wanted.content, wanted.tokenization, rule.json_whitespace, timeout)
+    from trialogue.verifiers import pydantic_verifier
+
+    return pydantic_verifier(
+        file_of_function(wanted.content),
+        wanted.content.rpartition(":")[2],
+        wanted.tokenization,
+        whitespace=wanted.rule.json_whitespace,
+        timeout=wanted.rule.verifier_timeout or None,
+    )
 
 
 def _python(wanted: Wanted) -> "Verifier":
@@ -144,16 +162,22 @@ KINDS: Registry[VerifierKind] = Registry(
     "kind of verifier",
     {
         "regex": VerifierKind(
-            "PATTERN", "texts that the regular expression matches", _regex, path=lambda _: None
+            "PATTERN",
+            "texts that the regular expression matches",
+            _regex,
+            path=lambda _: None,
+            has_mask=True,
+        ),
+        "choice": VerifierKind(
+            '["TEXT", ...]', "one of the texts of a JSON list", _choice, path=lambda _: None, has_mask=True
         ),
         "json-schema": VerifierKind(
             "FILE",
             "JSON that the schema in a file allows; the schema itself may stand there",
-            lambda wanted: json_schema(
-                wanted.spec, wanted.content, wanted.tokenization, wanted.rule.json_whitespace
-            ),
+            _json_schema,
             path=file_unless_inline,
             is_json=True,
+            has_mask=True,
         ),
         "pydantic": VerifierKind(
             "FILE.py:CLASS",
@@ -161,20 +185,20 @@ KINDS: Registry[VerifierKind] = Registry(
             _pydantic,
             path=file_of_function,
             is_json=True,
+            has_mask=True,
         ),
         "tools": VerifierKind(
             "FILE",
             "a call of one of the tools whose definitions a file lists, as the model's chat template writes it",
-            lambda wanted: tools(
-                wanted.spec, wanted.content, wanted.tokenization, wanted.rule.json_whitespace
-            ),
+            _tools,
             path=file_unless_inline,
             is_json=True,
+            has_mask=True,
         ),
-        "lark": VerifierKind("FILE", "texts of the Lark grammar in a file", _lark),
+        "lark": VerifierKind("FILE", "texts of the Lark grammar in a file", _lark, has_mask=True),
         "python": VerifierKind(
             "FILE.py:FUNCTION",
-            "what a function answers: whether it accepts, or a value",
+            "texts that a function accepts, or values that it returns",
             _python,
             path=file_of_function,
             graded=True,

@@ -1,22 +1,23 @@
-"""Verifiers as the command line names them: a kind of `KINDS`, a colon, and what the kind is given.
+"""Verifiers as the command line names them: by an option of their own, or by a kind of `KINDS` and its content.
 
-What is known of a kind without building one imports neither torch nor a verifier: `--help` waits for neither.
+Importing this module imports neither torch nor a verifier, so that `--help` is fast.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError, non_negative_number, one_of
-from trialogue.generation.json_verifiers import Whitespace
+from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.verifier_contents import content_of
 from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
+from trialogue.validation import NonNegative, validated
 
 if TYPE_CHECKING:
     from trialogue.generation.values import Graded
@@ -24,49 +25,69 @@ if TYPE_CHECKING:
     from trialogue.models.tokenization import Tokenization
     from trialogue.oracles import Verifier
 
-Scope = Literal["completion", "sequence"]
-Reads = Literal["text", "tokens"]
-OnError = Literal["raise", "reject"]
+Result = TypeVar("Result")
+
+SHORTHANDS = {"json_schema": "json-schema", "regex": "regex", "grammar": "lark", "pydantic": "pydantic"}
+"""The kinds of verifiers that have an option of their own, by its field; `choice` has one too."""
+_NO_OPTIONS: dict[str, Any] = dict.fromkeys((*SHORTHANDS, "choice"), ())
 
 
+@validated
 @dataclass(frozen=True)
 class Rule:
     """What is accepted: what every one of the verifiers accepts."""
 
+    json_schema: Annotated[tuple[str, ...], arg(metavar="FILE")] = ()
+    """Accept JSON that is valid under the schema in FILE (or under a schema that is written instead)."""
+    regex: Annotated[tuple[str, ...], arg(metavar="PATTERN")] = ()
+    """Accept texts that the regular expression matches as a whole."""
+    choice: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
+    """Accept one of these texts: --choice A B C."""
+    grammar: Annotated[tuple[str, ...], arg(metavar="FILE")] = ()
+    """Accept texts of the Lark grammar in FILE."""
+    pydantic: Annotated[tuple[str, ...], arg(metavar="FILE:CLASS")] = ()
+    """Accept JSON that a pydantic model in a Python file validates."""
     verifier: Annotated[tuple[str, ...], arg(metavar="SPEC")] = ()
-    """What accepts a text, a KIND:CONTENT of those below; may come again, and then all must accept."""
-    verifier_scope: Scope = "completion"
+    """What accepts a text, a KIND:CONTENT of those below. This option and those above may come again, and then all must
+    accept."""
+    verifier_scope: Literal["completion", "sequence"] = "completion"
     """What a function is given: the completion, or prompt and completion."""
-    verifier_reads: Reads = "text"
+    verifier_reads: Literal["text", "tokens"] = "text"
     """As text or as token ids."""
     verifier_whole: bool = False
     """A function judges complete texts only, prefixes are accepted."""
-    verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
+    verifier_timeout: Annotated[NonNegative, arg(metavar="SECONDS")] = 10.0
     """The longest that one answer of a function or a model's validators may take; 0: as long as it likes."""
-    on_error: OnError = "raise"
+    on_error: Literal["raise", "reject"] = "raise"
     """Where a verifier raises, or takes too long: raise ends the run, reject rejects what it was asked about, and the
     sample's reason says where."""
-    json_whitespace: Whitespace = "compact"
+    json_whitespace: Literal["compact", "flexible"] = "compact"
     """White space between the tokens of JSON: none, or wherever JSON allows it."""
 
     def __post_init__(self) -> None:
-        for field, choices in (
-            ("verifier_scope", get_args(Scope)),
-            ("verifier_reads", get_args(Reads)),
-            ("on_error", get_args(OnError)),
-            ("json_whitespace", get_args(Whitespace)),
-        ):
-            one_of(field, getattr(self, field), choices, f"use {' or '.join(choices)}")
-        hint = "use a positive number of seconds, or 0 for as long as it likes"
-        non_negative_number("verifier_timeout", self.verifier_timeout, hint)
-        for spec in self.verifier:
-            path = _path(spec)
-            if path is not None:
-                content_of(spec, path)
+        for spec in self.specs:
+            with_option(self, spec, partial(_read_file, spec))
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """The specs KIND:CONTENT of all verifiers, those that have an option of their own first."""
+        return (*self._options, *self.verifier)
+
+    @property
+    def _options(self) -> dict[str, tuple[str, object]]:
+        """By the spec that each option stands for, the option and its value."""
+        options: dict[str, tuple[str, object]] = {
+            f"{kind}:{value}": (field, value)
+            for field, kind in SHORTHANDS.items()
+            for value in getattr(self, field)
+        }
+        if self.choice:
+            options[f"choice:{json.dumps(self.choice)}"] = "choice", self.choice
+        return options
 
     def require_used(self, others: Iterable[str] = ()) -> None:
         """Raise `InputError` for an option on verifiers of which there are none, here or among the specs `others`."""
-        kinds = [_split(spec)[0] for spec in (*self.verifier, *others)]
+        kinds = [_split(spec)[0] for spec in (*self.specs, *others)]
         functions = any(kind.is_function for kind in kinds), "functions, and no verifier is one"
         json = any(kind.is_json for kind in kinds), "JSON, and no verifier is one of that"
         for field, default, (there, what) in (
@@ -84,7 +105,7 @@ class Rule:
 
     @property
     def _writes_json(self) -> bool:
-        return any(_split(spec)[0].is_json for spec in self.verifier)
+        return any(_split(spec)[0].is_json for spec in self.specs)
 
     def identity(self, written: Sequence[str] = ()) -> dict[str, Any]:
         """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given.
@@ -92,8 +113,8 @@ class Rule:
         The last specs are called as they were `written`: from which folder files are found decides nothing.
         """
         files: dict[str, str] = {}
-        named = (*self.verifier[: len(self.verifier) - len(written)], *written)
-        for spec, name in zip(self.verifier, named, strict=True):
+        named = (*self.specs[: len(self.specs) - len(written)], *written)
+        for spec, name in zip(self.specs, named, strict=True):
             path = _path(spec)
             if path is not None:
                 content, key = hashlib.sha256(content_of(spec, path)).hexdigest(), f"content of {_path(name)}"
@@ -125,16 +146,10 @@ class Rule:
         from trialogue.verifiers import as_verifier
 
         loaded = []
-        for spec in self.verifier:
+        for spec in self.specs:
             kind, content = _split(spec)
             wanted = Wanted(spec, content, self, tokenization, verdicts, [])
-            try:
-                verifier = kind.build(wanted)
-            except InputError:
-                raise
-            except ValueError as error:
-                name = spec.partition(":")[0]
-                raise InputError("verifier", spec, f"write it as {name}:{kind.form}: {error}") from error
+            verifier = with_option(self, spec, partial(_build, kind, wanted))
             loaded.append(Loaded(kind, as_verifier(verifier), tuple(wanted.fits)))
         return loaded
 
@@ -190,7 +205,7 @@ def built_of_prompts(
     specs = [_found(prompt) for prompt in prompts]
     for prompt, found in zip(prompts, specs, strict=True):
         if found not in own:
-            alone = replace(rule, verifier=found)
+            alone = replace(rule, verifier=found, **_NO_OPTIONS)
             own[found] = located(prompt.where, partial(alone.build, tokenization, **settings))
     return [shared + own[found] for found in specs]
 
@@ -208,15 +223,43 @@ def rule_of(built: Sequence[Built]) -> "Verifier | None":
     return Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None)
 
 
+def has_mask(spec: str) -> bool:
+    """Return whether the verifier of a spec knows all accepted tokens at once; False for a kind that does not exist."""
+    name = spec.partition(":")[0]
+    return name in KINDS and KINDS[name].has_mask
+
+
+def with_option(rule: Rule, spec: str, call: Callable[[], Result]) -> Result:
+    """Return the result of `call`; an `InputError` about `spec` names the option that the user wrote."""
+    try:
+        return call()
+    except InputError as error:
+        if spec not in rule._options:
+            raise
+        option, value = rule._options[spec]
+        raise InputError(option, value, error.hint) from error
+
+
 def _split(spec: str) -> tuple[VerifierKind, str]:
     name, colon, content = spec.partition(":")
-    if not colon or name not in KINDS:
-        *others, last = (f"{name}:{kind.form}" for name, kind in KINDS.loadable())
+    if name not in KINDS:
+        *others, last = (kind.written(name) for name, kind in KINDS.loadable())
         raise InputError("verifier", spec, f"write it as {', '.join(others)} or {last}")
-    if not content:
-        hint = f"nothing stands behind the colon: write it as {name}:{KINDS[name].form}"
-        raise InputError("verifier", spec, hint)
-    return KINDS[name], content
+    kind = KINDS[name]
+    if bool(content) != bool(kind.form) or (colon and not content):
+        what = "nothing stands behind the colon" if kind.form else "it has no content"
+        raise InputError("verifier", spec, f"{what}: write it as {kind.written(name)}")
+    return kind, content
+
+
+def _build(kind: VerifierKind, wanted: Wanted) -> "Verifier":
+    try:
+        return kind.build(wanted)
+    except InputError:
+        raise
+    except ValueError as error:
+        form = kind.written(wanted.spec.partition(":")[0])
+        raise InputError("verifier", wanted.spec, f"write it as {form}: {error}") from error
 
 
 def _found(prompt: Prompt) -> tuple[str, ...]:
@@ -231,11 +274,18 @@ def _found(prompt: Prompt) -> tuple[str, ...]:
     return tuple(specs)
 
 
+def _read_file(spec: str) -> bytes | None:
+    """Return the content of the file that `spec` names, if it names one."""
+    path = _path(spec)
+    return None if path is None else content_of(spec, path)
+
+
 def _path(spec: str) -> Path | None:
     kind, content = _split(spec)
     try:
-        return kind.path(content)
+        return kind.path(content) if content else None
     except InputError:
         raise
     except ValueError:
-        raise InputError("verifier", spec, f"write it as {spec.partition(':')[0]}:{kind.form}") from None
+        form = kind.written(spec.partition(":")[0])
+        raise InputError("verifier", spec, f"write it as {form}") from None

@@ -255,6 +255,8 @@ class Verifier(ABC):
     """The blocks whose hidden states it reads, besides -1, what the output head reads"""
     parts: Sequence["Verifier"] = ()
     """The verifiers whose product it is, where it is one"""
+    has_mask: bool = False
+    """Whether it is an automaton, which returns a mask over all tokens; masked decoding is then the default sampler"""
     notes: Sequence[str] = ()
     """What a user should know of it before it is used"""
     parser: Callable[[str], Any] | None = None

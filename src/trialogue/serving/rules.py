@@ -32,6 +32,7 @@ LONGEST = 1 << 16
 """Characters of what a client describes: compiling takes more than linear time"""
 _OF_TEXTS = {
     "regex": GrammarVerifier.regex,
+    "choice": GrammarVerifier.choice,
     "lark": GrammarVerifier.lark,
     "json-schema": GrammarVerifier.json_schema,
     "tools": GrammarVerifier.tools,

@@ -55,7 +55,7 @@ class Serving:
         non_negative_number("verifier_timeout", self.verifier_timeout, hint)
         for rule in self.rule:
             name, _, spec = rule.partition("=")
-            if not name or ":" in name or ":" not in spec:
+            if not name or ":" in name or not spec:
                 raise InputError("rule", rule, "write it as NAME=KIND:CONTENT")
 
     @property

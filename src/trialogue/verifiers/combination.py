@@ -11,6 +11,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
 from trialogue.verifiers.function import Scope, VerifierLike, as_verifier
+from trialogue.verifiers.wrapping import WrappingVerifier
 
 
 class Product(Verifier):
@@ -27,6 +28,7 @@ class Product(Verifier):
         self.parts = tuple(as_verifier(verifier) for verifier in verifiers)
         whole = any(part.scope == "sequence" for part in self.parts)
         self.scope = "sequence" if whole else "completion"
+        self.has_mask = any(part.has_mask for part in self.parts)
         self.most = math.prod(part.most for part in self.parts)
         self.layers = tuple(dict.fromkeys(layer for part in self.parts for layer in part.layers))
         self.notes = tuple(note for part in self.parts for note in part.notes)
@@ -85,27 +87,14 @@ class Anything(Verifier):
         return torch.ones(len(rows), decoding.vocab_size, dtype=torch.bool)
 
 
-class _Positive(Verifier):
+class _Positive(WrappingVerifier):
     """1 where `verifier` gives a positive value, else 0."""
 
     def __init__(self, verifier: Verifier) -> None:
-        self._verifier = verifier
-        self.scope, self.layers = verifier.scope, verifier.layers
+        super().__init__(verifier)
         self.most = 1.0
-        self.notes, self.parser = verifier.notes, verifier.parser
 
-    def up_to(self, stop: str | Sequence[str]) -> "_Positive":
-        return _Positive(self._verifier.up_to(stop))
-
-    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        return self._verdicts(self._verifier.values(decoding, rows))
-
-    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        values = self._verifier.children(decoding, rows)
-        return None if values is None else self._verdicts(values)
-
-    @staticmethod
-    def _verdicts(values: Tensor) -> Tensor:
+    def _converted(self, values: Tensor) -> Tensor:
         # A negative value or a NaN is no verdict: pass it on, to be reported.
         return torch.where(values > 0, torch.ones_like(values), values)
 

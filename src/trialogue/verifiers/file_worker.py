@@ -9,6 +9,7 @@ import json
 import math
 import reprlib
 import signal
+import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 from trialogue.errors import InputError, reason
 from trialogue.verifiers.answers import number, stated_most
 from trialogue.verifiers.user_files import function_of
-from trialogue.verifiers.users_code import CRASHES, contained, raised_at
+from trialogue.verifiers.users_code import CRASHES, output_to_stderr, raised_at
 
 _GRACE = 1.0  # seconds
 
@@ -32,6 +33,8 @@ def serve(connection: Connection, path: str, shown: str, name: str) -> None:
     def say(**told: Any) -> None:
         connection.send_bytes(json.dumps(told).encode())
 
+    # The function may import modules of the file's folder when it is called.
+    sys.path.insert(0, str(Path(path).parent))
     try:
         function = function_of(Path(path), shown, name)
     except InputError as error:
@@ -61,7 +64,7 @@ def _end_in(seconds: float | None) -> None:
 
 def _answer(function: Callable[[Any], Any], given: Any, path: str) -> dict[str, Any]:
     try:
-        with contained():
+        with output_to_stderr():
             answer = function(given)
             value, shown = number(answer), reprlib.repr(answer)
     except CRASHES as error:

@@ -1,5 +1,6 @@
 """What makes a language: a regular expression, a Lark grammar, JSON of a schema or model, or calls of tools."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -8,7 +9,7 @@ from llguidance import regex_to_lark
 from trialogue.errors import InputError, require_text
 from trialogue.models.tokenization import Tokenization
 from trialogue.verifiers.language_verifier import Language, LanguageVerifier, shortened
-from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, json_language
+from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, json_language, json_value
 from trialogue.verifiers.schemas.models import model_language
 from trialogue.verifiers.schemas.tools import tools_language
 
@@ -36,6 +37,20 @@ class GrammarVerifier(LanguageVerifier):
             raise InputError("regex", shortened(pattern), hint)
         grammar = f"start: /{regex_to_lark(pattern, '')}/"
         return cls(Language(grammar, shortened(pattern)), tokenization, memory, "regex")
+
+    @classmethod
+    def choice(cls, texts: Sequence[str], tokenization: Tokenization, *, memory: int = 4096) -> Self:
+        """Return the verifier of a few texts, given as a list or as its JSON text.
+
+        Raises:
+            InputError: If `texts` is no list of texts, or empty.
+        """
+        value = json_value("choice", texts)
+        if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
+            raise InputError("choice", texts, "give a list of texts")
+        pattern = "|".join(re.escape(text) for text in value)
+        source = shortened(", ".join(value))
+        return cls(Language(f"start: /{regex_to_lark(pattern, '')}/", source), tokenization, memory, "choice")
 
     @classmethod
     def json_schema(

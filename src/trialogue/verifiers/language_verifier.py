@@ -21,11 +21,11 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.errors import InputError, NotValidError, whole_number
+from trialogue.errors import InputError, NotValidError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
+from trialogue.validation import Count, validated
 from trialogue.verifiers.closing_tokens import ClosingTokens
-from trialogue.verifiers.lark_errors import mend_of_grammar
 from trialogue.verifiers.stop_strings import StopStrings
 from trialogue.verifiers.stopped_language import StoppedLanguage
 from trialogue.verifiers.vocabularies import has_given_up, matcher_of, written
@@ -82,6 +82,7 @@ class _Prefix:
     members: Bits | None = None
 
 
+@validated
 class LanguageVerifier(Verifier):
     """1 where a text is in `language` (complete) or can still be continued to one that is (prefix), else 0.
 
@@ -98,12 +99,13 @@ class LanguageVerifier(Verifier):
 
     scope = "completion"
     most = 1.0
+    has_mask = True
 
-    def __init__(self, language: Language, tokenization: Tokenization, memory: int, field: str) -> None:
+    def __init__(self, language: Language, tokenization: Tokenization, memory: Count, field: str) -> None:
         self._grammar, self._tokenization = language.grammar, tokenization
         self.parser, self.notes = language.parse, language.notes
         self._field, self._source = field, language.source
-        self._memory = whole_number("memory", memory, 1)
+        self._memory = memory
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
@@ -274,12 +276,16 @@ class LanguageVerifier(Verifier):
         return self._shortlist.among(tokens, np.frombuffer(key, dtype=np.int64))
 
     def _error(self, matcher: LLMatcher) -> InputError:
+        first, *others = matcher.get_error().splitlines() or ["it does not compile"]
+        # A regular expression has an error of its own.
+        cause = next((line.removeprefix("error: ") for line in others if line.startswith("error: ")), None)
         if self._field == "lark":
-            return InputError("lark", self._source, mend_of_grammar(matcher.get_error(), self._grammar))
-        lines = matcher.get_error().splitlines() or ["it does not compile"]
-        line = next((line for line in lines if line.startswith("error: ")), lines[0])
-        about = r"at \d+\(\d+\): |error: |failed to compile JSON schema: |invalid regex .* \(in regex\): "
-        return InputError(self._field, self._source, re.sub(f"^({about})+", "", line))
+            first = re.sub(r"^(?:at )?(\d+)\((\d+)\): ", r"line \1, column \2: ", first)
+            hint = first if cause is None else f"{first.removesuffix(' regex parse error:')} {cause}"
+        else:
+            about = r"at \d+\(\d+\): |failed to compile JSON schema: |invalid regex .* \(in regex\): "
+            hint = cause or re.sub(f"^({about})+", "", first)
+        return InputError(self._field, self._source, hint)
 
 
 def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:

@@ -1,20 +1,20 @@
 """Value functions with errors of a size that is known: what samplers make of them can be held against it."""
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, non_negative_number, one_of, positive_number
+from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import seed_of
+from trialogue.validation import NonNegative, Positive, validated
 from trialogue.verifiers.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import uniform_of_prefixes
 
-Errors = Literal["uniform", "average", "last token"]
 
-
+@validated
 class NoisyValues(Verifier):
     """`values`, of prefixes multiplied by a factor f; complete sequences keep theirs, the outcome.
 
@@ -31,18 +31,17 @@ class NoisyValues(Verifier):
     def __init__(
         self,
         values: VerifierLike,
-        error: float,
-        kind: Errors = "uniform",
+        error: NonNegative,
+        kind: Literal["uniform", "average", "last token"] = "uniform",
         *,
-        spread: float = 10.0,
+        spread: Positive = 10.0,
         seed: int = 0,
     ) -> None:
-        self._of, self._kind = as_verifier(values), one_of("kind", kind, get_args(Errors))
-        error = non_negative_number("error", error)
+        self._of, self._kind = as_verifier(values), kind
         self._seed = seed_of(seed, "noisy values")
         self._share, factor = 1.0, 1.0 + error
         if kind == "average":
-            factor = positive_number("spread", spread)
+            factor = spread
             most = (factor + 1 / factor) / 2 - 1
             if error > most:
                 raise InputError("error", error, f"a factor of {factor:g} makes it at most {most:.6g}")

@@ -7,11 +7,13 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, truth_value
+from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
+from trialogue.validation import validated
 from trialogue.verifiers.function import VerifierLike, as_verifier
 
 
+@validated
 class OutcomeReward(Verifier):
     """The value of a prefix by `values`, of a complete sequence by `outcome`: V(x, y_1:H) := tau(x, y_1:H).
 
@@ -25,7 +27,7 @@ class OutcomeReward(Verifier):
 
     def __init__(self, values: VerifierLike, outcome: VerifierLike, *, viability: bool = False) -> None:
         self._values, self._outcome = as_verifier(values), as_verifier(outcome)
-        self._viability = truth_value("viability", viability)
+        self._viability = viability
         both = (self._values, self._outcome)
         self.scope = "sequence" if any(part.scope == "sequence" for part in both) else "completion"
         self.most = max(part.most for part in both)

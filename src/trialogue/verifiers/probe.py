@@ -1,12 +1,16 @@
 """A trained probe as a verifier: its probability that a prefix is correct, read off the oracle's own pass."""
 
+from typing import Annotated
+
+from annotated_types import Ge
 from torch import Tensor
 
-from trialogue.errors import whole_number
 from trialogue.models.probe import Probe
 from trialogue.oracles import Decoding, Verifier
+from trialogue.validation import validated
 
 
+@validated
 class ProbeVerifier(Verifier):
     """P(correct) by `probe` on the hidden state after `layer` blocks; -1 is what the output head reads.
 
@@ -16,8 +20,7 @@ class ProbeVerifier(Verifier):
 
     most = 1.0
 
-    def __init__(self, probe: Probe, layer: int = -1) -> None:
-        layer = whole_number("layer", layer, -1)
+    def __init__(self, probe: Probe, layer: Annotated[int, Ge(-1)] = -1) -> None:
         self._probe, self._layer = probe, layer
         self.layers = () if layer == -1 else (layer,)
 

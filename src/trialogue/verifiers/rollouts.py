@@ -3,15 +3,16 @@
 import torch
 from torch import Tensor
 
-from trialogue.errors import non_negative_number, whole_number
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import Streams, seed_of
+from trialogue.validation import Count, NonNegative, validated
 from trialogue.verifiers.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import keys_of_prefixes
 
 _AT_ONCE = 256
 
 
+@validated
 class RolloutValues(Verifier):
     """V(y) as the mean `outcome` of `rollouts` completions of y that the oracle draws; of a complete y the outcome.
 
@@ -22,10 +23,10 @@ class RolloutValues(Verifier):
     """
 
     def __init__(
-        self, outcome: VerifierLike, rollouts: int = 8, *, floor: float | None = None, seed: int = 0
+        self, outcome: VerifierLike, rollouts: Count = 8, *, floor: NonNegative | None = None, seed: int = 0
     ) -> None:
-        self._outcome, self._rollouts = as_verifier(outcome), whole_number("rollouts", rollouts, 1)
-        self._floor = 0.5 / self._rollouts if floor is None else non_negative_number("floor", floor)
+        self._outcome, self._rollouts = as_verifier(outcome), rollouts
+        self._floor = 0.5 / self._rollouts if floor is None else floor
         self._seed = seed_of(seed, "rollouts")
         self.most = max(self._outcome.most, self._floor)
         self.layers, self.notes, self.parser = self._outcome.layers, self._outcome.notes, self._outcome.parser

@@ -1,6 +1,6 @@
 """Verifiers that may raise: what they raise rejects the one sequence that they were asked about."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -10,7 +10,9 @@ from trialogue.errors import InputError, reason
 from trialogue.oracles import Decoding, Verifier
 from trialogue.verifiers.combination import Product, factors
 from trialogue.verifiers.users_code import raised_at
+from trialogue.verifiers.wrapping import WrappingVerifier
 
+Call = Callable[[Decoding, Tensor], Tensor | None]
 _MOST = 1 << 16
 
 
@@ -75,45 +77,42 @@ def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
     return parts[0] if len(parts) == 1 else Product(*parts)
 
 
-class _Tolerant(Verifier):
+class _Tolerant(WrappingVerifier):
     def __init__(self, verifier: Verifier, raised: Raised) -> None:
-        self._verifier, self._raised = verifier, raised
-        self.scope, self.most, self.layers = verifier.scope, verifier.most, verifier.layers
-        self.notes, self.parser = verifier.notes, verifier.parser
-
-    def up_to(self, stop: str | Sequence[str]) -> "_Tolerant":
-        return _Tolerant(self._verifier.up_to(stop), self._raised)
+        super().__init__(verifier)
+        self._raised = raised
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        try:
-            return self._verifier.values(decoding, rows)
-        except (torch.OutOfMemoryError, MemoryError):
-            raise
-        except Exception as error:
-            if len(rows) > 1:
-                return torch.cat([self.values(decoding, row).double() for row in rows.split(1)])
-            self._note(decoding, rows, error)
-            return torch.zeros(1, dtype=torch.float64)
+        values = self._tolerated(
+            self._verifier.values, decoding, rows, lambda: torch.zeros(1, dtype=torch.float64)
+        )
+        assert values is not None
+        return values
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        return self._tolerated(
+            self._verifier.children,
+            decoding,
+            rows,
+            lambda: torch.zeros(1, decoding.vocab_size, dtype=torch.bool),
+        )
+
+    def _tolerated(
+        self, call: Call, decoding: Decoding, rows: Tensor, nothing: Callable[[], Tensor]
+    ) -> Tensor | None:
+        """Return the result of `call`, with `nothing` for the rows about which it raises."""
         try:
-            return self._verifier.children(decoding, rows)
+            return call(decoding, rows)
         except (torch.OutOfMemoryError, MemoryError):
             raise
         except Exception as error:
             if len(rows) > 1:
-                answers = [self.children(decoding, row) for row in rows.split(1)]
+                answers = [self._tolerated(call, decoding, row, nothing) for row in rows.split(1)]
                 known = [answer for answer in answers if answer is not None]
-                # Of children that one row does not know, none are: each is then asked about by itself.
+                # If one row does not know its children, the children of all rows are judged one by one.
                 return torch.cat(known) if len(known) == len(rows) else None
-            self._note(decoding, rows, error)
-            return torch.zeros(1, decoding.vocab_size, dtype=torch.bool)
-
-    def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        return self._verifier.residuals(decoding, rows)
-
-    def _note(self, decoding: Decoding, rows: Tensor, error: Exception) -> None:
-        row = int(rows[0])
-        told = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
-        sequence = decoding.tokens[row, : int(decoding.lengths[row])]
-        self._raised.note(sequence, int(decoding.start[row]), told)
+            row = int(rows[0])
+            told = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
+            sequence = decoding.tokens[row, : int(decoding.lengths[row])]
+            self._raised.note(sequence, int(decoding.start[row]), told)
+            return nothing()

@@ -94,7 +94,7 @@ class DistributionSettings:
             raise InputError("on_error", self.rule.on_error, hint)
         name = self.walking.sampler
         if self.walking.values is None:
-            if self.sampler.uses != "nothing" and not self.rule.verifier:
+            if self.sampler.uses != "nothing" and not self.rule.specs:
                 others = " or --values FILE" if self.sampler.uses == "weights" else ""
                 raise InputError(
                     "verifier", None, f"the sampler {name} needs one: give --verifier SPEC{others}"
@@ -103,7 +103,7 @@ class DistributionSettings:
             raise InputError(
                 "values", self.walking.values, f"the sampler {name} uses no values: leave them out"
             )
-        elif self.walking.values == "exact" and not self.rule.verifier:
+        elif self.walking.values == "exact" and not self.rule.specs:
             raise InputError("values", "exact", "they are of a rule: give --verifier SPEC")
 
 

@@ -8,18 +8,20 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from trialogue.errors import InputError, reason
-from trialogue.verifiers.function import answer_of, checked_timeout
+from trialogue.validation import Positive, validated
+from trialogue.verifiers.function import answer_of
 from trialogue.verifiers.language_verifier import Language, NotValid
 from trialogue.verifiers.schemas.dialects import SchemaMistake
 from trialogue.verifiers.schemas.languages import Whitespace, schema_content, spacing
 from trialogue.verifiers.schemas.validation import exact_value
-from trialogue.verifiers.users_code import CRASHES, contained
+from trialogue.verifiers.users_code import CRASHES, output_to_stderr
 
 
+@validated
 def model_language(
     model: Any,
     whitespace: Whitespace,
-    timeout: float | None = None,
+    timeout: Positive | None = None,
     around: Callable[[], AbstractContextManager[object]] = nullcontext,
     name: str | None = None,
 ) -> Language:
@@ -29,9 +31,9 @@ def model_language(
     on complete texts, within `around` and `timeout` seconds each. Errors call it `name`. Raises `InputError` where
     there is no such schema.
     """
-    shown, timeout = name or str(getattr(model, "__name__", model)), checked_timeout(timeout)
+    shown = name or str(getattr(model, "__name__", model))
     try:
-        with contained(), around():
+        with output_to_stderr(), around():
             adapter = TypeAdapter[Any](model)
             schema = adapter.json_schema()
     except PydanticUserError as error:
@@ -62,9 +64,7 @@ def model_language(
             raise value
         return value
 
-    late = [*content.late, *content.unchecked, *content.ignored]
-    notes = content._replace(late=late, unchecked=[], ignored=[]).notes()
-    return Language(f"start: %json {content.grammar}", shown, parse, tuple(notes))
+    return Language(f"start: %json {content.grammar}", shown, parse, content.notes)
 
 
 def _first(error: ValidationError) -> str:

@@ -37,7 +37,7 @@ def tools_language(
         rules.append(f"call_{place}: {form.grammar(name, f'arguments_{place}')}")
         rules.append(f"arguments_{place}: %json {content.grammar}")
         calls.append((name, form.arguments(name), content.parse))
-        notes += [f"{name}: {note}" for note in content.notes()]
+        notes += [f"{name}: {note}" for note in content.notes]
 
     def parse(text: str) -> Any:
         mistake = Invalid("it is no call of a tool")

@@ -1,129 +1,97 @@
-"""Values of JSON texts, exact and validated: by the jsonschema library, with formats as grammars have them."""
+"""Validation of complete JSON texts by the jsonschema library, with exact numbers and limits of time."""
 
+import copy
 import json
-import math
-import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from datetime import date
 from decimal import Context, Decimal
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import regex
 from jsonschema import FormatChecker, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend
-from llguidance import LLMatcher
 from referencing.jsonschema import EMPTY_REGISTRY
 
+from trialogue.errors import reason
 from trialogue.verifiers.language_verifier import Invalid, NotValid
-from trialogue.verifiers.schemas.dialects import SchemaMistake
-from trialogue.verifiers.schemas.keywords import Subschema, pointer
-from trialogue.verifiers.schemas.patterns import for_python
-from trialogue.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
+from trialogue.verifiers.schemas.dialects import SchemaMistake, subschemas
 
 _DIGITS = Context(prec=1000)
 PATTERN_SECONDS = 0.1
-"""How long a pattern may search a string: some would take for ever, and whoever wrote the schema chose them"""
+"""Longest search of a pattern in a string: some patterns of a user's take exponential time."""
 SECONDS = 1.0
-"""How long the processor may hold a text against a schema, for the same reason"""
-_WITH_A_DAY, _DAY = ("date", "date-time"), len("YYYY-MM-DD")
+"""Longest validation of a text, in seconds of the processor."""
+_DAY = len("YYYY-MM-DD")
+_deadline: ContextVar[float] = ContextVar("deadline of the validation, in time of the thread")
 
 
-class _Underway(NamedTuple):
-    """A text that is held against a schema until a `deadline` of its thread's own time: all `keys` of its objects."""
+def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[str], Any]:
+    """Return the function from a JSON text to its value, which raises `Invalid` if the text is not valid.
 
-    deadline: float
-    keys: frozenset[str]
+    Numbers are compared as they are written, not as floats. A text that has a key twice in an object is not valid, and
+    neither is one whose validation takes longer than a second.
 
-
-_NOTHING = _Underway(math.inf, frozenset())
-_UNDERWAY = ContextVar("text under validation", default=_NOTHING)
-
-
-def validation(
-    schema: dict[str, Any], found: Sequence[Subschema], dialect: type[Validator]
-) -> Callable[[str], Any]:
-    """The function from a JSON text to its value, which raises `Invalid` where it is not valid under `schema`.
-
-    `found` are the schemas in `schema`, JSON values. Numbers are compared as they are written, not as floats; a text
-    that has a key twice in an object is no value. A format counts where a grammar knows it or jsonschema checks it.
-    A text whose validation takes longer than a second is not valid.
-    Raises `SchemaMistake` for a pattern that is no regular expression.
+    Raises:
+        SchemaMistake: If a pattern is no regular expression, or the schema cannot be validated in time.
     """
-    nodes = {id(one.schema): one for one in found}
-    exact = _exact(schema, nodes)
-    formats = {one.schema.get("format") for one in found}
-    checker = _checker(frozenset(name for name in formats if isinstance(name, str)))
-    validator = _exact_validator(dialect)(exact, registry=EMPTY_REGISTRY, format_checker=checker)
+    used = {key for one in subschemas(schema) for key in one}
+    if {"patternProperties", "unevaluatedProperties"} <= used:
+        # jsonschema searches these patterns itself, without a limit of time.
+        raise SchemaMistake("unevaluatedProperties cannot be enforced next to patternProperties")
+    for one in subschemas(schema):
+        patterns = [one.get("pattern"), *_names(one.get("patternProperties"))]
+        for pattern in patterns:
+            if isinstance(pattern, str):
+                _require_pattern(pattern)
+    exact = json.loads(json.dumps(schema), parse_float=Decimal)
+    # A schema that names its draft would be validated by a validator without exact numbers.
+    exact.pop("$schema", None)
+    validator = _exact_validator(dialect)(
+        exact, registry=EMPTY_REGISTRY, format_checker=format_checker(dialect)
+    )
 
     def value(text: str) -> Any:
-        began = time.thread_time()
+        token = _deadline.set(time.thread_time() + SECONDS)
         try:
-            given = exact_value(text)
-            underway = _UNDERWAY.set(_Underway(began + SECONDS, frozenset(_keys(given))))
-            try:
-                error = next(validator.iter_errors(given), None)
-            finally:
-                _UNDERWAY.reset(underway)
+            error = next(validator.iter_errors(exact_value(text)), None)
         except RecursionError:
             raise Invalid("it is nested too deeply") from None
+        except Invalid:
+            raise
+        except Exception as fault:
+            # No metaschema checks what a reference leads to under a key that is no keyword.
+            raise Invalid(f"the schema cannot be applied: {reason(fault)}") from None
+        finally:
+            _deadline.reset(token)
         if error is not None:
-            raise NotValid(f"{pointer(error.absolute_path)}: {error.message}")
+            raise NotValid(f"{error.json_path}: {error.message}")
         return json.loads(text)
 
     return value
 
 
 @cache
-def in_grammars(name: str) -> bool:
-    """Whether grammars know the format `name`."""
-    return not _of_format(name).is_error()
-
-
-def is_checked(name: str) -> bool:
-    """Whether strings are held against the format `name` at all."""
-    return in_grammars(name) or name in FormatChecker.checkers
-
-
-@cache
-def _of_format(name: str) -> LLMatcher:
-    schema = json.dumps({"type": "string", "format": name})
-    return matcher_of(byte_tokenizer(), f"start: %json {schema}")
-
-
-def _checker(names: frozenset[str]) -> FormatChecker:
-    checker = FormatChecker([name for name in names if name in FormatChecker.checkers])
-    for name in names:
-        if in_grammars(name):
-            checker.checks(name)(_grammar_check(name))
+def format_checker(dialect: type[Validator]) -> FormatChecker:
+    """Return the checker of formats of a draft, and of days that a calendar has."""
+    checker = copy.copy(dialect.FORMAT_CHECKER)
+    checker.checkers = {"date-time": (_has_a_day, ValueError), **checker.checkers}
     return checker
 
 
-def _grammar_check(name: str) -> Callable[[object], bool]:
-    def check(value: object) -> bool:
-        if not isinstance(value, str):
-            return True
-        tokens = [*json.dumps(value, ensure_ascii=False).encode(errors="replace"), END_OF_BYTES]
-        written = bool(_of_format(name).deep_copy().validate_tokens(tokens) == len(tokens))
-        return written and (name not in _WITH_A_DAY or _is_day(value[:_DAY]))
-
-    return check
-
-
-def _is_day(text: str) -> bool:
-    """Whether a calendar has the day YYYY-MM-DD: grammars give February 29 days in every year."""
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+def _has_a_day(value: object) -> bool:
+    return not isinstance(value, str) or date.fromisoformat(value[:_DAY]) is not None
 
 
 def exact_value(text: str) -> Any:
-    """The value of a JSON text, its fractions as decimals; raises `Invalid` where it is none, or has a key twice."""
+    """Return the value of a JSON text, with fractions as decimals.
+
+    Raises:
+        Invalid: If `text` is no JSON, or has a key twice in an object.
+    """
     try:
         return json.loads(
             text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_of_different_keys
@@ -139,81 +107,24 @@ def _no_number(name: str) -> None:
 def _of_different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise Invalid(f"the key {twice!r} is there twice")
+        raise Invalid(f"one of the keys {', '.join(value)} is there twice")
     return value
 
 
-def _exact(value: Any, nodes: dict[int, Subschema]) -> Any:
-    """`value` with numbers as they are written, patterns as Python reads them, and one dialect for all."""
-    if isinstance(value, list):
-        return [_exact(one, nodes) for one in value]
-    if isinstance(value, float):
-        return Decimal(repr(value))
-    if not isinstance(value, dict):
-        return value
-    exact = {key: _exact(one, nodes) for key, one in value.items()}
-    if id(value) in nodes:
-        path = nodes[id(value)].path
-        # A schema that names its dialect would be validated by a validator without exact numbers.
-        exact.pop("$schema", None)
-        if isinstance(exact.get("pattern"), str):
-            exact["pattern"] = _python_pattern(exact["pattern"], (*path, "pattern"))
-        if isinstance(exact.get("patternProperties"), dict):
-            exact["patternProperties"] = _Patterns(exact["patternProperties"], (*path, "patternProperties"))
-    return exact
+def _names(value: Any) -> list[str]:
+    return list(value) if isinstance(value, dict) else []
 
 
-class _Patterns(dict[str, Any]):
-    """The schemas of `patternProperties` by patterns of Python, where references find them by those of ECMAScript."""
-
-    def __init__(self, schemas: dict[str, Any], path: Sequence[str]) -> None:
-        super().__init__()
-        self._schemas = schemas
-        for pattern, schema in schemas.items():
-            python = _python_pattern(pattern, (*path, pattern))
-            while python in self or (python in schemas and python != pattern):
-                python += "(?:)"
-            self[python] = schema
-
-    def __iter__(self) -> Iterator[str]:
-        """Patterns that find what these do in the keys of the text under validation, each at once.
-
-        jsonschema iterates where it looks for keys that are evaluated, and searches without a limit of time.
-        """
-        keys = _UNDERWAY.get().keys
-        found = (key for key in keys if any(_matches(pattern, key) for pattern, _ in self.items()))
-        return (rf"\A{re.escape(key)}\Z" for key in found)
-
-    def __missing__(self, pattern: str) -> Any:
-        return self._schemas[pattern]
-
-
-def _python_pattern(pattern: str, path: Sequence[str]) -> str:
-    python = for_python(pattern)
+def _require_pattern(pattern: str) -> None:
     try:
-        regex.compile(python)
+        regex.compile(pattern)
     except (regex.error, RecursionError) as error:
-        raise SchemaMistake(f"{pointer(path)}: {pattern!r} is no regular expression: {error}") from None
-    return python
-
-
-def _keys(value: Any) -> Iterator[str]:
-    """The keys of all objects in `value`."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield from one
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
+        raise SchemaMistake(f"{pattern!r} is no regular expression: {error}") from None
 
 
 @cache
 def _exact_validator(dialect: type[Validator]) -> type[Validator]:
-    """`dialect` for numbers with a fraction that are decimals."""
+    """Return the validator of a draft for numbers that are decimals, within the limits of time."""
     whole = dialect.TYPE_CHECKER.is_type(1.0, "integer")
 
     def is_integer(_: object, value: object) -> bool:
@@ -236,18 +147,17 @@ def _exact_validator(dialect: type[Validator]) -> type[Validator]:
 
 
 def _in_time(keyword: Callable[..., Any]) -> Callable[..., Any]:
-    """`keyword` as a validator asks it; it raises `NotValid` where the time for the text is over."""
+    """Return the validator of a keyword, which raises `NotValid` once the time for the text is over."""
 
-    def asked(*arguments: Any) -> Any:
-        _require_time()
+    def checked(*arguments: Any) -> Any:
+        _remaining_seconds()
         return keyword(*arguments)
 
-    return asked
+    return checked
 
 
-def _require_time() -> float:
-    """The seconds that are left for the text; raises `NotValid` where none are."""
-    left = _UNDERWAY.get().deadline - time.thread_time()
+def _remaining_seconds() -> float:
+    left = _deadline.get() - time.thread_time()
     if left <= 0:
         raise NotValid(f"it takes longer than {SECONDS:g} s to validate")
     return left
@@ -265,8 +175,8 @@ def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> It
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether `text` has a match of `pattern`; raises `NotValid` where that is not known in time."""
-    timeout = min(PATTERN_SECONDS, _require_time())
+    """Return whether `pattern` is found in `text`; raises `NotValid` if the search takes too long."""
+    timeout = min(PATTERN_SECONDS, _remaining_seconds())
     try:
         return regex.search(pattern, text, timeout=timeout) is not None
     except TimeoutError:
@@ -294,7 +204,7 @@ def _additional_properties(
         return
     named, patterns = parent.get("properties", {}), parent.get("patternProperties", {})
     for key, one in value.items():
-        if key not in named and not any(_matches(pattern, key) for pattern, _ in patterns.items()):
+        if key not in named and not any(_matches(pattern, key) for pattern in patterns):
             if schema is False:
                 yield ValidationError(f"no property may be called {key!r}")
             else:

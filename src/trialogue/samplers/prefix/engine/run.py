@@ -19,6 +19,7 @@ from trialogue.samplers.prefix.engine.requests import Request
 from trialogue.samplers.prefix.engine.rules import OnError, Rules
 from trialogue.samplers.prefix.engine.running import Observer, Running
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
+from trialogue.samplers.prefix.masked_decoding import MaskedDecoding
 from trialogue.samplers.prefix.prompts import (
     Prompts,
     StopLike,
@@ -63,7 +64,9 @@ def generate(
     progress: bool = False,
     observer: Observer | None = None,
 ) -> Samples:
-    """Draw `num_samples` completions of each prompt by `sampler` (ancestral sampling by default).
+    """Draw `num_samples` completions of each prompt by `sampler`.
+
+    The default sampler is masked decoding if every verifier has a token mask, like a grammar, else ancestral sampling.
 
     `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
     by default one empty prompt; or texts, where the oracle has a tokenization. An empty prompt stands for the BOS of
@@ -113,6 +116,13 @@ def generate(
     return run.samples()
 
 
+def _default_sampler(verifier: VerifierLike | Sequence[VerifierLike | None] | None) -> Sampler[Any]:
+    """Return masked decoding if there are verifiers and each has a token mask, else ancestral sampling."""
+    several = [one for one in (verifier if isinstance(verifier, Sequence) else [verifier]) if one is not None]
+    masked = several and all(getattr(one, "has_mask", False) for one in several)
+    return MaskedDecoding() if masked else Ancestral()
+
+
 def started(
     oracle: Autoregressive,
     prompts: Prompts | Sequence[str] | None = None,
@@ -138,7 +148,7 @@ def started(
     tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
-    sampler = runnable(Ancestral() if sampler is None else sampler, oracle, verifier)
+    sampler = runnable(_default_sampler(verifier) if sampler is None else sampler, oracle, verifier)
     num_samples = whole_number("num_samples", num_samples, 1)
     checked_prompts(tokens, lengths, oracle.vocab_size)
     limit = limits(oracle, lengths, max_new_tokens)
