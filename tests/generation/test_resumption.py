@@ -15,7 +15,7 @@ from torch import Tensor
 
 from generation.command import GATED, PROMPT, Say, content, start
 from models.tiny_pretrained import tiny_oracle
-from trialogue.generation import drawing, recording, streaming
+from trialogue.generation import drawing, streaming
 from trialogue.samplers import Samples, generate
 
 
@@ -153,16 +153,16 @@ def test_what_has_finished_before_its_turn_is_not_drawn_again(
     whole = say(*options, *asked, "--out", "whole.jsonl")
     assert whole.code == 0, whole.err
     drawn: list[tuple[int, int]] = []
-    filed = recording.Recorder.filed
+    filed = drawing.Recorder.filed
 
-    def interrupted(recorder: recording.Recorder, places: Tensor, samples: Samples) -> None:
+    def interrupted(recorder: drawing.Recorder, places: Tensor, samples: Samples) -> None:
         filed(recorder, places, samples)
-        drawn.extend(recorder._pending[place] for place in places.tolist())
+        drawn.extend(recorder.keys[place] for place in places.tolist())
         if waiting.exists() and waiting.stat().st_size and not again:
             raise KeyboardInterrupt
 
     again: list[bool] = []
-    monkeypatch.setattr(recording.Recorder, "filed", interrupted)
+    monkeypatch.setattr(drawing.Recorder, "filed", interrupted)
     told = say(*options, *asked, "--out", "out.jsonl")
     assert (told.code, f"{len(drawn)} " in told.err) == (130, True), told.err
     assert out.read_bytes().count(b"\n") + waiting.read_bytes().count(b"\n") >= len(drawn)
@@ -195,15 +195,15 @@ def test_on_standard_output_what_waits_is_written_in_its_order(
         "--stop",
         "e",
     )
-    filed, drawn = recording.Recorder.filed, list[int]()
+    filed, drawn = drawing.Recorder.filed, list[int]()
 
-    def interrupted(recorder: recording.Recorder, places: Tensor, samples: Samples) -> None:
+    def interrupted(recorder: drawing.Recorder, places: Tensor, samples: Samples) -> None:
         filed(recorder, places, samples)
         drawn.extend(places.tolist())
         if drawn != list(range(len(drawn))):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(recording.Recorder, "filed", interrupted)
+    monkeypatch.setattr(drawing.Recorder, "filed", interrupted)
     told = say(*options, "--ordered")
     assert told.code == 130
     assert [line["sample"] for line in told.lines] == sorted(drawn)

@@ -31,7 +31,7 @@ def write(path: Path, *records: dict[str, Any], force: bool = False) -> list[tup
     """Append records; return what was kept."""
     with opened(path, SAMPLING, PROMPTS, force=force) as file:
         for one in records:
-            file.write(one)
+            file.append(one)
         return list(file.kept)
 
 
@@ -57,15 +57,15 @@ def test_what_waits_lies_beside_the_file(tmp_path: Path) -> None:
     with opened(out, SAMPLING, PROMPTS) as file:
         assert (file.kept, file.held) == ({}, {(1, 0): record(1, 0)})
         file.hold((1, 1), record(1, 1))
-        file.write(record(0, 0))
-        file.write(record(1, 0))
+        file.append(record(0, 0))
+        file.append(record(1, 0))
     with opened(out, SAMPLING, PROMPTS) as file:
         assert (list(file.kept), list(file.held)) == ([(0, 0), (1, 0)], [(1, 1)])
     before = waiting.read_bytes()
     assert write(out, force=True) == []
     assert waiting.read_bytes() == before
     with opened(out, SAMPLING, PROMPTS, force=True) as file:
-        file.write(record(0, 0))
+        file.append(record(0, 0))
         assert waiting.read_bytes() == b""
         file.settle()
     assert not waiting.exists()

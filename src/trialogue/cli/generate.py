@@ -8,14 +8,14 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.samplers import parsed_with_walk, print_listed, unescaped
 from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:
-    from trialogue.generation.settings import Settings
+    from trialogue.generation.settings import GenerationSettings
 
 TOO_FEW_ACCEPTED = 3
 """The exit code where --require-accepted asks for more than was accepted."""
@@ -36,35 +36,37 @@ def generate(arguments: argparse.Namespace) -> int:
         import torch
 
         from trialogue.generation.outputs import generate_to
+        from trialogue.generation.streaming import Feedback, LiveText
 
-    live = _live(settings)
+    live = None
+    if settings.destination.stream:
+        live = LiveText(sys.stdout if sys.stdout.isatty() else sys.stderr)
     torch.set_num_threads(settings.machine.threads)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    outcome = generate_to(
-        settings,
-        # On a terminal the text itself is what standard output shows.
-        lines=live is None or not sys.stdout.isatty(),
+    feedback = Feedback(
         live=live,
         progress=live is None and sys.stderr.isatty(),
-        report=say if sys.stderr.isatty() else None,
+        report=say if sys.stderr.isatty() else lambda _: None,
         warn=lambda line: say(f"trialogue: {line}"),
     )
+    # On a terminal the text itself is what standard output shows.
+    outcome = generate_to(settings, feedback, lines=live is None or not sys.stdout.isatty())
     for remark in outcome.remarks:
         say(f"trialogue: {remark}")
     say(outcome.summary)
     return TOO_FEW_ACCEPTED if settings.destination.require_accepted and not outcome.complete else 0
 
 
-def settings_of(tokens: Sequence[str]) -> "Settings":
+def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
     """The run that the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
-    from trialogue.generation.settings import OPTIONS, Sampling, Settings
+    from trialogue.generation.settings import OPTIONS, GenerationSettings, Sampling
 
     parsed = parsed_with_walk("generate", inspect.getdoc(generate) or "", OPTIONS, Sampling.sampler, tokens)
     inputs, sampling = parsed["model and prompts"], parsed["sampling"]
-    return Settings(
+    return GenerationSettings(
         inputs=inputs,
         prompts=inputs.read(),
         sampler=parsed["sampler"],
@@ -74,15 +76,6 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
         machine=parsed["machine"],
         execution=parsed["workers"],
     )
-
-
-def _live(settings: "Settings") -> Any:
-    """Where the text is shown while it grows, if it is."""
-    if not settings.destination.stream:
-        return None
-    from trialogue.generation.streaming import LiveText
-
-    return LiveText(sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
 def add(commands: Commands) -> None:

@@ -1,12 +1,10 @@
 """The fields of a request's body: what is read, what is taken as it is by default only, and what is refused."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any
 
-from trialogue.errors import InputError, truth_value
-
-Value = TypeVar("Value")
+from trialogue.errors import InputError
 
 _NOTHING: tuple[object, ...] = (None,)
 _WITHOUT_EFFECT: dict[str, Collection[object]] = {
@@ -36,14 +34,10 @@ class Fields:
         value = self._left.pop(name, None)
         return default if value is None else value
 
-    def checked(self, name: str, check: Callable[[str, Any], Value], default: Value) -> Value:
-        """The value of the field `name` as `check(name, value)` returns it, `default` where it is missing or null."""
-        value = self.take(name)
-        return default if value is None else check(name, value)
-
-    def flag(self, name: str) -> bool:
-        """Whether the field `name` is true."""
-        return truth_value(name, self.take(name, False))
+    def given(self, *names: str) -> dict[str, Any]:
+        """Return the values of those fields that are neither missing nor null."""
+        values = {name: self.take(name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
     def finish(self) -> None:
         """Raise `InputError` for a field that would have an effect, and has none here."""

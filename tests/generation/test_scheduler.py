@@ -9,11 +9,9 @@ import pytest
 
 from generation.command import Say, content, start
 from generation.test_resumption import wait_for
-from trialogue.generation import tries as tries_module
-from trialogue.generation.order import InOrder
-from trialogue.generation.recording import Collected
+from trialogue.generation import scheduler
+from trialogue.generation.scheduler import Schedule
 from trialogue.generation.settings import Sampling
-from trialogue.generation.tries import Tries
 from trialogue.randomness import numpy_generator
 
 RULE = ("--prompt", "the cat", "--max-new-tokens", "3", "--verifier", "regex:[\\x00-\\x7f]*")
@@ -23,7 +21,7 @@ RULE = ("--prompt", "the cat", "--max-new-tokens", "3", "--verifier", "regex:[\\
 def run(sampling: Sampling, accepted: list[list[bool]], order: int) -> dict[tuple[int, int], dict[str, Any]]:
     """What is written of samples that are accepted as `accepted` says, and finish in an order of chance."""
     written: dict[tuple[int, int], dict[str, Any]] = {}
-    drawing, stream = Tries(sampling, len(accepted), {}), numpy_generator(order, "order")
+    drawing, stream = Schedule(sampling, len(accepted), {}), numpy_generator(order, "order")
     while pending := drawing.pending():
         assert len(set(pending)) == len(pending)
         for at in stream.permutation(len(pending)):
@@ -40,13 +38,10 @@ def run(sampling: Sampling, accepted: list[list[bool]], order: int) -> dict[tupl
 
 def test_an_ordered_output_holds_what_waited_for_the_last_sample() -> None:
     """The sample that ends a prompt may come before one that it has to wait for."""
-    tries, output = Tries(Sampling(until=1, max_tries=4), 2, {}), Collected()
-    writer = InOrder(output, tries)
+    schedule = Schedule(Sampling(until=1, max_tries=4), 2, {}, ordered=True)
     order = [((0, 0), False), ((0, 2), True), ((1, 0), True), ((0, 1), False)]
-    for key, accepted in order:
-        for own, record in tries.finish(key, {"accepted": accepted}):
-            writer.write(own, record)
-    assert tries.keys() == list(output.kept) == [(0, 0), (0, 1), (0, 2), (1, 0)]
+    written = [own for key, accepted in order for own, _ in schedule.finish(key, {"accepted": accepted})]
+    assert schedule.keys() == written == [(0, 0), (0, 1), (0, 2), (1, 0)]
 
 
 def first_until(accepted: list[bool], until: int, most: int) -> int:
@@ -86,19 +81,19 @@ def test_samples_are_the_first_up_to_the_last_accepted(outcomes: list[list[bool]
 def test_a_mutant_that_keeps_what_was_drawn_in_advance_is_found(
     outcomes: list[list[bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Greedy(Tries):
+    class Greedy(Schedule):
         def finish(self, key: Any, record: Any) -> Any:
             super().finish(key, record)
             self.counts[key[0]] = max(self.counts[key[0]], key[1] + 1)
             return [(key, record)]
 
-    monkeypatch.setattr(f"{__name__}.Tries", Greedy)
+    monkeypatch.setattr(f"{__name__}.Schedule", Greedy)
     with pytest.raises(AssertionError):
         assert samples_are_the_first(outcomes)
 
 
 def test_few_samples_are_drawn_in_vain(outcomes: list[list[bool]]) -> None:
-    drawing = Tries(Sampling(until=20), 1, {})
+    drawing = Schedule(Sampling(until=20), 1, {})
     rounds = 0
     while pending := drawing.pending():
         rounds += 1
@@ -110,7 +105,7 @@ def test_few_samples_are_drawn_in_vain(outcomes: list[list[bool]]) -> None:
 
 
 def test_all_samples_are_written_as_they_come_where_their_number_is_given() -> None:
-    drawing = Tries(Sampling(n=3), 2, {(0, 1): {"accepted": True}})
+    drawing = Schedule(Sampling(n=3), 2, {(0, 1): {"accepted": True}})
     assert drawing.pending() == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)]
     for key in [(1, 2), (0, 2), (0, 0), (1, 1), (1, 0)]:
         assert [own for own, _ in drawing.finish(key, {"accepted": False})] == [key]
@@ -210,7 +205,7 @@ def test_until_is_refused_where_it_makes_no_sense(say: Say, more: tuple[str, ...
 
 
 def test_more_are_drawn_at_once_the_fewer_are_accepted() -> None:
-    drawing = Tries(Sampling(until=2, max_tries=100), 1, {})
+    drawing = Schedule(Sampling(until=2, max_tries=100), 1, {})
     sizes = []
     while pending := drawing.pending():
         sizes.append(len(pending))
@@ -223,9 +218,9 @@ def test_more_are_drawn_at_once_the_fewer_are_accepted() -> None:
 
 
 def test_samples_are_drawn_in_parts_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tries_module, "AT_ONCE", 4)
+    monkeypatch.setattr(scheduler, "AT_ONCE", 4)
     accepted = [[True] * 7, [False] * 7]
-    tries, sizes = Tries(Sampling(n=7), 2, {(0, 2): {"accepted": True}}), []
+    tries, sizes = Schedule(Sampling(n=7), 2, {(0, 2): {"accepted": True}}), []
     while pending := tries.pending():
         sizes.append(len(pending))
         for place, sample in pending:

@@ -1,154 +1,143 @@
-"""What a request asks for, read off its body."""
+"""The requests that clients send, read from their bodies."""
 
 import dataclasses
 import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from trialogue.errors import (
-    InputError,
-    non_negative_number,
-    probability,
-    require_text,
-    truth_value,
-    whole_number,
-)
+from annotated_types import Interval
+
+from trialogue.errors import InputError, require_text, truth_value, whole_number
+from trialogue.generation.settings import TRUNCATION, SamplerSettings
+from trialogue.models.opening import TextModel
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import SAMPLERS
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.serving.errors import Refused
 from trialogue.serving.fields import Fields
 from trialogue.serving.formats import format_asked, tools_asked
-from trialogue.serving.rules import Rules, Wish
 from trialogue.serving.settings import Serving
+from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
+from trialogue.validation import Count, validated
 
 Kind = Literal["completion", "chat"]
 _SHORT = 16
-"""Tokens of a completion that does not say, as in OpenAI's interface; a chat gets what the server allows."""
+"""Default length of a completion in tokens, as in OpenAI's interface; a chat gets what the server allows."""
 MOST_STOPS = 16
 LONGEST_STOP = 256
-"""Bytes of a string that stops: automata are built of them"""
+"""Maximum length of a stop string in bytes: automata are built of them."""
 
 
+@validated
 @dataclass(frozen=True)
-class Asked:
-    """A request: `number` samples of each of `prompts` (token ids), by `sampler`, under all of `wishes`.
+class CompletionRequest:
+    """A request: `n` samples of each of `prompts` (token ids), under all verifiers of `wishes`.
 
-    `calls` are tools whose calls are answered as such, where the text is one. Other fields are those of the interface.
+    If `calls` is given, texts that are calls of these tools are returned as such. Other fields are those of OpenAI's
+    interface.
     """
 
     kind: Kind
-    prompts: tuple[tuple[int, ...], ...]
+    prompts: Sequence[Sequence[int]]
     sampler: Sampler[Any]
-    walk_name: str
-    wishes: tuple[Wish, ...]
-    calls: Wish | None
-    number: int
+    sampling: SamplerSettings
+    wishes: Sequence[RequestedVerifier]
+    calls: RequestedVerifier | None
     max_new_tokens: int
-    truncation: dict[str, Any]
     stop: tuple[str, ...]
-    seed: int
     log_probs: bool
-    stream: bool
     usage: bool
-    max_queries: int | None
-    max_steps: int
-    metadata: dict[str, Any] | None
+    max_steps: Count
+    seed: Annotated[int, Interval(ge=0, lt=1 << 63)]
+    n: Count = 1
+    stream: bool = False
+    max_queries: Count | None = None
+    metadata: Any = None
+
+    def __post_init__(self) -> None:
+        self.sampling.require_choice(self.sampler)
+        if self.stream and self.log_probs:
+            hint = "they are known when a sample is finished: leave out stream"
+            raise InputError("logprobs", True, hint)
+        if self.usage and not self.stream:
+            raise InputError("stream_options", self.usage, "they are for streams: leave them out")
+        if self.metadata is not None:
+            if not isinstance(self.metadata, dict):
+                raise InputError("metadata", self.metadata, "give an object")
+            require_text("metadata", json.dumps(self.metadata, ensure_ascii=False))
 
     @property
     def choices(self) -> int:
         """How many samples the answer has."""
-        return self.number * len(self.prompts)
-
-    @property
-    def cuts(self) -> bool:
-        """Whether tokens are cut off."""
-        truncation = self.truncation
-        others = truncation["top_k"] is not None or truncation["top_p"] != 1 or truncation["min_p"] != 0
-        return others or truncation["temperature"] == 0
+        return self.n * len(self.prompts)
 
     @property
     def in_parts(self) -> bool:
-        """Whether the text can be sent while it grows: it is never taken back, and known not to be a call."""
+        """Whether the text can be sent while it grows: no token is taken back, and it is not a call."""
         return self.stream and not self.sampler.goes_back and self.calls is None
 
 
 def read(
-    kind: Kind, body: object, tokenization: Tokenization, rules: Rules, serving: Serving, context: int
-) -> Asked:
-    """The request in `body`; sequences hold up to `context` tokens.
+    kind: Kind, body: object, model: TextModel, verifiers: VerifierCache, serving: Serving, context: int
+) -> CompletionRequest:
+    """Return the request in `body`, of sequences of up to `context` tokens.
 
-    Raises `InputError` or `Refused` for whatever of it cannot be honoured.
+    Raises `InputError` or `Refused` for every part of it that cannot be honoured.
     """
     fields = Fields(body)
     named = fields.take("model", serving.called)
     if named != serving.called:
-        raise Refused(
-            404, f"model={named!r}: the model here is {serving.called!r}", "model", "model_not_found"
-        )
+        message = f"model={named!r}: the model here is {serving.called!r}"
+        raise Refused(404, message, "model", "model_not_found")
     tools = fields.take("tools") if kind == "chat" else None
     choice = fields.take("tool_choice") if kind == "chat" else None
     told, calls, required = tools_asked(tools, choice)
-    wishes = [*format_asked(fields.take("response_format"), bool(told))]
-    wishes += fields.checked("rule", lambda _, value: rules.wishes(value), [])
+    wishes = format_asked(fields.take("response_format"), bool(told))
+    rule = fields.take("rule")
+    wishes += [] if rule is None else verifiers.wishes(rule)
     wishes += [calls] if calls is not None and required else []
-    name, sampler = _walk(fields.take("sampler"), bool(wishes))
+    name, sampler = _sampler(fields.take("sampler"), bool(wishes))
+    field = "messages" if kind == "chat" else "prompt"
+    value = fields.take(field)
     if kind == "chat":
-        messages = fields.take("messages")
-        prompts = [_conversation(tokenization, messages, told)]
-        field = "messages"
+        prompts = [_conversation(model.tokenization, value, told)]
     else:
-        field, prompts = "prompt", _prompts(fields.take("prompt"), tokenization)
+        prompts = _prompts(value, model.tokenization)
     if not all(prompts):
-        raise InputError(field, "", "it has no tokens, and the model has none to begin with: give a text")
-    longest = _longest(fields, kind, max(map(len, prompts)), field, serving, context)
-    number = fields.checked("n", partial(whole_number, least=1), 1)
+        if model.empty_prompt is None:
+            hint = "it has no tokens, and the model has none to begin with: give a text"
+            raise InputError(field, "", hint)
+        prompts = [prompt or list(model.empty_prompt) for prompt in prompts]
     best_of = fields.take("best_of") if kind == "completion" else None
-    if best_of not in (None, number):
-        raise InputError("best_of", best_of, 'leave it out: {"name": "best-of-n"} is a sampler')
-    if number * len(prompts) > serving.samples:
-        hint = f"a request may ask for {serving.samples} samples, its prompts times its n"
-        raise InputError("n", number, hint)
-    stream = fields.flag("stream")
-    usage = fields.checked("stream_options", partial(_usage, stream=stream), False)
-    asked = Asked(
-        kind,
-        tuple(map(tuple, prompts)),
-        sampler,
-        name,
-        tuple(wishes),
-        calls,
-        number,
-        longest,
-        {
-            "temperature": fields.checked("temperature", non_negative_number, 1.0),
-            "top_p": fields.checked("top_p", partial(probability, zero=False), 1.0),
-            "top_k": fields.checked("top_k", partial(whole_number, least=1), None),
-            "min_p": fields.checked("min_p", probability, 0.0),
-        },
-        _stop(fields.take("stop")),
-        fields.checked("seed", partial(whole_number, least=0, most=(1 << 63) - 1), secrets.randbits(53)),
-        _log_probs(fields, kind),
-        stream,
-        usage,
-        fields.checked("max_queries", partial(whole_number, least=1), None),
-        fields.checked(
-            "max_steps", partial(whole_number, least=1, most=serving.max_steps), serving.max_steps
-        ),
-        fields.checked("metadata", _metadata, None),
+    request = CompletionRequest(
+        kind=kind,
+        prompts=prompts,
+        sampler=sampler,
+        sampling=SamplerSettings(sampler=name, **fields.given(*TRUNCATION)),
+        wishes=tuple(wishes),
+        calls=calls,
+        max_new_tokens=_longest(fields, kind, max(map(len, prompts)), field, serving, context),
+        stop=_stop(fields.take("stop")),
+        log_probs=_log_probs(fields, kind),
+        usage=_usage(fields.take("stream_options")),
+        **{"seed": secrets.randbits(53), "max_steps": serving.max_steps}
+        | fields.given("n", "seed", "stream", "max_queries", "max_steps", "metadata"),
     )
     fields.finish()
-    if stream and asked.log_probs:
-        raise InputError("logprobs", True, "they are known when a sample is finished: leave out stream")
-    _require_choice(asked)
-    return asked
+    if best_of not in (None, request.n):
+        raise InputError("best_of", best_of, 'leave it out: {"name": "best-of-n"} is a sampler')
+    if request.choices > serving.samples:
+        hint = f"a request may ask for {serving.samples} samples, its prompts times its n"
+        raise InputError("n", request.n, hint)
+    if request.max_steps > serving.max_steps:
+        raise InputError("max_steps", request.max_steps, f"use at most {serving.max_steps}")
+    return request
 
 
-def _walk(value: object, judged: bool) -> tuple[str, Sampler[Any]]:
-    """The sampler that is named, with its options; by default a mask where there is a rule."""
+def _sampler(value: object, judged: bool) -> tuple[str, Sampler[Any]]:
+    """Return the name of a sampler and the sampler with its options; by default a mask if there is a rule."""
     if value is None:
         value = "masked-decoding" if judged else "ancestral"
     options = {"name": value} if isinstance(value, str) else value
@@ -237,13 +226,13 @@ def _longest(fields: Fields, kind: Kind, prompt: int, field: str, serving: Servi
     return int(value)
 
 
-def _usage(field: str, value: object, stream: bool) -> bool:
-    """Whether the options of a stream ask for its usage."""
+def _usage(value: object) -> bool:
+    """Return whether the options of a stream ask for its usage."""
+    if value is None:
+        return False
     if not isinstance(value, dict) or value.keys() - {"include_usage"}:
-        raise InputError(field, value, 'use {"include_usage": true}')
-    if not stream:
-        raise InputError(field, value, "they are for streams: leave them out")
-    return truth_value(f"{field}.include_usage", value.get("include_usage", False))
+        raise InputError("stream_options", value, 'use {"include_usage": true}')
+    return truth_value("stream_options.include_usage", value.get("include_usage", False))
 
 
 def _stop(value: object) -> tuple[str, ...]:
@@ -271,20 +260,3 @@ def _log_probs(fields: Fields, kind: Kind) -> bool:
         return truth_value("logprobs", value)
     whole_number("logprobs", value, 0, 0, hint)
     return True
-
-
-def _metadata(field: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(field, value, "give an object")
-    require_text(field, json.dumps(value, ensure_ascii=False))
-    return value
-
-
-def _require_choice(asked: Asked) -> None:
-    """Raise `InputError` where a sampler would draw the one token that is left for ever."""
-    if asked.sampler.uses != "verdicts" or asked.sampler.weighted:
-        return
-    for name, alone in (("temperature", 0), ("top_k", 1)):
-        if asked.truncation[name] == alone:
-            hint = f"the sampler {asked.walk_name} would draw the same token again after every rejection"
-            raise InputError(name, alone, f"{hint}: leave more than one token to draw from")
