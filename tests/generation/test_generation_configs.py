@@ -6,7 +6,6 @@ import pickle
 import re
 import threading
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from transformers import (
     TopPLogitsWarper,
     pipeline,
 )
-from transformers.generation import GenerationMixin
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
@@ -404,44 +402,6 @@ def test_stop_strings_are_those_of_the_call(given: dict[str, Any]) -> None:
     found = drawn(**settings, **given)
     assert torch.equal(found, wanted)
     assert not torch.equal(found, drawn(max_new_tokens=40, do_sample=False))
-
-
-def renamed(function: Any) -> Any:
-    """`function` as another version of transformers might call it."""
-    code = function.__code__.replace(co_name="another")
-    made = FunctionType(code, function.__globals__, "another", function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
-
-
-def without_strings(function: Any) -> Any:
-    """`function`, which makes the criteria of a call, without those of stop strings."""
-
-    def made(model: Any, generation_config: Any, *others: Any, **settings: Any) -> Any:
-        config = copy.copy(generation_config)
-        config.stop_strings = None
-        return function(model, config, *others, **settings)
-
-    return made
-
-
-@pytest.mark.parametrize("given", [{"tokenizer": tiny_tokenizer()}, {}], ids=["tokenizer", "ours"])
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [("_extract_generation_mode_kwargs", renamed), ("_get_stopping_criteria", without_strings)],
-)
-def test_stop_strings_that_transformers_drops_are_refused(
-    name: str, change: Callable[[Any], Any], given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = drawn()
-    monkeypatch.setattr(GenerationMixin, name, change(getattr(GenerationMixin, name)))
-    with pytest.raises(
-        InputError, match="this version of transformers drops them: give them to decoding"
-    ) as caught:
-        drawn(stop_strings=["8"], **given)
-    assert "\n" not in str(caught.value)
-    assert torch.equal(drawn(**given), wanted)
-    assert not torch.equal(drawn(stop="8", num_return_sequences=6), drawn(num_return_sequences=6))
 
 
 class Ending(StoppingCriteria):

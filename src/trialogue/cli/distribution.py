@@ -28,9 +28,9 @@ def distribution(arguments: argparse.Namespace) -> None:
         print_listed()
         raise
 
-    from trialogue.generation.exact.report import law_of
+    from trialogue.generation.exact.report import sampler_distribution
 
-    found = law_of(settings)
+    found = sampler_distribution(settings)
     if settings.shown.json:
         print(json.dumps(found.record(), ensure_ascii=False, allow_nan=False))
     else:
@@ -41,16 +41,16 @@ def distribution(arguments: argparse.Namespace) -> None:
 
 def settings_of(tokens: Sequence[str]) -> "DistributionSettings":
     """What the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
-    from trialogue.generation.exact.settings import OPTIONS, DistributionSettings, Walking
+    from trialogue.generation.exact.settings import OPTIONS, DistributionSettings, ExactSampling
 
     parsed = parsed_with_walk(
-        "distribution", inspect.getdoc(distribution) or "", OPTIONS, Walking.sampler, tokens
+        "distribution", inspect.getdoc(distribution) or "", OPTIONS, ExactSampling.sampler, tokens
     )
     return DistributionSettings(
         source=parsed["oracle"],
         sampler=parsed["sampler"],
         rule=parsed["rule"],
-        walking=parsed["sampler and cut"],
+        sampling=parsed["sampler and cut"],
         shown=parsed["output"],
     )
 
