@@ -71,13 +71,13 @@ def test_what_the_template_refuses_is_said(monkeypatch: pytest.MonkeyPatch) -> N
         TOKENIZATION.chat("hi")
 
 
-def test_records_of_conversations(say: Say) -> None:
+def test_records_of_conversations(shell: Say) -> None:
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
     written(
         a={"messages": [USER], "id": "a", "metadata": {"split": "test", "n": 1.5}, "tools": tools},
         b={"prompt": "the cat", "metadata": {}},
     )
-    told = say("--prompts", "prompts.jsonl", "--max-new-tokens", "5", "--ordered", "--log-probs", "--chat")
+    told = shell("--prompts prompts.jsonl --max-new-tokens 5 --ordered --log-probs --chat")
     assert told.code == 0, told.err
     first, second = told.lines
     assert (first["id"], first["messages"], first["tools"]) == ("a", [USER], tools)
@@ -95,22 +95,22 @@ def test_records_of_conversations(say: Say) -> None:
     assert first["generation_config"] == {"used": {"eos_token_id": 2}, "ignored": {}}
 
 
-def test_a_system_message_stands_before_every_prompt(say: Say) -> None:
+def test_a_system_message_stands_before_every_prompt(shell: Say) -> None:
     written(a={"messages": [USER]})
-    told = say("--prompts", "prompts.jsonl", "--system", "be brief", "--max-new-tokens", "5")
-    plain = say("--prompts", "prompts.jsonl", "--max-new-tokens", "5")
+    told = shell("--prompts prompts.jsonl --system 'be brief' --max-new-tokens 5")
+    plain = shell("--prompts prompts.jsonl --max-new-tokens 5")
     oracle = tiny_oracle()
     wanted = generate(oracle, [oracle.tokenization.chat([USER], system="be brief")], max_new_tokens=5)
     assert tuple(told.lines[0]["tokens"]) == wanted[0].tokens != tuple(plain.lines[0]["tokens"])
     assert told.lines[0]["run"] != plain.lines[0]["run"]
 
 
-def test_records_say_what_of_the_models_own_settings_holds(say: Say, model: str, tmp_path: Path) -> None:
+def test_records_say_what_of_the_models_own_settings_holds(shell: Say, model: str, tmp_path: Path) -> None:
     shutil.copytree(model, tmp_path / "own")
     config = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": [2, 7], "pad_token_id": 0}
     (tmp_path / "own" / "generation_config.json").write_text(json.dumps(config))
-    asked = ("--model", "own", "--prompt", "a", "--max-new-tokens", "2", "--temperature", "0.6")
-    [line] = say(*asked, own_model=False).lines
+    asked = "--model own --prompt a --max-new-tokens 2 --temperature 0.6"
+    [line] = shell(f"{asked}", own_model=False).lines
     used = {"do_sample": True, "temperature": 0.6, "eos_token_id": [2, 7]}
     assert line["generation_config"] == {"used": used, "ignored": {"top_p": 0.9}}
 
@@ -138,23 +138,23 @@ LINES = {
 
 
 @pytest.mark.parametrize("case", LINES)
-def test_a_wrong_line_is_named(case: str, say: Say) -> None:
+def test_a_wrong_line_is_named(case: str, shell: Say) -> None:
     line, words = LINES[case]
     written(a=line)
-    told = say("--prompts", "prompts.jsonl")
+    told = shell("--prompts prompts.jsonl")
     assert (told.code, told.out) == (2, "")
     assert words in told.err, told.err
     assert len(told.err.splitlines()) == 1
 
 
-def test_metadata_that_are_no_json_are_named(say: Say) -> None:
+def test_metadata_that_are_no_json_are_named(shell: Say) -> None:
     Path("prompts.jsonl").write_text('{"prompt": "a", "metadata": {"x": NaN}}')
-    told = say("--prompts", "prompts.jsonl")
+    told = shell("--prompts prompts.jsonl")
     assert told.code == 2
     assert "prompts.jsonl:1': the line is not JSON: NaN is no number of JSON" in told.err
 
 
-def test_a_system_message_needs_the_template(say: Say) -> None:
-    told = say("--prompt", "a", "--system", "b")
+def test_a_system_message_needs_the_template(shell: Say) -> None:
+    told = shell("--prompt a --system b")
     assert told.code == 2
     assert "system='b': it is for the chat template: give --chat too" in told.err
