@@ -52,7 +52,6 @@ def test_samples_are_those_of_the_library(shell: Say, model: str) -> None:
 OPTIONS = {
     "best-of-n": "--candidates 3",
     "block-best-of-n": "--candidates 2 --block-delimiter a",
-    "tokenwise-rejection": "--method mask",
     "smc": "--particles 3 --proposal mask",
     "value-guided": "--no-lazy --candidates 290 --momentum 1",
     "stationary-value-guided": "--steps 20 --tries 30 --node last",
@@ -75,11 +74,11 @@ def test_every_walk_runs(sampler: str, shell: Say) -> None:
 
 def test_reasons(shell: Say) -> None:
     prompt = "--prompt 'the cat'"
-    cut = shell(f"{prompt} --verifier {REGEX} --max-new-tokens 3").lines[0]
+    cut = shell(f"{prompt} --verifier {REGEX} --sampler ancestral --max-new-tokens 3").lines[0]
     assert (cut["accepted"], cut["ended"]) == (False, "max_new_tokens")
     assert cut["reason"] == "cut at max_new_tokens=3: rejected by the verifier"
     failed = shell(
-        f"{prompt} --verifier {REGEX} --sampler tokenwise-rejection --method mask",
+        f"{prompt} --verifier {REGEX} --sampler masked-decoding",
         "--no-mask-first --temperature 0",
     )
     assert (failed.lines[0]["reason"], failed.lines[0]["ended"]) == (
@@ -126,7 +125,7 @@ def test_reasons_of_failures(shell: Say) -> None:
     assert "failed: all 3 rows were rejected" in {line["reason"] for line in extinct}
 
 
-@pytest.mark.parametrize("sampler", [("value-guided",), ("masked-decoding"), ("smc",)])
+@pytest.mark.parametrize("sampler", ["value-guided", "masked-decoding", "smc"])
 @pytest.mark.parametrize("kind", ["probe", "python", "regex"])
 def test_what_judges_the_vocabulary_one_by_one_is_said(
     sampler: str, kind: str, shell: Say, probe: str
@@ -161,12 +160,12 @@ def test_what_is_no_text_is_no_stop_string(shell: Say) -> None:
     assert {line["ended"] for line in lines} <= {"eos", "max_new_tokens"}
 
 
-@pytest.mark.parametrize("method", ["mask", "redraw"])
+@pytest.mark.parametrize("sampler", ["masked-decoding", "tokenwise-rejection"])
 @pytest.mark.parametrize("spec", ["regex:[a-z]{1,3}", "python:rules.py:short_word"])
-def test_rules_judge_the_text_before_the_stop_string(spec: str, method: str, shell: Say) -> None:
+def test_rules_judge_the_text_before_the_stop_string(spec: str, sampler: str, shell: Say) -> None:
     told = shell(
         f"--prompt 'the cat' --n 12 --max-new-tokens 3 --stop ' ' --stop ', ' --verifier {spec}",
-        f"--sampler tokenwise-rejection --method {method} --max-steps 300",
+        f"--sampler {sampler} --max-steps 300",
     )
     assert told.code == 0, told.err
     stopped = [line for line in told.lines if line["ended"] == "stop"]

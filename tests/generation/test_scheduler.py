@@ -13,7 +13,7 @@ from trialogue.generation.scheduler import Schedule
 from trialogue.generation.settings import Sampling
 from trialogue.randomness import numpy_generator
 
-RULE = r"--prompt 'the cat' --max-new-tokens 3 --verifier 'regex:[\x00-\x7f]*'"
+RULE = r"--prompt 'the cat' --max-new-tokens 3 --sampler ancestral --verifier 'regex:[\x00-\x7f]*'"
 """About one in four of the tiny model's samples is accepted."""
 
 
@@ -132,7 +132,7 @@ def test_until_gives_the_first_samples_of_a_longer_run(shell: Say, tmp_path: Pat
 
 
 def lacking() -> Iterator[tuple[str, str]]:
-    never = "--prompt 'the cat' --max-new-tokens 3 --verifier regex:zz"
+    never = "--prompt 'the cat' --max-new-tokens 3 --sampler ancestral --verifier regex:zz"
     yield (
         f"{never} --n 3",
         "none of 3 samples was accepted: cut at max_new_tokens=3: rejected by the verifier\n",
