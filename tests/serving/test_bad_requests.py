@@ -228,7 +228,7 @@ def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyP
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, samplers=2, layers=(), memory=1)
 
     def job(sampler: str) -> Job:
-        asked = Mock(sampler=sampler, prompts=((1,),), number=1, stop=(), truncation={})
+        asked = Mock(sampler=sampler, prompts=((1,),), body=Mock(n=1, stops=()))
         return Job(asked, Mock(), lambda event: None)
 
     jobs = [job(sampler) for sampler in ("first", "second", "third", "first", "second")]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trialogue import cli
-from trialogue.serving import requests, server, verifiers
+from trialogue.serving import body, server, verifiers
 from trialogue.serving.settings import Address, Serving
 from trialogue.verifiers.schemas import validation
 
@@ -27,7 +27,7 @@ LIMITS = {
 CONSTANTS: dict[str, tuple[float, ...]] = {
     "a rule that a request describes": (verifiers.LONGEST,),
     "rules that are kept": (verifiers.KEPT,),
-    "`stop`": (requests.MOST_STOPS, requests.LONGEST_STOP),
+    "`stop`": (body.MOST_STOPS, body.LONGEST_STOP),
     "the validation of a JSON text": (validation.SECONDS, validation.PATTERN_SECONDS),
 }
 

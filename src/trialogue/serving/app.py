@@ -22,9 +22,10 @@ from starlette.routing import Route
 
 from trialogue.errors import InputError, reason
 from trialogue.generation.prompts import json_value
+from trialogue.serving.body import Kind
 from trialogue.serving.errors import Refused
 from trialogue.serving.jobs import Event, Failed, FinishedChoice, Job, PartialChoice
-from trialogue.serving.requests import Kind, read
+from trialogue.serving.requests import read
 from trialogue.serving.responses import CompletionResponse
 from trialogue.serving.settings import Serving
 from trialogue.serving.streams import Events, Stream
@@ -144,7 +145,7 @@ class Application:
         body = await self._body(request)
         begun = await self._begin(kind, body, request)
         try:
-            if not begun.job.request.stream:
+            if not begun.job.request.body.stream:
                 return await self._whole(request, begun)
             # What fails before the first sign of an answer has a status of its own.
             first = await self._unless_gone(request, begun.events.get())
@@ -190,7 +191,7 @@ class Application:
         try:
             reading = partial(read, kind, body, worker.model, verifiers, self._serving, worker.context)
             asked = await to_thread.run_sync(reading, limiter=self._reading)
-            made = _made(verifiers.judging(asked.wishes, asked.sampler, asked.stop))
+            made = _made(verifiers.judging(asked.wishes, asked.sampler, asked.body.stops))
             judging = await self._unless_gone(request, made)
             parse = None
             if asked.calls is not None:

@@ -55,5 +55,8 @@ class Job:
         """What decides its samples, beside prompt and seed."""
         request = self.request
         return Terms(
-            self.verifiers.verifier, request.max_new_tokens, stop=request.stop, **request.sampling.truncation
+            self.verifiers.verifier,
+            request.max_new_tokens,
+            stop=request.body.stops,
+            **request.sampling.truncation,
         )

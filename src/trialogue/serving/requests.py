@@ -2,137 +2,100 @@
 
 import dataclasses
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from annotated_types import Interval
-
-from trialogue.errors import InputError, require_text, truth_value, whole_number
-from trialogue.generation.settings import TRUNCATION, SamplerSettings
+from trialogue.errors import InputError, require_text
+from trialogue.generation.settings import SamplerSettings
 from trialogue.models.opening import TextModel
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import SAMPLERS
 from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.serving.body import ChatBody, CompletionBody, Kind, read_body
 from trialogue.serving.errors import Refused
-from trialogue.serving.fields import Fields
 from trialogue.serving.formats import format_asked, tools_asked
 from trialogue.serving.settings import Serving
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
-from trialogue.validation import Count, validated
 
-Kind = Literal["completion", "chat"]
 _SHORT = 16
 """Default length of a completion in tokens, as in OpenAI's interface; a chat gets what the server allows."""
-MOST_STOPS = 16
-LONGEST_STOP = 256
-"""Maximum length of a stop string in bytes: automata are built of them."""
 
 
-@validated
 @dataclass(frozen=True)
 class CompletionRequest:
-    """A request: `n` samples of each of `prompts` (token ids), under all verifiers of `wishes`.
+    """A request with the fields of `body`: samples of `prompts` (token ids), under all verifiers of `wishes`.
 
-    If `calls` is given, texts that are calls of these tools are returned as such. Other fields are those of OpenAI's
-    interface.
+    If `calls` is given, texts that are calls of these tools are returned as such.
     """
 
-    kind: Kind
+    body: CompletionBody | ChatBody
     prompts: Sequence[Sequence[int]]
     sampler: Sampler[Any]
     sampling: SamplerSettings
     wishes: Sequence[RequestedVerifier]
     calls: RequestedVerifier | None
     max_new_tokens: int
-    stop: tuple[str, ...]
-    log_probs: bool
-    usage: bool
-    max_steps: Count
-    seed: Annotated[int, Interval(ge=0, lt=1 << 63)]
-    n: Count = 1
-    stream: bool = False
-    max_queries: Count | None = None
-    metadata: Any = None
-
-    def __post_init__(self) -> None:
-        self.sampling.require_choice(self.sampler)
-        if self.stream and self.log_probs:
-            hint = "they are known when a sample is finished: leave out stream"
-            raise InputError("logprobs", True, hint)
-        if self.usage and not self.stream:
-            raise InputError("stream_options", self.usage, "they are for streams: leave them out")
-        if self.metadata is not None:
-            if not isinstance(self.metadata, dict):
-                raise InputError("metadata", self.metadata, "give an object")
-            require_text("metadata", json.dumps(self.metadata, ensure_ascii=False))
+    max_steps: int
 
     @property
     def choices(self) -> int:
         """How many samples the answer has."""
-        return self.n * len(self.prompts)
+        return self.body.n * len(self.prompts)
+
+    @property
+    def log_probs(self) -> bool:
+        """Whether the answer has the log-probabilities of the tokens; a completion asks for them by 0."""
+        return self.body.logprobs is not None and self.body.logprobs is not False
 
     @property
     def in_parts(self) -> bool:
         """Whether the text can be sent while it grows: no token is taken back, and it is not a call."""
-        return self.stream and not self.sampler.goes_back and self.calls is None
+        return self.body.stream and not self.sampler.goes_back and self.calls is None
 
 
 def read(
-    kind: Kind, body: object, model: TextModel, verifiers: VerifierCache, serving: Serving, context: int
+    kind: Kind, content: object, model: TextModel, verifiers: VerifierCache, serving: Serving, context: int
 ) -> CompletionRequest:
-    """Return the request in `body`, of sequences of up to `context` tokens.
+    """Return the request in `content`, a JSON value, of sequences of up to `context` tokens.
 
     Raises `InputError` or `Refused` for every part of it that cannot be honoured.
     """
-    fields = Fields(body)
-    named = fields.take("model", serving.called)
-    if named != serving.called:
-        message = f"model={named!r}: the model here is {serving.called!r}"
+    body = read_body(kind, content)
+    if body.model not in (None, serving.called):
+        message = f"model={body.model!r}: the model here is {serving.called!r}"
         raise Refused(404, message, "model", "model_not_found")
-    tools = fields.take("tools") if kind == "chat" else None
-    choice = fields.take("tool_choice") if kind == "chat" else None
-    told, calls, required = tools_asked(tools, choice)
-    wishes = format_asked(fields.take("response_format"), bool(told))
-    rule = fields.take("rule")
-    wishes += [] if rule is None else verifiers.wishes(rule)
-    wishes += [calls] if calls is not None and required else []
-    name, sampler = _sampler(fields.take("sampler"), bool(wishes))
-    field = "messages" if kind == "chat" else "prompt"
-    value = fields.take(field)
-    if kind == "chat":
-        prompts = [_conversation(model.tokenization, value, told)]
+    wishes = format_asked(body.response_format, isinstance(body, ChatBody) and bool(body.tools))
+    wishes += [] if body.rule is None else verifiers.wishes(body.rule)
+    calls = None
+    if isinstance(body, ChatBody):
+        field, (tools, calls, required) = "messages", tools_asked(body.tools, body.tool_choice)
+        wishes += [calls] if calls is not None and required else []
+        prompts = [_conversation(model.tokenization, body.messages, tools)]
     else:
-        prompts = _prompts(value, model.tokenization)
+        field, prompts = "prompt", _prompts(body.prompt, model.tokenization)
     if not all(prompts):
         if model.empty_prompt is None:
             hint = "it has no tokens, and the model has none to begin with: give a text"
             raise InputError(field, "", hint)
         prompts = [prompt or list(model.empty_prompt) for prompt in prompts]
-    best_of = fields.take("best_of") if kind == "completion" else None
-    request = CompletionRequest(
-        kind=kind,
-        prompts=prompts,
-        sampler=sampler,
-        sampling=SamplerSettings(sampler=name, **fields.given(*TRUNCATION)),
-        wishes=tuple(wishes),
-        calls=calls,
-        max_new_tokens=_longest(fields, kind, max(map(len, prompts)), field, serving, context),
-        stop=_stop(fields.take("stop")),
-        log_probs=_log_probs(fields, kind),
-        usage=_usage(fields.take("stream_options")),
-        **{"seed": secrets.randbits(53), "max_steps": serving.max_steps}
-        | fields.given("n", "seed", "stream", "max_queries", "max_steps", "metadata"),
-    )
-    fields.finish()
-    if best_of not in (None, request.n):
-        raise InputError("best_of", best_of, 'leave it out: {"name": "best-of-n"} is a sampler')
+    name, sampler = _sampler(body.sampler, bool(wishes))
+    sampling = body.sampling(name)
+    sampling.require_choice(sampler)
+    longest = _longest(body, max(map(len, prompts)), field, serving, context)
+    steps = serving.max_steps if body.max_steps is None else body.max_steps
+    request = CompletionRequest(body, prompts, sampler, sampling, tuple(wishes), calls, longest, steps)
+    if isinstance(body, CompletionBody) and body.best_of not in (None, body.n):
+        raise InputError("best_of", body.best_of, 'leave it out: {"name": "best-of-n"} is a sampler')
     if request.choices > serving.samples:
         hint = f"a request may ask for {serving.samples} samples, its prompts times its n"
-        raise InputError("n", request.n, hint)
-    if request.max_steps > serving.max_steps:
-        raise InputError("max_steps", request.max_steps, f"use at most {serving.max_steps}")
+        raise InputError("n", body.n, hint)
+    if steps > serving.max_steps:
+        raise InputError("max_steps", steps, f"use at most {serving.max_steps}")
+    if body.stream and request.log_probs:
+        raise InputError("logprobs", True, "they are known when a sample is finished: leave out stream")
+    if body.stream_options is not None and not body.stream:
+        raise InputError("stream_options", {}, "they are for streams: leave them out")
     return request
 
 
@@ -183,80 +146,37 @@ def _conversation(tokenization: Tokenization, messages: Any, tools: list[Any] | 
         raise InputError(field, error.value, error.hint) from error
 
 
-def _prompts(value: object, tokenization: Tokenization) -> list[list[int]]:
-    hint = "give a text, a list of texts, token ids, or a list of lists of those"
-    if isinstance(value, str):
-        return [_encoded(value, tokenization)]
-    if not isinstance(value, list) or not value:
-        raise InputError("prompt", value, hint)
-    if all(isinstance(one, str) for one in value):
-        return [_encoded(one, tokenization) for one in value]
-    lists = [value] if all(isinstance(one, int) for one in value) else value
-    for one in lists:
-        if not isinstance(one, list):
-            raise InputError("prompt", value, hint)
-        for token in one:
-            whole_number("prompt", token, 0, tokenization.vocab_size - 1)
-    return lists
+def _prompts(value: str | Sequence[Any], tokenization: Tokenization) -> list[list[int]]:
+    several = [value] if isinstance(value, str) or isinstance(value[0], int) else value
+    for text in several:
+        if isinstance(text, str):
+            require_text("prompt", text)
+    prompts = [tokenization.encode(one) if isinstance(one, str) else list(one) for one in several]
+    for token in (token for prompt in prompts for token in prompt):
+        if not 0 <= token < tokenization.vocab_size:
+            hint = f"the model has the tokens 0 to {tokenization.vocab_size - 1}"
+            raise InputError("prompt", token, hint)
+    return prompts
 
 
-def _encoded(text: str, tokenization: Tokenization) -> list[int]:
-    require_text("prompt", text)
-    return tokenization.encode(text)
-
-
-def _longest(fields: Fields, kind: Kind, prompt: int, field: str, serving: Serving, context: int) -> int:
-    """The longest completion, of prompts of up to `prompt` tokens."""
+def _longest(body: CompletionBody | ChatBody, prompt: int, field: str, serving: Serving, context: int) -> int:
+    """Return the longest completion, of prompts of up to `prompt` tokens."""
     if prompt >= context:
         message = f"{field}: it has {prompt} tokens, and the context holds {context}: shorten it"
         raise Refused(400, message, field, "context_length_exceeded")
-    names = ("max_tokens", "max_completion_tokens") if kind == "chat" else ("max_tokens",)
-    given = {name: value for name in names if (value := fields.take(name)) is not None}
-    if not given:
-        return min(_SHORT if kind == "completion" else serving.max_new_tokens, context - prompt)
-    for name, value in given.items():
-        whole_number(name, value, 1, serving.max_new_tokens)
-    if len(set(given.values())) > 1:
-        hint = "max_completion_tokens is given too: leave out one of them"
-        raise InputError("max_tokens", given["max_tokens"], hint)
-    [(name, value), *_] = given.items()
+    name, value, default = "max_tokens", body.max_tokens, _SHORT
+    if isinstance(body, ChatBody):
+        default, other = serving.max_new_tokens, body.max_completion_tokens
+        if other is not None and value not in (None, other):
+            hint = "max_completion_tokens is given too: leave out one of them"
+            raise InputError("max_tokens", value, hint)
+        if other is not None:
+            name, value = "max_completion_tokens", other
+    if value is None:
+        return min(default, context - prompt)
+    if value > serving.max_new_tokens:
+        raise InputError(name, value, f"use at most {serving.max_new_tokens}")
     if prompt + value > context:
         message = f"{name}={value}: the prompt has {prompt} tokens, and the context holds {context}"
         raise Refused(400, message, name, "context_length_exceeded")
-    return int(value)
-
-
-def _usage(value: object) -> bool:
-    """Return whether the options of a stream ask for its usage."""
-    if value is None:
-        return False
-    if not isinstance(value, dict) or value.keys() - {"include_usage"}:
-        raise InputError("stream_options", value, 'use {"include_usage": true}')
-    return truth_value("stream_options.include_usage", value.get("include_usage", False))
-
-
-def _stop(value: object) -> tuple[str, ...]:
-    texts = [value] if isinstance(value, str) else [] if value is None else value
-    if not isinstance(texts, Sequence) or not all(isinstance(text, str) and text for text in texts):
-        raise InputError("stop", value, "give a text, or a list of texts, none of them empty")
-    if len(texts) > MOST_STOPS:
-        raise InputError("stop", len(texts), f"give at most {MOST_STOPS} texts")
-    for text in texts:
-        require_text("stop", text)
-        if len(text.encode()) > LONGEST_STOP:
-            raise InputError("stop", text, f"use texts of at most {LONGEST_STOP} bytes")
-    return tuple(texts)
-
-
-def _log_probs(fields: Fields, kind: Kind) -> bool:
-    """Whether log-probabilities of the tokens are asked for; those of others are not kept."""
-    hint = "only the tokens that are drawn have log-probabilities: use 0"
-    value, top = fields.take("logprobs"), fields.take("top_logprobs") if kind == "chat" else None
-    if top not in (None, 0):
-        raise InputError("top_logprobs", top, hint)
-    if value is None:
-        return False
-    if kind == "chat":
-        return truth_value("logprobs", value)
-    whole_number("logprobs", value, 0, 0, hint)
-    return True
+    return value

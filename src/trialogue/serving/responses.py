@@ -10,6 +10,7 @@ from typing import Any
 
 from trialogue.generation.records import COSTS, cost_of, outcome_of
 from trialogue.models.tokenization import Tokenization
+from trialogue.serving.body import ChatBody
 from trialogue.serving.jobs import FinishedChoice
 from trialogue.serving.requests import CompletionRequest
 from trialogue.serving.verifiers import RequestVerifiers
@@ -35,7 +36,7 @@ class CompletionResponse:
     ) -> None:
         self._request, self._verifiers, self._model = request, verifiers, model
         self._tokenization, self._parse = tokenization, parse
-        self._chat = request.kind == "chat"
+        self._chat = isinstance(request.body, ChatBody)
         self._id = ("chatcmpl-" if self._chat else "cmpl-") + secrets.token_hex(12)
         self._created = int(time.time())
         self._sent: dict[int, str] = {}
@@ -82,7 +83,7 @@ class CompletionResponse:
         pieces.append(self._piece(ending | {"trialogue": whole["trialogue"]}))
         if len(finished) == self._request.choices:
             pieces[-1] |= self._said(finished)
-            if self._request.usage:
+            if self._request.body.stream_options and self._request.body.stream_options.include_usage:
                 # Clients index the choices of a piece: only those that ask for the usage expect one without any.
                 pieces.append(self._piece() | {"usage": self._usage(finished)})
         return pieces
@@ -110,12 +111,12 @@ class CompletionResponse:
         said: dict[str, Any] = {
             "sampler": {"name": request.sampling.sampler, **options},
             "rule": [wish.said for wish in request.wishes],
-            "seed": request.seed,
+            "seed": request.body.seed,
             **{cost: sum(getattr(one.sample, cost) for one in finished) for cost in COSTS},
         }
         if self._verifiers.notes:
             said["notes"] = self._verifiers.notes
-        metadata = {} if request.metadata is None else {"metadata": request.metadata}
+        metadata = {} if request.body.metadata is None else {"metadata": request.body.metadata}
         return {**metadata, "trialogue": said}
 
     def _choice(self, finished: FinishedChoice) -> dict[str, Any]:

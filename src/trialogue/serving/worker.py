@@ -164,14 +164,14 @@ class Worker:
                 key = self._key(job)
                 self._runs[key] = self._runs.pop(key)
                 for place, prompt in enumerate(request.prompts):
-                    first = place * request.n
+                    first = place * request.body.n
                     submission = run.submit(
                         prompt,
                         terms,
-                        num_samples=request.n,
-                        seed=request.seed,
-                        sample_ids=range(first, first + request.n),
-                        max_queries=request.max_queries,
+                        num_samples=request.body.n,
+                        seed=request.body.seed,
+                        sample_ids=range(first, first + request.body.n),
+                        max_queries=request.body.max_queries,
                         max_steps=request.max_steps,
                         token_log_probs=request.log_probs,
                     )
@@ -220,7 +220,7 @@ class Worker:
                 cut=request.sampling.cuts,
                 longest=request.max_new_tokens,
                 context=self.context,
-                stop=request.stop,
+                stop=request.body.stops,
             )
             for sample, verdict in zip(samples, said, strict=True):
                 job.tell(FinishedChoice(first + sample.index, sample, verdict))
@@ -235,7 +235,7 @@ class Worker:
 
     def _show(self, job: Job, choice: int, completion: list[int]) -> None:
         if job.decode is None:
-            job.decode = decoder(self.model, list(job.request.stop) or None, final=False)
+            job.decode = decoder(self.model, list(job.request.body.stops) or None, final=False)
         assert job.decode is not None
         text = job.decode(completion)
         if text != job.shown.get(choice, ""):
