@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -174,6 +175,13 @@ def test_help_lists_walks_and_verifiers(run: Run) -> None:
     assert "--distribution" in out
     assert "value-guided" in out
     assert "regex:PATTERN" in out
+
+
+def test_the_extra_for_figures_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = run(f"{TWO} --figure tree.svg")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "pip install 'trialogue[plot]'" in err
 
 
 UNIFORM = """--distribution 'uniform:{"tokens": ["0", "1"]}'"""

@@ -153,16 +153,16 @@ def test_what_has_finished_before_its_turn_is_not_drawn_again(
     whole = shell(f"{options} {asked} --out whole.jsonl")
     assert whole.code == 0, whole.err
     drawn: list[tuple[int, int]] = []
-    filed = drawing.Recorder.filed
+    filed = drawing.RecordObserver.filed
 
-    def interrupted(recorder: drawing.Recorder, places: Tensor, samples: Samples) -> None:
+    def interrupted(recorder: drawing.RecordObserver, places: Tensor, samples: Samples) -> None:
         filed(recorder, places, samples)
         drawn.extend(recorder.keys[place] for place in places.tolist())
         if waiting.exists() and waiting.stat().st_size and not again:
             raise KeyboardInterrupt
 
     again: list[bool] = []
-    monkeypatch.setattr(drawing.Recorder, "filed", interrupted)
+    monkeypatch.setattr(drawing.RecordObserver, "filed", interrupted)
     told = shell(f"{options} {asked} --out out.jsonl")
     assert (told.code, f"{len(drawn)} " in told.err) == (130, True), told.err
     assert out.read_bytes().count(b"\n") + waiting.read_bytes().count(b"\n") >= len(drawn)
@@ -184,15 +184,15 @@ def test_on_standard_output_what_waits_is_written_in_its_order(
     shell: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = "--prompt 'the cat' --max-new-tokens 12 --batch-size 4 --n 6 --stop e"
-    filed, drawn = drawing.Recorder.filed, list[int]()
+    filed, drawn = drawing.RecordObserver.filed, list[int]()
 
-    def interrupted(recorder: drawing.Recorder, places: Tensor, samples: Samples) -> None:
+    def interrupted(recorder: drawing.RecordObserver, places: Tensor, samples: Samples) -> None:
         filed(recorder, places, samples)
         drawn.extend(places.tolist())
         if drawn != list(range(len(drawn))):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(drawing.Recorder, "filed", interrupted)
+    monkeypatch.setattr(drawing.RecordObserver, "filed", interrupted)
     told = shell(f"{options} --ordered")
     assert told.code == 130
     assert [line["sample"] for line in told.lines] == sorted(drawn)

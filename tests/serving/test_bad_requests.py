@@ -22,9 +22,9 @@ from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
 from trialogue.serving import worker as workers
 from trialogue.serving.jobs import Failed, Job
-from trialogue.serving.verifiers import VerifierCache, RequestedVerifier
 from trialogue.serving.server import listening
 from trialogue.serving.settings import Address, Serving
+from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "integer"}}}

@@ -19,7 +19,7 @@ from trialogue.generation.verifier_specs import Built
 from trialogue.samplers import Ancestral, MaskedDecoding
 from trialogue.serving import verifiers as own
 from trialogue.serving.errors import Refused
-from trialogue.serving.verifiers import VerifierCache, RequestedVerifier
+from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 
 def test_a_rule_that_takes_long_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,10 @@ def distribution(arguments: argparse.Namespace) -> None:
 
     from trialogue.generation.exact.report import sampler_distribution
 
+    if settings.shown.figure is not None:
+        from trialogue.display.figures import require_matplotlib
+
+        require_matplotlib()
     found = sampler_distribution(settings)
     if settings.shown.json:
         print(json.dumps(found.record(), ensure_ascii=False, allow_nan=False))

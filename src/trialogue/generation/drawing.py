@@ -69,12 +69,12 @@ class Drawer:
                 on_error=settings.rule.on_error,
                 token_log_probs=sampling.log_probs,
                 progress=self.feedback.progress,
-                observer=Recorder(self, keys, take),
+                observer=RecordObserver(self, keys, take),
             )
         return int((samples.lengths - samples.prompt_lengths).sum())
 
 
-class Recorder:
+class RecordObserver:
     """An observer of `generate` that records the samples `keys` as they finish, and shows the first while it grows."""
 
     def __init__(self, drawer: Drawer, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> None:

@@ -25,7 +25,7 @@ from trialogue.storage import atomic_write, require_folder, writing
 Own = Mapping[int | str, Mapping[str, Any]]
 
 
-class Found(NamedTuple):
+class FoundRecords(NamedTuple):
     """The records of a file by prompt and sample, and the bytes that they take."""
 
     records: dict[Key, Record]
@@ -39,7 +39,9 @@ class SampleFile(Sink):
     first record is written: a run that fails before that costs no sample of an earlier one.
     """
 
-    def __init__(self, file: BinaryIO, path: Path, found: Found, waiting: Found, settings: str) -> None:
+    def __init__(
+        self, file: BinaryIO, path: Path, found: FoundRecords, waiting: FoundRecords, settings: str
+    ) -> None:
         super().__init__()
         self._file, self._path, self._settings, self._begun = file, path, settings, False
         self._whole, self._waiting_whole = found.whole, waiting.whole
@@ -112,7 +114,7 @@ def opened(
             raise InputError("out", str(path), hint) from None
     try:
         found, waiting = (
-            Found({}, 0) if force else _found(one, path, identity, prompts, own)
+            FoundRecords({}, 0) if force else _found(one, path, identity, prompts, own)
             for one in (path, _waiting_path(path))
         )
         with writing(path):
@@ -168,11 +170,13 @@ def _settings_text(identity: dict[str, Any]) -> str:
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
-def _found(file: Path, path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own) -> Found:
+def _found(
+    file: Path, path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own
+) -> FoundRecords:
     """What a `file` of the run that writes to `path` holds."""
     content = _content(file)
     if not content:
-        return Found({}, 0)
+        return FoundRecords({}, 0)
     _require_same(path, identity)
     whole = content.rfind(b"\n") + 1
     places = {prompt.id: place for place, prompt in enumerate(prompts)}
@@ -189,7 +193,7 @@ def _found(file: Path, path: Path, identity: dict[str, Any], prompts: tuple[Prom
         if place is None or repeated(record) != prompts[place].given():
             raise _refused(file, f"line {number} has a prompt that is not among the prompts")
         kept[place, sample] = record
-    return Found(kept, whole)
+    return FoundRecords(kept, whole)
 
 
 def _content(path: Path) -> bytes:

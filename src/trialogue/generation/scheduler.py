@@ -192,7 +192,7 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
     )
 
 
-class Batch(NamedTuple):
+class DrawnBatch(NamedTuple):
     """The result of a worker: the records of samples, their number of tokens, and warnings."""
 
     records: list[tuple[Key, Record]]
@@ -243,15 +243,15 @@ def _draw_apart(
     return tokens
 
 
-def _worker(settings: GenerationSettings) -> Callable[[tuple[Key, ...]], Batch]:
+def _worker(settings: GenerationSettings) -> Callable[[tuple[Key, ...]], DrawnBatch]:
     """Load what a worker needs, and return its function that draws a batch."""
     torch.set_num_threads(settings.machine.threads)
     notes: list[str] = []
     drawer = Drawer(settings, Feedback(warn=notes.append))
 
-    def draw(keys: tuple[Key, ...]) -> Batch:
+    def draw(keys: tuple[Key, ...]) -> DrawnBatch:
         records: list[tuple[Key, Record]] = []
         tokens = drawer.draw(keys, lambda key, record: records.append((key, record)))
-        return Batch(records, tokens, (*notes, *drawer.remarks))
+        return DrawnBatch(records, tokens, (*notes, *drawer.remarks))
 
     return draw

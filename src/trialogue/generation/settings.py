@@ -78,29 +78,29 @@ class Sampling(SamplerSettings):
     """How samples are drawn."""
 
     stop: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
-    r"""A text that completes a sample, and may come again; \n and \t are understood. Rules judge the text before it
+    r"""Complete a sample at this text; may come again; \n and \t are understood. Verifiers judge the text before it
     (functions of tokens are given the stop too)."""
     n: Annotated[Count, arg(metavar="N")] = 1
-    """Samples of each prompt."""
+    """Draw this many samples of each prompt."""
     until: Annotated[Count | None, arg(metavar="N")] = None
-    """In place of --n: samples of each prompt until N are accepted. They are the first of those that --n draws, and all
-    that were rejected on the way are among them."""
+    """Draw samples of each prompt until N are accepted, instead of --n. They are the first of those that --n draws, and
+    all that were rejected on the way are among them."""
     max_tries: Annotated[Count | None, arg(metavar="N")] = None
-    """Samples of a prompt after which --until gives up (10 for each that is to be accepted)."""
+    """Give a prompt up after this many samples with --until (10 for each that is to be accepted)."""
     max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
-    """Longest completion (256, or what the model's context leaves)."""
+    """Stop after this many tokens (256, or what the model's context leaves)."""
     max_queries: Annotated[Count | None, arg(metavar="N")] = None
-    """Queries after which a sample is given up (none)."""
+    """Give a sample up after this many calls of the model (none)."""
     max_steps: Annotated[Count | None, arg(metavar="N")] = None
-    """Moves after which a sample is given up (1000 for each of --max-new-tokens)."""
+    """Give a sample up after this many steps of the sampler (1000 for each of --max-new-tokens)."""
     seed: Annotated[Natural, arg(metavar="N")] = 0
-    """A sample depends on it, on the id of its prompt (its place, where it has none) and on its number among the
-    samples of that, not on the other prompts."""
+    """Seed the samples. A sample depends on the seed, on the id of its prompt (by default its place) and on its number
+    among the samples of that prompt, not on other prompts."""
     log_probs: bool = False
     """Write the log-probability of every token into the records too: the model's own, before mask, temperature and
     cuts."""
     resample: bool = False
-    """Draw the output from the weighted samples, in proportion to weight."""
+    """Draw the output from the weighted samples, in proportion to their weights."""
 
     def __post_init__(self) -> None:
         for name in ("n", "until", "max_tries"):
@@ -144,15 +144,15 @@ class Destination:
     """Where the samples go."""
 
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write here, and go on where a killed run stopped (standard output)."""
+    """Write to this file, and go on where a killed run stopped (standard output)."""
     force: bool = False
-    """Begin --out anew."""
+    """Replace what is in --out."""
     ordered: bool = False
-    """Write records in the order of prompts and samples, in place of as they finish. Those that wait for an earlier one
-    lie in FILE.waiting.jsonl, so that a run that is stopped has lost none of them."""
+    """Write records in the order of prompts and samples instead of as they finish. Records that wait for an earlier one
+    lie in FILE.waiting.jsonl, so that a run that is stopped loses none of them."""
     require_accepted: bool = False
-    """Exit with code 3 where fewer samples of a prompt were accepted than --n or --until ask for. Without it the code
-    is 0, and standard error says where none was accepted, and why."""
+    """Exit with code 3 if fewer samples of a prompt were accepted than --n or --until ask for. Without this option the
+    code is 0, and standard error says if none was accepted, and why."""
     stream: bool = False
     """Show the text while it grows."""
 
@@ -164,25 +164,25 @@ class Destination:
 @validated
 @dataclass(frozen=True)
 class MachineSettings:
-    """What computes, which changes how fast samples come and, but for `dtype` and `weights`, not which."""
+    """Hardware and number formats. Only `dtype` and `weights` change which samples are drawn."""
 
     batch_size: Annotated[Count | None, arg(metavar="ROWS")] = None
-    """Rows that move at once (as many as are useful)."""
+    """Evaluate this many rows at once (as many as are useful)."""
     memory: Annotated[Count | None, arg(metavar="PREFIXES")] = None
-    """Prefixes whose evaluation is remembered."""
+    """Store the distributions of this many prefixes."""
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
-    """cpu, cuda, cuda:1, mps (the GPU, where there is one)."""
+    """Compute on this device: cpu, cuda, cuda:1 or mps (the GPU, if there is one)."""
     dtype: Annotated[str, arg(metavar="TYPE")] = "float32"
-    """float32, bfloat16, float16, float64 or auto."""
+    """Load weights as this type: float32, bfloat16, float16, float64 or auto."""
     weights: Annotated[str, arg(metavar="FORMAT")] = "float32"
-    """What the processor multiplies weights in: float32, bfloat16, int8, int4, or auto: what is fastest of these and
-    keeps the model's distributions."""
+    """Multiply weights on the processor in this format: float32, bfloat16, int8, int4, or auto, the fastest of these
+    that keeps the model's distributions."""
     threads: Annotated[Count, arg(metavar="N")] = 1
-    """Threads of torch."""
+    """Use this many threads of torch."""
     trust_remote_code: bool = False
-    """Run code that comes with the model."""
+    """Run Python code that comes with the model."""
     recompute: bool = False
-    """Evaluate whole prefixes, for models that cannot be rewound."""
+    """Evaluate whole prefixes, for models whose cache cannot be rewound."""
 
 
 @dataclass(frozen=True)

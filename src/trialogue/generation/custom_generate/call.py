@@ -10,7 +10,7 @@ from transformers import GenerationConfig
 from transformers.generation import GenerationMode
 
 from trialogue.errors import InputError
-from trialogue.generation.custom_generate.criteria import Stopped, stopped_by
+from trialogue.generation.custom_generate.criteria import StoppingRules, stopped_by
 from trialogue.generation.custom_generate.processors import process_of, split
 from trialogue.models.processed import Process
 from trialogue.samplers.prefix.sampler import Sampler
@@ -34,7 +34,7 @@ class Call:
     prompts: list[list[int]]
     width: int
     num_samples: int
-    stopped: Stopped
+    stopped: StoppingRules
     process: Process | None
     truncation: dict[str, Any]
     greedy: bool

@@ -30,7 +30,7 @@ class Source:
     """A language model: hub id, folder, GGUF file, or a name of `trialogue models list`. A tiny one: every token of its
     vocabulary that the rule allows is a branch."""
     prompt: Annotated[str, arg(metavar="TEXT")] = ""
-    """A text to continue."""
+    """Continue this text."""
 
     def __post_init__(self) -> None:
         given = [name for name in ("table", "distribution", "model") if getattr(self, name) is not None]
@@ -46,25 +46,26 @@ class ExactSampling(SamplerSettings):
     """The sampler; what is cut off is cut from its distribution only, not from the one that it is held against."""
 
     max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
-    """Longest completion (that of the oracle, where it has one)."""
+    """Stop after this many tokens (the maximum length of the oracle, if it has one)."""
     values: Annotated[str | None, arg(metavar="exact|FILE")] = None
-    """What guides a sampler that uses values, in place of the rule's verdicts: its exact values (the probability that a
-    prefix becomes what the rule accepts), or those of a JSON file: {"": 1, "a": 0.7, "a b": 0.2}."""
+    """Guide a sampler that uses values by exact values (the probability that a prefix becomes a text that the verifier
+    accepts), or by the values in a JSON file, {"": 1, "a": 0.7, "a b": 0.2}, instead of the verifier's verdicts."""
     max_states: Annotated[Count, arg(metavar="N")] = 200_000
-    """Prefixes, and states of the sampler, that are listed at most."""
+    """List at most this many prefixes, and states of the sampler."""
 
 
 @validated
 @dataclass(frozen=True)
 class DisplaySettings:
-    """What is shown."""
+    """Output."""
 
     json: bool = False
-    """Print one JSON record, with every output, in place of tables."""
+    """Print one JSON record with every output instead of tables."""
     top: Annotated[Count, arg(metavar="N")] = 20
-    """Outputs in the table and in the picture: those with the greatest probability under either distribution."""
+    """Show this many outputs in the table and in the figure: the most probable ones under either distribution."""
     figure: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Draw the tree of prefixes, .svg or .png: how often the sampler goes each way, against how often it should."""
+    """Draw the tree of prefixes to this .svg or .png file: how often the sampler takes each branch, compared with how
+    often it should."""
 
     def __post_init__(self) -> None:
         if self.figure is not None:
