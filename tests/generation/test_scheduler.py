@@ -91,16 +91,21 @@ def test_a_mutant_that_keeps_what_was_drawn_in_advance_is_found(
         assert samples_are_the_first(outcomes)
 
 
-def test_few_samples_are_drawn_in_vain(outcomes: list[list[bool]]) -> None:
-    drawing = Schedule(Sampling(until=20), 1, {})
-    rounds = 0
-    while pending := drawing.pending():
-        rounds += 1
-        for place, sample in pending:
-            drawing.finish((place, sample), {"accepted": outcomes[2][sample % 60]})
-    assert rounds <= 6
-    assert drawing.left_out <= 10
-    assert drawing.accepted == [20]
+def test_more_are_drawn_at_once_the_fewer_are_accepted(outcomes: list[list[bool]]) -> None:
+    def rounds(schedule: Schedule, accepted: list[bool]) -> list[int]:
+        sizes = []
+        while pending := schedule.pending():
+            sizes.append(len(pending))
+            for key in pending:
+                schedule.finish(key, {"accepted": accepted[key[1] % 60]})
+        return sizes
+
+    half = Schedule(Sampling(until=20), 1, {})
+    assert len(rounds(half, outcomes[2])) <= 6
+    assert half.left_out <= 10
+    assert half.accepted == [20]
+    never = rounds(Schedule(Sampling(until=2, max_tries=100), 1, {}), [False] * 60)
+    assert (never[:2], sum(never), len(never) < 10) == ([2, 8], 100, True)
 
 
 def test_all_samples_are_written_as_they_come_where_their_number_is_given() -> None:
@@ -182,19 +187,6 @@ def test_until_is_refused_where_it_makes_no_sense(shell: Say, more: str, words: 
     told = shell(f"{RULE} {more} --until 4")
     assert (told.code, told.err.count("\n")) == (2, 1)
     assert re.search(words, told.err)
-
-
-def test_more_are_drawn_at_once_the_fewer_are_accepted() -> None:
-    drawing = Schedule(Sampling(until=2, max_tries=100), 1, {})
-    sizes = []
-    while pending := drawing.pending():
-        sizes.append(len(pending))
-        for key in pending:
-            drawing.finish(key, {"accepted": False})
-    assert sizes[0] == 2
-    assert sum(sizes) == 100
-    assert len(sizes) < 10
-    assert sizes[1] == 8
 
 
 def test_samples_are_drawn_in_parts_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
