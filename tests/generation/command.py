@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import trialogue
-
 PROMPT = ("--prompt", "the cat")
 CAT = "--prompt 'the cat'"
 REGEX = "regex:[a-c]{1,3}"
@@ -87,6 +85,11 @@ class Told(NamedTuple):
 Say = Callable[..., Told]
 
 
+def environment() -> dict[str, str]:
+    """The environment of a process that imports what this one does."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
 def start(
     folder: Path, words: str, program: Sequence[str] = ("-m", "trialogue.cli")
 ) -> "subprocess.Popen[str]":
@@ -94,7 +97,7 @@ def start(
     return subprocess.Popen(
         [sys.executable, *program, "generate", *shlex.split(words)],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])},
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

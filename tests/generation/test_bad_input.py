@@ -21,8 +21,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import logging as hub_logging
 
-import trialogue
-from generation.command import CAT, REGEX, RULES, Say, start
+from generation.command import CAT, REGEX, RULES, Say, environment, start
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from trialogue.generation import drawing
 from trialogue.models.checkpoint_loading import load_checkpoint
@@ -241,9 +240,8 @@ def test_standard_output_that_takes_nothing_is_one_line(shell: Say, monkeypatch:
     monkeypatch.setattr(sys, "stdout", None)
     assert "stdout=None: it is closed: write to a file" in shell(f"{CAT} --max-new-tokens 2").err
     # Nothing is written at exit, either.
-    source = {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])}
     command = f"{sys.executable} -m trialogue.cli models list > /dev/full"
-    done = subprocess.run(command, shell=True, env=os.environ | source, capture_output=True, text=True)
+    done = subprocess.run(command, shell=True, env=environment(), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, wanted)
 
 
