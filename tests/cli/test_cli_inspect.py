@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import transformers
 from matplotlib.figure import Figure
 
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
+from refusals import wrong_refusals
 from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inspection.measures.copying import Copying
@@ -295,13 +295,7 @@ BAD: list[tuple[str, str]] = [
 
 def test_bad_input_is_one_line(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    wrong = []
-    for command, message in BAD:
-        code, out, err = run(*shlex.split(command))
-        last = err.splitlines()[-1]
-        if (code, out) != (2, "") or not last.startswith("trialogue: error: ") or message not in last:
-            wrong.append((command, message, code, out, err))
-    assert not wrong
+    assert not wrong_refusals(BAD, run, alone=False)
 
 
 def test_inspections_with_other_settings_are_not_compared(place: Path, tmp_path: Path, run: Run) -> None:

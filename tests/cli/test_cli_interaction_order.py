@@ -1,7 +1,6 @@
 """`trialogue interaction-order`: what it prints of models on clones, and one clear line for every bad input."""
 
 import json
-import shlex
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from refusals import wrong_refusals
 from trialogue import cli
 from trialogue.data import Clone, Clones
 from trialogue.models import Transformer, TransformerConfig
@@ -139,10 +139,4 @@ BAD: list[tuple[str, str]] = [
 
 def test_bad_input_is_one_line(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    wrong = []
-    for command, message in BAD:
-        code, out, err = run(*shlex.split(command))
-        last = err.splitlines()[-1]
-        if (code, out) != (2, "") or not last.startswith("trialogue: error: ") or message not in last:
-            wrong.append((command, message, code, out, err))
-    assert not wrong
+    assert not wrong_refusals(BAD, run, alone=False)

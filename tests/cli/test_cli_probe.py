@@ -1,14 +1,15 @@
 """The command `trialogue probe`: what it writes and prints, and one clear line for every bad input."""
 
 import json
-import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from models.tiny_pretrained import save_tiny
+from refusals import wrong_refusals
 from training.planted_signal import marked_texts
 from trialogue import cli
 from trialogue.training.probe_files import load_probe
@@ -110,13 +111,7 @@ BAD: list[tuple[str, str]] = [
 
 
 def test_bad_input_is_one_line_and_code_2(say: Say) -> None:
-    wrong = []
-    for options, words in BAD:
-        told = say("--model", "tiny", "--data", "texts.jsonl", *FAST, *shlex.split(options))
-        one_line = told.err.startswith("trialogue: error: ") and told.err.count("\n") == 1
-        if (told.code, told.out) != (2, "") or not one_line or words not in told.err:
-            wrong.append((options, words, told))
-    assert not wrong
+    assert not wrong_refusals(BAD, partial(say, "--model", "tiny", "--data", "texts.jsonl", *FAST))
 
 
 @pytest.mark.parametrize("positions", [False, True])

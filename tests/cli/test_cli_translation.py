@@ -3,10 +3,10 @@
 import io
 import json
 import re
-import shlex
 
 import pytest
 
+from refusals import wrong_refusals
 from trialogue import cli
 from trialogue.data.parallel import ParallelText, split
 from trialogue.generation.translation.scores import quality
@@ -164,9 +164,5 @@ BAD: list[tuple[str, str]] = [
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(say, folder):
-    wrong = []
-    for command, told in BAD:
-        code, _, err = say(*shlex.split(command))
-        if (code, err.count("\n")) != (2, 1) or told not in err or (folder / "m").exists():
-            wrong.append((command, told, code, err))
-    assert not wrong
+    assert not wrong_refusals(BAD, say)
+    assert not (folder / "m").exists()

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from huggingface_hub.utils import logging as hub_logging
 
 from generation.command import CAT, REGEX, RULES, Say, environment, start
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
+from refusals import wrong_refusals
 from trialogue.generation import drawing
 from trialogue.models.checkpoint_loading import load_checkpoint
 
@@ -171,7 +173,7 @@ BAD += [
 ]
 
 
-def test_bad_input_is_one_line_and_code_2(shell: Say, tmp_path: Path) -> None:
+def test_bad_input_is_one_line_and_code_2(say: Say, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('"a"\n{"prompt"\n', encoding="utf-8")
     save_tiny(tmp_path / "bare", tokenizer=False)
     lines = [{"prompt": "cat", "id": "a"}, {"prompt": "cat " * 300, "id": "b"}]
@@ -180,13 +182,7 @@ def test_bad_input_is_one_line_and_code_2(shell: Say, tmp_path: Path) -> None:
     (tmp_path / "adapter-of-nothing").mkdir()
     (tmp_path / "adapter-of-nothing" / "adapter_config.json").write_text("{}", encoding="utf-8")
     os.mkfifo(tmp_path / "pipe")
-    wrong = []
-    for command, words in BAD:
-        told = shell(command)
-        one_line = told.err.startswith("trialogue: error: ") and told.err.count("\n") == 1
-        if (told.code, told.out) != (2, "") or not one_line or words not in told.err:
-            wrong.append((command, words, told))
-    assert not wrong
+    assert not wrong_refusals(BAD, say)
     assert (tmp_path / "rules.py").read_text(encoding="utf-8") == RULES
     assert not Path("/dev/null.settings.json").exists()
     assert not (tmp_path / "-").exists()
@@ -365,30 +361,25 @@ def test_errors_of_the_code_are_not_taken_for_errors_of_the_network(
         load_checkpoint("CausalLM", "someone/something")
 
 
-@pytest.mark.parametrize(
-    ("mistake", "words"),
-    [
-        ("--prompt a --verifier 'regex:(a'", "regex='(a': unclosed group"),
-        ("--prompt a --verifier lark:bad.lark", "line 1, column 8: unknown name"),
-        ("""--prompt a --verifier 'json-schema:{"type": "strin"}'""", "type: 'strin' is not valid"),
-        ("--prompt a --verifier python:rules.py:uper", "the file has no such function"),
-        (
-            f"--prompt a --verifier python:rules.py:never {MASK}",
-            "the verifier rejects the empty completion",
-        ),
-        (f"--prompt '{'cat ' * 300}'", "tokens, and the model's context 256: shorten it"),
-        ("--prompt a --max-new-tokens 256", "the model's context holds 256 tokens"),
-        ("--prompt a", "its weights are cut short or damaged"),
-    ],
-)
-def test_prompts_and_rules_are_checked_before_weights_are_read(
-    mistake: str, words: str, shell: Say, tmp_path: Path
-) -> None:
+UNREAD: list[tuple[str, str]] = [
+    ("--prompt a --verifier 'regex:(a'", "regex='(a': unclosed group"),
+    ("--prompt a --verifier lark:bad.lark", "line 1, column 8: unknown name"),
+    ("""--prompt a --verifier 'json-schema:{"type": "strin"}'""", "type: 'strin' is not valid"),
+    ("--prompt a --verifier python:rules.py:uper", "the file has no such function"),
+    (
+        f"--prompt a --verifier python:rules.py:never {MASK}",
+        "the verifier rejects the empty completion",
+    ),
+    (f"--prompt '{'cat ' * 300}'", "tokens, and the model's context 256: shorten it"),
+    ("--prompt a --max-new-tokens 256", "the model's context holds 256 tokens"),
+    ("--prompt a", "its weights are cut short or damaged"),
+]
+
+
+def test_prompts_and_rules_are_checked_before_weights_are_read(say: Say, tmp_path: Path) -> None:
     (tmp_path / "bad.lark").write_text("start: foo", encoding="utf-8")
     (save_tiny(tmp_path / "broken") / "model.safetensors").write_bytes(b"no weights")
-    told = shell(f"--model broken {mistake}")
-    assert (told.code, told.err.count("\n")) == (2, 1)
-    assert words in told.err
+    assert not wrong_refusals(UNREAD, partial(say, "--model", "broken"))
 
 
 def test_a_completion_that_the_context_cuts_is_said(shell: Say, tmp_path: Path) -> None:
