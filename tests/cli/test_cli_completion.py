@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 from trialogue.cli import main
-from trialogue_lab import studies
 
 BASH = shutil.which("bash")
 
@@ -20,8 +19,6 @@ BASH = shutil.which("bash")
         (("generate", "--verifier-reads", "t"), ["text", "tokens"]),
         (("distribution", "--distr"), ["--distribution"]),
         (("models", "pu"), ["pull"]),
-        (("run", "potts-"), [name for name in studies.questions() if name.startswith("potts-")]),
-        (("run", "potts-", "--wor"), ["--workers"]),
     ],
     ids=" ".join,
 )

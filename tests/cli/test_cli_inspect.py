@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import transformers
 from matplotlib.figure import Figure
 
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
+from refusals import wrong_refusals
 from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inspection.measures.copying import Copying
@@ -21,6 +23,9 @@ from trialogue.inspection.picture import _curve
 from trialogue.inspection.subject import Subject
 
 QUICK = ("--measures", "copying", "--effort", "0.1")
+
+
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +41,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    capfd.readouterr()
-    code = cli.main([*map(str, words)])
-    return code, *capfd.readouterr()
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    def ran(*words: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = cli.main([*map(str, words)])
+        return code, *capfd.readouterr()
+
+    return ran
 
 
 def test_a_model_has_a_page_and_a_file(place: Path) -> None:
@@ -61,12 +70,12 @@ def test_a_model_has_a_page_and_a_file(place: Path) -> None:
 
 
 def test_what_is_finished_is_not_measured_again(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(place / "found", tmp_path / "found")
     (tmp_path / "found" / "work" / "control" / "copying.json").unlink()
     words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
-    code, _, err = run(capfd, *words)
+    code, _, err = run(*words)
     assert code == 0
     assert "copying of random weights: about" in err
     assert "copying: about" not in err
@@ -79,17 +88,15 @@ def test_what_is_finished_is_not_measured_again(
         raise AssertionError
 
     monkeypatch.setattr(Copying, "take", never)
-    code, _, err = run(capfd, *words)
+    code, _, err = run(*words)
     assert code == 0
     assert "loading" not in err
 
 
-def test_further_measures_join_those_that_are_there(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_further_measures_join_those_that_are_there(place: Path, tmp_path: Path, run: Run) -> None:
     shutil.copytree(place / "found", tmp_path / "found")
     words = ("--out", tmp_path / "found", "--effort", 0.1, "--measures", "decoding")
-    code, out, err = run(capfd, "inspect", place / "model", *words)
+    code, out, err = run("inspect", place / "model", *words)
     assert code == 0
     assert "copying: about" not in err
     assert re.search(r"decoding: about [\d,]+ tokens, \d+ s", err)
@@ -98,10 +105,8 @@ def test_further_measures_join_those_that_are_there(
     assert "top-p 0.9" in out
 
 
-def test_checkpoints_of_a_training_are_followed(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    code, out, err = run(capfd, "inspect", place / "training", "--out", tmp_path / "found", *QUICK)
+def test_checkpoints_of_a_training_are_followed(place: Path, tmp_path: Path, run: Run) -> None:
+    code, out, err = run("inspect", place / "training", "--out", tmp_path / "found", *QUICK)
     assert code == 0
     assert err.count("copying of random weights: about") == 1
     assert "step 10" in out
@@ -116,30 +121,28 @@ def test_checkpoints_of_a_training_are_followed(
     for key in ("quantities", "tokens", "seconds"):
         del gone[key]
     filed.write_text(json.dumps({**gone, "refused": "it gives no finite number", "lacks": None}))
-    assert run(capfd, "inspect", place / "training", "--out", tmp_path / "found", *QUICK)[0] == 0
+    assert run("inspect", place / "training", "--out", tmp_path / "found", *QUICK)[0] == 0
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert [one["step"] for one in record["measures"]["copying"]["checkpoints"]] == [5]
     assert record["refused"] == {"copying of step-10": "it gives no finite number"}
     assert "copying of step-10" in (tmp_path / "found" / "inspection.html").read_text()
 
 
-def test_an_inspection_that_never_began_binds_nobody(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_inspection_that_never_began_binds_nobody(place: Path, tmp_path: Path, run: Run) -> None:
     words = ("inspect", place / "model", "--out", tmp_path / "found")
-    assert "dtype='int3': use auto" in run(capfd, *words, *QUICK, "--dtype", "int3")[2]
-    code, _, err = run(capfd, *words, "--effort", 7, "--measures", "copying", "--executor", "ray://head")
+    assert "dtype='int3': use auto" in run(*words, *QUICK, "--dtype", "int3")[2]
+    code, _, err = run(*words, "--effort", 7, "--measures", "copying", "--executor", "ray://head")
     assert code == 2
     assert "executor=" in err
-    assert run(capfd, *words, *QUICK)[0] == 0
+    assert run(*words, *QUICK)[0] == 0
     # What no type has is told as that, not as another type than the one that was inspected.
-    assert "dtype='int3': use auto" in run(capfd, *words, *QUICK, "--dtype", "int3")[2]
+    assert "dtype='int3': use auto" in run(*words, *QUICK, "--dtype", "int3")[2]
 
 
-def test_inspections_are_compared(place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run(capfd, "inspect", place / "training" / "checkpoint-5", "--out", tmp_path / "other", *QUICK)
+def test_inspections_are_compared(place: Path, tmp_path: Path, run: Run) -> None:
+    run("inspect", place / "training" / "checkpoint-5", "--out", tmp_path / "other", *QUICK)
     words = (place / "found" / "inspection.json", tmp_path / "other", "--out", tmp_path / "both.html")
-    code, out, _ = run(capfd, "compare", *words)
+    code, out, _ = run("compare", *words)
     assert code == 0
     assert "copied, tokens to the source: 64" in out
     assert "checkpoint-5" in " ".join(out.split())
@@ -147,15 +150,15 @@ def test_inspections_are_compared(place: Path, tmp_path: Path, capfd: pytest.Cap
     assert "checkpoint-5" in page
     assert "copied, tokens to the source: 16" in page
     assert "random weights" not in page
-    code, out, _ = run(capfd, "compare", *words, "--control")
+    code, out, _ = run("compare", *words, "--control")
     assert code == 0
     assert "random weights" in " ".join(out.split())
     assert (tmp_path / "both.html").read_text().count(", random weights</th>") == 2
-    code, _, err = run(capfd, "compare", "biased-coin", "biased-coin", "--control")
-    assert (code, "control=True: results of a study have none" in err) == (2, True)
+    code, _, err = run("compare", "biased-coin", "biased-coin", "--control")
+    assert (code, "control=True: --control applies to inspections only" in err) == (2, True)
 
 
-def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, run: Run) -> None:
     shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.BertConfig(vocab_size=301, max_position_embeddings=64, **shape)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "masked")
@@ -177,7 +180,7 @@ def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, capfd: pytest.Ca
         "--measures",
         *names,
     )
-    code, out, err = run(capfd, "inspect", tmp_path / "masked", *words)
+    code, out, err = run("inspect", tmp_path / "masked", *words)
     assert code == 0
     said = "decoding: not taken: it is of causal models, and this is a masked one"
     assert said in out
@@ -190,11 +193,9 @@ def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, capfd: pytest.Ca
     assert "Not taken" in (tmp_path / "found" / "inspection.html").read_text()
 
 
-def test_without_a_text_what_needs_none_is_taken(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_text_what_needs_none_is_taken(place: Path, tmp_path: Path, run: Run) -> None:
     words = ("--out", tmp_path / "found", "--effort", 0.05)
-    code, out, err = run(capfd, "inspect", place / "model", *words)
+    code, out, err = run("inspect", place / "model", *words)
     assert code == 0
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
@@ -210,13 +211,11 @@ def test_without_a_text_what_needs_none_is_taken(
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"files": ""}'])
-def test_what_is_damaged_is_one_line(
-    text: str, place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_damaged_is_one_line(text: str, place: Path, tmp_path: Path, run: Run) -> None:
     shutil.copytree(place / "found", tmp_path / "found")
     path = tmp_path / "found" / "work" / "control" / "copying.json"
     path.write_text(text, encoding="utf-8")
-    code, out, err = run(capfd, "inspect", place / "model", "--out", tmp_path / "found", *QUICK)
+    code, out, err = run("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
     assert (code, out) == (2, "")
     assert f"out='{path}': it is damaged: delete it, and it is made anew" in err
 
@@ -236,108 +235,87 @@ class Mine(Measure):
 
 
 def test_a_measure_of_ones_own_waits_for_its_text(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MEASURES, "mine", Mine)
     shutil.copytree(place / "found", tmp_path / "found")
     words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1, "--measures", "mine")
-    code, out, _ = run(capfd, *words)
+    code, out, _ = run(*words)
     assert code == 0
     assert "mine: not taken: it needs a text" in out
     (tmp_path / "text.txt").write_text("a text", encoding="utf-8")
-    code, out, err = run(capfd, *words, "--text", tmp_path / "text.txt")
+    code, out, err = run(*words, "--text", tmp_path / "text.txt")
     assert code == 0
     assert "not taken" not in out
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert list(record["measures"]) == ["copying", "mine"]
     assert record["measures"]["mine"]["checkpoints"][0]["quantities"][0]["points"] == [{"value": 300}]
     assert record["measures"]["mine"]["control"] is None
-    code, _, err = run(capfd, *words)
+    code, _, err = run(*words)
     assert code == 2
     assert "text='left out'" in err
-    assert run(capfd, "compare", place / "found", tmp_path / "found")[0] == 0
+    assert run("compare", place / "found", tmp_path / "found")[0] == 0
 
 
 @pytest.mark.parametrize("measure", ["context", "topics"])
 def test_a_text_too_short_is_one_line_before_anything_runs(
-    measure: str, place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    measure: str, place: Path, tmp_path: Path, run: Run
 ) -> None:
     (tmp_path / "text.txt").write_text("too short", encoding="utf-8")
     words = ("--out", tmp_path / "found", "--measures", "copying", measure, "--text", tmp_path / "text.txt")
-    code, out, err = run(capfd, "inspect", place / "model", *words)
+    code, out, err = run("inspect", place / "model", *words)
     assert (code, out) == (2, "")
     assert "text=" in err.splitlines()[-1]
     assert "give a longer text" in err.splitlines()[-1]
     assert "copying: about" not in err
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("inspect", "model", "--measures", "coppying"), "no such measure: did you mean copying"),
-        (("inspect", "no/such/model"), "model='no/such/model'"),
-        (("inspect", "found"), "neither a model (config.json) nor checkpoints"),
-        (("inspect", "step-1.safetensors", "--out", "new"), "it is a network of a training here"),
-        (("inspect", "model", "--effort", "0"), "effort=0.0"),
-        (("inspect", "model", "--threads", "0"), "threads=0"),
-        (("inspect", "model", "--workers", "0"), "workers=0"),
-        (("inspect", "model", "--executor", "rya"), "executor='rya': no such executor: did you mean ray?"),
-        (("inspect", "model", "--text", "missing.txt"), "missing.txt"),
-        (
-            ("inspect", "model", "--out", "found", "--effort", "0.2"),
-            "effort=0.2: found has an inspection with 0.1",
-        ),
-        (
-            ("inspect", "training/checkpoint-5", "--out", "moved", "--effort", "0.1"),
-            "measured of other weights",
-        ),
-        (("compare", "found/inspection.json"), "name two or more"),
-        (("compare", "found/inspection.json", "model/config.json"), "it is no trialogue inspection"),
-        (("compare", "found/inspection.json", "missing.json"), "it cannot be read"),
-        (("compare", "found", "found", "--out", "no/where.html"), "there is no folder no"),
-        (("compare", "a", "b", "c"), "name two results of one study"),
-        (("compare", "found", "found/inspection.json"), "it is named twice"),
-        (("compare", "a", "b", "--out", "page.html"), "out='page.html'"),
-        (("compare", "found", "moved", "--results", "results"), "results='results'"),
-    ],
-)
-def test_bad_input_is_one_line(
-    words: tuple[str, ...],
-    message: str,
-    place: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+BAD: list[tuple[str, str]] = [
+    ("inspect model --measures coppying", "no such measure: did you mean copying"),
+    ("inspect no/such/model", "model='no/such/model'"),
+    ("inspect found", "neither a model (config.json) nor checkpoints"),
+    ("inspect step-1.safetensors --out new", "it is a network of a training here"),
+    ("inspect model --effort 0", "effort=0.0"),
+    ("inspect model --threads 0", "threads=0"),
+    ("inspect model --workers 0", "workers=0"),
+    ("inspect model --executor rya", "executor='rya': no such executor: did you mean ray?"),
+    ("inspect model --text missing.txt", "missing.txt"),
+    ("inspect model --out found --effort 0.2", "effort=0.2: found has an inspection with 0.1"),
+    ("inspect training/checkpoint-5 --out moved --effort 0.1", "measured of other weights"),
+    ("compare found/inspection.json", "name two or more"),
+    ("compare found/inspection.json model/config.json", "it is no trialogue inspection"),
+    ("compare found/inspection.json missing.json", "it cannot be read"),
+    ("compare found found --out no/where.html", "there is no folder no"),
+    ("compare a b c", "name two results of one study"),
+    ("compare found found/inspection.json", "it is named twice"),
+    ("compare a b --out page.html", "out='page.html'"),
+    ("compare found moved --results results", "results='results'"),
+]
+
+
+def test_bad_input_is_one_line(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    code, out, err = run(capfd, *words)
-    last = err.splitlines()[-1]
-    assert (code, out) == (2, "")
-    assert last.startswith("trialogue: error: ")
-    assert message in last
+    assert not wrong_refusals(BAD, run, alone=False)
 
 
-def test_inspections_with_other_settings_are_not_compared(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_inspections_with_other_settings_are_not_compared(place: Path, tmp_path: Path, run: Run) -> None:
     record = json.loads((place / "found" / "inspection.json").read_text())
     record["settings"]["effort"] = 2.0
     (tmp_path / "other.json").write_text(json.dumps(record))
-    code, _, err = run(capfd, "compare", place / "found", tmp_path / "other.json")
+    code, _, err = run("compare", place / "found", tmp_path / "other.json")
     assert code == 2
     assert "effort=2.0" in err
     assert "was taken with another effort" in err
 
 
-def test_any_two_inspections_are_alike(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_any_two_inspections_are_alike(place: Path, tmp_path: Path, run: Run) -> None:
     record = json.loads((place / "found" / "inspection.json").read_text())
     paths = [tmp_path / f"{name}.json" for name in "abc"]
     for path, text in zip(paths, (None, "one", "other"), strict=True):
         record["settings"]["text"] = text
         path.write_text(json.dumps(record))
-    assert run(capfd, "compare", *paths[:2])[0] == 0
-    code, _, err = run(capfd, "compare", *paths)
+    assert run("compare", *paths[:2])[0] == 0
+    code, _, err = run("compare", *paths)
     assert code == 2
     assert f"text='{paths[2]}': {paths[1]} was taken with another text" in err
 
@@ -353,11 +331,11 @@ def test_any_two_inspections_are_alike(
     ],
 )
 def test_what_is_no_whole_inspection_is_one_line(
-    change: dict[str, object], place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    change: dict[str, object], place: Path, tmp_path: Path, run: Run
 ) -> None:
     record = json.loads((place / "found" / "inspection.json").read_text()) | change
     (tmp_path / "other.json").write_text(json.dumps(record))
-    code, out, err = run(capfd, "compare", place / "found", tmp_path / "other.json")
+    code, out, err = run("compare", place / "found", tmp_path / "other.json")
     assert (code, out) == (2, "")
     assert "it is no trialogue inspection of this version" in err
 
@@ -373,11 +351,9 @@ def test_curves_are_compared_where_all_models_have_them() -> None:
     assert len(table([column("near", 4), column("far", 64)], every=False)[1]) == 2
 
 
-def test_a_folder_named_control_is_a_model_like_others(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_named_control_is_a_model_like_others(tmp_path: Path, run: Run) -> None:
     save_tiny(tmp_path / "control")
-    code, _, err = run(capfd, "inspect", tmp_path / "control", "--out", tmp_path / "found", *QUICK)
+    code, _, err = run("inspect", tmp_path / "control", "--out", tmp_path / "found", *QUICK)
     assert code == 0, err
     assert sorted(path.name for path in (tmp_path / "found" / "work").glob("*/")) == [
         "control",
@@ -386,24 +362,22 @@ def test_a_folder_named_control_is_a_model_like_others(
 
 
 def test_a_checkpoint_that_cannot_be_had_is_told_before_any_is_measured(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    place: Path, tmp_path: Path, run: Run
 ) -> None:
     shutil.copytree(place / "training", tmp_path / "training")
     (tmp_path / "training" / "checkpoint-10" / "config.json").unlink()
-    code, _, err = run(capfd, "inspect", tmp_path / "training", "--out", tmp_path / "found", *QUICK)
+    code, _, err = run("inspect", tmp_path / "training", "--out", tmp_path / "found", *QUICK)
     assert code == 2
     assert "checkpoint-10" in err.splitlines()[-1]
     assert "copying" not in err
 
 
-def test_a_control_is_that_of_any_checkpoint_of_a_training(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_control_is_that_of_any_checkpoint_of_a_training(place: Path, tmp_path: Path, run: Run) -> None:
     shutil.copytree(place / "training" / "checkpoint-10", tmp_path / "training" / "checkpoint-10")
     words = ("inspect", tmp_path / "training", "--out", tmp_path / "found", *QUICK)
-    assert run(capfd, *words)[0] == 0
+    assert run(*words)[0] == 0
     shutil.copytree(place / "training" / "checkpoint-5", tmp_path / "training" / "checkpoint-5")
-    code, _, err = run(capfd, *words)
+    code, _, err = run(*words)
     assert code == 0, err
     assert "of random weights" not in err
 
@@ -418,17 +392,17 @@ class Endless(Mine):
 
 
 def test_what_gives_no_number_is_not_taken_and_not_asked_again(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MEASURES, "endless", Endless)
     (tmp_path / "text.txt").write_text("a text", encoding="utf-8")
     text = ("--text", tmp_path / "text.txt")
     words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK, *text)
-    code, out, _ = run(capfd, *words, "--measures", "endless")
+    code, out, _ = run(*words, "--measures", "endless")
     assert code == 0
     assert "endless: not taken: it gives no finite number for 'loss'" in out
     monkeypatch.setattr(Endless, "needs", "text")
-    code, out, err = run(capfd, *words, "--measures", "endless")
+    code, out, err = run(*words, "--measures", "endless")
     assert code == 0
     assert "loading" not in err
 
@@ -466,32 +440,32 @@ class Wrong(Endless):
 
 
 def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MEASURES, "huge", Huge)
     words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
-    code, out, _ = run(capfd, *words, "--measures", "huge", "copying")
+    code, out, _ = run(*words, "--measures", "huge", "copying")
     assert code == 0
     assert "huge: not taken: memory did not suffice with --effort 0.1: give another folder" in out
     assert "How far back" in out
     monkeypatch.setattr(Huge, "take", lambda *_: [number("rows", Point(1.0))])
-    code, out, err = run(capfd, *words, "--measures", "huge", "copying")
+    code, out, err = run(*words, "--measures", "huge", "copying")
     assert code == 0
     assert "not taken" not in out
     assert "copying: about" not in err
     monkeypatch.setitem(MEASURES, "wrong", Wrong)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        run(capfd, *words, "--measures", "wrong")
+        run(*words, "--measures", "wrong")
 
 
 def test_a_model_that_memory_does_not_hold_is_one_line(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def too_large(*_: object, **__: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(Subject, "load", too_large)
-    code, _, err = run(capfd, "inspect", place / "model", "--out", tmp_path / "found", *QUICK)
+    code, _, err = run("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
     assert code == 2
     assert err.splitlines()[-1].endswith(
         "memory does not suffice to load it: use a smaller --dtype, or another --device"
@@ -499,47 +473,47 @@ def test_a_model_that_memory_does_not_hold_is_one_line(
 
 
 def test_a_measure_that_cannot_be_imported_is_told_and_the_others_are_taken(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in list(MEASURES):
         if name != "copying":
             monkeypatch.delitem(MEASURES, name)
     monkeypatch.setitem(MEASURES, "broken", "nowhere_to_be_found:Measure")
     words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
-    code, out, err = run(capfd, *words)
+    code, out, err = run(*words)
     assert code == 0
     assert "nowhere_to_be_found" in err
     assert "How far back" in out
-    code, _, err = run(capfd, *words, "--measures", "broken")
+    code, _, err = run(*words, "--measures", "broken")
     assert code == 2
 
 
 def test_a_control_may_come_and_go(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
-    assert run(capfd, *words, "--no-control")[0] == 0
-    code, _, err = run(capfd, *words)
+    assert run(*words, "--no-control")[0] == 0
+    code, _, err = run(*words)
     assert code == 0
     assert "copying: about" not in err
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert record["measures"]["copying"]["control"]
-    assert run(capfd, *words, "--no-control")[0] == 0
+    assert run(*words, "--no-control")[0] == 0
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert not record["settings"]["control"]
     assert not record["measures"]["copying"]["control"]
 
 
 def test_the_folder_is_named_after_the_model(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(place / "model", tmp_path / "model")
     monkeypatch.chdir(tmp_path / "model")
-    assert run(capfd, "inspect", ".", *QUICK, "--no-control")[0] == 0
+    assert run("inspect", ".", *QUICK, "--no-control")[0] == 0
     assert (tmp_path / "model" / "inspection-model" / "inspection.html").exists()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latest").symlink_to(tmp_path / "model")
-    assert run(capfd, "inspect", "latest", *QUICK, "--no-control")[0] == 0
+    assert run("inspect", "latest", *QUICK, "--no-control")[0] == 0
     assert (tmp_path / "inspection-latest" / "inspection.html").exists()
 
 

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from models.tiny_pretrained import save_tiny
+from refusals import wrong_refusals
 from training.planted_signal import marked_texts
 from trialogue import cli
 from trialogue.training.probe_files import load_probe
@@ -85,38 +87,31 @@ def test_settings_reach_the_training(say: Say, folder: Path) -> None:
     assert file.settings | wanted == file.settings
 
 
-BAD: dict[str, tuple[tuple[str, ...], str]] = {
-    "no data": (("--data", "none.jsonl"), "cannot be read"),
-    "bad line": (("--data", "bad.jsonl"), "bad.jsonl line 121"),
-    "one class": (("--data", "correct.jsonl"), "give more erroneous ones"),
-    "too long": (("--data", "long.jsonl"), "long.jsonl line 121: tokens"),
-    "no model": (("--model", "tiny/none/such"), "model='tiny/none/such'"),
-    "layers": (("--layers", "some"), "all, or every:N"),
-    "layers mixed": (("--layers", "1", "all"), "all, or every:N"),
-    "no such layer": (("--layers", "9"), "has 2 blocks"),
-    "threshold": (("--threshold", "much"), "--threshold: invalid: use P|youden"),
-    "threshold out of range": (("--threshold", "1.5"), "threshold=1.5: use at most 1"),
-    "threads": (("--threads", "0"), "threads=0"),
-    "out": (("--out", "probe.bin"), "ends in .safetensors"),
-    "out in a file": (("--out", "texts.jsonl/probe.safetensors"), "a file is in the way"),
-    "out in no folder": (("--out", "none/p.safetensors"), "there is no folder none: make it"),
-    "dtype": (("--dtype", "int8"), "dtype='int8'"),
-    "rate and threshold": (("--false-rejections", "0.1"), "threshold='youden': not allowed with"),
-    "no such number": (("--epochs", "1.5"), "epochs='1.5': --epochs: invalid: use a whole number"),
-    "no such choice": (("--split-by", "word"), "split_by='word': --split-by: invalid: use text or prompt"),
-    "unknown": (("--layer", "3"), "option='--layer': there is none: did you mean --layers?"),
-}
+BAD: list[tuple[str, str]] = [
+    ("--data none.jsonl", "cannot be read"),
+    ("--data bad.jsonl", "bad.jsonl line 121"),
+    ("--data correct.jsonl", "give more erroneous ones"),
+    ("--data long.jsonl", "long.jsonl line 121: tokens"),
+    ("--model tiny/none/such", "model='tiny/none/such'"),
+    ("--layers some", "all, or every:N"),
+    ("--layers 1 all", "all, or every:N"),
+    ("--layers 9", "has 2 blocks"),
+    ("--threshold much", "--threshold: invalid: use P|youden"),
+    ("--threshold 1.5", "threshold=1.5: use at most 1"),
+    ("--threads 0", "threads=0"),
+    ("--out probe.bin", "ends in .safetensors"),
+    ("--out texts.jsonl/probe.safetensors", "a file is in the way"),
+    ("--out none/p.safetensors", "there is no folder none: make it"),
+    ("--dtype int8", "dtype='int8'"),
+    ("--false-rejections 0.1", "threshold='youden': not allowed with"),
+    ("--epochs 1.5", "epochs='1.5': --epochs: invalid: use a whole number"),
+    ("--split-by word", "split_by='word': --split-by: invalid: use text or prompt"),
+    ("--layer 3", "option='--layer': there is none: did you mean --layers?"),
+]
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_line_and_code_2(case: str, say: Say) -> None:
-    tokens, words = BAD[case]
-    told = say("--model", "tiny", "--data", "texts.jsonl", *FAST, *tokens)
-    assert told.code == 2
-    assert told.out == ""
-    assert told.err.startswith("trialogue: error: ")
-    assert told.err.count("\n") == 1
-    assert words in told.err
+def test_bad_input_is_one_line_and_code_2(say: Say) -> None:
+    assert not wrong_refusals(BAD, partial(say, "--model", "tiny", "--data", "texts.jsonl", *FAST))
 
 
 @pytest.mark.parametrize("positions", [False, True])

@@ -2,15 +2,15 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import trialogue
-
 PROMPT = ("--prompt", "the cat")
+CAT = "--prompt 'the cat'"
 REGEX = "regex:[a-c]{1,3}"
 RULES = """
 import os
@@ -85,14 +85,19 @@ class Told(NamedTuple):
 Say = Callable[..., Told]
 
 
+def environment() -> dict[str, str]:
+    """The environment of a process that imports what this one does."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
 def start(
-    folder: Path, *tokens: str, program: Sequence[str] = ("-m", "trialogue.cli")
+    folder: Path, words: str, program: Sequence[str] = ("-m", "trialogue.cli")
 ) -> "subprocess.Popen[str]":
     (folder / "rules.py").write_text(RULES, encoding="utf-8")
     return subprocess.Popen(
-        [sys.executable, *program, "generate", *tokens],
+        [sys.executable, *program, "generate", *shlex.split(words)],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])},
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -112,8 +117,7 @@ def content(path: Path) -> list[dict[str, Any]]:
 
 
 GATED = (
-    *("--prompt", "the cat", "--prompt", "a list", "--n", "6", "--max-new-tokens", "5", "--batch-size", "2"),
-    *("--verifier", "python:rules.py:gated", "--verifier-whole", "--verifier-timeout", "1000"),
-    *("--out", "out.jsonl"),
+    "--prompt 'the cat' --prompt 'a list' --n 6 --max-new-tokens 5 --batch-size 2 "
+    "--verifier python:rules.py:gated --verifier-whole --verifier-timeout 1000"
 )
 """A run that waits, once it has kept three samples, until there is a file `go`."""

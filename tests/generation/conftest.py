@@ -1,5 +1,6 @@
 """The tiny model on disk, and the command in an empty folder."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from models.tiny_pretrained import save_tiny
 from trialogue import cli
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_tiny(tmp_path_factory.mktemp("tiny")))
 
@@ -29,5 +30,15 @@ def say(
         except SystemExit as error:
             code = int(error.code or 0)
         return Told(code, *capfd.readouterr())
+
+    return said
+
+
+@pytest.fixture
+def shell(say: Say) -> Say:
+    """Run `trialogue generate` with the words of one or several texts, as a shell reads them."""
+
+    def said(*texts: str, own_model: bool = True) -> Told:
+        return say(*shlex.split(" ".join(texts)), own_model=own_model)
 
     return said

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from generation.command import COSTS, PROMPT, RULES, Say, content
+from generation.command import CAT, COSTS, RULES, Say, content
 from trialogue.executors import EXECUTORS, Crew, Executor, Start
 
-UNTIL = (*PROMPT, "--prompt", "a list", "--until", "2", "--verifier", "python:rules.py:lower")
-SHORT = ("--max-new-tokens", "4", "--max-tries", "12")
+UNTIL = f"{CAT} --prompt 'a list' --until 2 --verifier python:rules.py:lower"
+SHORT = "--max-new-tokens 4 --max-tries 12"
 
 
 def lines(path: str) -> list[dict[str, object]]:
@@ -24,42 +24,40 @@ def lines(path: str) -> list[dict[str, object]]:
     )
 
 
-def test_processes_draw_what_one_does(say: Say) -> None:
+def test_processes_draw_what_one_does(shell: Say) -> None:
     """Rows that move together lend each other nothing: alone in their batches, samples are equal to the last bit."""
-    run = (*UNTIL, *SHORT, "--batch-size", "1")
-    apart = say(*run, "--workers", "2", "--out", "apart.jsonl")
-    assert say(*run, "--out", "alone.jsonl").code == apart.code == 0
+    run = f"{UNTIL} {SHORT} --batch-size 1"
+    apart = shell(f"{run} --workers 2 --out apart.jsonl")
+    assert shell(f"{run} --out alone.jsonl").code == apart.code == 0
     assert lines("apart.jsonl") == lines("alone.jsonl") != []
     # In batches they are the same samples, whose log-probabilities may differ in the last digits.
-    assert say(*UNTIL, *SHORT, "--workers", "2", "--batch-size", "5", "--out", "batches.jsonl").code == 0
+    assert shell(f"{UNTIL} {SHORT} --workers 2 --batch-size 5 --out batches.jsonl").code == 0
     assert content(Path("batches.jsonl")) == content(Path("alone.jsonl"))
 
 
 @pytest.mark.filterwarnings("default")  # Ray's own
-def test_actors_draw_what_one_process_does(say: Say) -> None:
+def test_actors_draw_what_one_process_does(shell: Say) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
-    run = (*UNTIL, *SHORT, "--batch-size", "1", "--ordered")
-    say(*run, "--out", "alone.jsonl")
-    apart = say(*run, "--executor", "ray", "--workers", "2", "--out", "apart.jsonl")
+    run = f"{UNTIL} {SHORT} --batch-size 1 --ordered"
+    shell(f"{run} --out alone.jsonl")
+    apart = shell(f"{run} --executor ray --workers 2 --out apart.jsonl")
     assert apart.code == 0
     assert lines("apart.jsonl") == lines("alone.jsonl")
     # What a killed run left is gone on with by any executor.
     whole = Path("apart.jsonl").read_bytes()
     Path("apart.jsonl").write_bytes(whole[: len(whole) // 2])
-    assert say(*run, "--out", "apart.jsonl").code == 0
+    assert shell(f"{run} --out apart.jsonl").code == 0
     assert lines("apart.jsonl") == lines("alone.jsonl")
 
 
-def test_what_is_wrong_is_said_once_and_by_no_process(say: Say) -> None:
-    told = say(
-        *PROMPT, "--n", "4", "--batch-size", "2", "--workers", "2", "--verifier", "python:rules.py:absent"
-    )
+def test_what_is_wrong_is_said_once_and_by_no_process(shell: Say) -> None:
+    told = shell(f"{CAT} --n 4 --batch-size 2 --workers 2 --verifier python:rules.py:absent")
     assert told.code == 2
     assert told.err.count("\n") == 1
     assert "absent" in told.err
-    told = say(*PROMPT, "--stream", "--executor", "ray")
+    told = shell(f"{CAT} --stream --executor ray")
     assert told.err.startswith("trialogue: error: stream=True: leave it out")
-    assert say(*PROMPT, "--executor", "slurm").err.count("no such executor: there are local, ray") == 1
+    assert shell(f"{CAT} --executor slurm").err.count("no such executor: there are local, ray") == 1
 
 
 class Behind(Executor):
@@ -83,17 +81,17 @@ class BehindCrew(Crew):
 
 @pytest.mark.parametrize("own", [False, True])
 def test_samples_under_rules_of_other_files_are_refused(
-    own: bool, say: Say, monkeypatch: pytest.MonkeyPatch
+    own: bool, shell: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(EXECUTORS, "behind", Behind)
     rule = "python:rules.py:lower"
-    ruled: tuple[str, ...] = (*PROMPT, "--verifier", rule)
+    ruled = f"{CAT} --verifier {rule}"
     if own:
         Path("prompts.jsonl").write_text(json.dumps({"prompt": "the", "rule": rule}) + "\n", encoding="utf-8")
-        ruled = ("--prompts", "prompts.jsonl")
-    run = (*ruled, "--n", "2", "--max-new-tokens", "2", "--out", "apart.jsonl")
-    told = say(*run, "--executor", "behind")
+        ruled = "--prompts prompts.jsonl"
+    run = f"{ruled} --n 2 --max-new-tokens 2 --out apart.jsonl"
+    told = shell(f"{run} --executor behind")
     assert (told.code, told.err.count("\n")) == (2, 1)
     assert "a worker reads other files than this process" in told.err
     assert not Path("apart.jsonl").exists() or lines("apart.jsonl") == []
-    assert say(*run).code == 0
+    assert shell(run).code == 0

@@ -71,13 +71,13 @@ def test_what_the_template_refuses_is_said(monkeypatch: pytest.MonkeyPatch) -> N
         TOKENIZATION.chat("hi")
 
 
-def test_records_of_conversations(say: Say) -> None:
+def test_records_of_conversations(shell: Say) -> None:
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
     written(
         a={"messages": [USER], "id": "a", "metadata": {"split": "test", "n": 1.5}, "tools": tools},
         b={"prompt": "the cat", "metadata": {}},
     )
-    told = say("--prompts", "prompts.jsonl", "--max-new-tokens", "5", "--ordered", "--log-probs", "--chat")
+    told = shell("--prompts prompts.jsonl --max-new-tokens 5 --ordered --log-probs --chat")
     assert told.code == 0, told.err
     first, second = told.lines
     assert (first["id"], first["messages"], first["tools"]) == ("a", [USER], tools)
@@ -95,66 +95,54 @@ def test_records_of_conversations(say: Say) -> None:
     assert first["generation_config"] == {"used": {"eos_token_id": 2}, "ignored": {}}
 
 
-def test_a_system_message_stands_before_every_prompt(say: Say) -> None:
+def test_a_system_message_stands_before_every_prompt(shell: Say) -> None:
     written(a={"messages": [USER]})
-    told = say("--prompts", "prompts.jsonl", "--system", "be brief", "--max-new-tokens", "5")
-    plain = say("--prompts", "prompts.jsonl", "--max-new-tokens", "5")
+    told = shell("--prompts prompts.jsonl --system 'be brief' --max-new-tokens 5")
+    plain = shell("--prompts prompts.jsonl --max-new-tokens 5")
     oracle = tiny_oracle()
     wanted = generate(oracle, [oracle.tokenization.chat([USER], system="be brief")], max_new_tokens=5)
     assert tuple(told.lines[0]["tokens"]) == wanted[0].tokens != tuple(plain.lines[0]["tokens"])
     assert told.lines[0]["run"] != plain.lines[0]["run"]
 
 
-def test_records_say_what_of_the_models_own_settings_holds(say: Say, model: str, tmp_path: Path) -> None:
+def test_records_say_what_of_the_models_own_settings_holds(shell: Say, model: str, tmp_path: Path) -> None:
     shutil.copytree(model, tmp_path / "own")
     config = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": [2, 7], "pad_token_id": 0}
     (tmp_path / "own" / "generation_config.json").write_text(json.dumps(config))
-    asked = ("--model", "own", "--prompt", "a", "--max-new-tokens", "2", "--temperature", "0.6")
-    [line] = say(*asked, own_model=False).lines
+    asked = "--model own --prompt a --max-new-tokens 2 --temperature 0.6"
+    [line] = shell(f"{asked}", own_model=False).lines
     used = {"do_sample": True, "temperature": 0.6, "eos_token_id": [2, 7]}
     assert line["generation_config"] == {"used": used, "ignored": {"top_p": 0.9}}
 
 
-LINES = {
-    "no role": ({"messages": [{"content": "a"}]}, "prompts.jsonl:1': messages[0].role=None"),
-    "an unknown role": ({"messages": [{"role": "x", "content": "a"}]}, "messages[0].role='x'"),
-    "no content": ({"messages": [{"role": "user"}]}, "messages[0].content=None"),
-    "both": ({"messages": [USER], "prompt": "a"}, 'it has a "prompt" and "messages"'),
-    "tools that are none": ({"messages": [USER], "tools": [{"name": "f"}]}, "tools[0]={'name': 'f'}: write"),
-    "a tool without parameters": (
+LINES: list[tuple[dict[str, object], str]] = [
+    ({"messages": [{"content": "a"}]}, "prompts.jsonl:1': messages[0].role=None"),
+    ({"messages": [{"role": "x", "content": "a"}]}, "messages[0].role='x'"),
+    ({"messages": [{"role": "user"}]}, "messages[0].content=None"),
+    ({"messages": [USER], "prompt": "a"}, 'it has a "prompt" and "messages"'),
+    ({"messages": [USER], "tools": [{"name": "f"}]}, "tools[0]={'name': 'f'}: write"),
+    (
         {"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]},
         "the tool 'f' has no \"parameters\", which templates write: write each as",
     ),
-    "tools of a text": ({"prompt": "a", "tools": []}, 'its "tools" are for "messages"'),
-    "metadata that are no object": ({"prompt": "a", "metadata": 3}, 'its "metadata" must be an object'),
-    "a rule that is none": ({"prompt": "a", "rule": 3}, 'its "rule" must be KIND:CONTENT'),
-    "a rule of no kind": ({"prompt": "a", "rule": "x:y"}, "prompts.jsonl:1': verifier='x:y': write it as"),
-    "a rule that does not parse": ({"prompt": "a", "rule": "regex:("}, "prompts.jsonl:1': regex='(': "),
-    "a rule without its file": (
-        {"prompt": "a", "rule": "lark:no"},
-        "prompts.jsonl:1': verifier='lark:no': the",
-    ),
-}
+    ({"prompt": "a", "tools": []}, 'its "tools" are for "messages"'),
+    ({"prompt": "a", "metadata": 3}, 'its "metadata" must be an object'),
+    ({"prompt": "a", "rule": 3}, 'its "rule" must be KIND:CONTENT'),
+    ({"prompt": "a", "rule": "x:y"}, "prompts.jsonl:1': verifier='x:y': write it as"),
+    ({"prompt": "a", "rule": "regex:("}, "prompts.jsonl:1': regex='(': "),
+    ({"prompt": "a", "rule": "lark:no"}, "prompts.jsonl:1': verifier='lark:no': the"),
+]
 
 
-@pytest.mark.parametrize("case", LINES)
-def test_a_wrong_line_is_named(case: str, say: Say) -> None:
-    line, words = LINES[case]
-    written(a=line)
-    told = say("--prompts", "prompts.jsonl")
-    assert (told.code, told.out) == (2, "")
-    assert words in told.err, told.err
-    assert len(told.err.splitlines()) == 1
+def test_a_wrong_line_is_named(shell: Say) -> None:
+    for line, words in LINES:
+        written(a=line)
+        told = shell("--prompts prompts.jsonl")
+        assert (told.code, told.out, told.err.count("\n")) == (2, "", 1), line
+        assert words in told.err
 
 
-def test_metadata_that_are_no_json_are_named(say: Say) -> None:
-    Path("prompts.jsonl").write_text('{"prompt": "a", "metadata": {"x": NaN}}')
-    told = say("--prompts", "prompts.jsonl")
-    assert told.code == 2
-    assert "prompts.jsonl:1': the line is not JSON: NaN is no number of JSON" in told.err
-
-
-def test_a_system_message_needs_the_template(say: Say) -> None:
-    told = say("--prompt", "a", "--system", "b")
+def test_a_system_message_needs_the_template(shell: Say) -> None:
+    told = shell("--prompt a --system b")
     assert told.code == 2
     assert "system='b': it is for the chat template: give --chat too" in told.err

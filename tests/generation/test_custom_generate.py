@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from transformers import (
 )
 from transformers.generation import ConfidenceCriteria
 
+from generation import generate_calls
+from generation.generate_calls import MODEL, Reader, inputs
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import call, decoder, decoding
@@ -38,25 +41,10 @@ from trialogue.samplers import (
 )
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 
-PROMPTS = ["the cat sat on the mat, and", "a"]
-MODEL = tiny_model(3)
-
-
-def inputs(texts: list[str], side: str = "left") -> dict[str, torch.Tensor]:
-    encoded = tiny_tokenizer()(texts, padding=True, padding_side=side, return_tensors="pt")
-    return {"input_ids": encoded["input_ids"], "attention_mask": encoded["attention_mask"]}
-
-
-def drawn(prompts: list[str] = PROMPTS, **settings: Any) -> Any:
-    ours = {
-        name: settings.pop(name)
-        for name in ("sampler", "verifier", "seed", "stop", "batch_size", "rejected", "max_queries")
-        if name in settings
-    }
-    custom = decoding(**{"seed": 0, "tokenizer": tiny_tokenizer()} | ours)
-    return MODEL.generate(
-        **inputs(prompts), custom_generate=custom, **{"max_new_tokens": 12, "do_sample": True} | settings
-    )
+PROMPTS = generate_calls.PROMPTS[:2]
+drawn = partial(generate_calls.drawn, PROMPTS)
+alone = partial(generate_calls.drawn, PROMPTS[:1])
+WIDTH = inputs(PROMPTS)["input_ids"].shape[1]
 
 
 def test_greedy_ancestral_is_what_transformers_does() -> None:
@@ -85,10 +73,9 @@ def test_samples_are_those_of_generate_on_the_truncated_oracle() -> None:
     wanted = generate(truncated(oracle, **SETTINGS), PROMPTS, num_samples=2, max_new_tokens=12)
     assert output.samples.completions() == wanted.completions()
     assert output.samples.prompt.tolist() == wanted.prompt.tolist() == [0, 0, 1, 1]
-    width = inputs(PROMPTS)["input_ids"].shape[1]
     for row, completion in zip(output.sequences.tolist(), wanted.completions(), strict=True):
-        assert row[width:] == [*completion, *[0] * (len(row) - width - len(completion))]
-    assert torch.equal(output.sequences[::2, :width], inputs(PROMPTS)["input_ids"])
+        assert row[WIDTH:] == [*completion, *[0] * (len(row) - WIDTH - len(completion))]
+    assert torch.equal(output.sequences[::2, :WIDTH], inputs(PROMPTS)["input_ids"])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -117,15 +104,13 @@ def test_a_verifier_made_for_the_tokenizer_is_obeyed() -> None:
     )
     assert len(made) == 1
     assert bool(output.samples.accepted.all())
-    width = inputs(PROMPTS)["input_ids"].shape[1]
-    for text in tiny_tokenizer().batch_decode(output.sequences[:, width:], skip_special_tokens=True):
+    for text in tiny_tokenizer().batch_decode(output.sequences[:, WIDTH:], skip_special_tokens=True):
         assert re.fullmatch("(cat|dog)+ [0-9]", text)
 
 
 def test_the_ends_of_sequence_are_those_of_the_call() -> None:
-    width = inputs(PROMPTS)["input_ids"].shape[1]
-    ends = sorted(set(drawn(max_new_tokens=4)[:, width:].flatten().tolist()) - {0, 1, 2})[:2]
-    for row in drawn(eos_token_id=ends, max_new_tokens=40, num_return_sequences=8)[:, width:].tolist():
+    ends = sorted(set(drawn(max_new_tokens=4)[:, WIDTH:].flatten().tolist()) - {0, 1, 2})[:2]
+    for row in drawn(eos_token_id=ends, max_new_tokens=40, num_return_sequences=8)[:, WIDTH:].tolist():
         places = [place for place, token in enumerate(row) if token in ends]
         assert all(token == 0 for token in row[places[0] + 1 :]) if places else 0 not in row[:-1]
 
@@ -155,9 +140,8 @@ def test_ends_of_sequence_in_the_vocabulary_are_kept_beside_others() -> None:
 
 def test_padding_without_a_token_of_its_own_is_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MODEL.generation_config, "pad_token_id", None)
-    width = inputs(PROMPTS)["input_ids"].shape[1]
     for ends, pad in ((-1, 0), ([-1, 2], 2)):
-        stopped = drawn(eos_token_id=ends, stop="e", num_return_sequences=8, max_new_tokens=60)[:, width:]
+        stopped = drawn(eos_token_id=ends, stop="e", num_return_sequences=8, max_new_tokens=60)[:, WIDTH:]
         assert bool((stopped >= 0).all())
         assert any(row[-1] == pad for row in stopped.tolist())
 
@@ -191,36 +175,21 @@ def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
     assert len(set(chosen.completions()[:12])) < len(set(samples.completions()[:12]))
 
 
-class Reader:
-    """A streamer that notes what it is given."""
-
-    def __init__(self) -> None:
-        self.given: list[list[int]] = []
-        self.ended = 0
-
-    def put(self, tokens: torch.Tensor) -> None:
-        self.given.append(tokens.flatten().tolist())
-
-    def end(self) -> None:
-        self.ended += 1
-
-
 def test_a_streamer_gets_the_completion_and_its_end() -> None:
     reader = Reader()
-    sequences = drawn(PROMPTS[:1], streamer=reader)
-    width = inputs(PROMPTS[:1])["input_ids"].shape[1]
-    assert reader.given[0] == sequences[0, :width].tolist()
-    assert reader.given[1:] == [[token] for token in sequences[0, width:].tolist()]
+    sequences = alone(streamer=reader)
+    assert reader.given[0] == sequences[0, :WIDTH].tolist()
+    assert reader.given[1:] == [[token] for token in sequences[0, WIDTH:].tolist()]
     assert reader.ended == 1
     text = TextIteratorStreamer(tiny_tokenizer(), skip_prompt=True, timeout=1)
-    drawn(PROMPTS[:1], streamer=text)
-    assert "".join(text) == tiny_tokenizer().decode(sequences[0, width:])
+    alone(streamer=text)
+    assert "".join(text) == tiny_tokenizer().decode(sequences[0, WIDTH:])
 
 
 def test_a_streamer_gets_its_end_where_the_call_fails() -> None:
     reader = Reader()
     with pytest.raises(InputError, match="Backtracking needs one"):
-        drawn(PROMPTS[:1], streamer=reader, sampler=Backtracking())
+        alone(streamer=reader, sampler=Backtracking())
     assert reader.ended == 1
 
 
@@ -291,103 +260,41 @@ def test_dropout_makes_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
         test_a_model_in_training_is_evaluated_and_left_in_training(False)
 
 
-REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "beams": (lambda: drawn(num_beams=2), "generation mode='beam_sample'"),
-    "typical sampling": (
-        lambda: drawn(typical_p=0.5),
-        "'TypicalLogitsWarper': a sampler cuts by temperature",
+VALUED = {"verifier": FunctionVerifier(bool), "output_scores": True, "return_dict_in_generate": True}
+PENALTY = RepetitionPenaltyLogitsProcessor(1.2, prompt_ignore_length=torch.tensor([3, 3]))
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"num_beams": 2}, "generation mode='beam_sample'"),
+    ({"typical_p": 0.5}, "'TypicalLogitsWarper': a sampler cuts by temperature"),
+    ({"epsilon_cutoff": 0.1}, "'EpsilonLogitsWarper': a sampler cuts"),
+    ({"eta_cutoff": 0.1}, "'EtaLogitsWarper': a sampler cuts"),
+    ({"top_h": 0.4}, "'TopHLogitsWarper': a sampler cuts"),
+    ({"watermarking_config": WatermarkingConfig()}, "'WatermarkLogitsProcessor': it needs state"),
+    ({"guidance_scale": 2.0}, "'UnbatchedClassifierFreeGuidanceLogitsProcessor': it needs"),
+    ({"encoder_repetition_penalty": 1.2}, "'EncoderRepetitionPenaltyLogitsProcessor': it needs state"),
+    ({"prefix_allowed_tokens_fn": lambda row, tokens: [5]}, "'PrefixConstrainedLogitsProcessor': of a batch"),
+    ({"prompts": ["a cat", "a"], "min_new_tokens": 3}, "one begins with another"),
+    ({"logits_processor": LogitsProcessorList([PENALTY])}, "it ignores other tokens than padding"),
+    (
+        {"stopping_criteria": StoppingCriteriaList([ConfidenceCriteria(0.5)])},
+        "'ConfidenceCriteria': it needs",
     ),
-    "epsilon": (lambda: drawn(epsilon_cutoff=0.1), "'EpsilonLogitsWarper': a sampler cuts"),
-    "eta": (lambda: drawn(eta_cutoff=0.1), "'EtaLogitsWarper': a sampler cuts"),
-    "top-h": (lambda: drawn(top_h=0.4), "'TopHLogitsWarper': a sampler cuts"),
-    "a watermark": (
-        lambda: drawn(watermarking_config=WatermarkingConfig()),
-        "'WatermarkLogitsProcessor': it needs state",
-    ),
-    "guidance": (
-        lambda: drawn(guidance_scale=2.0),
-        "'UnbatchedClassifierFreeGuidanceLogitsProcessor': it needs",
-    ),
-    "a penalty of what an encoder reads": (
-        lambda: drawn(encoder_repetition_penalty=1.2),
-        "'EncoderRepetitionPenaltyLogitsProcessor': it needs state",
-    ),
-    "allowed tokens of a row of the batch": (
-        lambda: drawn(prefix_allowed_tokens_fn=lambda row, tokens: [5, 6]),
-        "'PrefixConstrainedLogitsProcessor': of a batch it must know",
-    ),
-    "counts of prompts that begin with one another": (
-        lambda: drawn(["a cat", "a"], min_new_tokens=3),
-        "one begins with another",
-    ),
-    "a penalty that ignores rows otherwise": (
-        lambda: drawn(
-            logits_processor=LogitsProcessorList(
-                [RepetitionPenaltyLogitsProcessor(1.2, prompt_ignore_length=torch.tensor([3, 3]))]
-            )
-        ),
-        "it ignores other tokens than padding",
-    ),
-    "a criterion that needs scores": (
-        lambda: drawn(stopping_criteria=StoppingCriteriaList([ConfidenceCriteria(0.5)])),
-        "'ConfidenceCriteria': it needs scores",
-    ),
-    "attentions": (
-        lambda: drawn(output_attentions=True, return_dict_in_generate=True),
-        "output_attentions=True",
-    ),
-    "scores of a sampler that goes back": (
-        lambda: drawn(
-            output_scores=True,
-            return_dict_in_generate=True,
-            sampler=TokenwiseRejection(),
-            verifier=FunctionVerifier(bool),
-        ),
-        "output_scores=True: TokenwiseRejection takes tokens back",
-    ),
-    "scores of a sampler that draws in parts": (
-        lambda: drawn(
-            output_scores=True,
-            return_dict_in_generate=True,
-            sampler=WeightedRejection(),
-            verifier=FunctionVerifier(bool),
-        ),
-        "output_scores=True: WeightedRejection takes",
-    ),
-    "greedy rejection": (
-        lambda: drawn(do_sample=False, sampler=Backtracking(), verifier=lambda _: FunctionVerifier(bool)),
+    ({"output_attentions": True, "return_dict_in_generate": True}, "output_attentions=True"),
+    (VALUED | {"sampler": TokenwiseRejection()}, "output_scores=True: TokenwiseRejection takes tokens back"),
+    (VALUED | {"sampler": WeightedRejection()}, "output_scores=True: WeightedRejection takes"),
+    (
+        VALUED | {"do_sample": False, "output_scores": False, "sampler": Backtracking()},
         "do_sample=False: Backtracking",
     ),
-    "right padding": (
-        lambda: MODEL.generate(
-            **inputs(PROMPTS, "right"), custom_generate=decoding(tokenizer=tiny_tokenizer()), max_new_tokens=3
-        ),
-        "pad on the left",
-    ),
-    "embeddings": (
-        lambda: MODEL.generate(
-            inputs_embeds=torch.zeros(1, 2, 16),
-            custom_generate=decoding(tokenizer=tiny_tokenizer()),
-            max_new_tokens=3,
-        ),
-        "give input_ids",
-    ),
-    "an assistant": (lambda: drawn(PROMPTS[:1], assistant_model=tiny_model(4)), "assistant_model="),
-    "several devices": (lambda: drawn(synced_gpus=True), "synced_gpus='bool': leave it out"),
-    "positions of one's own": (
-        lambda: drawn(
-            PROMPTS[:1], position_ids=7 + torch.arange(inputs(PROMPTS[:1])["input_ids"].shape[1])[None]
-        ),
-        "position_ids=",
-    ),
-    "arguments of the model's own": (
-        lambda: drawn(PROMPTS[:1], labels=inputs(PROMPTS[:1])["input_ids"]),
-        "labels='Tensor': leave it out",
-    ),
-    "no verifier": (lambda: drawn(sampler=Backtracking()), "Backtracking needs one"),
-    "a verifier that is none": (lambda: drawn(verifier=3), "give a Verifier, or a function that makes one"),
-    "a policy that is none": (lambda: drawn(rejected="drop"), "rejected='drop'"),
-}
+    ({"attention_mask": inputs(PROMPTS, "right")["attention_mask"]}, "pad on the left"),
+    ({"inputs_embeds": torch.zeros(2, 2, 16), "input_ids": None, "attention_mask": None}, "give input_ids"),
+    ({"prompts": PROMPTS[:1], "assistant_model": tiny_model(4)}, "assistant_model="),
+    ({"synced_gpus": True}, "synced_gpus='bool': leave it out"),
+    ({"position_ids": 7 + torch.arange(WIDTH).repeat(2, 1)}, "position_ids="),
+    ({"labels": inputs(PROMPTS)["input_ids"]}, "labels='Tensor': leave it out"),
+    ({"sampler": Backtracking()}, "Backtracking needs one"),
+    ({"verifier": 3}, "give a Verifier, or a function that makes one"),
+    ({"rejected": "drop"}, "rejected='drop'"),
+]
 
 
 @pytest.mark.parametrize("output", ["output_scores", "output_attentions", "output_hidden_states"])
@@ -405,11 +312,10 @@ def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("nothing_is_loaded")
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_honoured_is_refused_in_one_line(case: str) -> None:
-    call, words = REFUSED[case]
+@pytest.mark.parametrize(("settings", "words"), REFUSED)
+def test_what_cannot_be_honoured_is_refused_in_one_line(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)) as caught:
-        call()
+        generate_calls.drawn(**{"prompts": PROMPTS} | settings)
     assert "\n" not in str(caught.value)
 
 
@@ -428,4 +334,4 @@ def test_a_function_that_makes_no_verifier_is_refused() -> None:
 )
 def test_a_function_of_text_is_no_maker_of_verifiers(verifier):
     with pytest.raises(InputError, match="TextVerifier"):
-        drawn(PROMPTS[:1], sampler=MaskedDecoding(), verifier=verifier)
+        alone(sampler=MaskedDecoding(), verifier=verifier)

@@ -6,7 +6,6 @@ import pickle
 import re
 import threading
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,8 @@ from transformers import (
     TopPLogitsWarper,
     pipeline,
 )
-from transformers.generation import GenerationMixin
 
+from generation.generate_calls import MODEL, PROMPTS, Reader, drawn, inputs
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import RejectedSamplesError, call, decoding, oracles, processors
@@ -43,23 +42,7 @@ from trialogue.samplers import (
 )
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 
-MODEL = tiny_model(3)
-PROMPTS = ["the cat sat on the mat, and", "a", "a dog ran"]
 LETTERS = re.compile(rb"[a-e ]*")
-
-
-def inputs(texts: list[str]) -> dict[str, Tensor]:
-    encoded = tiny_tokenizer()(texts, padding=True, padding_side="left", return_tensors="pt")
-    return {"input_ids": encoded["input_ids"], "attention_mask": encoded["attention_mask"]}
-
-
-def drawn(prompts: list[str] = PROMPTS, **settings: Any) -> Any:
-    names = ("sampler", "verifier", "seed", "stop", "rejected", "max_queries")
-    ours = {name: settings.pop(name) for name in names if name in settings}
-    custom = decoding(**{"seed": 0, "tokenizer": tiny_tokenizer()} | ours)
-    return MODEL.generate(
-        **inputs(prompts), custom_generate=custom, **{"max_new_tokens": 12, "do_sample": True} | settings
-    )
 
 
 def letters(tokenization: Tokenization) -> GrammarVerifier:
@@ -268,9 +251,7 @@ def no_e(tokens: tuple[int, ...]) -> bool:
     return b"e" not in Tokenization(tiny_tokenizer()).bytes(tokens)
 
 
-@pytest.mark.parametrize(
-    "outputs", [("output_scores",), ("output_logits",), ("output_scores", "output_logits")]
-)
+@pytest.mark.parametrize("outputs", [("output_scores",), ("output_scores", "output_logits")])
 @pytest.mark.parametrize("drawing", [{"do_sample": False}, {"top_k": 9}], ids=["greedy", "sampled"])
 @pytest.mark.parametrize(
     "rule",
@@ -406,44 +387,6 @@ def test_stop_strings_are_those_of_the_call(given: dict[str, Any]) -> None:
     assert not torch.equal(found, drawn(max_new_tokens=40, do_sample=False))
 
 
-def renamed(function: Any) -> Any:
-    """`function` as another version of transformers might call it."""
-    code = function.__code__.replace(co_name="another")
-    made = FunctionType(code, function.__globals__, "another", function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
-
-
-def without_strings(function: Any) -> Any:
-    """`function`, which makes the criteria of a call, without those of stop strings."""
-
-    def made(model: Any, generation_config: Any, *others: Any, **settings: Any) -> Any:
-        config = copy.copy(generation_config)
-        config.stop_strings = None
-        return function(model, config, *others, **settings)
-
-    return made
-
-
-@pytest.mark.parametrize("given", [{"tokenizer": tiny_tokenizer()}, {}], ids=["tokenizer", "ours"])
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [("_extract_generation_mode_kwargs", renamed), ("_get_stopping_criteria", without_strings)],
-)
-def test_stop_strings_that_transformers_drops_are_refused(
-    name: str, change: Callable[[Any], Any], given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = drawn()
-    monkeypatch.setattr(GenerationMixin, name, change(getattr(GenerationMixin, name)))
-    with pytest.raises(
-        InputError, match="this version of transformers drops them: give them to decoding"
-    ) as caught:
-        drawn(stop_strings=["8"], **given)
-    assert "\n" not in str(caught.value)
-    assert torch.equal(drawn(**given), wanted)
-    assert not torch.equal(drawn(stop="8", num_return_sequences=6), drawn(num_return_sequences=6))
-
-
 class Ending(StoppingCriteria):
     """Stops a row whose tokens add up to a multiple of five; `seen` are the rows it was asked about."""
 
@@ -535,19 +478,6 @@ def test_one_prompt_may_have_a_function_of_its_allowed_tokens() -> None:
     assert torch.equal(drawn(PROMPTS[:1], **settings), MODEL.generate(**inputs(PROMPTS[:1]), **settings))
 
 
-class Reader:
-    """A streamer that notes what it is given."""
-
-    def __init__(self) -> None:
-        self.given: list[int] = []
-
-    def put(self, tokens: Tensor) -> None:
-        self.given += tokens.flatten().tolist()
-
-    def end(self) -> None:
-        pass
-
-
 @pytest.mark.parametrize(
     ("sampler", "live"),
     [
@@ -563,12 +493,12 @@ def test_a_streamer_gets_each_token_when_it_is_drawn(sampler: Any, live: bool) -
 
     class Watching(StoppingCriteria):
         def __call__(self, input_ids: Tensor, scores: Any, **others: Any) -> Tensor:
-            behind.append(input_ids.shape[1] - len(reader.given))
+            behind.append(input_ids.shape[1] - len(reader.tokens()))
             return torch.tensor([False])
 
     rule = {"verifier": letters, "sampler": sampler, "rejected": "keep", "max_queries": 60}
     rows = drawn(PROMPTS[:1], streamer=reader, stopping_criteria=StoppingCriteriaList([Watching()]), **rule)
-    assert reader.given == rows[0].tolist()
+    assert reader.tokens() == rows[0].tolist()
     assert (set(behind) == {1}) == live
 
 

@@ -31,7 +31,7 @@ def write(path: Path, *records: dict[str, Any], force: bool = False) -> list[tup
     """Append records; return what was kept."""
     with opened(path, SAMPLING, PROMPTS, force=force) as file:
         for one in records:
-            file.write(one)
+            file.append(one)
         return list(file.kept)
 
 
@@ -57,15 +57,15 @@ def test_what_waits_lies_beside_the_file(tmp_path: Path) -> None:
     with opened(out, SAMPLING, PROMPTS) as file:
         assert (file.kept, file.held) == ({}, {(1, 0): record(1, 0)})
         file.hold((1, 1), record(1, 1))
-        file.write(record(0, 0))
-        file.write(record(1, 0))
+        file.append(record(0, 0))
+        file.append(record(1, 0))
     with opened(out, SAMPLING, PROMPTS) as file:
         assert (list(file.kept), list(file.held)) == ([(0, 0), (1, 0)], [(1, 1)])
     before = waiting.read_bytes()
     assert write(out, force=True) == []
     assert waiting.read_bytes() == before
     with opened(out, SAMPLING, PROMPTS, force=True) as file:
-        file.write(record(0, 0))
+        file.append(record(0, 0))
         assert waiting.read_bytes() == b""
         file.settle()
     assert not waiting.exists()
@@ -111,37 +111,27 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     assert out.read_bytes() == before
 
 
-REFUSED = {
-    "another file": (b"# Readme\n", "it does not come with its settings"),
-    "another file without a line": (b"Readme", "it does not come with its settings"),
-    "a line that is no JSON": (b"?\n", "line 2 is no sample of a run"),
-    "a line that is no sample": (b"[1]\n", "line 2 is no sample of a run"),
-    "a sample of another run": (
-        json.dumps(record(0, 1, run="x")).encode() + b"\n",
-        "line 2 belongs to another run",
-    ),
-    "another prompt": (
-        json.dumps(record(0, 1, prompt="c")).encode() + b"\n",
-        "line 2 has a prompt that is not among",
-    ),
-    "another id": (
-        json.dumps(record(0, 1, id="c")).encode() + b"\n",
-        "line 2 has a prompt that is not among",
-    ),
-}
+REFUSED: list[tuple[bytes, str]] = [
+    (b"# Readme\n", "it does not come with its settings"),
+    (b"Readme", "it does not come with its settings"),
+    (b"?\n", "line 2 is no sample of a run"),
+    (b"[1]\n", "line 2 is no sample of a run"),
+    (json.dumps(record(0, 1, run="x")).encode() + b"\n", "line 2 belongs to another run"),
+    (json.dumps(record(0, 1, prompt="c")).encode() + b"\n", "line 2 has a prompt that is not among"),
+    (json.dumps(record(0, 1, id="c")).encode() + b"\n", "line 2 has a prompt that is not among"),
+]
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_not_of_this_run_is_left_alone(case: str, tmp_path: Path) -> None:
-    content, words = REFUSED[case]
-    out = tmp_path / "out.jsonl"
-    if "settings" not in words:
-        write(out, record(0, 0))
-        content = out.read_bytes() + content
-    out.write_bytes(content)
-    with pytest.raises(InputError, match=words):
-        write(out)
-    assert out.read_bytes() == content
+def test_what_is_not_of_this_run_is_left_alone(tmp_path: Path) -> None:
+    for number, (line, words) in enumerate(REFUSED):
+        out = tmp_path / f"{number}.jsonl"
+        if "settings" not in words:
+            write(out, record(0, 0))
+        content = (out.read_bytes() if out.exists() else b"") + line
+        out.write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            write(out)
+        assert out.read_bytes() == content
 
 
 def test_two_processes_do_not_write_at_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from openai import OpenAI
 
-from trialogue.generation.settings import Machine
+from trialogue.generation.settings import MachineSettings
 from trialogue.models.opening import TextModel
 from trialogue.serving.server import application, listening, running
 from trialogue.serving.settings import Address, Serving
@@ -37,7 +37,7 @@ class Loopback:
 @contextmanager
 def serving(model: TextModel, rows: int = 8, **limits: object) -> Iterator[Loopback]:
     settings = Serving(model="tiny", **limits)
-    served = application(model, settings, Machine(batch_size=rows), KEY)
+    served = application(model, settings, MachineSettings(batch_size=rows), KEY)
     with listening(Address(port=0)) as socket:
         server = running(served.app, 1)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})

@@ -22,9 +22,9 @@ from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
 from trialogue.serving import worker as workers
 from trialogue.serving.jobs import Failed, Job
-from trialogue.serving.rules import Rules, Wish
 from trialogue.serving.server import listening
 from trialogue.serving.settings import Address, Serving
+from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "integer"}}}
@@ -58,7 +58,6 @@ COMPLETIONS = [
     ({"prompt": []}, "prompt"),
     ({"prompt": ["a", 3]}, "prompt"),
     ({"prompt": [1, 99999]}, "prompt"),
-    ({"prompt": [[]]}, "prompt"),
     ({"prompt": "\ud800"}, "prompt"),
     ({"prompt": "the cat " * 60}, "prompt"),
     ({"model": "other"}, "model"),
@@ -180,8 +179,8 @@ def test_what_is_no_request_is_refused(server: Loopback) -> None:
 
 
 def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules, started = Rules(tiny_oracle(), {}), Event()
-    built: list[Wish] = []
+    rules, started = VerifierCache(tiny_oracle(), {}), Event()
+    built: list[RequestedVerifier] = []
 
     def slow(*asked: Any) -> list[Any]:
         built.append(asked[0])
@@ -189,7 +188,7 @@ def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return []
 
     monkeypatch.setattr(rules, "_built", slow)
-    wish, sampler = Wish("rule", "regex", "a"), Ancestral()
+    wish, sampler = RequestedVerifier("rule", "regex", "a"), Ancestral()
     with ThreadPoolExecutor(4) as pool:
         judgings = set(pool.map(lambda _: rules.judging((wish,), sampler, ()).result(), range(4)))
     assert (len(judgings), len(built)) == (1, 1)
@@ -197,7 +196,7 @@ def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_descriptions_are_not_longer_than_can_be_compiled() -> None:
     with pytest.raises(InputError, match="65536 characters") as error:
-        Wish("response_format", "json-schema", "a" * (1 << 16) + "a")
+        RequestedVerifier("response_format", "json-schema", "a" * (1 << 16) + "a")
     assert error.value.field == "response_format"
 
 
@@ -229,7 +228,7 @@ def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyP
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, samplers=2, layers=(), memory=1)
 
     def job(sampler: str) -> Job:
-        asked = Mock(sampler=sampler, prompts=((1,),), number=1, stop=(), truncation={})
+        asked = Mock(sampler=sampler, prompts=((1,),), body=Mock(n=1, stops=()))
         return Job(asked, Mock(), lambda event: None)
 
     jobs = [job(sampler) for sampler in ("first", "second", "third", "first", "second")]

@@ -17,22 +17,22 @@ from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, serving
 from trialogue.generation.verifier_specs import Built
 from trialogue.samplers import Ancestral, MaskedDecoding
-from trialogue.serving import rules as own
+from trialogue.serving import verifiers as own
 from trialogue.serving.errors import Refused
-from trialogue.serving.rules import Rules, Wish
+from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 
 def test_a_rule_that_takes_long_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither samples under way nor requests that come later, be they without a rule or under one that is known."""
-    begun, go, built = Semaphore(0), Event(), Rules._built
+    begun, go, built = Semaphore(0), Event(), VerifierCache._built
 
-    def slowly(rules: Rules, wish: Wish, *others: Any) -> list[Built]:
+    def slowly(rules: VerifierCache, wish: RequestedVerifier, *others: Any) -> list[Built]:
         if wish.content.startswith("slow"):
             begun.release()
             assert go.wait(60)
         return built(rules, wish, *others)
 
-    monkeypatch.setattr(Rules, "_built", slowly)
+    monkeypatch.setattr(VerifierCache, "_built", slowly)
     with serving(tiny_oracle(), max_new_tokens=64) as server, server.client() as client:
 
         def ask(**settings: Any) -> Any:
@@ -67,16 +67,16 @@ def test_rules_that_nobody_waits_for_any_more_take_their_place_until_they_are_ma
 ) -> None:
     go, made = Event(), list[str]()
 
-    def slowly(rules: Rules, wish: Wish, *_: Any) -> list[Built]:
+    def slowly(rules: VerifierCache, wish: RequestedVerifier, *_: Any) -> list[Built]:
         assert go.wait(60)
         made.append(wish.content)
         return []
 
-    def wished(pattern: str) -> tuple[Wish, ...]:
-        return (Wish("rule", "regex", pattern),)
+    def wished(pattern: str) -> tuple[RequestedVerifier, ...]:
+        return (RequestedVerifier("rule", "regex", pattern),)
 
-    monkeypatch.setattr(Rules, "_built", slowly)
-    rules = Rules(tiny_oracle(), {}, most=own.KEPT + 9)
+    monkeypatch.setattr(VerifierCache, "_built", slowly)
+    rules = VerifierCache(tiny_oracle(), {}, most=own.KEPT + 9)
     try:
         judgings = [rules.judging(wished(str(number)), Ancestral(), ()) for number in range(own.KEPT + 9)]
         with pytest.raises(Refused, match="73 rules are compiled or wait") as error:
@@ -94,14 +94,14 @@ def test_rules_that_nobody_waits_for_any_more_take_their_place_until_they_are_ma
 
 
 def test_who_goes_while_his_rule_is_compiled_leaves_his_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go, built = Event(), Event(), Rules._built
+    begun, go, built = Event(), Event(), VerifierCache._built
 
     def slowly(*asked: Any) -> list[Built]:
         begun.set()
         assert go.wait(60)
         return built(*asked)
 
-    monkeypatch.setattr(Rules, "_built", slowly)
+    monkeypatch.setattr(VerifierCache, "_built", slowly)
     with serving(tiny_oracle(), requests=1) as server, server.client() as client:
         try:
             body = json.dumps({"prompt": "the", "rule": {"regex": "a"}})
@@ -123,7 +123,7 @@ def test_named_rules_are_loaded_once_whatever_stops_their_texts(tmp_path: Path) 
         "def short(text):\n    return len(text) < 4\n",
         encoding="utf-8",
     )
-    rules = Rules(tiny_oracle(), {"short": f"python:{tmp_path}/rules.py:short"})
+    rules = VerifierCache(tiny_oracle(), {"short": f"python:{tmp_path}/rules.py:short"})
     [wish], alive = rules.wishes("short"), weakref.WeakSet[Any]()
     for number in range(2 * own.KEPT):
         for sampler in (Ancestral(), MaskedDecoding()):
@@ -136,7 +136,7 @@ def test_named_rules_are_loaded_once_whatever_stops_their_texts(tmp_path: Path) 
 
 
 def test_what_cannot_be_built_is_not_kept() -> None:
-    rules = Rules(tiny_oracle(), {})
-    assert rules.judging((Wish("rule", "regex", "("),), Ancestral(), ()).exception() is not None
+    rules = VerifierCache(tiny_oracle(), {})
+    assert rules.judging((RequestedVerifier("rule", "regex", "("),), Ancestral(), ()).exception() is not None
     rules.close()
     assert not rules._kept

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trialogue import cli
-from trialogue.serving import asked, rules, server
+from trialogue.serving import body, server, verifiers
 from trialogue.serving.settings import Address, Serving
 from trialogue.verifiers.schemas import validation
 
@@ -25,9 +25,9 @@ LIMITS = {
     "grace": Address.grace,
 }
 CONSTANTS: dict[str, tuple[float, ...]] = {
-    "a rule that a request describes": (rules.LONGEST,),
-    "rules that are kept": (rules.KEPT,),
-    "`stop`": (asked.MOST_STOPS, asked.LONGEST_STOP),
+    "a rule that a request describes": (verifiers.LONGEST,),
+    "rules that are kept": (verifiers.KEPT,),
+    "`stop`": (body.MOST_STOPS, body.LONGEST_STOP),
     "the validation of a JSON text": (validation.SECONDS, validation.PATTERN_SECONDS),
 }
 

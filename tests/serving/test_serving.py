@@ -116,6 +116,10 @@ def test_token_ids_and_stop_strings(client: openai.OpenAI, model: PretrainedOrac
     ids = model.tokenization.encode("the cat")
     text = complete(client, "the cat", max_tokens=12, seed=1).choices[0].text
     assert complete(client, ids, max_tokens=12, seed=1).choices[0].text == text
+    begun = complete(client, [model.tokenization.bos], max_tokens=12, seed=1).choices[0].text
+    assert [complete(client, empty, max_tokens=12, seed=1).choices[0].text for empty in ("", [[]])] == [
+        begun
+    ] * 2
     stopped = complete(client, [ids], max_tokens=12, seed=1, stop=[text[3:5]]).choices[0]
     assert text.startswith(stopped.text)
     assert text[3:5] not in stopped.text

@@ -14,7 +14,7 @@ from models.tiny_pretrained import save_tiny, tiny_oracle
 from serving.loopback import serving
 from trialogue import cli
 from trialogue.cli.fields import Group, parse
-from trialogue.generation.settings import Machine
+from trialogue.generation.settings import MachineSettings
 from trialogue.serving.settings import Address, Serving
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ def test_the_command_finishes_what_is_under_way_when_it_is_stopped(tmp_path: Pat
 
 def test_the_command_of_the_readme_has_its_options() -> None:
     [command] = re.findall(r"^trialogue serve ([^#\n]*)", PAGE, re.MULTILINE)
-    groups = {kind.__name__: Group(kind) for kind in (Serving, Address, Machine)}
+    groups = {kind.__name__: Group(kind) for kind in (Serving, Address, MachineSettings)}
     parsed = parse(groups, shlex.split(command), prog="trialogue serve", description="", unknown="")
     assert parsed["Serving"].called == "smollm2"
     assert parsed["Address"].host == "127.0.0.1"

@@ -6,24 +6,24 @@ from collections.abc import AsyncIterator
 from starlette.types import Message
 
 from trialogue.serving.errors import Refused
-from trialogue.serving.jobs import Failed, Part
+from trialogue.serving.jobs import Failed, PartialChoice
 from trialogue.serving.streams import Events, Stream
 
 
 def test_of_the_texts_of_a_choice_the_latest_waits() -> None:
     async def read() -> list[object]:
         events, failed = Events(), Failed(Refused(500, "it broke"))
-        for event in (Part(0, "a"), Part(1, "b"), Part(0, "ac"), failed):
+        for event in (PartialChoice(0, "a"), PartialChoice(1, "b"), PartialChoice(0, "ac"), failed):
             events.put(event)
         first = [await events.get() for _ in range(3)]
-        assert first == [Part(0, "ac"), Part(1, "b"), failed]
+        assert first == [PartialChoice(0, "ac"), PartialChoice(1, "b"), failed]
         waiting = asyncio.ensure_future(events.get())
         await asyncio.sleep(0)
         assert not waiting.done()
-        events.put(Part(0, "acd"))
+        events.put(PartialChoice(0, "acd"))
         return [await waiting]
 
-    assert asyncio.run(read()) == [Part(0, "acd")]
+    assert asyncio.run(read()) == [PartialChoice(0, "acd")]
 
 
 def test_a_stream_that_nobody_reads_is_withdrawn() -> None:

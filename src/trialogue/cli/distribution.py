@@ -28,9 +28,13 @@ def distribution(arguments: argparse.Namespace) -> None:
         print_listed()
         raise
 
-    from trialogue.generation.exact.report import law_of
+    from trialogue.generation.exact.report import sampler_distribution
 
-    found = law_of(settings)
+    if settings.shown.figure is not None:
+        from trialogue.display.figures import require_matplotlib
+
+        require_matplotlib()
+    found = sampler_distribution(settings)
     if settings.shown.json:
         print(json.dumps(found.record(), ensure_ascii=False, allow_nan=False))
     else:
@@ -48,7 +52,7 @@ def settings_of(tokens: Sequence[str]) -> "DistributionSettings":
         source=parsed["oracle"],
         sampler=parsed["sampler"],
         rule=parsed["rule"],
-        walking=parsed["sampler and cut"],
+        sampling=parsed["sampler and cut"],
         shown=parsed["output"],
     )
 

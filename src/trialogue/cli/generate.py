@@ -8,14 +8,14 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.samplers import parsed_with_sampler, print_listed, sampler_class, unescaped
 from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:
-    from trialogue.generation.settings import Settings
+    from trialogue.generation.settings import GenerationSettings
 
 TOO_FEW_ACCEPTED = 3
 """The exit code where --require-accepted asks for more than was accepted."""
@@ -36,31 +36,33 @@ def generate(arguments: argparse.Namespace) -> int:
         import torch
 
         from trialogue.generation.outputs import generate_to
+        from trialogue.generation.streaming import Feedback, LiveText
 
-    live = _live(settings)
+    live = None
+    if settings.destination.stream:
+        live = LiveText(sys.stdout if sys.stdout.isatty() else sys.stderr)
     torch.set_num_threads(settings.machine.threads)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    outcome = generate_to(
-        settings,
-        # On a terminal the text itself is what standard output shows.
-        lines=live is None or not sys.stdout.isatty(),
+    feedback = Feedback(
         live=live,
         progress=live is None and sys.stderr.isatty(),
-        report=say if sys.stderr.isatty() else None,
+        report=say if sys.stderr.isatty() else lambda _: None,
         warn=lambda line: say(f"trialogue: {line}"),
     )
+    # On a terminal the text itself is what standard output shows.
+    outcome = generate_to(settings, feedback, lines=live is None or not sys.stdout.isatty())
     for remark in outcome.remarks:
         say(f"trialogue: {remark}")
     say(outcome.summary)
     return TOO_FEW_ACCEPTED if settings.destination.require_accepted and not outcome.complete else 0
 
 
-def settings_of(tokens: Sequence[str]) -> "Settings":
+def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
     """The run that the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
-    from trialogue.generation.settings import OPTIONS, Settings
+    from trialogue.generation.settings import OPTIONS, GenerationSettings
     from trialogue.generation.verifier_specs import has_mask
 
     parsed = parsed_with_sampler("generate", inspect.getdoc(generate) or "", OPTIONS, tokens)
@@ -70,7 +72,7 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
     if own and all(own) and not parsed["sampler named"]:
         sampling = dataclasses.replace(sampling, sampler="masked-decoding")
         sampler = sampler_class(sampling.sampler)()
-    return Settings(
+    return GenerationSettings(
         inputs=inputs,
         prompts=prompts,
         sampler=sampler,
@@ -80,15 +82,6 @@ def settings_of(tokens: Sequence[str]) -> "Settings":
         machine=parsed["machine"],
         execution=parsed["workers"],
     )
-
-
-def _live(settings: "Settings") -> Any:
-    """Where the text is shown while it grows, if it is."""
-    if not settings.destination.stream:
-        return None
-    from trialogue.generation.streaming import LiveText
-
-    return LiveText(sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
 def add(commands: Commands) -> None:

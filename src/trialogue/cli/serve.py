@@ -1,6 +1,6 @@
 """The command `trialogue serve`: an endpoint of OpenAI's interface whose answers obey rules.
 
-Its options are the fields of `trialogue.serving.settings`, and those of `trialogue.generation.settings.Machine`.
+Its options are the fields of `trialogue.serving.settings` and of `trialogue.generation.settings.MachineSettings`.
 """
 
 import argparse
@@ -24,10 +24,10 @@ def serve(arguments: argparse.Namespace) -> None:
     pattern takes 0.1.
     """
     with uncollected():
-        from trialogue.generation.settings import Machine
+        from trialogue.generation.settings import MachineSettings
         from trialogue.serving.settings import Address, Serving
 
-        options = {"model and limits": Serving, "address": Address, "machine": Machine}
+        options = {"model and limits": Serving, "address": Address, "machine": MachineSettings}
         groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
         parsed = parse(
             groups,

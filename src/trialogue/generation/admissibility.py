@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt, located
-from trialogue.generation.settings import Settings
+from trialogue.generation.settings import GenerationSettings
 from trialogue.generation.verifier_specs import Built
 from trialogue.models.opening import Pretrained
 from trialogue.models.tokenization import Tokenization
@@ -46,7 +46,7 @@ class UnreadOracle(PrefixOracle):
 
 
 def encoded(
-    checkpoint: Pretrained, settings: Settings, warn: Callable[[str], None] | None
+    checkpoint: Pretrained, settings: GenerationSettings, warn: Callable[[str], None] | None
 ) -> list[list[int]]:
     """The token ids of each prompt.
 
@@ -91,7 +91,7 @@ def encoded(
     return prompts
 
 
-def _tokens(tokenization: Tokenization, prompt: Prompt, settings: Settings) -> list[int]:
+def _tokens(tokenization: Tokenization, prompt: Prompt, settings: GenerationSettings) -> list[int]:
     if prompt.messages is not None:
         return tokenization.chat(prompt.messages, system=settings.inputs.system, tools=prompt.tools)
     if settings.inputs.chat:
@@ -100,7 +100,7 @@ def _tokens(tokenization: Tokenization, prompt: Prompt, settings: Settings) -> l
 
 
 def require_viable(
-    settings: Settings,
+    settings: GenerationSettings,
     prompts: Sequence[Sequence[int]],
     built: Sequence[Sequence[Built]],
     oracle: Autoregressive,
@@ -132,7 +132,7 @@ def require_viable(
 
 
 def _require_first_token(
-    settings: Settings,
+    settings: GenerationSettings,
     prompt: Prompt,
     tokens: Sequence[int],
     verifiers: Sequence[Verifier],
@@ -146,7 +146,7 @@ def _require_first_token(
 
 
 def _require_positive(
-    settings: Settings, prompt: Prompt, tokens: Sequence[int], one: Built, oracle: Autoregressive
+    settings: GenerationSettings, prompt: Prompt, tokens: Sequence[int], one: Built, oracle: Autoregressive
 ) -> None:
     try:
         if float(values(one.verifier, oracle, [tokens], prompt_lengths=len(tokens))) > 0:

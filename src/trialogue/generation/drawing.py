@@ -4,18 +4,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any
+
+from torch import Tensor
 
 from trialogue.errors import InputError, out_of_memory
 from trialogue.generation.admissibility import UnreadOracle, encoded, require_viable
-from trialogue.generation.recording import Recorder
-from trialogue.generation.sample_file import Key
-from trialogue.generation.settings import Settings
-from trialogue.generation.streaming import LiveText
+from trialogue.generation.records import records_of
+from trialogue.generation.settings import GenerationSettings
+from trialogue.generation.sink import Key, Record
+from trialogue.generation.streaming import Feedback
 from trialogue.generation.verifier_specs import Built, built_of_prompts, distinct, rule_of
 from trialogue.models.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
-from trialogue.samplers import generate, truncated
+from trialogue.samplers import Samples, generate, truncated
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.samplers.prefix.engine import rows_at_once
 from trialogue.start_up import uncollected
@@ -24,65 +25,83 @@ from trialogue.start_up import uncollected
 class Drawer:
     """Model, prompts and verifiers of `settings`, loaded.
 
-    Raises `InputError` for whatever of the settings cannot be used; `warn` is told what makes every step slow.
+    Raises `InputError` for settings that cannot be used. `feedback` warns of settings that make every step slow.
     """
 
-    def __init__(self, settings: Settings, warn: Callable[[str], None] | None) -> None:
+    def __init__(self, settings: GenerationSettings, feedback: Feedback) -> None:
         with uncollected():
-            self._oracle, self._prompts, self._built = _loaded(settings, warn)
+            self.oracle, self.prompts, self.built = _loaded(settings, feedback.warn)
         # Files that change later decide nothing any more.
-        self._runs = settings.runs()
-        if warn is not None:
-            _warn_of_each(warn, settings, self._built, self._oracle.vocab_size)
-        self._settings = settings
-        self._rules = {tuple(map(id, of_prompt)): rule_of(of_prompt) for of_prompt in self._built}
+        self.runs = settings.runs()
+        _warn_of_each(feedback.warn, settings, self.built, self.oracle.vocab_size)
+        self.settings, self.feedback = settings, feedback
+        self._verifiers = {tuple(map(id, of_prompt)): rule_of(of_prompt) for of_prompt in self.built}
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What the model has to say of what it was asked."""
-        return self._oracle.remarks
+        """Remarks of the model on how it was used."""
+        return self.oracle.remarks
 
-    def draw(
-        self,
-        keys: Sequence[Key],
-        take: Callable[[Key, dict[str, Any]], None],
-        *,
-        live: LiveText | None = None,
-        progress: bool = False,
-    ) -> int:
-        """Draw the samples `keys`, and have `take` take the record of each as it finishes; returns how many tokens.
+    def draw(self, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> int:
+        """Draw the samples `keys`, call `take` with the record of each as it finishes, and return how many tokens.
 
-        Raises `InputError` where memory does not suffice.
+        Raises `InputError` if memory does not suffice.
         """
-        settings, oracle, prompts = self._settings, self._oracle, self._prompts
+        settings, prompts = self.settings, self.prompts
         sampling, machine, sampler = settings.sampling, settings.machine, settings.sampler
-        distribution = truncated(oracle, **sampling.truncation)
-        starts = [len(prompts[place]) for place, _ in keys]
-        judges = [self._rules[tuple(map(id, self._built[place]))] for place, _ in keys]
-        arguments: dict[str, Any] = {
-            "sampler": sampler,
-            "verifier": judges if settings.has_rules else None,
-            "max_new_tokens": sampling.longest,
-            "seed": sampling.seed,
-            "sample_ids": [settings.prompts[place].stream(sample) for place, sample in keys],
-            "batch_size": machine.batch_size,
-            "max_queries": sampling.max_queries,
-            "max_steps": sampling.max_steps,
-            "memory": DEFAULT_MEMORY if machine.memory is None else machine.memory,
-            "stop": list(sampling.stop) or None,
-            "on_error": settings.rule.on_error,
-            "token_log_probs": sampling.log_probs,
-            "progress": progress,
-            "observer": Recorder(settings, self._runs, oracle, keys, starts, self._built, take, live),
-        }
+        distribution = truncated(self.oracle, **sampling.truncation)
+        verifiers = [self._verifiers[tuple(map(id, self.built[place]))] for place, _ in keys]
         rows = rows_at_once(distribution, sampler, len(keys), machine.batch_size)
         with _named_memory(settings, rows, max(map(len, prompts)) + sampling.longest):
-            samples = generate(distribution, [prompts[place] for place, _ in keys], **arguments)
+            samples = generate(
+                distribution,
+                [prompts[place] for place, _ in keys],
+                sampler=sampler,
+                verifier=verifiers if settings.has_rules else None,
+                max_new_tokens=sampling.longest,
+                seed=sampling.seed,
+                sample_ids=[settings.prompts[place].stream(sample) for place, sample in keys],
+                batch_size=machine.batch_size,
+                max_queries=sampling.max_queries,
+                max_steps=sampling.max_steps,
+                memory=DEFAULT_MEMORY if machine.memory is None else machine.memory,
+                stop=list(sampling.stop) or None,
+                on_error=settings.rule.on_error,
+                token_log_probs=sampling.log_probs,
+                progress=self.feedback.progress,
+                observer=RecordObserver(self, keys, take),
+            )
         return int((samples.lengths - samples.prompt_lengths).sum())
 
 
+class RecordObserver:
+    """An observer of `generate` that records the samples `keys` as they finish, and shows the first while it grows."""
+
+    def __init__(self, drawer: Drawer, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> None:
+        self._drawer, self.keys, self._take = drawer, keys, take
+
+    def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
+        """Show the text so far."""
+        drawer = self._drawer
+        if drawer.feedback.live is not None and len(samples):
+            start = len(drawer.prompts[self.keys[int(samples[0])][0]])
+            completion = tokens[0, start : int(lengths[0])].tolist()
+            drawer.feedback.live.show(drawer.oracle.tokenization.text(completion, final=False))
+
+    def filed(self, places: Tensor, samples: Samples) -> None:
+        """Record the samples that have finished."""
+        drawer, keys = self._drawer, [self.keys[place] for place in places.tolist()]
+        records = records_of(
+            samples, keys, drawer.oracle, drawer.built, settings=drawer.settings, runs=drawer.runs
+        )
+        for key, record in zip(keys, records, strict=True):
+            if drawer.feedback.live is not None:
+                drawer.feedback.live.end(record["text"])
+            self._take(key, record)
+
+
 def _loaded(
-    settings: Settings, warn: Callable[[str], None] | None
+    settings: GenerationSettings, warn: Callable[[str], None]
 ) -> tuple[TextModel, list[list[int]], list[list[Built]]]:
     """Model, prompts in tokens, and verifiers; what is wrong with the last two is told before weights are read."""
     inputs, machine, sampler = settings.inputs, settings.machine, settings.sampler
@@ -106,9 +125,8 @@ def _loaded(
         )
 
     built = build(checkpoint.tokenization)
-    if warn is not None:
-        for note in dict.fromkeys(note for one in distinct(built) for note in one.verifier.notes):
-            warn(note)
+    for note in dict.fromkeys(note for one in distinct(built) for note in one.verifier.notes):
+        warn(note)
     unjudged = require_viable(settings, prompts, built, UnreadOracle(checkpoint))
     oracle = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
     if oracle.tokenization is not checkpoint.tokenization:
@@ -120,7 +138,10 @@ def _loaded(
 
 
 def _warn_of_each(
-    warn: Callable[[str], None], settings: Settings, built: Sequence[Sequence[Built]], vocab_size: int
+    warn: Callable[[str], None],
+    settings: GenerationSettings,
+    built: Sequence[Sequence[Built]],
+    vocab_size: int,
 ) -> None:
     """Let `warn` be told when the sampler first asks for values of all continuations that are judged one by one."""
     sampler, sampling = settings.sampler, settings.sampling
@@ -153,7 +174,7 @@ def _warn_of_each(
 
 
 @contextmanager
-def _named_memory(settings: Settings, rows: int, context: int) -> Iterator[None]:
+def _named_memory(settings: GenerationSettings, rows: int, context: int) -> Iterator[None]:
     """Turn running out of memory with `rows` rows at once into an `InputError` that names what to make smaller."""
     try:
         yield

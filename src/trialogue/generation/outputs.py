@@ -2,71 +2,25 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from trialogue.errors import InputError
-from trialogue.generation.recording import Collected, Output, StandardOutput
-from trialogue.generation.records import COSTS, log_weights
-from trialogue.generation.run import Finished, run
+from trialogue.generation.records import COSTS
 from trialogue.generation.sample_file import opened, replace, require_begun, require_own, require_regular
-from trialogue.generation.settings import Settings, digest
-from trialogue.generation.streaming import LiveText
-from trialogue.samplers.importance import draws
+from trialogue.generation.scheduler import RunResult, run
+from trialogue.generation.settings import GenerationSettings, digest
+from trialogue.generation.sink import Record, Sink, StandardOutput
+from trialogue.generation.streaming import Feedback
+from trialogue.samplers.importance import draws, effective_sample_size
 
 _NAMED = 5
 _WEIGHTLESS = "every sample has weight zero"
-
-
-def generate_to(
-    settings: Settings,
-    *,
-    lines: bool = True,
-    live: LiveText | None = None,
-    progress: bool = False,
-    report: Callable[[str], None] | None = None,
-    warn: Callable[[str], None] | None = None,
-) -> "Outcome":
-    """Run, write the samples to where the settings say or to standard output, and say what came of it.
-
-    Where samples are resampled the output holds, for each prompt, as many draws from its samples in proportion to
-    their weights, all of the same weight; the weighted samples themselves are kept in `FILE.weighted.jsonl`. Without
-    `lines` nothing goes to standard output. What finished before an error or Ctrl-C is kept: the `InputError` or
-    `KeyboardInterrupt` says how much.
-    """
-    out, force, resample = settings.destination.out, settings.destination.force, settings.sampling.resample
-    if out is None:
-        output: Output = StandardOutput() if lines and not resample else Collected()
-        where = "drawn; with --out they would be kept" if resample else "written"
-        finished = _run(settings, output, where, live, progress, report, warn)
-    elif not resample:
-        with opened(out, settings.identity(), settings.prompts, settings.own, force=force) as file:
-            finished = _run(settings, file, _kept_in(out), live, progress, report, warn)
-    else:
-        require_regular(out)
-        weighted = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
-        if force:
-            # Nobody has named this file, and so nobody has said that what is there may go.
-            require_begun(weighted)
-        else:
-            require_own(out, _resampling(settings), settings.prompts, settings.own)
-        with opened(weighted, settings.identity(), settings.prompts, settings.own, force=force) as file:
-            finished = _run(settings, file, _kept_in(weighted), live, progress, report, warn)
-            replace(out, _resampling(settings), _resampled(finished.records, settings))
-    if resample:
-        if out is None and lines:
-            shown = StandardOutput()
-            for record in _resampled(finished.records, settings):
-                shown.write(record)
-        _require_weights(finished.records, settings)
-    return Outcome(
-        finished.summary(weighted=settings.sampler.weighted),
-        tuple(_remarks(finished, settings)),
-        all(accepted >= settings.sampling.wanted for accepted, _ in finished.accepted().values()),
-    )
+_NO_FEEDBACK = Feedback()
 
 
 class Outcome(NamedTuple):
@@ -77,18 +31,108 @@ class Outcome(NamedTuple):
     complete: bool
 
 
-def _remarks(finished: Finished, settings: Settings) -> Iterator[str]:
-    """That nothing was accepted, and why; or which prompts were given up; that a sampler does not follow the rule."""
+def generate_to(
+    settings: GenerationSettings, feedback: Feedback = _NO_FEEDBACK, *, lines: bool = True
+) -> Outcome:
+    """Run, write the samples to the file that the settings name or to standard output, and return the outcome.
+
+    If samples are resampled, the output holds for each prompt as many draws from its samples in proportion to their
+    weights, all of the same weight. The weighted samples themselves are kept in `FILE.weighted.jsonl`. Without `lines`
+    nothing goes to standard output. Samples that finished before an error or Ctrl-C are kept: the `InputError` or
+    `KeyboardInterrupt` says how many.
+    """
+    out, resample = settings.destination.out, settings.sampling.resample
+    with ExitStack() as stack:
+        if out is None:
+            sink: Sink = StandardOutput() if lines and not resample else Sink()
+        else:
+            path = _weighted_path(settings) if resample else out
+            file = opened(
+                path, settings.identity(), settings.prompts, settings.own, force=settings.destination.force
+            )
+            sink = stack.enter_context(file)
+        result = _run(settings, sink, feedback)
+        if resample and out is not None:
+            replace(out, _resampling(settings), _resampled(result.records, settings))
+    if resample:
+        shown = StandardOutput() if out is None and lines else Sink()
+        for record in _resampled(result.records, settings):
+            shown.append(record)
+        _require_weights(result.records, settings)
+    return Outcome(
+        _summary(result, settings),
+        tuple(_remarks(result, settings)),
+        all(accepted >= settings.sampling.wanted for accepted, _ in _accepted(result).values()),
+    )
+
+
+def _run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResult:
+    """Call `run`; an error or Ctrl-C says how many samples there are, and where."""
+    try:
+        return run(settings, sink, feedback)
+    except (InputError, KeyboardInterrupt) as error:
+        sampling = settings.sampling
+        whole = f" of {sampling.n * len(settings.prompts)}" if sampling.until is None else ""
+        sink.interrupted()
+        number = len(sink.kept) + len(sink.held)
+        there = f"{number}{whole} samples are {sink.where}"
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(f"interrupted: {there}") from error
+        if not number:
+            raise
+        raise InputError(error.field, error.value, f"{error.hint} ({there})") from error
+
+
+def _accepted(result: RunResult) -> dict[int | str, tuple[int, int]]:
+    """Return by the id of each prompt how many of its samples were accepted, and how many there are."""
+    shares: dict[int | str, tuple[int, int]] = {}
+    for record in result.records:
+        accepted, samples = shares.get(record["id"], (0, 0))
+        shares[record["id"]] = accepted + record["accepted"], samples + 1
+    return shares
+
+
+def _summary(result: RunResult, settings: GenerationSettings) -> str:
+    """Return the run in one line."""
+    records = result.records
+    accepted = sum(record["accepted"] for record in records)
+    parts = [f"{len(records)} samples, {accepted} accepted"]
+    if len(records) == 1:
+        reason = records[0]["reason"]
+        parts = [f"1 sample, {'accepted' if reason is None else f'not accepted ({reason})'}"]
+    if result.kept:
+        parts[0] += f" ({result.kept} of the samples were there already)"
+    if result.left_out:
+        parts.append(f"{result.left_out} more drawn in advance and left out")
+    if settings.sampler.weighted and accepted:
+        sizes = [
+            effective_sample_size(torch.tensor(_log_weights(samples), dtype=torch.float64))
+            for samples in _by_prompt(records, settings)
+        ]
+        parts.append(f"effective sample size {sum(sizes):.1f}")
+    parts.append(f"{sum(record['queries'] for record in records)} queries")
+    calls = sum(record["verifier_calls"] for record in records)
+    if calls:
+        drawn = sum(len(record["tokens"]) for record in records)
+        each = f" ({calls / drawn:.3g} a token)" if drawn else ""
+        parts.append(f"{calls} verifier calls{each}")
+    if result.tokens:
+        parts.append(f"{result.tokens / result.seconds:.1f} tokens/s")
+    return ", ".join([*parts, f"{result.seconds:.1f} s"])
+
+
+def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
+    """Yield why nothing was accepted, or which prompts were given up, and that a sampler does not follow the rule."""
     sampling = settings.sampling
-    reasons = Counter(record["reason"] for record in finished.records)
-    if None not in reasons and (len(finished.records) > 1 or sampling.until is not None):
+    reasons = Counter(record["reason"] for record in result.records)
+    if None not in reasons and (len(result.records) > 1 or sampling.until is not None):
         (reason, count), *others = reasons.most_common()
         share = f" ({count} of them)" if others else ""
-        yield f"none of {len(finished.records)} samples was accepted: {reason}{share}"
+        yield f"none of {len(result.records)} samples was accepted: {reason}{share}"
     elif sampling.until is not None:
         lacking = [
             f"{name!r} ({accepted} of {tries})"
-            for name, (accepted, tries) in finished.accepted().items()
+            for name, (accepted, tries) in _accepted(result).items()
             if accepted < sampling.until
         ]
         if lacking:
@@ -108,42 +152,26 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _run(
-    settings: Settings,
-    output: Output,
-    where: str,
-    live: LiveText | None,
-    progress: bool,
-    report: Callable[[str], None] | None,
-    warn: Callable[[str], None] | None,
-) -> Finished:
-    """`run`; what cuts it short says how many samples there are, and `where`."""
-    try:
-        return run(settings, output, live=live, progress=progress, report=report, warn=warn)
-    except (InputError, KeyboardInterrupt) as error:
-        whole = (
-            f" of {settings.sampling.n * len(settings.prompts)}" if settings.sampling.until is None else ""
-        )
-        output.interrupted()
-        number = len(output.kept) + len(output.held)
-        there = f"{number}{whole} samples are {where}"
-        if isinstance(error, KeyboardInterrupt):
-            raise KeyboardInterrupt(f"interrupted: {there}") from error
-        if not number:
-            raise
-        raise InputError(error.field, error.value, f"{error.hint} ({there})") from error
+def _weighted_path(settings: GenerationSettings) -> Path:
+    """Return the file of the weighted samples, and check that the output may be written."""
+    out = settings.destination.out
+    assert out is not None
+    require_regular(out)
+    weighted = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
+    if settings.destination.force:
+        # The user has not named this file, and so has not allowed its replacement.
+        require_begun(weighted)
+    else:
+        require_own(out, _resampling(settings), settings.prompts, settings.own)
+    return weighted
 
 
-def _kept_in(path: Path) -> str:
-    return f"kept in {path}; the same command goes on"
-
-
-def _resampling(settings: Settings) -> dict[str, Any]:
+def _resampling(settings: GenerationSettings) -> dict[str, Any]:
     """What decides resampled records: a weighted run must not go on with them, as if they were its own."""
     return settings.identity() | {"resample": True}
 
 
-def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[dict[str, Any]]:
+def _resampled(records: list[dict[str, Any]], settings: GenerationSettings) -> Iterator[dict[str, Any]]:
     """As many records of each prompt, drawn in proportion to their weights; `source` is the sample that was drawn.
 
     Each weighs its prompt's mean weight. A prompt without weight has one record, whose costs are those of all its
@@ -152,7 +180,7 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
     own = settings.own
     for prompt, samples in zip(settings.prompts, _by_prompt(records, settings), strict=True):
         run_name = digest(_resampling(settings), own.get(prompt.id))
-        weights = torch.tensor(log_weights(samples), dtype=torch.float64)
+        weights = torch.tensor(_log_weights(samples), dtype=torch.float64)
         mean = float(weights.logsumexp(0)) - math.log(len(samples))
         if mean == -math.inf:
             spent = {cost: sum(record[cost] for record in samples) for cost in (*COSTS, "seconds")}
@@ -177,22 +205,27 @@ def _resampled(records: list[dict[str, Any]], settings: Settings) -> Iterator[di
             }
 
 
-def _by_prompt(records: list[dict[str, Any]], settings: Settings) -> list[list[dict[str, Any]]]:
+def _by_prompt(records: list[dict[str, Any]], settings: GenerationSettings) -> list[list[dict[str, Any]]]:
     samples: dict[Any, list[dict[str, Any]]] = {prompt.id: [] for prompt in settings.prompts}
     for record in records:
         samples[record["id"]].append(record)
     return list(samples.values())
 
 
-def _require_weights(records: list[dict[str, Any]], settings: Settings) -> None:
+def _require_weights(records: list[dict[str, Any]], settings: GenerationSettings) -> None:
     """Raise `InputError` that names the prompts none of whose samples has weight."""
     without = [
         samples[0]["id"]
         for samples in _by_prompt(records, settings)
-        if max(log_weights(samples), default=0.0) == -math.inf
+        if max(_log_weights(samples), default=0.0) == -math.inf
     ]
     if without:
         named = _listed(list(map(repr, without)))
         hint = f"{_WEIGHTLESS} of the prompt{'s' if len(without) > 1 else ''} with id {named}: draw more samples, "
         hint += f"or raise the budget ({len(settings.prompts) - len(without)} of {len(settings.prompts)} prompts are "
         raise InputError("resample", True, hint + "resampled)")
+
+
+def _log_weights(records: Iterable[Record]) -> list[float]:
+    """Return the log-weights of records of a weighted sampler; -inf for those that are not accepted."""
+    return [-math.inf if record["log_weight"] is None else record["log_weight"] for record in records]

@@ -1,16 +1,38 @@
-"""A sample as the output line that describes it, and a run in one line."""
+"""Samples as records: the fields of an output line, which the server's answers share."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trialogue.generation.settings import Sampling, Settings
-from trialogue.generation.verdicts import verdicts
+from trialogue.generation.settings import GenerationSettings, Sampling
+from trialogue.generation.sink import Record
+from trialogue.generation.verdicts import SampleOutcome, verdicts
 from trialogue.generation.verifier_specs import Built
 from trialogue.models.opening import TextModel
-from trialogue.samplers import Samples
+from trialogue.samplers import Sample, Samples
 
 COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
+
+
+def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dict[str, Any]:
+    """Return what became of a sample, as JSON values.
+
+    `log_prob` is null if a token was appended without a call of the model. `log_weight` is null if the sampler is not
+    `weighted`, since all accepted samples then count alike, and if the sample is not accepted: it has weight zero.
+    """
+    return {
+        "accepted": verdict.accepted,
+        "ended": verdict.ended,
+        "reason": verdict.reason,
+        "log_prob": finite(sample.log_prob),
+        "log_weight": finite(sample.log_weight) if weighted and verdict.accepted else None,
+        "value": verdict.value,
+    }
+
+
+def cost_of(sample: Sample) -> dict[str, float]:
+    """Return the costs of a sample."""
+    return {**{name: getattr(sample, name) for name in COSTS}, "seconds": round(sample.seconds, 6)}
 
 
 def records_of(
@@ -19,18 +41,14 @@ def records_of(
     oracle: TextModel,
     built: Sequence[Sequence[Built]],
     *,
-    settings: Settings,
+    settings: GenerationSettings,
     runs: Sequence[str],
-) -> list[dict[str, Any]]:
-    """The output lines of `samples`; `keys` holds the place of each one's prompt, and its own place among that's.
-    `built` are the verifiers of each prompt, `runs` what its records call the run.
+) -> list[Record]:
+    """Return the output lines of `samples`.
 
-    What is said of each is its `SampleOutcome`. `log_prob` is null where a token was appended without asking the model.
-    `log_weight` is null where the sampler has no weights: all accepted samples count alike; and where the sample is not
-    accepted: it has weight zero.
+    `keys` holds the place of the prompt of each sample, and the place of the sample among those of the prompt.
+    `built` are the verifiers of each prompt, and `runs` the names of their runs.
     """
-    texts, completions = samples.texts(), samples.completions()
-    columns = {name: getattr(samples, name).tolist() for name in ("log_prob", "log_weight", *COSTS)}
     sampling = settings.sampling
     said = verdicts(
         samples,
@@ -43,30 +61,24 @@ def records_of(
         context=oracle.max_length,
         stop=sampling.stop,
     )
-    log_probs = _token_log_probs(samples)
     followed = followed_config(oracle.generation_config, sampling)
     records = []
-    for row, (place, sample) in enumerate(keys):
-        ended, accepted, reason, value = said[row]
+    for (place, number), sample, verdict in zip(keys, samples, said, strict=True):
+        outcome = outcome_of(sample, verdict, weighted=settings.sampler.weighted)
+        value = outcome.pop("value")
+        if sample.token_log_probs is not None:
+            outcome["log_probs"] = list(map(finite, sample.token_log_probs))
         records.append(
             {
                 "id": settings.prompts[place].id,
-                "sample": sample,
+                "sample": number,
                 **settings.prompts[place].given(),
-                "text": texts[row],
-                "tokens": list(completions[row]),
-                "accepted": accepted,
-                "ended": ended,
-                "reason": reason,
-                "log_prob": _finite(columns["log_prob"][row]),
-                "log_weight": _finite(columns["log_weight"][row])
-                if settings.sampler.weighted and accepted
-                else None,
-                **({"log_probs": log_probs[row]} if log_probs is not None else {}),
+                "text": sample.text,
+                "tokens": list(sample.tokens),
+                **outcome,
                 "value": value,
                 "generation_config": followed,
-                **{name: columns[name][row] for name in COSTS},
-                "seconds": round(float(samples.seconds[row]), 6),
+                **cost_of(sample),
                 "run": runs[place],
             }
         )
@@ -74,9 +86,9 @@ def records_of(
 
 
 def followed_config(config: Mapping[str, Any], sampling: Sampling) -> dict[str, dict[str, Any]]:
-    """Which settings of the model's own generation config are "used", since they hold in the run, and which "ignored".
+    """Return which settings of the model's generation config are "used" in the run, and which are "ignored".
 
-    The tokens that end a text are the model's; whatever else decides samples is what the command says, which may agree.
+    The tokens that end a text are the model's. Other settings are those of the command, which may agree with them.
     """
     holding = {
         **sampling.truncation,
@@ -92,17 +104,6 @@ def followed_config(config: Mapping[str, Any], sampling: Sampling) -> dict[str, 
     return {"used": used, "ignored": {name: value for name, value in config.items() if name not in used}}
 
 
-def _token_log_probs(samples: Samples) -> list[list[float | None]] | None:
-    """Of each sample the log-probabilities of its tokens, where they were asked for."""
-    if samples.token_log_probs is None:
-        return None
-    return [[_finite(one) for one in sample.token_log_probs or ()] for sample in samples]
-
-
-def _finite(number: float) -> float | None:
+def finite(number: float) -> float | None:
+    """Return `number`, or None if it is not finite, which JSON cannot write."""
     return number if math.isfinite(number) else None
-
-
-def log_weights(records: Iterable[dict[str, Any]]) -> list[float]:
-    """Log-weights of samples of a sampler that has weights; -inf for those that are not accepted."""
-    return [-math.inf if record["log_weight"] is None else record["log_weight"] for record in records]

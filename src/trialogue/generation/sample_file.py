@@ -19,69 +19,64 @@ from trialogue import __version__
 from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt, repeated
 from trialogue.generation.settings import digest
+from trialogue.generation.sink import Key, Record, Sink, line_of
 from trialogue.storage import atomic_write, require_folder, writing
 
 Own = Mapping[int | str, Mapping[str, Any]]
-Key = tuple[int, int]
-"""A sample: the place of its prompt among the prompts, and its own among the samples of that prompt."""
 
 
-def line_of(record: dict[str, Any]) -> bytes:
-    """A record as one line of JSON."""
-    return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
-class Found(NamedTuple):
+class FoundRecords(NamedTuple):
     """The records of a file by prompt and sample, and the bytes that they take."""
 
-    records: dict[Key, dict[str, Any]]
+    records: dict[Key, Record]
     whole: int
 
 
-class SampleFile:
-    """An open output file: `kept` holds the records it had, by prompt and sample, `write` appends one.
+class SampleFile(Sink):
+    """An open output file, with the records that it had.
 
-    `held` are those that have finished before their turn, `hold` adds one: they lie in a file beside it.
-    Until the first is written the files are as they were: whatever keeps a run from drawing anything costs no sample of
-    an earlier one.
+    Records that have finished before their turn lie in a second file beside it. Both files stay as they were until the
+    first record is written: a run that fails before that costs no sample of an earlier one.
     """
 
-    def __init__(self, file: BinaryIO, path: Path, found: Found, waiting: Found, settings: str) -> None:
-        self._file, self.path, self._settings, self._begun = file, path, settings, False
+    def __init__(
+        self, file: BinaryIO, path: Path, found: FoundRecords, waiting: FoundRecords, settings: str
+    ) -> None:
+        super().__init__()
+        self._file, self._path, self._settings, self._begun = file, path, settings, False
         self._whole, self._waiting_whole = found.whole, waiting.whole
         self.kept = found.records
         self.held = {key: record for key, record in waiting.records.items() if key not in self.kept}
 
-    def write(self, record: dict[str, Any]) -> None:
-        """Append a line; it is with the operating system when the call returns."""
-        if not self._begun:
-            self._begin()
-        with writing(self.path):
+    def append(self, record: Record) -> None:
+        """Append a line, and pass it to the operating system."""
+        self._begin()
+        with writing(self._path):
             self._file.write(line_of(record))
             self._file.flush()
 
-    def hold(self, key: Key, record: dict[str, Any]) -> None:
-        """Keep the record of the sample `key` until it is written; it is with the operating system at once."""
-        if not self._begun:
-            self._begin()
+    def hold(self, key: Key, record: Record) -> None:
+        """Append the record of the sample `key` to the file of those that wait, unless it is there already."""
+        if key in self.held:
+            return
+        self._begin()
         self.held[key] = record
-        path = _waiting_path(self.path)
+        path = _waiting_path(self._path)
         with writing(path), path.open("ab") as waiting:
             waiting.write(line_of(record))
 
     def settle(self) -> None:
-        """Nothing waits any more."""
+        """Remove the file of records that wait."""
         self.held.clear()
-        _waiting_path(self.path).unlink(missing_ok=True)
-
-    def interrupted(self) -> None:
-        """Do nothing: what is held is kept."""
+        _waiting_path(self._path).unlink(missing_ok=True)
 
     def _begin(self) -> None:
-        """Cut off what is not kept, and say what decides the samples."""
+        """Before the first record, cut off what is not kept, and write the settings."""
+        if self._begun:
+            return
         if not self.kept and not self.held:
-            atomic_write(_settings_path(self.path), self._settings)
-        for path, whole in ((self.path, self._whole), (_waiting_path(self.path), self._waiting_whole)):
+            atomic_write(_settings_path(self._path), self._settings)
+        for path, whole in ((self._path, self._whole), (_waiting_path(self._path), self._waiting_whole)):
             with writing(path), suppress(FileNotFoundError):
                 os.truncate(path, whole)
         self._file.seek(self._whole)
@@ -107,7 +102,7 @@ def opened(
     """
     require_regular(path)
     require_folder(path)
-    path = path.absolute()
+    given, path = path, path.absolute()
     with writing(path), path.open("ab"):
         pass  # Where nothing can be written, nobody else is writing.
     lock = FileLock(path.with_name(f".{path.name}.lock"))
@@ -119,13 +114,15 @@ def opened(
             raise InputError("out", str(path), hint) from None
     try:
         found, waiting = (
-            Found({}, 0) if force else _found(one, path, identity, prompts, own)
+            FoundRecords({}, 0) if force else _found(one, path, identity, prompts, own)
             for one in (path, _waiting_path(path))
         )
         with writing(path):
             file = path.open("r+b")
         with file:
-            yield SampleFile(file, path, found, waiting, _settings_text(identity))
+            sink = SampleFile(file, path, found, waiting, _settings_text(identity))
+            sink.where = f"kept in {given}; the same command goes on"
+            yield sink
     finally:
         # While it is held: filelock tries anew where the file that it locked has lost its name.
         Path(lock.lock_file).unlink(missing_ok=True)
@@ -152,7 +149,7 @@ def require_begun(path: Path) -> None:
         raise InputError("out", str(path), hint)
 
 
-def replace(path: Path, identity: dict[str, Any], records: Iterable[dict[str, Any]]) -> None:
+def replace(path: Path, identity: dict[str, Any], records: Iterable[Record]) -> None:
     """Write a whole file of `records` that `identity` decides, in the place of what is there."""
     path = path.absolute()
     content = b"".join(map(line_of, records))
@@ -173,11 +170,13 @@ def _settings_text(identity: dict[str, Any]) -> str:
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
-def _found(file: Path, path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own) -> Found:
+def _found(
+    file: Path, path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own
+) -> FoundRecords:
     """What a `file` of the run that writes to `path` holds."""
     content = _content(file)
     if not content:
-        return Found({}, 0)
+        return FoundRecords({}, 0)
     _require_same(path, identity)
     whole = content.rfind(b"\n") + 1
     places = {prompt.id: place for place, prompt in enumerate(prompts)}
@@ -194,7 +193,7 @@ def _found(file: Path, path: Path, identity: dict[str, Any], prompts: tuple[Prom
         if place is None or repeated(record) != prompts[place].given():
             raise _refused(file, f"line {number} has a prompt that is not among the prompts")
         kept[place, sample] = record
-    return Found(kept, whole)
+    return FoundRecords(kept, whole)
 
 
 def _content(path: Path) -> bytes:

@@ -8,14 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from annotated_types import Interval
 from tyro.conf import arg
 
-from trialogue.errors import InputError, non_negative_number, probability, whole_number
+from trialogue.errors import InputError
 from trialogue.executors.settings import Execution
 from trialogue.generation.inputs import Inputs
 from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.verifier_specs import Rule
+from trialogue.validation import Count, Natural, NonNegative, Share, validated
 
+TRUNCATION = ("temperature", "top_p", "top_k", "min_p")
 _LONGEST = 256
 _TRIES = 10
 MOST_SAMPLES = 10_000_000
@@ -26,82 +29,93 @@ _TOO_MANY = (
 )
 
 
+@validated
 @dataclass(frozen=True)
-class Drawing:
-    """How tokens are drawn."""
+class SamplerSettings:
+    """How tokens are sampled."""
 
-    sampler: Annotated[str, arg(metavar="WALK")] = "ancestral"
-    """How to draw, one of those below; masked-decoding if none is given and a verifier has a mask. `--sampler WALK
-    --help` lists its own options too."""
-    temperature: Annotated[float, arg(metavar="T")] = 1.0
-    """0 is greedy."""
-    top_p: Annotated[float, arg(metavar="P")] = 1.0
-    """Keep the most probable tokens up to P."""
-    top_k: Annotated[int | None, arg(metavar="K")] = None
+    sampler: Annotated[str, arg(metavar="SAMPLER")] = "ancestral"
+    """Sample with this sampler, one of those below (default: masked-decoding if a verifier has a mask, otherwise
+    ancestral). `--sampler SAMPLER --help` lists its own options too."""
+    temperature: Annotated[NonNegative, arg(metavar="T")] = 1.0
+    """Divide the logits by this temperature; 0 is greedy."""
+    top_p: Annotated[float, Interval(gt=0, le=1), arg(metavar="P")] = 1.0
+    """Keep the most probable tokens up to a total probability of P."""
+    top_k: Annotated[Count | None, arg(metavar="K")] = None
     """Keep the K most probable tokens (all)."""
-    min_p: Annotated[float, arg(metavar="P")] = 0.0
-    """Keep the tokens that are at least P times as probable as the most probable one. What these three keep is cut off
-    before a rule is asked, but after a mask (--method mask, --proposal mask), unless --no-mask-first."""
-
-    def __post_init__(self) -> None:
-        non_negative_number("temperature", self.temperature)
-        probability("top_p", self.top_p, zero=False)
-        probability("min_p", self.min_p)
-        if self.top_k is not None:
-            whole_number("top_k", self.top_k, 1, hint="keep at least 1 token, or leave it out for all")
+    min_p: Annotated[Share, arg(metavar="P")] = 0.0
+    """Keep the tokens that are at least P times as probable as the most probable one. Top-k, top-p and min-p come
+    before the verdict of a rule, but after a mask (--method mask, --proposal mask), unless --no-mask-first."""
 
     @property
     def truncation(self) -> dict[str, Any]:
-        """What `trialogue.samplers.truncated` is told."""
-        return {name: getattr(self, name) for name in ("temperature", "top_p", "top_k", "min_p")}
+        """The arguments of `trialogue.samplers.truncated`."""
+        return {name: getattr(self, name) for name in TRUNCATION}
 
     @property
     def cuts(self) -> bool:
         """Whether tokens are cut off."""
         return self.temperature == 0 or self.top_k is not None or self.top_p != 1 or self.min_p != 0
 
+    @property
+    def deterministic(self) -> str | None:
+        """The name of the field that leaves a single token to sample, if one does."""
+        if self.temperature == 0:
+            return "temperature"
+        return "top_k" if self.top_k == 1 else None
 
+    def require_choice(self, sampler: Any) -> None:
+        """Raise `InputError` if `sampler` would repeat the only token that is left forever."""
+        # A sampler that uses verdicts and has no weights samples again after a rejection.
+        if self.deterministic is not None and sampler.uses == "verdicts" and not sampler.weighted:
+            hint = f"the sampler {self.sampler} would draw the same token again after every rejection"
+            value = getattr(self, self.deterministic)
+            raise InputError(self.deterministic, value, f"{hint}: leave more than one token to draw from")
+
+
+@validated
 @dataclass(frozen=True)
-class Sampling(Drawing):
+class Sampling(SamplerSettings):
     """How samples are drawn."""
 
     stop: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
-    r"""A text that completes a sample, and may come again; \n and \t are understood. Rules judge the text before it
+    r"""Complete a sample at this text; may come again; \n and \t are understood. Verifiers judge the text before it
     (functions of tokens are given the stop too)."""
-    n: Annotated[int, arg(metavar="N")] = 1
-    """Samples of each prompt."""
-    until: Annotated[int | None, arg(metavar="N")] = None
-    """In place of --n: samples of each prompt until N are accepted. They are the first of those that --n draws, and all
-    that were rejected on the way are among them."""
-    max_tries: Annotated[int | None, arg(metavar="N")] = None
-    """Samples of a prompt after which --until gives up (10 for each that is to be accepted)."""
-    max_new_tokens: Annotated[int | None, arg(metavar="N")] = None
-    """Longest completion (256, or what the model's context leaves)."""
-    max_queries: Annotated[int | None, arg(metavar="N")] = None
-    """Queries after which a sample is given up (none)."""
-    max_steps: Annotated[int | None, arg(metavar="N")] = None
-    """Moves after which a sample is given up (1000 for each of --max-new-tokens)."""
-    seed: Annotated[int, arg(metavar="N")] = 0
-    """A sample depends on it, on the id of its prompt (its place, where it has none) and on its number among the
-    samples of that, not on the other prompts."""
+    n: Annotated[Count, arg(metavar="N")] = 1
+    """Draw this many samples of each prompt."""
+    until: Annotated[Count | None, arg(metavar="N")] = None
+    """Draw samples of each prompt until N are accepted, instead of --n. They are the first of those that --n draws, and
+    all that were rejected on the way are among them."""
+    max_tries: Annotated[Count | None, arg(metavar="N")] = None
+    """Give a prompt up after this many samples with --until (10 for each that is to be accepted)."""
+    max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
+    """Stop after this many tokens (256, or what the model's context leaves)."""
+    max_queries: Annotated[Count | None, arg(metavar="N")] = None
+    """Give a sample up after this many calls of the model (none)."""
+    max_steps: Annotated[Count | None, arg(metavar="N")] = None
+    """Give a sample up after this many steps of the sampler (1000 for each of --max-new-tokens)."""
+    seed: Annotated[Natural, arg(metavar="N")] = 0
+    """Seed the samples. A sample depends on the seed, on the id of its prompt (by default its place) and on its number
+    among the samples of that prompt, not on other prompts."""
     log_probs: bool = False
     """Write the log-probability of every token into the records too: the model's own, before mask, temperature and
     cuts."""
     resample: bool = False
-    """Draw the output from the weighted samples, in proportion to weight."""
+    """Draw the output from the weighted samples, in proportion to their weights."""
 
     def __post_init__(self) -> None:
-        whole_number("n", self.n, 1)
         for name in ("n", "until", "max_tries"):
             if (number := getattr(self, name)) is not None and number > MOST_SAMPLES:
                 raise InputError(name, number, _TOO_MANY)
-        whole_number("seed", self.seed, 0)
-        super().__post_init__()
-        _require_positive(self, "until", "max_tries", "max_new_tokens", "max_queries", "max_steps")
         if self.until is None and self.max_tries is not None:
             raise InputError(
                 "max_tries", self.max_tries, "leave it out: it bounds --until, which is not given"
             )
+        if self.until is not None and self.deterministic is not None:
+            hint = (
+                "--until would draw the same sample again: leave more than one token to draw from, or use --n"
+            )
+            raise InputError(self.deterministic, getattr(self, self.deterministic), hint)
         if self.until is not None and self.n != 1:
             raise InputError("n", self.n, f"--until {self.until} is given too: leave out one of them")
         if self.max_tries is not None and self.max_tries < self.wanted:
@@ -131,15 +145,15 @@ class Destination:
     """Where the samples go."""
 
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write here, and go on where a killed run stopped (standard output)."""
+    """Write to this file, and go on where a killed run stopped (standard output)."""
     force: bool = False
-    """Begin --out anew."""
+    """Replace what is in --out."""
     ordered: bool = False
-    """Write records in the order of prompts and samples, in place of as they finish. Those that wait for an earlier one
-    lie in FILE.waiting.jsonl, so that a run that is stopped has lost none of them."""
+    """Write records in the order of prompts and samples instead of as they finish. Records that wait for an earlier one
+    lie in FILE.waiting.jsonl, so that a run that is stopped loses none of them."""
     require_accepted: bool = False
-    """Exit with code 3 where fewer samples of a prompt were accepted than --n or --until ask for. Without it the code
-    is 0, and standard error says where none was accepted, and why."""
+    """Exit with code 3 if fewer samples of a prompt were accepted than --n or --until ask for. Without this option the
+    code is 0, and standard error says if none was accepted, and why."""
     stream: bool = False
     """Show the text while it grows."""
 
@@ -148,35 +162,32 @@ class Destination:
             raise InputError("force", True, "leave it out: without --out there is no file to begin anew")
 
 
+@validated
 @dataclass(frozen=True)
-class Machine:
-    """What computes, which changes how fast samples come and, but for `dtype` and `weights`, not which."""
+class MachineSettings:
+    """Hardware and number formats. Only `dtype` and `weights` change which samples are drawn."""
 
-    batch_size: Annotated[int | None, arg(metavar="ROWS")] = None
-    """Rows that move at once (as many as are useful)."""
-    memory: Annotated[int | None, arg(metavar="PREFIXES")] = None
-    """Prefixes whose evaluation is remembered."""
+    batch_size: Annotated[Count | None, arg(metavar="ROWS")] = None
+    """Evaluate this many rows at once (as many as are useful)."""
+    memory: Annotated[Count | None, arg(metavar="PREFIXES")] = None
+    """Store the distributions of this many prefixes."""
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
-    """cpu, cuda, cuda:1, mps (the GPU, where there is one)."""
+    """Compute on this device: cpu, cuda, cuda:1 or mps (the GPU, if there is one)."""
     dtype: Annotated[str, arg(metavar="TYPE")] = "float32"
-    """float32, bfloat16, float16, float64 or auto."""
+    """Load weights as this type: float32, bfloat16, float16, float64 or auto."""
     weights: Annotated[str, arg(metavar="FORMAT")] = "float32"
-    """What the processor multiplies weights in: float32, bfloat16, int8, int4, or auto: what is fastest of these and
-    keeps the model's distributions."""
-    threads: Annotated[int, arg(metavar="N")] = 1
-    """Threads of torch."""
+    """Multiply weights on the processor in this format: float32, bfloat16, int8, int4, or auto, the fastest of these
+    that keeps the model's distributions."""
+    threads: Annotated[Count, arg(metavar="N")] = 1
+    """Use this many threads of torch."""
     trust_remote_code: bool = False
-    """Run code that comes with the model."""
+    """Run Python code that comes with the model."""
     recompute: bool = False
-    """Evaluate whole prefixes, for models that cannot be rewound."""
-
-    def __post_init__(self) -> None:
-        whole_number("threads", self.threads, 1)
-        _require_positive(self, "batch_size", "memory")
+    """Evaluate whole prefixes, for models whose cache cannot be rewound."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class GenerationSettings:
     """A run: samples of each of `prompts`, those of `inputs`, by `sampler`, the one that `sampling` names."""
 
     inputs: Inputs
@@ -185,7 +196,7 @@ class Settings:
     rule: Rule
     sampling: Sampling
     destination: Destination
-    machine: Machine
+    machine: MachineSettings
     execution: Execution = field(default_factory=Execution)
 
     def __post_init__(self) -> None:
@@ -212,7 +223,7 @@ class Settings:
             # A run that stops at an accepted sample has too many of those: the mean of its weights is biased.
             hint = "leave it out, or use --n: weights of a run that ends with an accepted sample have no mean"
             raise InputError("resample", True, hint)
-        self._require_choice()
+        self.sampling.require_choice(self.sampler)
         if not self.sampler.keeps_prompts:
             # A record holds the prompt as it was given, and what the model wrote behind it.
             hint = "leave it out: a record cannot say what became of the prompt (trialogue.samplers.generate can)"
@@ -237,19 +248,6 @@ class Settings:
         """Of each prompt, a short name of what decides its samples: the files of its verifiers as they are now."""
         identity, own = self.identity(), self.own
         return [digest(identity, own.get(prompt.id)) for prompt in self.prompts]
-
-    def _require_choice(self) -> None:
-        """Raise `InputError` where a sampler would draw the one token that is left for ever."""
-        # That it draws again after a rejection is what a sampler says that uses verdicts and has no weights.
-        again = self.sampler.uses == "verdicts" and not self.sampler.weighted
-        for name, alone in (("temperature", 0), ("top_k", 1)):
-            value = getattr(self.sampling, name)
-            if value == alone and self.sampling.until is not None:
-                hint = "--until would draw the same sample again: leave more than one token to draw from, or use --n"
-                raise InputError(name, value, hint)
-            if again and value == alone:
-                hint = "would draw the same token again after every rejection: leave more than one token to draw from"
-                raise InputError(name, value, f"the sampler {self.sampling.sampler} {hint}")
 
     def identity(self) -> dict[str, Any]:
         """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
@@ -280,7 +278,7 @@ OPTIONS: dict[str, type] = {
     "rule": Rule,
     "sampling": Sampling,
     "output": Destination,
-    "machine": Machine,
+    "machine": MachineSettings,
     "workers": Execution,
 }
 """The options of the command, by the title that they have in its help."""
@@ -290,9 +288,3 @@ def digest(identity: dict[str, Any], own: Mapping[str, Any] | None = None) -> st
     """A short name of what decides the samples: `identity`, but for what a prompt has of its `own`."""
     identity = identity if own is None else {**identity, **own}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _require_positive(options: Any, *names: str) -> None:
-    for name in names:
-        if getattr(options, name) is not None:
-            whole_number(name, getattr(options, name), 1)

@@ -1,8 +1,9 @@
 """Text that appears while it grows, and is taken back where a sampler goes back."""
 
 import shutil
+from collections.abc import Callable
 from itertools import takewhile
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
 
@@ -59,6 +60,23 @@ class LiveText:
             return
         up = f"\x1b[{rows - 1}A" if rows > 1 else ""
         self._stream.write(f"\r{up}\x1b[J{text[begin:]}")
+
+
+def _ignore(line: str) -> None:
+    """Show nothing."""
+
+
+class Feedback(NamedTuple):
+    """How a run reports to its user; by default not at all.
+
+    `live` shows the text of the first sample while it grows, `progress` shows a progress bar, `report` is called with
+    each long step before the first sample, and `warn` with each warning.
+    """
+
+    live: LiveText | None = None
+    progress: bool = False
+    report: Callable[[str], None] = _ignore
+    warn: Callable[[str], None] = _ignore
 
 
 def _common_lines(first: str, second: str) -> int:

@@ -22,13 +22,14 @@ from starlette.routing import Route
 
 from trialogue.errors import InputError, reason
 from trialogue.generation.prompts import json_value
-from trialogue.serving.answers import Answer
-from trialogue.serving.asked import Kind, read
+from trialogue.serving.body import Kind
 from trialogue.serving.errors import Refused
-from trialogue.serving.jobs import Event, Failed, Finished, Job, Part
-from trialogue.serving.rules import Judging, Rules
+from trialogue.serving.jobs import Event, Failed, FinishedChoice, Job, PartialChoice
+from trialogue.serving.requests import read
+from trialogue.serving.responses import CompletionResponse
 from trialogue.serving.settings import Serving
 from trialogue.serving.streams import Events, Stream
+from trialogue.serving.verifiers import RequestVerifiers, VerifierCache
 from trialogue.serving.worker import Worker
 
 Value = TypeVar("Value")
@@ -43,11 +44,11 @@ class _Begun(NamedTuple):
 
     job: Job
     events: Events
-    answer: Answer
+    answer: CompletionResponse
 
 
 class Application:
-    """The endpoints of OpenAI's interface on a `worker` and its `rules`; `app` is the ASGI application.
+    """The endpoints of OpenAI's interface on a `worker` and its `verifiers`; `app` is the ASGI application.
 
     Clients have to know the `api_key`, if there is one, and to call the server by one of `hosts`.
     """
@@ -55,12 +56,12 @@ class Application:
     def __init__(
         self,
         worker: Worker,
-        rules: Rules,
+        verifiers: VerifierCache,
         serving: Serving,
         api_key: str | None = None,
         hosts: Sequence[str] = ("*",),
     ) -> None:
-        self.worker, self._rules, self._serving, self._key = worker, rules, serving, api_key
+        self.worker, self._verifiers, self._serving, self._key = worker, verifiers, serving, api_key
         self._created = int(time.time())
         self._reading = CapacityLimiter(_READING)
         answer = self._answer
@@ -84,7 +85,7 @@ class Application:
         try:
             yield
         finally:
-            self._rules.close()
+            self._verifiers.close()
             await run_in_threadpool(self.worker.close)
 
     def _guarded(
@@ -144,7 +145,7 @@ class Application:
         body = await self._body(request)
         begun = await self._begin(kind, body, request)
         try:
-            if not begun.job.asked.stream:
+            if not begun.job.request.body.stream:
                 return await self._whole(request, begun)
             # What fails before the first sign of an answer has a status of its own.
             first = await self._unless_gone(request, begun.events.get())
@@ -184,21 +185,21 @@ class Application:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(events.put, event)
 
-        worker, rules = self.worker, self._rules
-        tokenization = worker.model.tokenization
-        # Who finds no place is told so at once, and not after what he asks for is compiled.
+        worker, verifiers = self.worker, self._verifiers
+        # A client that finds no place is told so at once, not after its rule is compiled.
         worker.reserve()
         try:
-            reading = partial(read, kind, body, tokenization, rules, self._serving, worker.context)
+            reading = partial(read, kind, body, worker.model, verifiers, self._serving, worker.context)
             asked = await to_thread.run_sync(reading, limiter=self._reading)
-            made = _made(rules.judging(asked.wishes, asked.sampler, asked.stop))
+            made = _made(verifiers.judging(asked.wishes, asked.sampler, asked.body.stops))
             judging = await self._unless_gone(request, made)
             parse = None
             if asked.calls is not None:
-                made = _made(rules.judging((asked.calls,), asked.sampler, ()))
+                made = _made(verifiers.judging((asked.calls,), asked.sampler, ()))
                 [call] = (await self._unless_gone(request, made)).built
                 parse = call.verifier.parser
-            answer = Answer(asked, judging, self._serving.called, tokenization, parse)
+            name, tokenization = self._serving.called, worker.model.tokenization
+            answer = CompletionResponse(asked, judging, name, tokenization, parse)
             job = Job(asked, judging, tell)
             worker.submit(job)
         except BaseException:
@@ -207,12 +208,12 @@ class Application:
         return _Begun(job, events, answer)
 
     async def _whole(self, request: Request, begun: _Begun) -> Response:
-        finished: list[Finished] = []
-        while len(finished) < begun.job.asked.choices:
+        finished: list[FinishedChoice] = []
+        while len(finished) < begun.job.request.choices:
             event = await self._unless_gone(request, begun.events.get())
             if isinstance(event, Failed):
                 raise event.refused
-            if isinstance(event, Finished):
+            if isinstance(event, FinishedChoice):
                 finished.append(event)
         # Reading calls runs the patterns of their schemas.
         return JSONResponse(await run_in_threadpool(begun.answer.whole, finished))
@@ -232,25 +233,25 @@ class Application:
 
     async def _pieces(self, begun: _Begun, event: Event) -> AsyncIterator[str]:
         """The events of a stream, the first of which is `event`."""
-        answer, finished = begun.answer, list[Finished]()
+        answer, finished = begun.answer, list[FinishedChoice]()
         while True:
             if isinstance(event, Failed):
                 yield _line(event.refused.body())
                 return
-            if isinstance(event, Part):
+            if isinstance(event, PartialChoice):
                 pieces = answer.part(*event)
             else:
                 finished.append(event)
                 pieces = await run_in_threadpool(answer.last, finished)
             for piece in pieces:
                 yield _line(piece)
-            if len(finished) == begun.job.asked.choices:
+            if len(finished) == begun.job.request.choices:
                 break
             event = await begun.events.get()
         yield "data: [DONE]\n\n"
 
 
-async def _made(judging: Future[Judging]) -> Judging:
+async def _made(judging: Future[RequestVerifiers]) -> RequestVerifiers:
     """What `judging` will be: others may wait for it too, whoever goes."""
     return await asyncio.shield(asyncio.wrap_future(judging))
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from trialogue.errors import InputError, one_of
 from trialogue.generation.prompts import require_tools
-from trialogue.serving.rules import Wish
+from trialogue.serving.verifiers import RequestedVerifier
 
 
-def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, Wish | None, bool]:
+def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, RequestedVerifier | None, bool]:
     """What the template lists, what a call is, and whether there has to be one."""
     hint = 'use "none", "auto", "required" or {"type": "function", "function": {"name": NAME}}'
     if tools is None:
@@ -25,14 +25,14 @@ def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, Wish |
         chosen = [one for one in tools if one.get("function", one).get("name") == name]
         if not chosen:
             raise InputError("tool_choice", choice, "none of the tools is called so")
-        return tools, Wish("tools", "tools", json.dumps(chosen)), True
+        return tools, RequestedVerifier("tools", "tools", json.dumps(chosen)), True
     choice = "auto" if choice is None else choice
     if one_of("tool_choice", choice, ("none", "auto", "required"), hint) == "none":
         return None, None, False
-    return tools, Wish("tools", "tools", json.dumps(tools)), choice == "required"
+    return tools, RequestedVerifier("tools", "tools", json.dumps(tools)), choice == "required"
 
 
-def format_asked(value: object, tools: bool) -> list[Wish]:
+def format_asked(value: object, tools: bool) -> list[RequestedVerifier]:
     """What the field `response_format` asks for; beside `tools` it can ask for nothing."""
     hint = 'use {"type": "json_schema", "json_schema": {"name": NAME, "schema": SCHEMA}}, or the type "json_object"'
     if value is None:
@@ -51,4 +51,4 @@ def format_asked(value: object, tools: bool) -> list[Wish]:
         schema = named.get("schema") if isinstance(named, dict) else None
         if not isinstance(schema, dict | bool):
             raise InputError("response_format", value, hint)
-    return [Wish("response_format", "json-schema", json.dumps(schema))]
+    return [RequestedVerifier("response_format", "json-schema", json.dumps(schema))]

@@ -7,19 +7,19 @@ from typing import NamedTuple
 from trialogue.generation.verdicts import SampleOutcome
 from trialogue.samplers import OpenRun, Sample, Terms
 from trialogue.samplers.prefix.engine import Submission
-from trialogue.serving.asked import Asked
 from trialogue.serving.errors import Refused
-from trialogue.serving.rules import Judging
+from trialogue.serving.requests import CompletionRequest
+from trialogue.serving.verifiers import RequestVerifiers
 
 
-class Part(NamedTuple):
+class PartialChoice(NamedTuple):
     """The text so far of the choice number `choice`."""
 
     choice: int
     text: str
 
 
-class Finished(NamedTuple):
+class FinishedChoice(NamedTuple):
     """A finished sample as the choice number `choice`, and what is said of it."""
 
     choice: int
@@ -33,15 +33,15 @@ class Failed(NamedTuple):
     refused: Refused
 
 
-Event = Part | Finished | Failed
+Event = PartialChoice | FinishedChoice | Failed
 
 
 @dataclass(eq=False)
 class Job:
-    """A request under way, judged by `judging`; `tell` is called with what happens, in the worker's thread."""
+    """A request under way, judged by `verifiers`; `tell` is called with what happens, in the worker's thread."""
 
-    asked: Asked
-    judging: Judging
+    request: CompletionRequest
+    verifiers: RequestVerifiers
     tell: Callable[[Event], None]
     submissions: dict[Submission, int] = field(default_factory=dict)
     """The submissions of the prompts, with the choice that each begins with"""
@@ -53,5 +53,10 @@ class Job:
     @property
     def terms(self) -> Terms:
         """What decides its samples, beside prompt and seed."""
-        asked = self.asked
-        return Terms(self.judging.verifier, asked.max_new_tokens, stop=asked.stop, **asked.truncation)
+        request = self.request
+        return Terms(
+            self.verifiers.verifier,
+            request.max_new_tokens,
+            stop=request.body.stops,
+            **request.sampling.truncation,
+        )

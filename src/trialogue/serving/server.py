@@ -9,13 +9,13 @@ from typing import Any
 import uvicorn
 
 from trialogue.errors import InputError
-from trialogue.generation.settings import Machine
+from trialogue.generation.settings import MachineSettings
 from trialogue.generation.verifier_specs import Rule
 from trialogue.models.opening import TextModel, open_pretrained
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.serving.app import Application
-from trialogue.serving.rules import Rules
 from trialogue.serving.settings import Address, Serving
+from trialogue.serving.verifiers import VerifierCache
 from trialogue.serving.worker import Worker
 
 _KEY = "TRIALOGUE_API_KEY"
@@ -25,13 +25,13 @@ ROWS = 16
 def application(
     model: TextModel,
     serving: Serving,
-    machine: Machine,
+    machine: MachineSettings,
     api_key: str | None = None,
     hosts: Sequence[str] = ("*",),
 ) -> Application:
     """The application that answers with `model`; raises `InputError` for rules that do not fit it."""
     whole, timeout = serving.verifier_whole, serving.verifier_timeout
-    rules = Rules(
+    rules = VerifierCache(
         model, serving.rules, Rule(verifier_whole=whole, verifier_timeout=timeout), serving.requests
     )
     known = [serving.context] if model.max_length is None else [serving.context, model.max_length]
@@ -47,7 +47,7 @@ def application(
     return Application(worker, rules, serving, api_key, hosts)
 
 
-def serve(serving: Serving, address: Address, machine: Machine, say: Callable[[str], None]) -> None:
+def serve(serving: Serving, address: Address, machine: MachineSettings, say: Callable[[str], None]) -> None:
     """Serve until the process is told to stop; `say` is told what is done, and where the server is found."""
     api_key = os.environ.get(_KEY) or None if address.api_key is None else address.api_key
     with listening(address) as bound:

@@ -4,55 +4,53 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
+from annotated_types import Ge, Interval
 from tyro.conf import arg
 
-from trialogue.errors import InputError, non_negative_number, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, NonNegative, validated
 
 _NAME = re.compile(r"\*|(\*\.)?[\w.-]+|\[[0-9a-fA-F:.]+\]")
 
 
+@validated
 @dataclass(frozen=True)
 class Serving:
-    """The model, and what clients may ask of it."""
+    """The model, and the limits of requests."""
 
     model: Annotated[str | None, arg(metavar="MODEL")] = None
     """Hub id, folder, GGUF file, or a name of `trialogue models list`."""
     name: Annotated[str | None, arg(metavar="NAME")] = None
-    """What clients call the model (MODEL)."""
+    """Serve the model under this name (MODEL)."""
     rule: Annotated[tuple[str, ...], arg(metavar="NAME=SPEC")] = ()
-    """A verifier that clients may name as their "rule", such as short=python:rules.py:short; may come again. Files
-    are read of these rules alone: what clients send is never a file's name."""
-    context: Annotated[int, arg(metavar="TOKENS")] = 1024
-    """Longest sequence, prompt and completion; less where the model knows fewer positions. Keys and values are kept for
-    so many tokens of each of --batch-size rows (16), for every sampler that is under way."""
-    samplers: Annotated[int, arg(metavar="N")] = 4
-    """Samplers (names with their options) that are under way at once; requests for others wait."""
-    max_new_tokens: Annotated[int, arg(metavar="TOKENS")] = 512
-    """Longest completion that may be asked for, and that of a chat that does not say."""
-    max_steps: Annotated[int, arg(metavar="N")] = 65536
-    """Most moves of a sample that may be asked for, and the most where a request does not say."""
+    """Offer a verifier that clients may name as their "rule", such as short=python:rules.py:short; may come again.
+    Files are read for these rules only: a client cannot name a file."""
+    context: Annotated[int, Ge(2), arg(metavar="TOKENS")] = 1024
+    """Limit prompt and completion together to this many tokens; less if the model has fewer positions. Keys and values
+    of this many tokens are stored for each of --batch-size rows (16), and for every sampler in use."""
+    samplers: Annotated[Count, arg(metavar="N")] = 4
+    """Run at most this many samplers (names with their options) at once; requests for others wait."""
+    max_new_tokens: Annotated[Count, arg(metavar="TOKENS")] = 512
+    """Limit completions to this many tokens, which is also the default of a chat."""
+    max_steps: Annotated[Count, arg(metavar="N")] = 65536
+    """Limit each sample to this many steps of its sampler, which is also the default."""
     verifier_whole: bool = False
-    """A --rule's function judges complete texts only, prefixes are accepted."""
-    verifier_timeout: Annotated[float, arg(metavar="SECONDS")] = 10.0
-    """The longest that one answer of a --rule's function may take, for which all wait; what it was asked about is then
-    rejected. 0: as long as it likes."""
-    samples: Annotated[int, arg(metavar="N")] = 64
-    """Most samples of one request: its prompts times its n."""
-    requests: Annotated[int, arg(metavar="N")] = 128
-    """Requests under way and waiting, and as many rules that are being compiled; what comes beyond either is answered
+    """Let the functions of --rule judge complete texts only; prefixes are accepted."""
+    verifier_timeout: Annotated[NonNegative, arg(metavar="SECONDS")] = 10.0
+    """Reject a text if a function of --rule takes longer than this many seconds, in which all requests wait. 0 sets no
+    limit."""
+    samples: Annotated[Count, arg(metavar="N")] = 64
+    """Limit a request to this many samples: its prompts times its n."""
+    requests: Annotated[Count, arg(metavar="N")] = 128
+    """Accept this many requests at once, running or waiting, and compile as many rules; further requests get the status
     429."""
-    body: Annotated[int, arg(metavar="BYTES")] = 1 << 20
-    """Largest body of a request; a larger one is answered 413."""
+    body: Annotated[Count, arg(metavar="BYTES")] = 1 << 20
+    """Limit the body of a request to this many bytes; a larger one gets the status 413."""
 
     def __post_init__(self) -> None:
         if self.model is None:
             hint = "name one: a hub id, a folder, or one of `trialogue models list`"
             raise InputError("model", None, hint)
-        whole_number("context", self.context, 2)
-        for field in ("samplers", "max_new_tokens", "max_steps", "samples", "requests", "body"):
-            whole_number(field, getattr(self, field), 1)
-        hint = "use a positive number of seconds, or 0 for as long as it likes"
-        non_negative_number("verifier_timeout", self.verifier_timeout, hint)
         for rule in self.rule:
             name, _, spec = rule.partition("=")
             if not name or ":" in name or not spec:
@@ -69,25 +67,25 @@ class Serving:
         return {name: spec for name, _, spec in (rule.partition("=") for rule in self.rule)}
 
 
+@validated
 @dataclass(frozen=True)
 class Address:
-    """Where clients find the server, and which."""
+    """The address of the server, and who may use it."""
 
     host: Annotated[str, arg(metavar="HOST")] = "127.0.0.1"
-    """Address to listen at: by default that of this machine alone."""
-    port: Annotated[int, arg(metavar="PORT")] = 8000
-    """0 is any that is free."""
+    """Listen at this address; the default is reached from this machine only."""
+    port: Annotated[int, Interval(ge=0, le=65535), arg(metavar="PORT")] = 8000
+    """Listen at this port; 0 takes any that is free."""
     allowed_host: Annotated[tuple[str, ...], arg(metavar="NAME")] = ()
-    """A name that clients may call the server by, beside localhost and HOST; may come again; *.example.org is any below
-    that, * any. Requests to other names are answered 400. Without it a HOST that others can reach has any name."""
+    """Accept requests to this name, as well as to localhost and HOST; may come again; *.example.org means every name
+    below it, * every name. Requests to other names get the status 400. Without this option a HOST that others can reach
+    accepts every name."""
     api_key: Annotated[str | None, arg(metavar="KEY")] = None
-    """What clients have to send as "Authorization: Bearer KEY" ($TRIALOGUE_API_KEY; none)."""
-    grace: Annotated[float, arg(metavar="SECONDS")] = 30.0
-    """How long requests under way may take when the server is stopped."""
+    """Require clients to send "Authorization: Bearer KEY" ($TRIALOGUE_API_KEY; none)."""
+    grace: Annotated[NonNegative, arg(metavar="SECONDS")] = 30.0
+    """Wait this many seconds for running requests when the server is stopped."""
 
     def __post_init__(self) -> None:
-        whole_number("port", self.port, 0, 65535)
-        non_negative_number("grace", self.grace)
         for name in self.allowed_host:
             if not _NAME.fullmatch(name):
                 hint = "write a name without scheme and port, such as example.org, *.example.org or *"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from trialogue.serving.jobs import Event, Part
+from trialogue.serving.jobs import Event, PartialChoice
 
 
 class Events:
@@ -18,7 +18,7 @@ class Events:
 
     def put(self, event: Event) -> None:
         """Let `event` wait, in the place of an earlier text of its choice."""
-        self._waiting[event.choice if isinstance(event, Part) else object()] = event
+        self._waiting[event.choice if isinstance(event, PartialChoice) else object()] = event
         self._there.set()
 
     async def get(self) -> Event:

@@ -14,7 +14,7 @@ from trialogue.samplers import OpenRun
 from trialogue.samplers.prefix.prompts import decoder
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.serving.errors import Refused
-from trialogue.serving.jobs import Failed, Finished, Job, Part
+from trialogue.serving.jobs import Failed, FinishedChoice, Job, PartialChoice
 
 
 class Worker:
@@ -35,7 +35,7 @@ class Worker:
         memory: int,
     ) -> None:
         self.model, self.rows, self.context = model, rows, context
-        self._most, self._walks, self._layers, self._memory = most, samplers, layers, memory
+        self._most, self._samplers, self._layers, self._memory = most, samplers, layers, memory
         self._commands = SimpleQueue[tuple[str, Job | None]]()
         self._waiting = deque[Job]()
         self._runs: dict[tuple[Sampler[Any], Job | None], OpenRun] = {}
@@ -74,11 +74,11 @@ class Worker:
 
     def submit(self, job: Job) -> None:
         """Let `job` wait for rows, in a place that is reserved for it; raises `Refused` where nothing works."""
-        if job.asked.sampler.rows_per_sample > self.rows:
+        if job.request.sampler.rows_per_sample > self.rows:
             hint = (
-                f"its samples take {job.asked.sampler.rows_per_sample} rows, and the server has {self.rows}"
+                f"its samples take {job.request.sampler.rows_per_sample} rows, and the server has {self.rows}"
             )
-            raise InputError("sampler", job.asked.walk_name, hint)
+            raise InputError("sampler", job.request.sampling.sampler, hint)
         with self._lock:
             if self.closing or not self.alive:
                 raise _stopping()
@@ -119,7 +119,7 @@ class Worker:
                     self._recover(key, run, error)
 
     def _fail(self, refused: Refused) -> None:
-        """Answer all requests with `refused`, and begin anew without any."""
+        """CompletionResponse all requests with `refused`, and begin anew without any."""
         jobs = [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]
         self._waiting.clear()
         self._runs.clear()
@@ -157,23 +157,23 @@ class Worker:
                 if run is None or run is ending:
                     continue
                 self._waiting.remove(job)
-                asked, terms = job.asked, job.terms
+                request, terms = job.request, job.terms
                 job.submissions.clear()
                 job.run = run
                 self._jobs[run].append(job)
                 key = self._key(job)
                 self._runs[key] = self._runs.pop(key)
-                for place, prompt in enumerate(asked.prompts):
-                    first = place * asked.number
+                for place, prompt in enumerate(request.prompts):
+                    first = place * request.body.n
                     submission = run.submit(
                         prompt,
                         terms,
-                        num_samples=asked.number,
-                        seed=asked.seed,
-                        sample_ids=range(first, first + asked.number),
-                        max_queries=asked.max_queries,
-                        max_steps=asked.max_steps,
-                        token_log_probs=asked.log_probs,
+                        num_samples=request.body.n,
+                        seed=request.body.seed,
+                        sample_ids=range(first, first + request.body.n),
+                        max_queries=request.body.max_queries,
+                        max_steps=request.max_steps,
+                        token_log_probs=request.log_probs,
                     )
                     job.submissions[submission] = first
             except InputError as error:
@@ -182,20 +182,20 @@ class Worker:
                 self._end(job, Failed(Refused(500, reason(error), code="internal_error")))
 
     def _key(self, job: Job) -> tuple[Sampler[Any], Job | None]:
-        return job.asked.sampler, job if job.alone else None
+        return job.request.sampler, job if job.alone else None
 
     def _run_of(self, job: Job) -> OpenRun | None:
         """The run that `job` may join; None where it has to wait for one."""
         key = self._key(job)
         if key not in self._runs:
-            if len(self._runs) >= self._walks:
+            if len(self._runs) >= self._samplers:
                 idle = next((key for key, run in self._runs.items() if not run.busy), None)
                 if idle is None:
                     return None
                 del self._jobs[self._runs.pop(idle)]
             run = OpenRun(
                 self.model,
-                job.asked.sampler,
+                job.request.sampler,
                 batch_size=self.rows,
                 capacity=self.context,
                 layers=self._layers,
@@ -210,37 +210,37 @@ class Worker:
         of_submission = {one: job for job in self._jobs[run] for one in job.submissions}
         for submission, samples in run.step():
             job = of_submission[submission]
-            asked, first = job.asked, job.submissions[submission]
+            request, first = job.request, job.submissions[submission]
             said = verdicts(
                 samples,
-                [job.judging.built] * len(samples),
-                sampler=asked.sampler,
+                [job.verifiers.built] * len(samples),
+                sampler=request.sampler,
                 tokenization=self.model.tokenization,
                 eos=self.model.eos,
-                cut=asked.cuts,
-                longest=asked.max_new_tokens,
+                cut=request.sampling.cuts,
+                longest=request.max_new_tokens,
                 context=self.context,
-                stop=asked.stop,
+                stop=request.body.stops,
             )
             for sample, verdict in zip(samples, said, strict=True):
-                job.tell(Finished(first + sample.index, sample, verdict))
+                job.tell(FinishedChoice(first + sample.index, sample, verdict))
         for job in list(self._jobs[run]):
             if not any(one.left for one in job.submissions):
                 self._end(job)
-        if any(job.asked.in_parts for job in self._jobs.get(run, ())):
+        if any(job.request.in_parts for job in self._jobs.get(run, ())):
             for submission, index, completion in run.growing():
                 job = of_submission[submission]
-                if job.asked.in_parts:
+                if job.request.in_parts:
                     self._show(job, job.submissions[submission] + index, completion)
 
     def _show(self, job: Job, choice: int, completion: list[int]) -> None:
         if job.decode is None:
-            job.decode = decoder(self.model, list(job.asked.stop) or None, final=False)
+            job.decode = decoder(self.model, list(job.request.body.stops) or None, final=False)
         assert job.decode is not None
         text = job.decode(completion)
         if text != job.shown.get(choice, ""):
             job.shown[choice] = text
-            job.tell(Part(choice, text))
+            job.tell(PartialChoice(choice, text))
 
     def _recover(self, key: tuple[Sampler[Any], Job | None], run: OpenRun, error: Exception) -> None:
         """Begin anew what was under way in a run that raised: each request by itself, so that one alone fails."""
@@ -269,7 +269,7 @@ class Worker:
             for submission in job.submissions:
                 run.withdraw(submission)
             if job.alone:
-                self._runs.pop((job.asked.sampler, job), None)
+                self._runs.pop((job.request.sampler, job), None)
                 del self._jobs[run]
         if job in self._waiting:
             self._waiting.remove(job)

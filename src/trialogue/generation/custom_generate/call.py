@@ -6,13 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, StopStringCriteria
+from transformers import GenerationConfig
 from transformers.generation import GenerationMode
 
 from trialogue.errors import InputError
-from trialogue.generation.custom_generate.criteria import Stopped, stopped_by
+from trialogue.generation.custom_generate.criteria import StoppingRules, stopped_by
 from trialogue.generation.custom_generate.processors import process_of, split
-from trialogue.generation.custom_generate.withheld import require_no_strings
 from trialogue.models.processed import Process
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.samplers.prefix.weighted_rejection import WeightedRejection
@@ -35,7 +34,7 @@ class Call:
     prompts: list[list[int]]
     width: int
     num_samples: int
-    stopped: Stopped
+    stopped: StoppingRules
     process: Process | None
     truncation: dict[str, Any]
     greedy: bool
@@ -74,8 +73,6 @@ def read_call(
         )
     _require_outputs(config, sampler)
     _require_own_tokens(input_ids, model_kwargs)
-    if not any(isinstance(criterion, StopStringCriteria) for criterion in criteria):
-        require_no_strings(config)
     dictionary, greedy = bool(config.return_dict_in_generate), not config.do_sample
     if greedy and not (sampler.masks_first or sampler.uses == "nothing"):
         hint = f"{type(sampler).__name__} needs more than the likeliest token: use True"

@@ -13,7 +13,7 @@ from trialogue.samplers.prefix.batch import SequenceStop, Stop
 
 
 @dataclass
-class Stopped:
+class StoppingRules:
     """Where completions end: at `max_length` columns of the batch, at one of `ends`, or where one of `stop` says so."""
 
     max_length: int
@@ -21,14 +21,14 @@ class Stopped:
     stop: list[str | Stop] = field(default_factory=list)
 
 
-def stopped_by(criteria: Sequence[Any], max_length: int, device: torch.device) -> Stopped:
+def stopped_by(criteria: Sequence[Any], max_length: int, device: torch.device) -> StoppingRules:
     """What the `criteria` of a call say; those of the user's own are asked row by row, without padding.
 
     The least of their lengths counts; `max_length` is where none says how long sequences may become, `device` where
     criteria find the tokens. Raises `InputError` for one that needs scores.
     """
     lengths = [criterion.max_length for criterion in criteria if type(criterion) is MaxLengthCriteria]
-    stopped = Stopped(min(lengths, default=max_length))
+    stopped = StoppingRules(min(lengths, default=max_length))
     for criterion in criteria:
         if type(criterion) is MaxLengthCriteria:
             continue

@@ -10,22 +10,20 @@ from torch import Tensor
 from transformers import GenerationConfig
 
 from trialogue.errors import InputError, one_of, reason
-from trialogue.generation.custom_generate.call import Call, read_call
-from trialogue.generation.custom_generate.following import Follower, RecordedWalk
+from trialogue.generation.custom_generate.call import read_call
+from trialogue.generation.custom_generate.following import Follower, RecordedSampler
 from trialogue.generation.custom_generate.oracles import evaluating, oracle_of
 from trialogue.generation.custom_generate.outputs import SamplerOutput, own_logits, padded
 from trialogue.generation.custom_generate.rejected import Policy, report
-from trialogue.generation.custom_generate.withheld import find_tokenizer, withheld
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.generation.custom_generate.withheld import withheld
 from trialogue.models.processed import Processed
 from trialogue.models.tokenization import Tokenization
-from trialogue.oracles import Autoregressive, Verifier
+from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.samplers.prefix.engine import generate
 from trialogue.samplers.prefix.prompts import StopLike, stop_parts
 from trialogue.samplers.prefix.sampler import Sampler, require_verifier
-from trialogue.samplers.prefix.samples import Samples
 from trialogue.samplers.truncation import truncated
 from trialogue.verifiers.function import as_verifier, is_verifier
 
@@ -76,129 +74,64 @@ def decoding(
     if verifier is not None and not (is_verifier(verifier) or callable(verifier)):
         hint = "give a Verifier, or a function that makes one for a Tokenization"
         raise InputError("verifier", type(verifier).__name__, hint)
-    settings = {
-        "max_queries": max_queries,
-        "max_steps": max_steps,
-        "batch_size": batch_size,
-        "memory": memory,
-    }
-    return _Decoder(
-        Ancestral() if sampler is None else sampler,
-        verifier,
-        tokenizer,
-        rejected,
-        seed,
-        stop,
-        settings,
-        recompute=recompute,
-    )
+    chosen: Sampler[Any] = Ancestral() if sampler is None else sampler
 
-
-class _Decoder:
-    """What `decoding` returns: a call of it is one of `generate`."""
-
-    def __init__(
-        self,
-        sampler: Sampler[Any],
-        verifier: Verifier | Callable[[Tokenization], Verifier] | None,
-        tokenizer: Any,
-        rejected: Policy,
-        seed: int | None,
-        stop: StopLike | None,
-        settings: dict[str, Any],
-        *,
-        recompute: bool,
-    ) -> None:
-        self._walk, self._verifier, self._tokenizer, self._rejected = sampler, verifier, tokenizer, rejected
-        self._seed, self._stop, self._settings, self._recompute = seed, stop, settings, recompute
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """The arguments of a call; `generate` asks for them."""
-        frame = inspect.currentframe()
-        given = self._tokenizer.tokenizer if isinstance(self._tokenizer, Tokenization) else self._tokenizer
-        find_tokenizer(None if frame is None else frame.f_back, given)
-        return inspect.signature(self.__call__)
-
-    def __call__(
-        self,
+    # `generate` passes those of its keyword arguments that this signature names and its own methods do not have.
+    def custom_generate(
         model: Any,
         input_ids: Tensor,
         logits_processor: Sequence[Any],
         stopping_criteria: Sequence[Any],
         generation_config: GenerationConfig,
-        tokenizer: Any = None,
+        stop_strings: str | list[str] | None = None,
         **model_kwargs: Any,
     ) -> Any:
-        """What `generate` returns."""
-        del tokenizer
         model_kwargs |= withheld(inspect.currentframe())
         streamer = model_kwargs.pop("streamer", None)
-        with _ended(streamer):
-            require_verifier(self._walk, self._verifier)
+        with _ended(streamer), evaluating(model):
+            require_verifier(chosen, verifier)
             call = read_call(
-                model,
-                input_ids,
-                logits_processor,
-                stopping_criteria,
-                generation_config,
-                model_kwargs,
-                self._walk,
+                model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs, chosen
             )
-            with evaluating(model):
-                return self._drawn(model, input_ids, call, streamer)
+            oracle = oracle_of(model, tokenizer, recompute=recompute, ends=call.stopped.ends)
+            rows = len(call.prompts) * call.num_samples
+            recorded = RecordedSampler(chosen, rows, greedy=call.greedy) if call.scores else None
+            live = streamer is not None and rows == 1 and not chosen.goes_back
+            processed = oracle if call.process is None else Processed(oracle, call.process)
+            strings = [stop_strings] if isinstance(stop_strings, str) else stop_strings or []
+            samples = generate(
+                truncated(processed, **call.truncation),
+                call.prompts,
+                num_samples=call.num_samples,
+                sampler=chosen if recorded is None else recorded,
+                verifier=_made(verifier, oracle.tokenization),
+                max_new_tokens=call.max_new_tokens,
+                seed=int(torch.randint(1 << 62, ())) if seed is None else seed,
+                stop=[*stop_parts(stop), *strings, *call.stopped.stop] or None,
+                observer=Follower(len(call.prompts[0]), streamer if live else None, recorded),
+                max_queries=max_queries,
+                max_steps=max_steps,
+                batch_size=batch_size,
+                memory=memory,
+            )
+            pad = call.pad_token if call.pad_token is not None else oracle.eos or 0
+            sequences = padded(input_ids, samples, pad)
+            if streamer is not None and not live:
+                for tokens in sequences[:, call.width :].T.cpu():
+                    streamer.put(tokens)
+            report(rejected, samples, sequences, sampler=chosen, call=call, oracle=oracle)
+            if not call.dictionary:
+                return sequences
+            output = SamplerOutput(sequences=sequences, samples=samples)
+            if recorded is not None:
+                steps = sequences.shape[1] - call.width
+                output.scores = recorded.scores(steps, oracle.vocab_size, pad, sequences.device)
+            if call.logits:
+                starts = [call.width - length for length in samples.prompt_lengths.tolist()]
+                output.logits = own_logits(model, sequences, starts, call.width)
+            return output
 
-    def _drawn(self, model: Any, input_ids: Tensor, call: Call, streamer: Any) -> Any:
-        oracle = oracle_of(model, self._tokenizer, recompute=self._recompute, ends=call.stopped.ends)
-        pad = call.pad_token if call.pad_token is not None else 0 if oracle.eos is None else oracle.eos
-        rows = len(call.prompts) * call.num_samples
-        recorded = RecordedWalk(self._walk, rows, greedy=call.greedy) if call.scores else None
-        live = streamer is not None and rows == 1 and not self._walk.goes_back
-        samples = self._samples(
-            oracle, call, recorded, Follower(len(call.prompts[0]), streamer if live else None, recorded)
-        )
-        sequences = padded(input_ids, samples, pad)
-        if streamer is not None and not live:
-            for tokens in sequences[:, call.width :].T.cpu():
-                streamer.put(tokens)
-        report(
-            self._rejected,
-            samples,
-            sequences,
-            sampler=self._walk,
-            cut=call.cuts,
-            max_new_tokens=call.max_new_tokens,
-            oracle=oracle,
-        )
-        if not call.dictionary:
-            return sequences
-        output = SamplerOutput(sequences=sequences, samples=samples)
-        if recorded is not None:
-            steps = sequences.shape[1] - call.width
-            output.scores = recorded.scores(steps, oracle.vocab_size, pad, sequences.device)
-        if call.logits:
-            starts = [call.width - length for length in samples.prompt_lengths.tolist()]
-            output.logits = own_logits(model, sequences, starts, call.width)
-        return output
-
-    def _samples(
-        self, oracle: PretrainedOracle, call: Call, recorded: RecordedWalk | None, observer: Follower
-    ) -> Samples:
-        distribution: Autoregressive = oracle if call.process is None else Processed(oracle, call.process)
-        distribution = truncated(distribution, **call.truncation)
-        stop = [*stop_parts(self._stop), *call.stopped.stop]
-        return generate(
-            distribution,
-            call.prompts,
-            num_samples=call.num_samples,
-            sampler=self._walk if recorded is None else recorded,
-            verifier=_made(self._verifier, oracle.tokenization),
-            max_new_tokens=call.max_new_tokens,
-            seed=int(torch.randint(1 << 62, ())) if self._seed is None else self._seed,
-            stop=stop or None,
-            observer=observer,
-            **self._settings,
-        )
+    return custom_generate
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from trialogue.generation.custom_generate.call import Call
 from trialogue.oracles import Autoregressive
 from trialogue.samplers.prefix import reasons
 from trialogue.samplers.prefix.sampler import Sampler
@@ -32,14 +33,10 @@ def report(
     sequences: Tensor,
     *,
     sampler: Sampler[Any],
-    cut: bool,
-    max_new_tokens: int,
+    call: Call,
     oracle: Autoregressive,
 ) -> None:
-    """Raise, warn or do nothing, as `policy` says, where some of `samples` are not accepted.
-
-    `cut` says whether temperature 0, top-k or the like leave tokens of `oracle` out.
-    """
+    """Raise, warn or do nothing, as `policy` says, if some of `samples` are not accepted."""
     rejected = (~samples.accepted).nonzero()[:, 0].tolist()
     if policy == "keep" or not rejected:
         return
@@ -50,10 +47,10 @@ def report(
             why[
                 reasons.failure(
                     sampler,
-                    cut=cut,
+                    cut=call.cuts,
                     length=length,
                     drawn=drawn,
-                    max_new_tokens=max_new_tokens,
+                    max_new_tokens=call.max_new_tokens,
                     context=oracle.max_length,
                     refusal=refusals[row],
                 )
@@ -61,8 +58,8 @@ def report(
         elif samples.stopped[row]:
             why[f"stopped by {samples.stopped[row]}"] += 1
         else:
-            ended = _ended(samples, row, max_new_tokens, oracle)
-            why[reasons.rejection(ended, max_new_tokens, *filter(None, [refusals[row]]))] += 1
+            ended = _ended(samples, row, call.max_new_tokens, oracle)
+            why[reasons.rejection(ended, call.max_new_tokens, *filter(None, [refusals[row]]))] += 1
     told = "; ".join(f"{reason} ({count})" if len(why) > 1 else reason for reason, count in why.most_common())
     line = f"{len(rejected)} of {len(samples.accepted)} samples are not accepted: {told}"
     if policy == "warn":

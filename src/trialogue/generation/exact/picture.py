@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from trialogue.display.figures import BAD, OURS, QUIET
-from trialogue.generation.exact.report import Output, SamplerDistribution
+from trialogue.generation.exact.report import ExactOutput, SamplerDistribution
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -28,13 +28,13 @@ class Way(NamedTuple):
     restricted: float
 
 
-def shown_outputs(distribution: SamplerDistribution, most: int) -> list[Output]:
+def shown_outputs(distribution: SamplerDistribution, most: int) -> list[ExactOutput]:
     """The outputs that are heaviest under either distribution, at most `most`, in the order of their tokens."""
     heaviest = sorted(distribution.outputs, key=lambda one: -max(one.distribution, one.restricted))[:most]
     return sorted(heaviest, key=lambda one: one.tokens)
 
 
-def ways(outputs: Sequence[Output], everything: Sequence[Output]) -> dict[Prefix, Way]:
+def ways(outputs: Sequence[ExactOutput], everything: Sequence[ExactOutput]) -> dict[Prefix, Way]:
     """Every prefix of `outputs`; masses are those of `everything` that begins so."""
     heights: dict[Prefix, list[float]] = {}
     for line, output in enumerate(outputs):
@@ -117,7 +117,7 @@ def draw_tree(distribution: SamplerDistribution, most: int) -> "matplotlib.figur
     return drawing
 
 
-def _hidden(distribution: SamplerDistribution, outputs: Sequence[Output]) -> int:
+def _hidden(distribution: SamplerDistribution, outputs: Sequence[ExactOutput]) -> int:
     """Lines below the outputs: for those not shown, and for failing."""
     return int(len(outputs) < len(distribution.outputs)) + int(
         distribution.failed + distribution.never_halts > 0
@@ -136,7 +136,7 @@ def _title(distribution: SamplerDistribution) -> str:
     )
 
 
-def _draw_bars(bars: Any, distribution: SamplerDistribution, outputs: Sequence[Output]) -> None:
+def _draw_bars(bars: Any, distribution: SamplerDistribution, outputs: Sequence[ExactOutput]) -> None:
     rows = [(one.text or "(empty)", one.distribution, one.restricted) for one in outputs]
     if len(outputs) < len(distribution.outputs):
         rest = math.fsum(one.distribution for one in distribution.outputs) - math.fsum(

@@ -3,7 +3,8 @@ restricted.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 
 from trialogue.errors import InputError
 from trialogue.generation.exact.settings import DistributionSettings
-from trialogue.generation.exact.sources import Asked, asked, read_values
-from trialogue.generation.verifier_specs import Built
+from trialogue.generation.exact.sources import LoadedSource, load_source, read_values
+from trialogue.generation.verifier_specs import rule_of
 from trialogue.models.spelled import SpelledTokenization
-from trialogue.oracles import Autoregressive, Verifier
+from trialogue.oracles import Verifier
 from trialogue.samplers import ValueGuided, truncated
 from trialogue.samplers.exact import (
     ExactDistribution,
@@ -27,14 +28,14 @@ from trialogue.samplers.exact import (
     walk_conductances,
 )
 from trialogue.samplers.prefix.sampler import Sampler
-from trialogue.verifiers import Product, TableValues, Threshold
+from trialogue.verifiers import TableValues, Threshold
 from trialogue.verifiers.language_verifier import LanguageVerifier
 
 Prefix = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Output:
+class ExactOutput:
     """One output: its completion in tokens, as text, and token by token; what the sampler gives it, and what it
     should.
     """
@@ -62,7 +63,7 @@ class SamplerDistribution:
     """
 
     sampler: str
-    outputs: Sequence[Output]
+    outputs: Sequence[ExactOutput]
     accepted_mass: float
     total_variation: float
     kl: float
@@ -97,86 +98,66 @@ class SamplerDistribution:
         }
 
 
-def law_of(settings: DistributionSettings) -> SamplerDistribution:
-    """Compute what `settings` ask for.
+def sampler_distribution(settings: DistributionSettings) -> SamplerDistribution:
+    """Compute the exact distribution of a sampler.
 
-    Raises `InputError` for whatever of them cannot be used, and for trees and samplers with more than `max_states`
-    nodes or states.
+    Raises `InputError` for settings that cannot be used, and for trees and samplers with more than `max_states` nodes
+    or states.
     """
-    found, walking, sampler = asked(settings.source), settings.walking, settings.sampler
-    written = None if walking.values in (None, "exact") else read_values(walking.values, found.tokenization)
+    with _in_options():
+        return _sampler_distribution(settings, load_source(settings.source))
+
+
+def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) -> SamplerDistribution:
+    sampling, sampler = settings.sampling, settings.sampler
+    values = sampling.values
+    written = None if values in (None, "exact") else read_values(values, source.tokenization)
     built = settings.rule.build(
-        found.tokenization, verdicts=sampler.uses == "verdicts", ranks=sampler.uses in ("nothing", "ranks")
+        source.tokenization,
+        verdicts=sampler.uses == "verdicts",
+        ranks=sampler.uses in ("nothing", "ranks"),
     )
-    # At temperature 0 there is one output: held against what is left of the distribution without a temperature.
-    tempered = truncated(found.oracle, temperature=walking.temperature or 1.0)
+    # At temperature 0 there is one output: it is compared with the distribution without a temperature.
+    tempered = truncated(source.oracle, temperature=sampling.temperature or 1.0)
+    limits: dict[str, Any] = {"prompt": source.prompt, "max_new_tokens": sampling.max_new_tokens}
     # Values in a file may lead where a language rules everything out.
-    tree = _tree(settings, found, tempered, built if written is None else ())
-    rule = _product([one.verifier for one in built])
-    values = written if written is not None else _exact_values(settings, found, rule)
-    judged = _product(
-        [one.verifier if one.threshold is None else Threshold(one.verifier, one.threshold) for one in built]
-    )
+    languages = [one for one in built if isinstance(one.verifier, LanguageVerifier) and written is None]
+    tree = prefix_tree(tempered, **limits, max_nodes=sampling.max_states, viable=rule_of(languages))
+    rule = rule_of(built)
+    guide: Verifier | None = written or rule
+    if values == "exact" and rule is not None:
+        guide = exact_values(tempered, rule, **limits, max_nodes=sampling.max_states)
+    judges = [
+        one if one.threshold is None else one._replace(verifier=Threshold(one.verifier, one.threshold))
+        for one in built
+    ]
+    judged = rule_of(judges)
     target, accepted = _restricted(tree, judged or written)
     if written is not None and judged is not None:
-        _require_hope(written, str(walking.values), tree, target, found)
-    guide = values or rule
-    distribution = _law(settings, found, guide)
+        _require_hope(written, str(values), tree, target, source)
+    distribution = exact_distribution(
+        sampler,
+        truncated(source.oracle, **sampling.truncation),
+        None if sampler.uses == "nothing" else guide,
+        **limits,
+        max_states=sampling.max_states,
+    )
     if written is not None and not distribution.probabilities and not distribution.never_halts:
         hint = (
             "with these the sampler stops before an output every time: give one, and its way, values above 0"
         )
-        raise InputError("values", walking.values, hint)
+        raise InputError("values", values, hint)
     guided = None
-    if _is_plain(sampler) and guide is not None and not walking.cuts:
+    if _is_plain(sampler) and guide is not None and not sampling.cuts:
         guided = walk_conductances(tree, guide)
-    return _report(settings, found, distribution, target, accepted, guided)
+    return _report(settings, source, distribution, target, accepted, guided)
 
 
 def _is_plain(sampler: Sampler[Any]) -> bool:
-    """Whether a sampler is the value-guided one as printed, which goes to every child and has no momentum."""
+    """Return whether a sampler is the published value-guided one, with all children and without momentum."""
     return isinstance(sampler, ValueGuided) and sampler == ValueGuided(
         lazy=sampler.lazy, stop_at_leaf=sampler.stop_at_leaf
     )
-
-
-def _tree(
-    settings: DistributionSettings, found: Asked, tempered: Autoregressive, built: Sequence[Built]
-) -> PrefixTree:
-    """The prefixes that are held against each other: those of the oracle, as far as languages do not rule them out."""
-    languages = [one.verifier for one in built if isinstance(one.verifier, LanguageVerifier)]
-    most = settings.walking.max_states
-    try:
-        return prefix_tree(
-            tempered,
-            prompt=found.prompt,
-            max_new_tokens=settings.walking.max_new_tokens,
-            max_nodes=most,
-            viable=_product(languages),
-        )
-    except InputError as error:
-        raise _in_options(error) from None
-
-
-def _product(verifiers: Sequence[Verifier]) -> Verifier | None:
-    return Product(*verifiers) if len(verifiers) > 1 else next(iter(verifiers), None)
-
-
-def _exact_values(settings: DistributionSettings, found: Asked, rule: Verifier | None) -> Verifier | None:
-    """The values that are asked for by the word "exact"."""
-    walking = settings.walking
-    if walking.values != "exact" or rule is None:
-        return None
-    try:
-        return exact_values(
-            truncated(found.oracle, temperature=walking.temperature or 1.0),
-            rule,
-            prompt=found.prompt,
-            max_new_tokens=walking.max_new_tokens,
-            max_nodes=walking.max_states,
-        )
-    except InputError as error:
-        raise _in_options(error) from None
 
 
 def _restricted(tree: PrefixTree, judged: Verifier | None) -> tuple[dict[Prefix, float], float]:
@@ -196,53 +177,43 @@ def _restricted(tree: PrefixTree, judged: Verifier | None) -> tuple[dict[Prefix,
 
 
 def _require_hope(
-    written: TableValues, file: str, tree: PrefixTree, target: dict[Prefix, float], found: Asked
+    written: TableValues, file: str, tree: PrefixTree, target: dict[Prefix, float], source: LoadedSource
 ) -> None:
     """Raise `InputError` for a positive value of a prefix that the rule's outcome is certain to be zero after."""
-    start = len(found.prompt)
+    start = len(source.prompt)
     hopeful = {x[:length] for x in target for length in range(start, len(x) + 1)}
     for place in np.flatnonzero(~np.array([prefix in hopeful for prefix in tree.prefixes])).tolist():
         prefix = tree.prefixes[place]
         value = written.table.get(prefix, 0.0)
         if value > 0:
-            text = " ".join(_spelled(found, prefix))
+            text = " ".join(_spelled(source, prefix))
             rejected = (
                 "the rule rejects it" if tree.leaf[place] else "nothing that the rule accepts begins so"
             )
             raise InputError("values", file, f"of {text!r} it is {value:g}, but {rejected}: give 0 there")
 
 
-def _law(settings: DistributionSettings, found: Asked, verifier: Verifier | None) -> ExactDistribution:
-    walking, sampler = settings.walking, settings.sampler
+@contextmanager
+def _in_options() -> Iterator[None]:
+    """Name the options of the command in errors about trees and samplers that are too large."""
     try:
-        return exact_distribution(
-            sampler,
-            truncated(found.oracle, **walking.truncation),
-            None if sampler.uses == "nothing" else verifier,
-            prompt=found.prompt,
-            max_new_tokens=walking.max_new_tokens,
-            max_states=walking.max_states,
-        )
+        yield
     except InputError as error:
-        raise _in_options(error) from None
+        if error.field == "max_states":
+            hint = (
+                f"the sampler has more states than the {error.value:,} that are listed: shorten --max-new-tokens, "
+                "raise --max-states, or sample instead (`trialogue generate`, trialogue.generate)"
+            )
+            raise InputError("max_states", error.value, hint) from None
+        if error.field == "max_new_tokens" and "max_nodes" in error.hint:
+            hint = error.hint.replace("max_nodes", "--max-states")
+            raise InputError("max_new_tokens", error.value, hint) from None
+        raise
 
 
-def _in_options(error: InputError) -> InputError:
-    """What is too large, in the words of the command."""
-    if error.field == "max_states":
-        hint = (
-            f"the sampler has more states than the {error.value:,} that are listed: shorten --max-new-tokens, raise "
-            "--max-states, or sample instead (`trialogue generate`, trialogue.generate)"
-        )
-        return InputError("max_states", error.value, hint)
-    if error.field == "max_new_tokens" and "max_nodes" in error.hint:
-        return InputError("max_new_tokens", error.value, error.hint.replace("max_nodes", "--max-states"))
-    return error
-
-
-def _spelled(found: Asked, tokens: Prefix) -> tuple[str, ...]:
+def _spelled(source: LoadedSource, tokens: Prefix) -> tuple[str, ...]:
     """The texts of `tokens` one by one."""
-    spelled = found.tokenization
+    spelled = source.tokenization
     if isinstance(spelled, SpelledTokenization):
         return tuple(spelled.spellings[token] for token in tokens)
     return tuple(spelled.text((token,)) or "∅" for token in tokens)
@@ -250,17 +221,19 @@ def _spelled(found: Asked, tokens: Prefix) -> tuple[str, ...]:
 
 def _report(
     settings: DistributionSettings,
-    found: Asked,
+    source: LoadedSource,
     distribution: ExactDistribution,
     target: dict[Prefix, float],
     accepted: float,
     guided: Any,
 ) -> SamplerDistribution:
-    start, given = len(found.prompt), distribution.probabilities
-    text = found.tokenization.text
+    start, given = len(source.prompt), distribution.probabilities
+    text = source.tokenization.text
 
     outputs = [
-        Output(x[start:], text(x[start:]), _spelled(found, x[start:]), given.get(x, 0.0), target.get(x, 0.0))
+        ExactOutput(
+            x[start:], text(x[start:]), _spelled(source, x[start:]), given.get(x, 0.0), target.get(x, 0.0)
+        )
         for x in target.keys() | {x for x, p in given.items() if p > 0}
     ]
     outputs.sort(key=lambda one: (-one.restricted, -one.distribution, one.tokens))

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 from tyro.conf import arg
 
-from trialogue.errors import InputError, whole_number
-from trialogue.generation.settings import Drawing
+from trialogue.errors import InputError
+from trialogue.generation.settings import SamplerSettings
 from trialogue.generation.verifier_specs import Rule
 from trialogue.storage import require_folder
+from trialogue.validation import Count, validated
 
 FORMS = ("svg", "png")
 
@@ -29,7 +30,7 @@ class Source:
     """A language model: hub id, folder, GGUF file, or a name of `trialogue models list`. A tiny one: every token of its
     vocabulary that the rule allows is a branch."""
     prompt: Annotated[str, arg(metavar="TEXT")] = ""
-    """A text to continue."""
+    """Continue this text."""
 
     def __post_init__(self) -> None:
         given = [name for name in ("table", "distribution", "model") if getattr(self, name) is not None]
@@ -39,38 +40,34 @@ class Source:
             raise InputError(given[1] if given else "table", value, hint)
 
 
+@validated
 @dataclass(frozen=True)
-class Walking(Drawing):
+class ExactSampling(SamplerSettings):
     """The sampler; what is cut off is cut from its distribution only, not from the one that it is held against."""
 
-    max_new_tokens: Annotated[int | None, arg(metavar="N")] = None
-    """Longest completion (that of the oracle, where it has one)."""
+    max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
+    """Stop after this many tokens (the maximum length of the oracle, if it has one)."""
     values: Annotated[str | None, arg(metavar="exact|FILE")] = None
-    """What guides a sampler that uses values, in place of the rule's verdicts: its exact values (the probability that a
-    prefix becomes what the rule accepts), or those of a JSON file: {"": 1, "a": 0.7, "a b": 0.2}."""
-    max_states: Annotated[int, arg(metavar="N")] = 200_000
-    """Prefixes, and states of the sampler, that are listed at most."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole_number("max_states", self.max_states, 1)
-        if self.max_new_tokens is not None:
-            whole_number("max_new_tokens", self.max_new_tokens, 1)
+    """Guide a sampler that uses values by exact values (the probability that a prefix becomes a text that the verifier
+    accepts), or by the values in a JSON file, {"": 1, "a": 0.7, "a b": 0.2}, instead of the verifier's verdicts."""
+    max_states: Annotated[Count, arg(metavar="N")] = 200_000
+    """List at most this many prefixes, and states of the sampler."""
 
 
+@validated
 @dataclass(frozen=True)
-class Shown:
-    """What is shown."""
+class DisplaySettings:
+    """Output."""
 
     json: bool = False
-    """Print one JSON record, with every output, in place of tables."""
-    top: Annotated[int, arg(metavar="N")] = 20
-    """Outputs in the table and in the picture: those with the greatest probability under either distribution."""
+    """Print one JSON record with every output instead of tables."""
+    top: Annotated[Count, arg(metavar="N")] = 20
+    """Show this many outputs in the table and in the figure: the most probable ones under either distribution."""
     figure: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Draw the tree of prefixes, .svg or .png: how often the sampler goes each way, against how often it should."""
+    """Draw the tree of prefixes to this .svg or .png file: how often the sampler takes each branch, compared with how
+    often it should."""
 
     def __post_init__(self) -> None:
-        whole_number("top", self.top, 1)
         if self.figure is not None:
             if self.figure.suffix.lstrip(".") not in FORMS:
                 raise InputError("figure", str(self.figure), "name a file that ends in .svg or .png")
@@ -79,21 +76,21 @@ class Shown:
 
 @dataclass(frozen=True)
 class DistributionSettings:
-    """The distribution of `sampler`, the one that `walking` names, on an oracle under a rule."""
+    """The distribution of `sampler`, the one that `sampling` names, on an oracle under a rule."""
 
     source: Source
     sampler: Any
     rule: Rule
-    walking: Walking
-    shown: Shown
+    sampling: ExactSampling
+    shown: DisplaySettings
 
     def __post_init__(self) -> None:
         self.rule.require_used()
         if self.rule.on_error != "raise":
             hint = "leave it out: a distribution is of what the rule answers, and has none where it raises"
             raise InputError("on_error", self.rule.on_error, hint)
-        name = self.walking.sampler
-        if self.walking.values is None:
+        name = self.sampling.sampler
+        if self.sampling.values is None:
             if self.sampler.uses != "nothing" and not self.rule.specs:
                 others = " or --values FILE" if self.sampler.uses == "weights" else ""
                 raise InputError(
@@ -101,11 +98,16 @@ class DistributionSettings:
                 )
         elif self.sampler.uses != "weights":
             raise InputError(
-                "values", self.walking.values, f"the sampler {name} uses no values: leave them out"
+                "values", self.sampling.values, f"the sampler {name} uses no values: leave them out"
             )
-        elif self.walking.values == "exact" and not self.rule.specs:
+        elif self.sampling.values == "exact" and not self.rule.specs:
             raise InputError("values", "exact", "they are of a rule: give --verifier SPEC")
 
 
-OPTIONS: dict[str, type] = {"oracle": Source, "rule": Rule, "sampler and cut": Walking, "output": Shown}
+OPTIONS: dict[str, type] = {
+    "oracle": Source,
+    "rule": Rule,
+    "sampler and cut": ExactSampling,
+    "output": DisplaySettings,
+}
 """The options of the command, by the title that they have in its help."""

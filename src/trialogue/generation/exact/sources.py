@@ -4,42 +4,60 @@ language model.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from annotated_types import MinLen
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from trialogue.data import Table
 from trialogue.data.registered import DISTRIBUTIONS
-from trialogue.errors import InputError, non_negative_number
+from trialogue.errors import InputError
 from trialogue.generation.exact.settings import Source
 from trialogue.models.pretrained import load_pretrained
 from trialogue.models.spelled import SpelledTokenization
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive
+from trialogue.validation import Count, NonNegative
 from trialogue.verifiers import TableValues
 
 Prefix = tuple[int, ...]
 _SUM_TOLERANCE = 1e-6
 
 
-class Asked(NamedTuple):
-    """An oracle, what spells its tokens, and the prompt in tokens."""
+_Row = list[NonNegative] | dict[str, NonNegative]
+
+
+class _TableFile(BaseModel):
+    """The content of a file of conditionals (see `Source.table`)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    tokens: Annotated[list[str], MinLen(1)]
+    distribution: dict[str, _Row]
+    eos: str | None = None
+    otherwise: _Row | None = None
+    max_length: Count | None = None
+
+
+class LoadedSource(NamedTuple):
+    """An oracle, the tokenization of its tokens, and the prompt in tokens."""
 
     oracle: Autoregressive
     tokenization: Tokenization
     prompt: Prefix
 
 
-def asked(source: Source) -> Asked:
-    """The oracle of `source` and its prompt; raises `InputError` for what cannot be read or does not add up."""
+def load_source(source: Source) -> LoadedSource:
+    """Return the oracle of `source` and its prompt.
+
+    Raises `InputError` for files that cannot be read, and for probabilities that do not add up.
+    """
     oracle: Autoregressive
     if source.model is not None:
         oracle = load_pretrained(source.model)
-        tokenization = oracle.tokenization
-        prompt = tokenization.encode(source.prompt)
-        if not prompt:
-            raise InputError("prompt", source.prompt, "the model has no token to begin with: give a text")
-        return Asked(oracle, tokenization, tuple(prompt))
+        return LoadedSource(oracle, oracle.tokenization, tuple(oracle.tokenization.encode(source.prompt)))
     if source.table is not None:
         oracle, spelled = read_table(source.table)
     else:
@@ -49,26 +67,23 @@ def asked(source: Source) -> Asked:
         prompt = spelled.encode(source.prompt)
     except InputError as error:
         raise InputError("prompt", source.prompt, error.hint) from None
-    return Asked(oracle, spelled, tuple(prompt))
+    return LoadedSource(oracle, spelled, tuple(prompt))
 
 
 def read_table(file: str) -> tuple[Table, SpelledTokenization]:
-    """The oracle that a JSON file describes (see `Source.table`), with the texts of its tokens.
+    """Return the oracle that a JSON file describes (see `Source.table`), and the tokenization of its tokens.
 
-    Raises `InputError` that names the prefix where probabilities are negative, or do not sum to one within 1e-6.
+    Raises `InputError` that names the prefix if probabilities are negative, or do not sum to one within 1e-6.
     """
-    content = _read_object("table", file)
-    _require_fields("table", file, content, {"tokens", "distribution"}, {"eos", "otherwise", "max_length"})
-    spelled = _spelled("table", file, content["tokens"], content.get("eos"))
-    if not isinstance(content["distribution"], Mapping):
-        raise InputError(
-            "table", file, '"distribution" is to hold the probabilities of each prefix: {"": [...], ...}'
-        )
+    content: _TableFile = _read("table", file, TypeAdapter(_TableFile))
+    spelled = _spelled("table", file, content.tokens, content.eos)
     distribution = {
         prefix_of("table", file, key, spelled): _row(file, f"after {key!r}", row, spelled)
-        for key, row in content["distribution"].items()
+        for key, row in content.distribution.items()
     }
-    otherwise = _row(file, '"otherwise":', content["otherwise"], spelled) if "otherwise" in content else None
+    otherwise = content.otherwise
+    if otherwise is not None:
+        otherwise = _row(file, '"otherwise":', otherwise, spelled)
 
     def answer(prefix: Prefix) -> Sequence[float]:
         row = distribution.get(prefix, otherwise)
@@ -78,27 +93,37 @@ def read_table(file: str) -> tuple[Table, SpelledTokenization]:
             raise InputError("table", file, hint)
         return row
 
-    try:
-        oracle = Table(answer, len(spelled.spellings), eos=spelled.eos, max_length=content.get("max_length"))
-    except InputError as error:
-        raise InputError("table", file, f"{error.field}: {error.hint}") from None
+    oracle = Table(answer, len(spelled.spellings), eos=spelled.eos, max_length=content.max_length)
     return oracle, spelled
 
 
 def read_values(file: str, spelled: Tokenization) -> TableValues:
-    """Values of prefixes from a JSON file: {"": 1, "a b": 0.2}."""
+    """Return the values of prefixes in a JSON file: {"": 1, "a b": 0.2}."""
     if not isinstance(spelled, SpelledTokenization):
         raise InputError("values", file, "a file of values is for --table and --distribution")
-    content = _read_object("values", file)
+    content = _read("values", file, TypeAdapter(dict[str, NonNegative]))
+    return TableValues({prefix_of("values", file, key, spelled): value for key, value in content.items()})
+
+
+def _read(field: str, file: str, adapter: TypeAdapter[Any]) -> Any:
+    """Return the content of a JSON file, validated."""
     try:
-        checked = {key: non_negative_number(f"the value of {key!r}", value) for key, value in content.items()}
-        return TableValues({prefix_of("values", file, key, spelled): value for key, value in checked.items()})
-    except InputError as error:
-        raise InputError("values", file, f"{error.field}={error.value!r}: {error.hint}") from None
+        return adapter.validate_python(json.loads(Path(file).read_text(encoding="utf-8")), strict=True)
+    except OSError as error:
+        raise InputError(field, file, f"it cannot be read: {error.strerror or error}") from None
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        # The alternatives of a union are steps of the place, too.
+        steps = [step for step in fault["loc"] if not str(step).startswith(("list[", "dict["))]
+        place = "".join(f"[{step!r}]" for step in steps)
+        hint = fault["msg"].removeprefix("Input ")
+        raise InputError(field, file, f"{place}={fault['input']!r}: {hint}") from None
+    except ValueError as error:
+        raise InputError(field, file, f"it is no JSON: {error}") from None
 
 
 def prefix_of(field: str, file: str, key: str, spelled: SpelledTokenization) -> Prefix:
-    """The tokens of a prefix that a file writes as their texts, separated by spaces."""
+    """Return the tokens of a prefix that a file writes as their texts, separated by spaces."""
     prefix = []
     for text in key.split():
         if text not in spelled.spellings:
@@ -108,9 +133,7 @@ def prefix_of(field: str, file: str, key: str, spelled: SpelledTokenization) -> 
     return tuple(prefix)
 
 
-def _spelled(field: str, file: str, tokens: Any, eos: Any = None) -> SpelledTokenization:
-    if not isinstance(tokens, list | tuple) or not tokens or not all(isinstance(t, str) for t in tokens):
-        raise InputError(field, file, '"tokens" is to be a list of texts, one for each token')
+def _spelled(field: str, file: str, tokens: Sequence[str], eos: str | None = None) -> SpelledTokenization:
     spaced = next((token for token in tokens if token.split() != [token]), None)
     if spaced is not None:
         raise InputError(field, file, f"the token {spaced!r} has a space in it, which separates tokens here")
@@ -122,48 +145,23 @@ def _spelled(field: str, file: str, tokens: Any, eos: Any = None) -> SpelledToke
         raise InputError(field, file, f"{error.field}={error.value!r}: {error.hint}") from None
 
 
-def _row(file: str, where: str, row: Any, spelled: SpelledTokenization) -> list[float]:
-    """The probabilities of one prefix, which a file gives as a list or by token."""
+def _row(file: str, where: str, row: _Row, spelled: SpelledTokenization) -> list[float]:
+    """Return the probabilities of one prefix, which a file gives as a list or by token."""
     names = spelled.spellings
-    if isinstance(row, Mapping):
+    if isinstance(row, dict):
         strange = next((name for name in row if name not in names), None)
         if strange is not None:
             hint = f"{where} {strange!r} is no token: they are {', '.join(names)}"
             raise InputError("table", file, hint)
         row = [row.get(name, 0.0) for name in names]
-    if not isinstance(row, list) or len(row) != len(names):
+    if len(row) != len(names):
         raise InputError("table", file, f"{where} give {len(names)} probabilities, one for each token")
-    for value in row:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise InputError("table", file, f"{where} {value!r} is no probability")
     total = math.fsum(row)
     if abs(total - 1) > _SUM_TOLERANCE:
         raise InputError("table", file, f"{where} the probabilities sum to {total:.6g}: make them sum to 1")
     return row
 
 
-def _read_object(field: str, file: str) -> dict[str, Any]:
-    try:
-        content = json.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(field, file, f"it cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError(field, file, f"it is no JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(field, file, "it is to hold a JSON object: {...}")
-    return content
-
-
-def _require_fields(
-    field: str, value: str, content: Mapping[str, Any], needed: set[str], others: set[str]
-) -> None:
-    missing, strange = sorted(needed - content.keys()), sorted(content.keys() - needed - others)
-    if missing:
-        raise InputError(field, value, f'it has no "{missing[0]}"')
-    if strange:
-        raise InputError(
-            field, value, f'it has no use for "{strange[0]}": {", ".join(sorted(needed | others))}'
-        )
 
 
 def distribution_of(spec: str) -> tuple[Autoregressive, SpelledTokenization]:

@@ -8,17 +8,18 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trialogue.generation.records import COSTS
+from trialogue.generation.records import COSTS, cost_of, outcome_of
 from trialogue.models.tokenization import Tokenization
-from trialogue.serving.asked import Asked
-from trialogue.serving.jobs import Finished
-from trialogue.serving.rules import Judging
+from trialogue.serving.body import ChatBody
+from trialogue.serving.jobs import FinishedChoice
+from trialogue.serving.requests import CompletionRequest
+from trialogue.serving.verifiers import RequestVerifiers
 
 _IMPOSSIBLE = -9999.0
 """The log-probability that OpenAI's interface has for what JSON cannot write"""
 
 
-class Answer:
+class CompletionResponse:
     """The answer to a request: what samples are as its choices.
 
     What the interface has no field for stands in an object "trialogue" of the answer and of each choice. `parse` gives
@@ -27,20 +28,20 @@ class Answer:
 
     def __init__(
         self,
-        asked: Asked,
-        judging: Judging,
+        request: CompletionRequest,
+        verifiers: RequestVerifiers,
         model: str,
         tokenization: Tokenization,
         parse: Callable[[str], Any] | None,
     ) -> None:
-        self._asked, self._judging, self._model = asked, judging, model
+        self._request, self._verifiers, self._model = request, verifiers, model
         self._tokenization, self._parse = tokenization, parse
-        self._chat = asked.kind == "chat"
+        self._chat = isinstance(request.body, ChatBody)
         self._id = ("chatcmpl-" if self._chat else "cmpl-") + secrets.token_hex(12)
         self._created = int(time.time())
         self._sent: dict[int, str] = {}
 
-    def whole(self, finished: Sequence[Finished]) -> dict[str, Any]:
+    def whole(self, finished: Sequence[FinishedChoice]) -> dict[str, Any]:
         """The answer that holds all samples."""
         ordered = sorted(finished, key=lambda one: one.choice)
         return {
@@ -60,7 +61,7 @@ class Answer:
         delta = {"content": new} if begun else {"role": "assistant", "content": new}
         return [self._piece({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})]
 
-    def last(self, finished: Sequence[Finished]) -> list[dict[str, Any]]:
+    def last(self, finished: Sequence[FinishedChoice]) -> list[dict[str, Any]]:
         """What a stream sends when the last of `finished` is; after all of them, what the answer as a whole cost."""
         choice, whole = finished[-1].choice, self._choice(finished[-1])
         pieces = []
@@ -80,9 +81,9 @@ class Answer:
                 pieces += self.part(choice, message["content"])
         ending |= {"index": choice, "logprobs": None, "finish_reason": whole["finish_reason"]}
         pieces.append(self._piece(ending | {"trialogue": whole["trialogue"]}))
-        if len(finished) == self._asked.choices:
+        if len(finished) == self._request.choices:
             pieces[-1] |= self._said(finished)
-            if self._asked.usage:
+            if self._request.body.stream_options and self._request.body.stream_options.include_usage:
                 # Clients index the choices of a piece: only those that ask for the usage expect one without any.
                 pieces.append(self._piece() | {"usage": self._usage(finished)})
         return pieces
@@ -94,8 +95,8 @@ class Answer:
         kind = "chat.completion.chunk" if self._chat else "text_completion"
         return {**self._head(kind), "choices": list(choices)}
 
-    def _usage(self, finished: Sequence[Finished]) -> dict[str, int]:
-        prompt = sum(map(len, self._asked.prompts))
+    def _usage(self, finished: Sequence[FinishedChoice]) -> dict[str, int]:
+        prompt = sum(map(len, self._request.prompts))
         completion = sum(len(one.sample.tokens) for one in finished)
         return {
             "prompt_tokens": prompt,
@@ -103,22 +104,22 @@ class Answer:
             "total_tokens": prompt + completion,
         }
 
-    def _said(self, finished: Sequence[Finished]) -> dict[str, Any]:
-        asked = self._asked
-        sampler: Any = asked.sampler
+    def _said(self, finished: Sequence[FinishedChoice]) -> dict[str, Any]:
+        request = self._request
+        sampler: Any = request.sampler
         options = dataclasses.asdict(sampler)
         said: dict[str, Any] = {
-            "sampler": {"name": asked.walk_name, **options},
-            "rule": [wish.said for wish in asked.wishes],
-            "seed": asked.seed,
+            "sampler": {"name": request.sampling.sampler, **options},
+            "rule": [wish.said for wish in request.wishes],
+            "seed": request.body.seed,
             **{cost: sum(getattr(one.sample, cost) for one in finished) for cost in COSTS},
         }
-        if self._judging.notes:
-            said["notes"] = self._judging.notes
-        metadata = {} if asked.metadata is None else {"metadata": asked.metadata}
+        if self._verifiers.notes:
+            said["notes"] = self._verifiers.notes
+        metadata = {} if request.body.metadata is None else {"metadata": request.body.metadata}
         return {**metadata, "trialogue": said}
 
-    def _choice(self, finished: Finished) -> dict[str, Any]:
+    def _choice(self, finished: FinishedChoice) -> dict[str, Any]:
         choice, sample, verdict = finished
         text, call = sample.text or "", None
         if self._parse is not None:
@@ -126,17 +127,8 @@ class Answer:
                 call = self._parse(text)
             except ValueError:
                 call = None
-        weighted = self._asked.sampler.weighted and verdict.accepted
-        said = {
-            "accepted": verdict.accepted,
-            "reason": verdict.reason,
-            "ended": verdict.ended,
-            "value": verdict.value,
-            "log_prob": _finite(sample.log_prob),
-            "log_weight": _finite(sample.log_weight) if weighted else None,
-            **{cost: getattr(sample, cost) for cost in COSTS},
-            "seconds": round(sample.seconds, 6),
-        }
+        weighted = self._request.sampler.weighted
+        said = {**outcome_of(sample, verdict, weighted=weighted), **cost_of(sample)}
         reason = "tool_calls" if call is not None else self._finish_reason(finished)
         answer = {"index": choice, "finish_reason": reason, "trialogue": said}
         if not self._chat:
@@ -152,15 +144,15 @@ class Answer:
             }
         return answer | {"message": message, "logprobs": self._chat_log_probs(finished)}
 
-    def _finish_reason(self, finished: Finished) -> str:
+    def _finish_reason(self, finished: FinishedChoice) -> str:
         """In the interface's words: what is not accepted was cut off or is filtered, which clients refuse to parse."""
         _, sample, verdict = finished
-        if verdict.accepted and (self._asked.wishes or verdict.ended in ("eos", "stop")):
+        if verdict.accepted and (self._request.wishes or verdict.ended in ("eos", "stop")):
             return "stop"
         bounded = sample.stopped in ("max_queries", "max_steps")
         return "length" if bounded or verdict.ended in ("max_new_tokens", "context") else "content_filter"
 
-    def _tokens(self, finished: Finished) -> list[tuple[bytes, float]]:
+    def _tokens(self, finished: FinishedChoice) -> list[tuple[bytes, float]]:
         """The bytes of each token, and its log-probability."""
         sample = finished.sample
         scores = sample.token_log_probs or ()
@@ -169,8 +161,8 @@ class Answer:
             for token, score in zip(sample.tokens, scores, strict=True)
         ]
 
-    def _chat_log_probs(self, finished: Finished) -> dict[str, Any] | None:
-        if not self._asked.log_probs:
+    def _chat_log_probs(self, finished: FinishedChoice) -> dict[str, Any] | None:
+        if not self._request.log_probs:
             return None
         return {
             "content": [
@@ -185,8 +177,8 @@ class Answer:
             "refusal": None,
         }
 
-    def _completion_log_probs(self, finished: Finished) -> dict[str, Any] | None:
-        if not self._asked.log_probs:
+    def _completion_log_probs(self, finished: FinishedChoice) -> dict[str, Any] | None:
+        if not self._request.log_probs:
             return None
         told, offset = self._tokens(finished), 0
         texts, offsets = [own.decode(errors="replace") for own, _ in told], []
@@ -199,7 +191,3 @@ class Answer:
             "top_logprobs": None,
             "text_offset": offsets,
         }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

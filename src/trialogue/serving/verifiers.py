@@ -22,12 +22,12 @@ from trialogue.verifiers import GrammarVerifier
 Field = Literal["rule", "response_format", "tools"]
 
 KEPT = 64
-"""Rules that are kept for those who ask again"""
+"""VerifierCache that are kept for those who ask again"""
 _MASKS = 1024
 """Prefixes of which each of them remembers what may follow: a bit for every token"""
 _OPTIONS = Rule()
 _COMPILING = 4
-"""Rules that are compiled at once"""
+"""VerifierCache that are compiled at once"""
 LONGEST = 1 << 16
 """Characters of what a client describes: compiling takes more than linear time"""
 _OF_TEXTS = {
@@ -41,7 +41,7 @@ _OF_TEXTS = {
 
 
 @dataclass(frozen=True)
-class Wish:
+class RequestedVerifier:
     """A verifier that a request asks for in `field`: one of `kind`, with its `content`, or the server's rule `name`."""
 
     field: Field
@@ -60,7 +60,7 @@ class Wish:
 
 
 @dataclass(frozen=True, eq=False)
-class Judging:
+class RequestVerifiers:
     """What judges the samples of a request: `verifier` is what a sampler is given, of which `built` are the parts."""
 
     verifier: Verifier | None
@@ -72,7 +72,7 @@ class Judging:
         return [note for one in self.built for note in one.verifier.notes]
 
 
-class Rules:
+class VerifierCache:
     """Verifiers for a `model`, and the `named` rules of the server, which are loaded once; the latest others are kept.
 
     They are made by threads of their own: nothing else waits for one that takes long, and at most `most` are under way
@@ -89,7 +89,7 @@ class Rules:
     ) -> None:
         self._most, self._unfinished = most, 0
         self._model, self._named, self._options, self._lock = model, dict(named), options, Lock()
-        self._kept: OrderedDict[object, Future[Judging]] = OrderedDict()
+        self._kept: OrderedDict[object, Future[RequestVerifiers]] = OrderedDict()
         self._compilers = ThreadPoolExecutor(_COMPILING, thread_name_prefix="compiler")
         self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[Loaded]]()
         layers = dict[int, None]()
@@ -107,16 +107,16 @@ class Rules:
         """Compile nothing more."""
         self._compilers.shutdown(wait=False, cancel_futures=True)
 
-    def wishes(self, value: object) -> list[Wish]:
+    def wishes(self, value: object) -> list[RequestedVerifier]:
         """What the field "rule" asks for: a name of the server's, KIND:CONTENT, {KIND: CONTENT}, or a list of these."""
         return [self._wish(one) for one in (value if isinstance(value, list) else [value])]
 
-    def _wish(self, value: object) -> Wish:
+    def _wish(self, value: object) -> RequestedVerifier:
         names = ", ".join(self._named) or "the server has none"
         hint = f"give {{KIND: CONTENT}} with a kind of {', '.join(_OF_TEXTS)}, or a name of the server's ({names})"
         if isinstance(value, str) and value in self._named:
             kind, _, content = self._named[value].partition(":")
-            return Wish("rule", kind, content, value)
+            return RequestedVerifier("rule", kind, content, value)
         if isinstance(value, str) and ":" in value:
             kind, content = value.split(":", 1)
             value = {kind: content}
@@ -132,16 +132,18 @@ class Rules:
             content = json.dumps(content)
         if not content:
             raise InputError("rule", value, "its content is empty")
-        return Wish("rule", kind, content)
+        return RequestedVerifier("rule", kind, content)
 
-    def judging(self, wishes: Sequence[Wish], sampler: Sampler[Any], stop: Sequence[str]) -> Future[Judging]:
+    def judging(
+        self, wishes: Sequence[RequestedVerifier], sampler: Sampler[Any], stop: Sequence[str]
+    ) -> Future[RequestVerifiers]:
         """What will judge texts up to the strings `stop` by all of `wishes`, for samples of `sampler`.
 
         The result raises `InputError` for a wish that cannot be built. Raises `Refused` where too many are being made.
         """
         if not wishes:
-            nothing = Future[Judging]()
-            nothing.set_result(Judging(None, ()))
+            nothing = Future[RequestVerifiers]()
+            nothing.set_result(RequestVerifiers(None, ()))
             return nothing
         uses = sampler.uses == "verdicts", sampler.uses in ("nothing", "ranks")
         key = tuple(wishes), uses, tuple(stop)
@@ -162,7 +164,7 @@ class Rules:
             judging.add_done_callback(partial(self._made, key))
         return judging
 
-    def _made(self, key: object, judging: Future[Judging]) -> None:
+    def _made(self, key: object, judging: Future[RequestVerifiers]) -> None:
         """Count one less that is being made, and forget one that failed."""
         failed = judging.cancelled() or judging.exception() is not None
         with self._lock:
@@ -170,11 +172,13 @@ class Rules:
             if failed and self._kept.get(key) is judging:
                 del self._kept[key]
 
-    def _judging(self, wishes: tuple[Wish, ...], uses: tuple[bool, bool], stop: tuple[str, ...]) -> Judging:
+    def _judging(
+        self, wishes: tuple[RequestedVerifier, ...], uses: tuple[bool, bool], stop: tuple[str, ...]
+    ) -> RequestVerifiers:
         built = [one for wish in wishes for one in self._built(wish, uses, stop)]
-        return Judging(rule_of(built), tuple(built))
+        return RequestVerifiers(rule_of(built), tuple(built))
 
-    def _built(self, wish: Wish, uses: tuple[bool, bool], stop: Sequence[str]) -> list[Built]:
+    def _built(self, wish: RequestedVerifier, uses: tuple[bool, bool], stop: Sequence[str]) -> list[Built]:
         verdicts, ranks = uses
         try:
             if wish.name is not None:

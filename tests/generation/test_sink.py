@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from trialogue.generation.recording import StandardOutput
+from trialogue.generation.sink import StandardOutput
 
 RECORDS = [
     {"prompt": "say", "text": "yes", "log_weight": -1.5, "reason": None},
@@ -22,7 +22,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
     monkeypatch.setattr(sys, "stdout", stream)
     output = StandardOutput()
     for record in RECORDS:
-        output.write(record)
+        output.append(record)
     return raw.getvalue().decode()
 
 

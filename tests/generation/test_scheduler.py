@@ -7,24 +7,20 @@ from typing import Any
 
 import pytest
 
-from generation.command import Say, content, start
-from generation.test_resumption import wait_for
-from trialogue.generation import tries as tries_module
-from trialogue.generation.order import InOrder
-from trialogue.generation.recording import Collected
+from generation.command import Say, content
+from trialogue.generation import scheduler
+from trialogue.generation.scheduler import Schedule
 from trialogue.generation.settings import Sampling
-from trialogue.generation.tries import Tries
 from trialogue.randomness import numpy_generator
 
-ANCESTRAL = ("--prompt", "the cat", "--max-new-tokens", "3", "--sampler", "ancestral")
-RULE = (*ANCESTRAL, "--verifier", "regex:[\\x00-\\x7f]*")
+RULE = r"--prompt 'the cat' --max-new-tokens 3 --sampler ancestral --verifier 'regex:[\x00-\x7f]*'"
 """About one in four of the tiny model's samples is accepted."""
 
 
 def run(sampling: Sampling, accepted: list[list[bool]], order: int) -> dict[tuple[int, int], dict[str, Any]]:
     """What is written of samples that are accepted as `accepted` says, and finish in an order of chance."""
     written: dict[tuple[int, int], dict[str, Any]] = {}
-    drawing, stream = Tries(sampling, len(accepted), {}), numpy_generator(order, "order")
+    drawing, stream = Schedule(sampling, len(accepted), {}), numpy_generator(order, "order")
     while pending := drawing.pending():
         assert len(set(pending)) == len(pending)
         for at in stream.permutation(len(pending)):
@@ -41,13 +37,10 @@ def run(sampling: Sampling, accepted: list[list[bool]], order: int) -> dict[tupl
 
 def test_an_ordered_output_holds_what_waited_for_the_last_sample() -> None:
     """The sample that ends a prompt may come before one that it has to wait for."""
-    tries, output = Tries(Sampling(until=1, max_tries=4), 2, {}), Collected()
-    writer = InOrder(output, tries)
+    schedule = Schedule(Sampling(until=1, max_tries=4), 2, {}, ordered=True)
     order = [((0, 0), False), ((0, 2), True), ((1, 0), True), ((0, 1), False)]
-    for key, accepted in order:
-        for own, record in tries.finish(key, {"accepted": accepted}):
-            writer.write(own, record)
-    assert tries.keys() == list(output.kept) == [(0, 0), (0, 1), (0, 2), (1, 0)]
+    written = [own for key, accepted in order for own, _ in schedule.finish(key, {"accepted": accepted})]
+    assert schedule.keys() == written == [(0, 0), (0, 1), (0, 2), (1, 0)]
 
 
 def first_until(accepted: list[bool], until: int, most: int) -> int:
@@ -87,31 +80,36 @@ def test_samples_are_the_first_up_to_the_last_accepted(outcomes: list[list[bool]
 def test_a_mutant_that_keeps_what_was_drawn_in_advance_is_found(
     outcomes: list[list[bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Greedy(Tries):
+    class Greedy(Schedule):
         def finish(self, key: Any, record: Any) -> Any:
             super().finish(key, record)
             self.counts[key[0]] = max(self.counts[key[0]], key[1] + 1)
             return [(key, record)]
 
-    monkeypatch.setattr(f"{__name__}.Tries", Greedy)
+    monkeypatch.setattr(f"{__name__}.Schedule", Greedy)
     with pytest.raises(AssertionError):
         assert samples_are_the_first(outcomes)
 
 
-def test_few_samples_are_drawn_in_vain(outcomes: list[list[bool]]) -> None:
-    drawing = Tries(Sampling(until=20), 1, {})
-    rounds = 0
-    while pending := drawing.pending():
-        rounds += 1
-        for place, sample in pending:
-            drawing.finish((place, sample), {"accepted": outcomes[2][sample % 60]})
-    assert rounds <= 6
-    assert drawing.left_out <= 10
-    assert drawing.accepted == [20]
+def test_more_are_drawn_at_once_the_fewer_are_accepted(outcomes: list[list[bool]]) -> None:
+    def rounds(schedule: Schedule, accepted: list[bool]) -> list[int]:
+        sizes = []
+        while pending := schedule.pending():
+            sizes.append(len(pending))
+            for key in pending:
+                schedule.finish(key, {"accepted": accepted[key[1] % 60]})
+        return sizes
+
+    half = Schedule(Sampling(until=20), 1, {})
+    assert len(rounds(half, outcomes[2])) <= 6
+    assert half.left_out <= 10
+    assert half.accepted == [20]
+    never = rounds(Schedule(Sampling(until=2, max_tries=100), 1, {}), [False] * 60)
+    assert (never[:2], sum(never), len(never) < 10) == ([2, 8], 100, True)
 
 
 def test_all_samples_are_written_as_they_come_where_their_number_is_given() -> None:
-    drawing = Tries(Sampling(n=3), 2, {(0, 1): {"accepted": True}})
+    drawing = Schedule(Sampling(n=3), 2, {(0, 1): {"accepted": True}})
     assert drawing.pending() == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)]
     for key in [(1, 2), (0, 2), (0, 0), (1, 1), (1, 0)]:
         assert [own for own, _ in drawing.finish(key, {"accepted": False})] == [key]
@@ -119,114 +117,82 @@ def test_all_samples_are_written_as_they_come_where_their_number_is_given() -> N
     assert drawing.keys() == [(place, sample) for place in range(2) for sample in range(3)]
 
 
-def test_until_gives_the_first_samples_of_a_longer_run(say: Say, tmp_path: Path) -> None:
-    whole = say(*RULE, "--n", "60", "--out", "whole.jsonl")
+def test_until_gives_the_first_samples_of_a_longer_run(shell: Say, tmp_path: Path) -> None:
+    whole = shell(f"{RULE} --n 60 --out whole.jsonl")
     assert whole.code == 0, whole.err
     drawn = content(tmp_path / "whole.jsonl")
     count = first_until([line["accepted"] for line in drawn], 4, 60)
     assert 4 < count < 40
     for batch in ("1", "7"):
-        told = say(
-            *RULE, "--until", "4", "--batch-size", batch, "--out", f"{batch}.jsonl", "--require-accepted"
-        )
+        told = shell(f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted")
         assert told.code == 0, told.err
         assert f"{count} samples, 4 accepted" in told.err
         assert content(tmp_path / f"{batch}.jsonl") == drawn[:count]
     # More of the same run, and less of it.
-    assert say(*RULE, "--until", "6", "--max-tries", "60", "--out", "7.jsonl").code == 0
+    assert shell(f"{RULE} --until 6 --max-tries 60 --out 7.jsonl").code == 0
     assert content(tmp_path / "7.jsonl") == drawn[: first_until([line["accepted"] for line in drawn], 6, 60)]
-    fewer = say(*RULE, "--until", "2", "--out", "7.jsonl", "--device", "nowhere")
+    fewer = shell(f"{RULE} --until 2 --out 7.jsonl --device nowhere")
     assert fewer.code == 0, fewer.err
     assert "2 accepted" in fewer.err
 
 
-def test_a_killed_run_until_enough_are_accepted_goes_on(say: Say, model: str, tmp_path: Path) -> None:
-    gated = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "5", "--until", "6")
-    gated = (*gated, "--verifier", "python:rules.py:gated", "--verifier-whole", "--verifier-timeout", "1000")
-    gated = (*gated, "--batch-size", "2", "--out", "out.jsonl")
-    process = start(tmp_path, "--model", model, *gated)
-    wait_for(3, tmp_path / "out.jsonl", process)
-    process.kill()
-    process.communicate()
-    torn = (tmp_path / "out.jsonl").read_bytes()
-    kept = torn.count(b"\n")
-    (tmp_path / "go").touch()
-    told = say(*gated)
-    assert told.code == 0, told.err
-    assert told.err.startswith(f"12 samples, 12 accepted ({kept} of the samples were there")
-    assert (tmp_path / "out.jsonl").read_bytes().startswith(torn)
-
-
-def lacking() -> Iterator[tuple[tuple[str, ...], str]]:
-    never = (*ANCESTRAL, "--verifier", "regex:zz")
+def lacking() -> Iterator[tuple[str, str]]:
+    never = "--prompt 'the cat' --max-new-tokens 3 --sampler ancestral --verifier regex:zz"
     yield (
-        (*never, "--n", "3"),
+        f"{never} --n 3",
         "none of 3 samples was accepted: cut at max_new_tokens=3: rejected by the verifier\n",
     )
     yield (
-        (*never, "--until", "1", "--max-tries", "4"),
+        f"{never} --until 1 --max-tries 4",
         "none of 4 samples was accepted: cut at max_new_tokens=3",
     )
-    yield (*never, "--n", "1"), "1 sample, not accepted (cut at max_new_tokens=3: rejected by the verifier), "
-    yield (*RULE, "--n", "9"), "9 samples, "
+    yield f"{never} --n 1", "1 sample, not accepted (cut at max_new_tokens=3: rejected by the verifier), "
+    yield f"{RULE} --n 9", "9 samples, "
     yield (
-        (*RULE, "--prompt", "a", "--until", "12", "--max-tries", "15"),
+        f"{RULE} --prompt a --until 12 --max-tries 15",
         "fewer than 12 of 15 tries were accepted of the prompts with id 0 (",
     )
 
 
-@pytest.mark.parametrize(("tokens", "words"), list(lacking()), ids=str)
+@pytest.mark.parametrize(("command", "words"), list(lacking()), ids=str)
 def test_too_few_accepted_samples_are_said_and_have_a_code_of_their_own(
-    tokens: tuple[str, ...], words: str, say: Say
+    command: str, words: str, shell: Say
 ) -> None:
-    told = say(*tokens)
+    told = shell(command)
     assert (told.code, "error" in told.err) == (0, False)
     assert words in told.err
-    again = say(*tokens, "--require-accepted")
+    again = shell(f"{command} --require-accepted")
     assert again.code == 3
     assert words in again.err
     assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in told.lines]
 
 
-def test_enough_accepted_samples_have_the_code_zero(say: Say) -> None:
-    told = say("--prompt", "a", "--prompt", "the", "--n", "3", "--max-new-tokens", "2", "--require-accepted")
+def test_enough_accepted_samples_have_the_code_zero(shell: Say) -> None:
+    told = shell("--prompt a --prompt the --n 3 --max-new-tokens 2 --require-accepted")
     assert (told.code, told.err.count("\n")) == (0, 1)
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--sampler", "weighted-rejection", "--resample"), "resample=True: .*ends with an accepted sample"),
+        ("--sampler weighted-rejection --resample", "resample=True: .*ends with an accepted sample"),
         (
-            ("--sampler", "masked-decoding", "--temperature", "0"),
+            "--sampler masked-decoding --temperature 0",
             "temperature=0.0: --until would",
         ),
-        (("--top-k", "1"), "top_k=1: --until would draw the same sample again"),
+        ("--top-k 1", "top_k=1: --until would draw the same sample again"),
     ],
 )
-def test_until_is_refused_where_it_makes_no_sense(say: Say, more: tuple[str, ...], words: str) -> None:
-    told = say(*RULE, *more, "--until", "4")
+def test_until_is_refused_where_it_makes_no_sense(shell: Say, more: str, words: str) -> None:
+    told = shell(f"{RULE} {more} --until 4")
     assert (told.code, told.err.count("\n")) == (2, 1)
     assert re.search(words, told.err)
 
 
-def test_more_are_drawn_at_once_the_fewer_are_accepted() -> None:
-    drawing = Tries(Sampling(until=2, max_tries=100), 1, {})
-    sizes = []
-    while pending := drawing.pending():
-        sizes.append(len(pending))
-        for key in pending:
-            drawing.finish(key, {"accepted": False})
-    assert sizes[0] == 2
-    assert sum(sizes) == 100
-    assert len(sizes) < 10
-    assert sizes[1] == 8
-
-
 def test_samples_are_drawn_in_parts_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tries_module, "AT_ONCE", 4)
+    monkeypatch.setattr(scheduler, "AT_ONCE", 4)
     accepted = [[True] * 7, [False] * 7]
-    tries, sizes = Tries(Sampling(n=7), 2, {(0, 2): {"accepted": True}}), []
+    tries, sizes = Schedule(Sampling(n=7), 2, {(0, 2): {"accepted": True}}), []
     while pending := tries.pending():
         sizes.append(len(pending))
         for place, sample in pending:
@@ -236,21 +202,21 @@ def test_samples_are_drawn_in_parts_of_bounded_size(monkeypatch: pytest.MonkeyPa
     assert tries.accepted == [7, 0]
 
 
-def test_more_samples_than_records_that_can_be_held_are_refused(say: Say) -> None:
-    prompts = ("--prompt", "a", "--prompt", "b")
+def test_more_samples_than_records_that_can_be_held_are_refused(shell: Say) -> None:
+    prompts = "--prompt a --prompt b"
     bound = (
         "a run has at most 10000000 samples in all, whose records are held in memory until it ends: use fewer"
     )
     for options, line in (
-        (("--n", "100000000000"), f"n=100000000000: {bound}"),
-        (("--n", "6000000"), f"n=6000000: {bound}"),
-        (("--until", "100000000000", "--verifier", "regex:a*"), f"until=100000000000: {bound}"),
+        ("--n 100000000000", f"n=100000000000: {bound}"),
+        ("--n 6000000", f"n=6000000: {bound}"),
+        ("--until 100000000000 --verifier 'regex:a*'", f"until=100000000000: {bound}"),
         (
-            ("--until", "1", "--max-tries", "20000000", "--verifier", "regex:a*"),
+            "--until 1 --max-tries 20000000 --verifier 'regex:a*'",
             f"max_tries=20000000: {bound}",
         ),
     ):
-        told = say(*prompts, *options)
+        told = shell(f"{prompts} {options}")
         assert told.code == 2
         assert told.err.startswith(f"trialogue: error: {line}")
         assert told.err.count("\n") == 1

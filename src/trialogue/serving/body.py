@@ -1,0 +1,133 @@
+"""The bodies of requests in OpenAI's interface, with the fields that this server adds."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, TypeVar
+
+from annotated_types import Interval, MaxLen, MinLen
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trialogue.errors import InputError, require_text
+from trialogue.generation.settings import SamplerSettings
+from trialogue.validation import Count, NonNegative, Share
+
+Kind = Literal["completion", "chat"]
+MOST_STOPS = 16
+LONGEST_STOP = 256
+"""Maximum length of a stop string in bytes: automata are built of them."""
+
+Item = TypeVar("Item")
+_Some = Annotated[list[Item], MinLen(1)]
+_Zero = Annotated[float, Interval(ge=0, le=0)]
+
+
+class _StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    include_usage: bool = False
+
+
+class Body(BaseModel):
+    """The fields that both kinds of requests have. A field that is null counts as missing."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: Any = None
+    n: Count = 1
+    temperature: NonNegative = 1.0
+    top_p: Annotated[float, Interval(gt=0, le=1)] = 1.0
+    top_k: Count | None = None
+    min_p: Share = 0.0
+    stop: Annotated[str, MinLen(1)] | Annotated[list[Annotated[str, MinLen(1)]], MaxLen(MOST_STOPS)] = []
+    seed: Annotated[int, Interval(ge=0, lt=1 << 63)] = Field(default_factory=lambda: secrets.randbits(53))
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    max_tokens: Count | None = None
+    max_queries: Count | None = None
+    max_steps: Count | None = None
+    metadata: dict[str, Any] | None = None
+    response_format: Any = None
+    rule: Any = None
+    sampler: Any = None
+    # Fields that may only have a value without effect.
+    presence_penalty: _Zero = 0.0
+    frequency_penalty: _Zero = 0.0
+    logit_bias: Annotated[dict[str, Any], MaxLen(0)] = {}
+    store: Literal[False] = False
+    service_tier: Literal["auto", "default"] = "auto"
+    # Fields that no sample depends on.
+    user: Any = None
+    safety_identifier: Any = None
+    prompt_cache_key: Any = None
+    parallel_tool_calls: Any = None
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The texts that complete a sample."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+
+    def sampling(self, sampler: str) -> SamplerSettings:
+        """Return how tokens are sampled by the sampler of a name."""
+        return SamplerSettings(sampler, self.temperature, self.top_p, self.top_k, self.min_p)
+
+
+class CompletionBody(Body):
+    """The body of a request for completions of texts."""
+
+    prompt: str | _Some[str] | _Some[int] | _Some[list[int]]
+    best_of: Count | None = None
+    logprobs: Annotated[int, Interval(ge=0, le=0)] | None = None
+    echo: Literal[False] = False
+
+
+class ChatBody(Body):
+    """The body of a request for the next message of a conversation."""
+
+    messages: Any = None
+    tools: Any = None
+    tool_choice: Any = None
+    max_completion_tokens: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Interval(ge=0, le=0)] = 0
+
+
+_LOG_PROBS = "only the tokens that are drawn have log-probabilities: use 0"
+_UNSUPPORTED = "it cannot be honoured here: leave it out"
+_HINTS = {
+    "prompt": "give a text, a list of texts, token ids, or a list of lists of those",
+    "stop": f"give a text, or a list of at most {MOST_STOPS} texts, none of them empty",
+    "stream_options": 'use {"include_usage": true}',
+    "logprobs": _LOG_PROBS,
+    "top_logprobs": _LOG_PROBS,
+    "metadata": "give an object",
+    **dict.fromkeys(("presence_penalty", "frequency_penalty", "logit_bias", "store", "echo"), _UNSUPPORTED),
+}
+
+
+def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
+    """Return the `body` of a request.
+
+    Raises `InputError` for the first field that cannot be honoured.
+    """
+    if not isinstance(body, Mapping):
+        raise InputError("body", body, "send a JSON object")
+    given = {name: value for name, value in body.items() if value is not None}
+    fields: type[CompletionBody] | type[ChatBody] = CompletionBody if kind == "completion" else ChatBody
+    try:
+        read = fields.model_validate(given)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        field = str(fault["loc"][0])
+        hint = _HINTS.get(field, fault["msg"].removeprefix("Input "))
+        if fault["type"] == "extra_forbidden":
+            close = get_close_matches(field, fields.model_fields, n=1)
+            hint = f"it cannot be honoured here: did you mean {close[0]}?" if close else _UNSUPPORTED
+        raise InputError(field, given.get(field), hint) from None
+    for text in read.stops:
+        require_text("stop", text)
+        if len(text.encode()) > LONGEST_STOP:
+            raise InputError("stop", text, f"use texts of at most {LONGEST_STOP} bytes")
+    require_text("metadata", json.dumps(read.metadata, ensure_ascii=False))
+    return read

@@ -1,0 +1,308 @@
+"""`trialogue distribution`: exact distributions on the command line, and one clear line for every bad input."""
+
+import json
+import math
+import shlex
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.tiny_pretrained import save_tiny
+from trialogue import cli
+from trialogue.data import Dyck, Table
+from trialogue.samplers import MaskedDecoding
+from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
+
+TABLE = {
+    "tokens": ["a", "b", "c", "."],
+    "eos": ".",
+    "distribution": {
+        "": {"a": 0.6, "b": 0.3, "c": 0.1},
+        "a": {"a": 0.1, "b": 0.2, "c": 0.6, ".": 0.1},
+        "a b": {"c": 0.9, ".": 0.1},
+    },
+    "otherwise": [0.25, 0.25, 0.25, 0.25],
+}
+RULE = "regex:a(b|bb)?c?|b[ac]*|cab"
+WORDS = {"a", "ab", "abb", "ac", "abc", "abbc", "cab"}
+MASKED = "--sampler masked-decoding"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in a folder with a table."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    Path("table.json").write_text(json.dumps(TABLE))
+
+    def ran(*words: str) -> tuple[int, str, str]:
+        try:
+            code = cli.main(["distribution", *shlex.split(" ".join(words))])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return ran
+
+
+def record(run: Run, words: str) -> dict[str, Any]:
+    code, out, err = run(f"{words} --json")
+    assert code == 0, err
+    parsed: dict[str, Any] = json.loads(out)
+    return parsed
+
+
+def distributions(found: dict[str, Any]) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
+    outputs = found["outputs"]
+    return (
+        {tuple(one["tokens"]): one["distribution"] for one in outputs if one["distribution"]},
+        {tuple(one["tokens"]): one["restricted"] for one in outputs if one["restricted"]},
+    )
+
+
+def as_oracle() -> Table:
+    names = TABLE["tokens"]
+
+    def distribution(prefix: tuple[int, ...]) -> list[float]:
+        row = TABLE["distribution"].get(" ".join(names[token] for token in prefix), TABLE["otherwise"])
+        return row if isinstance(row, list) else [row.get(name, 0.0) for name in names]
+
+    return Table(distribution, 4, eos=3)
+
+
+def allowed(prefix: tuple[int, ...]) -> bool:
+    text = "".join(TABLE["tokens"][token] for token in prefix if token != 3)
+    whole = 3 in prefix or len(prefix) == 4
+    fits = text in WORDS or (text[:1] == "b" and "b" not in text[1:])
+    return fits if whole else fits or any(word.startswith(text) for word in WORDS)
+
+
+def test_the_law_is_that_of_the_library(run: Run) -> None:
+    found = record(run, f"--table table.json --max-new-tokens 4 --verifier {RULE} {MASKED}")
+    sampler = exact_distribution(MaskedDecoding(), as_oracle(), allowed, max_new_tokens=4)
+    target = target_distribution(as_oracle(), allowed, max_new_tokens=4)
+    given, restricted = distributions(found)
+    assert total_variation(given, sampler.probabilities) < 1e-12
+    assert total_variation(restricted, target) < 1e-12
+    assert found["total_variation"] == pytest.approx(
+        total_variation(sampler.probabilities, target), abs=1e-12
+    )
+    assert found["total_variation"] > 0.1
+    assert found["expected_calls"] == pytest.approx(sampler.expected_calls, abs=1e-12)
+    assert found["weighted_variation"] < 1e-12
+    kl = math.fsum(p * math.log(p / target[x]) for x, p in sampler.probabilities.items())
+    assert found["kl"] == pytest.approx(kl, abs=1e-12)
+    assert {one["text"] for one in found["outputs"]} >= WORDS - {"abb", "abbc"}
+
+
+def test_what_breaks_the_rule_is_counted(run: Run) -> None:
+    ruled = "--table table.json --max-new-tokens 4"
+    found = record(run, f"{ruled} --verifier {RULE} --sampler ancestral")
+    # The verifier has a mask, so masked decoding is the default.
+    short = record(run, f"{ruled} --regex {RULE.removeprefix('regex:')}")
+    assert short["rejected"] == 0
+    assert short == record(run, f"{ruled} --verifier {RULE} --sampler masked-decoding")
+    assert found["rejected"] == pytest.approx(1 - found["accepted_mass"], abs=1e-12)
+    assert found["total_variation"] == pytest.approx(found["rejected"], abs=1e-12)
+    assert found["kl"] is None
+    assert found["reverse_kl"] == pytest.approx(-math.log(found["accepted_mass"]), abs=1e-12)
+
+
+def test_exact_values_make_the_first_leaf_exact(run: Run) -> None:
+    coins = """--distribution 'uniform:{"tokens": ["0", "1"]}' --max-new-tokens 4 --verifier 'regex:[01]*1'"""
+    sampler = "--sampler value-guided"
+    found = record(run, f"{coins} {sampler} --values exact")
+    assert found["total_variation"] < 1e-12
+    assert found["leaf_mass"] == pytest.approx(1 / 8, abs=1e-12)
+    assert found["different_nodes"] < 16 == pytest.approx(found["expected_calls"])
+    assert record(run, f"{coins} {sampler}")["leaf_mass"] < 1 / 8
+
+
+def test_values_come_from_a_file_too(run: Run) -> None:
+    values = {"": 1, "0": 0.5, "1": 1, "0 0": 1, "0 1": 2, "1 0": 1, "1 1": 1}
+    Path("values.json").write_text(json.dumps(values))
+    coins = """--distribution 'uniform:{"tokens": ["0", "1"], "length": 2}' --sampler value-guided"""
+    found = record(run, f"{coins} --values values.json --no-stop-at-leaf")
+    assert found["never_halts"] == 1
+    found = record(run, f"{coins} --values values.json")
+    assert distributions(found)[1] == {(0, 0): 0.2, (0, 1): 0.4, (1, 0): 0.2, (1, 1): 0.2}
+    assert found["total_variation"] > 0.01
+
+
+def test_structured_laws_and_prompts(run: Run) -> None:
+    dyck = 'dyck:{"length": 6, "type_probs": [0.5, 0.5]}'
+    found = record(run, f"--distribution '{dyck}' --prompt '[('")
+    distribution = Dyck(6, (0.5, 0.5))
+    expected = exact_distribution(MaskedDecoding(), distribution, distribution, prompt=(0, 2)).probabilities
+    assert total_variation({(0, 2, *x): p for x, p in distributions(found)[0].items()}, expected) < 1e-12
+    assert all(one["text"].startswith(")") or one["text"][0] in "[(" for one in found["outputs"])
+    assert record(run, """--distribution 'primes:{"digits": 1}'""")["outputs"][0]["text"] in "2357"
+
+
+def test_a_language_model_with_a_short_horizon(run: Run, tmp_path: Path) -> None:
+    model = str(save_tiny(tmp_path / "tiny"))
+    words = f"--model {model} --prompt the --max-new-tokens 3 --verifier 'regex: (cat|dog|mat)'"
+    found = record(run, f"{words} {MASKED}")
+    assert 0 < found["accepted_mass"] < 1e-3
+    assert {one["text"] for one in found["outputs"]} <= {" cat", " dog", " mat"}
+    assert math.fsum(distributions(found)[0].values()) + found["failed"] == pytest.approx(1, abs=1e-9)
+    assert found["weighted_variation"] < 1e-6
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_tables_and_pictures(run: Run, form: str) -> None:
+    words = f"--table table.json --max-new-tokens 4 --verifier {RULE} --top 5 {MASKED}"
+    code, out, _ = run(f"{words} --figure tree.{form}")
+    assert code == 0
+    assert "total variation to the restricted distribution" in out
+    assert "0.29" in out
+    assert "outputs are not shown" in out
+    content = Path(f"tree.{form}").read_bytes()
+    if form == "svg":
+        paths = ElementTree.fromstring(content).findall(".//{http://www.w3.org/2000/svg}path")
+        assert len(paths) > 20
+    else:
+        assert content.startswith(b"\x89PNG")
+    assert run(f"{words} --figure again.{form}")[0] == 0
+    assert Path(f"again.{form}").read_bytes() == content
+
+
+def test_help_lists_walks_and_verifiers(run: Run) -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    assert "--distribution" in out
+    assert "value-guided" in out
+    assert "regex:PATTERN" in out
+
+
+def test_the_extra_for_figures_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = run(f"{TWO} --figure tree.svg")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "pip install 'trialogue[plot]'" in err
+
+
+UNIFORM = """--distribution 'uniform:{"tokens": ["0", "1"]}'"""
+TWO = f"{UNIFORM} --max-new-tokens 2"
+GUIDED = f"{TWO} --sampler value-guided --values values.json"
+TABLES: list[tuple[dict[str, Any], str]] = [
+    (
+        {"distribution": {"": [0.5, 0.4, 0, 0]}},
+        "table='table.json': after '' the probabilities sum to 0.9: make them sum",
+    ),
+    (
+        {"distribution": {"": [1.5, -0.5, 0, 0]}},
+        "['distribution'][''][1]=-0.5: should be greater than or equal to 0",
+    ),
+    (
+        {"distribution": {"": [float("nan"), 1, 0, 0]}},
+        "['distribution'][''][0]=nan: should be a finite number",
+    ),
+    ({"distribution": {"": [0.5, 0.5]}}, "after '' give 4 probabilities"),
+    ({"distribution": {"a d": [1, 0, 0, 0]}}, "in 'a d' 'd' is no token: they are a, b, c, ."),
+    ({"distribution": {"": {"d": 1}}}, "after '' 'd' is no token"),
+    ({"distribution": [1]}, "['distribution']=[1]: should be a valid dictionary"),
+    ({"eos": "!"}, "\"eos\" '!' is none of the tokens"),
+    ({"tokens": ["a", "a", "."]}, "give each token a text of its own"),
+    ({"tokens": ["a", "b c"]}, "has a space in it"),
+    ({"tokens": "ab"}, "['tokens']='ab': should be a valid list"),
+    ({"colour": 1}, "['colour']=1: Extra inputs are not permitted"),
+    ({"otherwise": [1, 1, 1, 1]}, '"otherwise": the probabilities sum to 4'),
+    ({"max_length": 0.5}, "max_length"),
+]
+VALUES: list[tuple[dict[str, float], str]] = [
+    ({"": 1, "0": -1}, "['0']=-1: should be greater than or equal to 0"),
+    ({"": 1, "0": float("nan")}, "['0']=nan: should be a finite number"),
+    ({"": 1, "x": 1}, "is no token"),
+    ({"": 1, "0": 1}, "none of the 2 values is of this prefix"),
+    ({"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1}, "the sampler stops before an output"),
+]
+COMMANDS: list[tuple[str, str]] = [
+    ("", "table=None: give one oracle"),
+    (f"--table table.json {UNIFORM}", "give one oracle"),
+    ("--table missing.json", "table='missing.json': it cannot be read: No such file"),
+    ("--table table.json", "max_new_tokens=None: give a number"),
+    (UNIFORM, "max_new_tokens=None: give a number"),
+    (
+        f"{UNIFORM} --max-new-tokens 40",
+        "max_new_tokens=40: the tree has up to 2,199,023,255,551 prefixes, of which at most 200,000 are listed",
+    ),
+    (f"{UNIFORM} --max-new-tokens 40", "`trialogue generate`"),
+    (
+        f"{UNIFORM} --max-new-tokens 4 --sampler best-of-n --verifier 'regex:0*' --max-states 40",
+        "max_states=40: the sampler has more states than the 40 that are listed",
+    ),
+    ("--table table.json --prompt d --max-new-tokens 2", "prompt='d': no tokens spell it"),
+    ("--distribution coins", "distribution='coins': no such distribution: there are dyck"),
+    ("--distribution 'dyck:{'", "what follows the colon is not JSON"),
+    ("""--distribution 'dyck:{"length": 5}'""", "length=5: must be a whole number"),
+    ("""--distribution 'dyck:{"size": 5}'""", "it has no such arguments"),
+    (f"{TWO} --sampler rejection", "verifier=None: the sampler rejection needs one"),
+    (f"{UNIFORM} --sampler value-guided", "give --verifier SPEC or --values FILE"),
+    (f"{UNIFORM} --values exact", "the sampler ancestral uses no values"),
+    (f"{UNIFORM} --sampler value-guided --values exact", "they are of a rule"),
+    (f"{TWO} --verifier regex:2", "regex='2'"),
+    (
+        f"{TWO} --verifier regex:000",
+        "verifier=0.0: it accepts nothing that the oracle can give within the horizon",
+    ),
+    (f"{TWO} --figure tree.pdf", "ends in .svg or .png"),
+    (f"{TWO} --figure no/tree.svg", "no/tree.svg"),
+    (f"{UNIFORM} --max-new-tokens 0", "max_new_tokens=0: use at least 1"),
+    (f"{UNIFORM} --quota 3", "it belongs to the sampler backtracking"),
+    (f"{UNIFORM} --sampler random", "the samplers are"),
+    (
+        f"{UNIFORM} --on-error reject",
+        "on_error='reject': leave it out: a distribution is of what the rule answers",
+    ),
+]
+
+
+def test_bad_input_is_one_line(run: Run) -> None:
+    cases = [({}, {}, command, told) for command, told in COMMANDS]
+    cases += [
+        (TABLE | changed, {}, "--table table.json --max-new-tokens 2", told) for changed, told in TABLES
+    ]
+    cases += [({}, values, GUIDED, told) for values, told in VALUES]
+    dead = {"": 1, "0": 1, "1": 0.3, "0 0": 1, "0 1": 1, "1 0": 0, "1 1": 0}
+    hint = "of '1' it is 0.3, but nothing that the rule accepts begins so: give 0 there"
+    cases.append(({}, dead, f"{GUIDED} --verifier 'regex:0[01]'", hint))
+    wrong = []
+    for table, values, command, told in cases:
+        Path("table.json").write_text(json.dumps(table or TABLE))
+        Path("values.json").write_text(json.dumps(values))
+        code, out, err = run(command)
+        if (code, out, err.count("\n")) != (2, "", 1) or told not in err:
+            wrong.append((command, told, code, out, err))
+    assert not wrong
+
+
+@pytest.mark.parametrize("rule", ["--verifier 'regex:01|10'", "--verifier python:rule.py:apart"])
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({}, None),
+        ({"0 0": 0.2}, "values='values.json': of '0 0' it is 0.2, but the rule rejects it: give 0 there"),
+        ({"1": 0.5, "1 0": 0, "1 1": 3}, "of '1 1' it is 3, but the rule rejects it"),
+        ({"0": 0.5, "1": 0.1}, None),
+    ],
+)
+def test_values_hope_for_nothing_that_the_rule_rejects(
+    run: Run, rule: str, wrong: dict[str, float], told: str | None
+) -> None:
+    Path("rule.py").write_text("def apart(text):\n    return len(text) < 2 or text[0] != text[1]\n")
+    values = {"": 1, "0": 1, "1": 1, "0 0": 0, "0 1": 1, "1 0": 1, "1 1": 0}
+    Path("values.json").write_text(json.dumps(values | wrong))
+    code, out, err = run(f"{GUIDED} {rule}")
+    if told is None:
+        assert code == 0, err
+    else:
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert told in err

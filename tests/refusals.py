@@ -1,0 +1,22 @@
+"""Commands that must be refused in one clear line."""
+
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+def wrong_refusals(
+    cases: Iterable[tuple[str, str]], run: Callable[..., tuple[int, str, str]], *, alone: bool = True
+) -> list[Any]:
+    """Return the commands that do not fail with code 2, no output and a line of error that has the words due.
+
+    `run` is called with the words of a command. Unless `alone`, progress may come before the line.
+    """
+    wrong = []
+    for command, due in cases:
+        code, out, err = run(*shlex.split(command))
+        line = err if alone else "\n".join(err.splitlines()[-1:]) + "\n"
+        one_line = line.startswith("trialogue: error: ") and line.count("\n") == 1
+        if (code, out) != (2, "") or not one_line or due not in line:
+            wrong.append((command, due, code, out, err))
+    return wrong
