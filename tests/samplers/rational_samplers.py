@@ -114,11 +114,11 @@ def rejection(sampler: Rejection | OutcomeRejection, tree: ExtremeTree) -> Expec
     return Expected({x: p / total for x, p in kept.items()}, length(tree) / total)
 
 
-def tokenwise(sampler: TokenwiseRejection, tree: ExtremeTree) -> Expected:
+def tokenwise(sampler: TokenwiseRejection | MaskedDecoding, tree: ExtremeTree) -> Expected:
     """Also weighted rejection and action-level sampling, which differ in weights and in how often they call."""
     found = Expected({}, Fraction(0))
-    redraw = sampler.method == "redraw"
-    most, weights = sampler.max_rejections, {}
+    redraw = isinstance(sampler, TokenwiseRejection)
+    most, weights = getattr(sampler, "max_rejections", None), {}
 
     def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
         if tree.complete(prefix):
@@ -514,6 +514,7 @@ REFERENCES = {
     Rejection: rejection,
     OutcomeRejection: rejection,
     TokenwiseRejection: tokenwise,
+    MaskedDecoding: tokenwise,
     WeightedRejection: weighted_rejection,
     ActionLevel: action_level,
     BestOfN: best_of_n,

@@ -159,7 +159,7 @@ def test_delimiters_may_be_a_tensor():
         ({"candidates": 0, "block_tokens": 1}, "candidates=0"),
         ({"block_delimiter": "a", "block_tokens": 1}, "block_delimiter='a': leave it out"),
         ({"block_delimiter": "a", "delimiters": (0,)}, "block_delimiter='a': leave it out"),
-        ({"block_delimiter": ""}, "block_delimiter='': give a text"),
+        ({"block_delimiter": ""}, "block_delimiter='': give a text of at least 1 character"),
         ({"delimiters": (0,), "block_tokens": 2}, "block_tokens=2: leave it out"),
         ({"block_tokens": 0}, "block_tokens=0"),
         ({"delimiters": (-1,)}, "delimiters=-1"),

@@ -318,12 +318,12 @@ def test_broken_controls_are_told_apart(mutant, sampler):
     ("made", "told"),
     [
         (lambda: ValueGuided(candidates=0), "candidates=0: use at least 1"),
-        (lambda: ValueGuided(nucleus=0.0), "nucleus=0.0: use a probability above 0"),
-        (lambda: ValueGuided(momentum=2.0), "momentum=2.0: use a probability"),
+        (lambda: ValueGuided(nucleus=0.0), "nucleus=0.0: use a number above 0"),
+        (lambda: ValueGuided(momentum=2.0), "momentum=2.0: use at most 1"),
         (lambda: StationaryValueGuided(steps=0), "steps=0: use at least 1"),
         (lambda: StationaryValueGuided(tries=0), "tries=0: use at least 1"),
         (lambda: StationaryValueGuided(node="first"), "node='first': use one of uniform, last"),
-        (lambda: OutcomeRejection(0.0), "most=0.0: use a finite number above 0"),
+        (lambda: OutcomeRejection(0.0), "most=0.0: use a number above 0"),
     ],
 )
 def test_a_field_out_of_range_is_one_line(made, told):

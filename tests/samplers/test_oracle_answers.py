@@ -16,12 +16,10 @@ from trialogue.oracles.output_checks import require_log_probs
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
-    BestOfN,
     BlockBestOfN,
     Gibbs,
     Metropolis,
     Sampler,
-    SequentialMonteCarlo,
     TokenwiseRejection,
     ValueGuided,
 )
@@ -211,12 +209,9 @@ def test_costs_of_an_oracle_without_probabilities_are_refused(cost: Callable[...
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda number: TokenwiseRejection(max_rejections=number), "max_rejections"),
         (lambda number: BlockBestOfN(candidates=2, block_tokens=number), "block_tokens"),
         (lambda number: Backtracking(quota=number), "quota"),
         (lambda number: Backtracking(stride=number), "stride"),
-        (lambda number: BestOfN(number), "candidates"),
-        (lambda number: SequentialMonteCarlo(number), "particles"),
     ],
 )
 def test_counts_beyond_int64_are_refused(make: Callable[[int], Any], field: str) -> None:

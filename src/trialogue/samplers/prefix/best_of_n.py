@@ -4,24 +4,26 @@ from dataclasses import dataclass
 
 import torch
 
-from trialogue.errors import counter
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import NoState, Sampler
+from trialogue.samplers.prefix.sampler import GroupSize, NoState, Sampler
+from trialogue.validation import validated
 
 
+@validated
 @dataclass(frozen=True)
 class BestOfN(Sampler[NoState]):
-    """Draw `candidates` completions of each prompt and return the first of those with the greatest value."""
+    """Draw several completions of each prompt and return the first of those with the greatest value.
 
-    candidates: int = 4
+    Args:
+        candidates: Number of completions to draw (default: 4).
+    """
+
+    candidates: GroupSize = 4
     uses = "ranks"
     judges = "outputs"
-
-    def __post_init__(self) -> None:
-        counter("candidates", self.candidates, 1, hint="draw at least 1 completion, a whole number")
 
     @property
     def rows_per_sample(self) -> int:

@@ -45,7 +45,7 @@ class MaskedDecoding(Sampler[AcceptedMass]):
     rejected.
 
     Args:
-        mask_first: Whether the mask comes before top-k and top-p (default: True).
+        mask_first: Apply the mask before top-k and top-p (default: True).
     """
 
     mask_first: bool = True

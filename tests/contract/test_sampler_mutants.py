@@ -1,5 +1,8 @@
 """The contract of samplers rejects samplers, streams and judges that are broken on purpose, one call at a time."""
 
+import re
+from dataclasses import dataclass
+
 import pytest
 import torch
 
@@ -21,7 +24,12 @@ from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue.samplers.prefix.engine import groups, rules
 from trialogue.samplers.prefix.engine.recorder import Recorder
 from trialogue.testing import check_sampler, runs
-from trialogue.testing.distributions import check_its_weights, check_its_weights_under_truncation, ruled
+from trialogue.testing.distributions import (
+    check_its_weights,
+    check_its_weights_under_truncation,
+    check_what_it_declares,
+    ruled,
+)
 from trialogue.testing.trees import VIABLE
 
 
@@ -32,7 +40,7 @@ from trialogue.testing.trees import VIABLE
         (mutants.EarlyAncestral(), Ancestral()),
         (mutants.CredulousRejection(), Rejection()),
         (mutants.UniformTokenwise(), TokenwiseRejection()),
-        (mutants.LastUncheckedTokenwise("mask"), MaskedDecoding()),
+        (mutants.LastUncheckedMask(), MaskedDecoding()),
         (mutants.ShortStrideBacktracking(2, 3), Backtracking(2, 3)),
         (mutants.ContraryRedoBacktracking(2, 2), Backtracking(2, 2)),
         (mutants.IndifferentBestOfN(2), BestOfN(2)),
@@ -109,6 +117,50 @@ def test_a_walk_that_goes_back_and_denies_it_is_told_apart(liar):
         runs.check_its_trace(liar)
 
 
+@dataclass(frozen=True)
+class Own(Ancestral):
+    """A sampler with names of its own, all of which are allowed."""
+
+    field: int = 1
+    _private = True
+
+    def method(self):
+        return self.field
+
+
+class Misspelt(Own):
+    weigthed = True
+
+
+class MisspeltProperty(Own):
+    @property
+    def fails_reason(self):
+        return "never"
+
+
+class Unheard(Own):
+    temperature = 1.0
+
+
+class Undecided(Own):
+    goes_back = 1
+
+
+def test_attributes_that_a_sampler_does_not_have_are_told():
+    check_what_it_declares(Own())
+    for sampler, told in (
+        (Misspelt(), "Sampler has no attribute weigthed: did you mean weighted?"),
+        (MisspeltProperty(), "Sampler has no attribute fails_reason: did you mean failure_reason?"),
+        (
+            Unheard(),
+            "Sampler has no attribute temperature: the attributes are failure_reason, few_children, goes",
+        ),
+        (Undecided(), "goes_back=1: use True or False"),
+    ):
+        with pytest.raises(AssertionError, match=re.escape(told)):
+            check_sampler(sampler)
+
+
 BROKEN = [
     *((mutant(), Ancestral()) for mutant in (mutants.UniformAncestral, mutants.TwiceAskingAncestral)),
     (mutants.EarlyAncestral(), Ancestral()),
@@ -117,11 +169,11 @@ BROKEN = [
     (mutants.ResumingRejection(), Rejection()),
     (mutants.EarlyCheckingRejection(), Rejection()),
     (mutants.UniformTokenwise(), TokenwiseRejection()),
-    (mutants.UniformTokenwise("mask"), MaskedDecoding()),
+    (mutants.UniformMask(), MaskedDecoding()),
     (mutants.LastUncheckedTokenwise(), TokenwiseRejection()),
-    (mutants.LastUncheckedTokenwise("mask"), MaskedDecoding()),
-    (mutants.UnweightedMask("mask"), MaskedDecoding()),
-    (mutants.InverseWeightMask("mask"), MaskedDecoding()),
+    (mutants.LastUncheckedMask(), MaskedDecoding()),
+    (mutants.UnweightedMask(), MaskedDecoding()),
+    (mutants.InverseWeightMask(), MaskedDecoding()),
     (mutants.UnlimitedBacktracking(1, 1), Backtracking(1, 1)),
     (mutants.ShortStrideBacktracking(1, 2), Backtracking(1, 2)),
     (mutants.ShortRedoBacktracking(1, 2), Backtracking(1, 2)),
@@ -189,8 +241,8 @@ def test_one_call_rejects_a_broken_walk_by_the_law_of_the_right_one(mutant, samp
 @pytest.mark.parametrize(
     "mutant",
     [
-        mutants.UnweightedMask("mask"),
-        mutants.InverseWeightMask("mask"),
+        mutants.UnweightedMask(),
+        mutants.InverseWeightMask(),
         mutants.LosingMeanMonteCarlo(2, 1.0),
         mutants.SumWeightMonteCarlo(2),
         mutants.CountingRejection(),
@@ -206,8 +258,8 @@ def test_wrong_weights_need_no_other_walk_to_be_told_apart(mutant):
 @pytest.mark.parametrize(
     "mutant",
     [
-        mutants.BoastfulMask("mask", mask_first=False),
-        mutants.BoastfulMask("mask"),
+        mutants.BoastfulMask(mask_first=False),
+        mutants.BoastfulMask(),
         mutants.UncutMonteCarlo(2, 0.5, "mask"),
     ],
     ids=repr,

@@ -59,6 +59,15 @@ def test_it_is_a_walk(sampler):
     assert isinstance(type(sampler)(), Sampler)
 
 
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_option_has_a_help_text(name):
+    documented = "\n".join(kind.__doc__ or "" for kind in SAMPLERS[name].__mro__)
+    missing = [
+        field.name for field in fields(SAMPLERS[name]) if f"\n        {field.name}: " not in documented
+    ]
+    assert not missing
+
+
 @pytest.mark.parametrize("check", SAMPLER_CHECKS.values(), ids=SAMPLER_CHECKS)
 def test_it_keeps_the_contract(sampler, check):
     check(sampler)

@@ -16,6 +16,7 @@ from trialogue.samplers import (
     BestOfN,
     BlockBestOfN,
     BlockValueGuided,
+    MaskedDecoding,
     OutcomeRejection,
     Rejection,
     SequentialMonteCarlo,
@@ -121,25 +122,34 @@ class UniformTokenwise(TokenwiseRejection):
         return super().step(support_only(decoding), state, verifier, choose)
 
 
-class LastUncheckedTokenwise(TokenwiseRejection):
-    """Does not verify the token that completes the sequence."""
-
+class UniformMask(MaskedDecoding):
     def step(self, decoding, state, verifier, choose):
-        complete = decoding.complete
+        return super().step(support_only(decoding), state, verifier, choose)
 
-        def values(rows: Tensor) -> Tensor:
-            return torch.where(complete[rows], 1.0, verifier.values(rows))
 
-        def children(rows: Tensor, support: Tensor) -> Tensor:
-            last = decoding.lengths[rows] == decoding.limit[rows] - 1
-            return torch.where(last[:, None], support.double(), verifier.children(rows, support))
+def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
+    """A verifier that accepts every token that completes the sequence."""
+    complete = decoding.complete
 
-        def leading_children(rows: Tensor, log_laws: Tensor, *, verdicts: bool) -> Tensor:
-            return children(rows, log_laws > -math.inf)
+    def values(rows: Tensor) -> Tensor:
+        return torch.where(complete[rows], 1.0, verifier.values(rows))
 
-        lenient = {"values": values, "children": children, "leading_children": leading_children}
-        lenient = Altered(verifier, lenient)
-        return super().step(decoding, state, lenient, choose)
+    def leading_children(rows: Tensor, log_laws: Tensor, *, verdicts: bool) -> Tensor:
+        support = log_laws > -math.inf
+        last = decoding.lengths[rows] == decoding.limit[rows] - 1
+        return torch.where(last[:, None], support.double(), verifier.children(rows, support))
+
+    return Altered(verifier, {"values": values, "leading_children": leading_children})
+
+
+class LastUncheckedTokenwise(TokenwiseRejection):
+    def step(self, decoding, state, verifier, choose):
+        return super().step(decoding, state, sparing_the_last(decoding, verifier), choose)
+
+
+class LastUncheckedMask(MaskedDecoding):
+    def step(self, decoding, state, verifier, choose):
+        return super().step(decoding, state, sparing_the_last(decoding, verifier), choose)
 
 
 class HoardingTokenwise(TokenwiseRejection):
@@ -158,23 +168,21 @@ class PatientTokenwise(TokenwiseRejection):
         return patient.step(decoding, state, verifier, choose)
 
 
-class UnweightedMask(TokenwiseRejection):
+class UnweightedMask(MaskedDecoding):
     def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
-        return moves, state if hasattr(after, "log_weight") else after
+        moves, _ = super().step(decoding, state, verifier, choose)
+        return moves, state
 
 
-class InverseWeightMask(TokenwiseRejection):
+class InverseWeightMask(MaskedDecoding):
     """Proposal over target in place of target over proposal."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
-        if not hasattr(after, "log_weight"):
-            return moves, after
         return moves, after._replace(log_weight=2 * state.log_weight - after.log_weight)
 
 
-class BoastfulMask(TokenwiseRejection):
+class BoastfulMask(MaskedDecoding):
     """Says of itself the contrary of what it does about top-k and top-p."""
 
     masks_first = property(lambda self: not self.mask_first)
@@ -384,8 +392,10 @@ class ForgetfulMonteCarlo(SequentialMonteCarlo):
 
     def reweighed(self, decoding, state, verifier, after):
         """Which rows (rows,) have other weights, and the logarithms (rows,) of the values they were weighed by."""
-        member = torch.arange(len(state.log_weight)) % self.particles
-        before = state.log_weight + state.drawn.gather(1, member[:, None])[:, 0]
+        before = state.log_weight
+        if self.proposal != "oracle":
+            member = torch.arange(len(state.log_weight)) % self.particles
+            before = before + state.drawn.gather(1, member[:, None])[:, 0]
         changed = (after.log_weight != before) & (after.log_weight > -math.inf)
         return changed, self._outlook(decoding, verifier, before > -math.inf).log_value
 
@@ -514,23 +524,23 @@ COUNTING, FIRST_LOOP, REPLACING, LATE = (
 
 
 class CountingRejection(WeightedRejection):
-    draw = COUNTING
+    _draw = COUNTING
 
     def step(self, decoding, state, verifier, choose):
-        with patch.object(weighted_rejection, "draw_accepted", self.draw):
+        with patch.object(weighted_rejection, "draw_accepted", self._draw):
             return super().step(decoding, state, verifier, choose)
 
 
 class FirstLoopRejection(CountingRejection):
-    draw = FIRST_LOOP
+    _draw = FIRST_LOOP
 
 
 class ReplacingRejection(CountingRejection):
-    draw = REPLACING
+    _draw = REPLACING
 
 
 class LateCountingRejection(CountingRejection):
-    draw = LATE
+    _draw = LATE
 
 
 class UniformWeightedRejection(WeightedRejection):
