@@ -22,7 +22,7 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue.samplers.prefix.engine import groups, rules
-from trialogue.samplers.prefix.engine.recorder import Recorder
+from trialogue.samplers.prefix.engine.recorder import TraceRecorder
 from trialogue.testing import check_sampler, runs
 from trialogue.testing.distributions import (
     check_its_weights,
@@ -96,8 +96,8 @@ def test_a_trace_without_a_move_is_told_apart(monkeypatch):
         kept = moves._replace(token=moves.token.masked_fill(rows == 0, -1))
         whole(recorder, step, groups, kept)
 
-    whole = Recorder.record
-    monkeypatch.setattr(Recorder, "record", gaps)
+    whole = TraceRecorder.record
+    monkeypatch.setattr(TraceRecorder, "record", gaps)
     with pytest.raises(AssertionError, match=r"its trace does not lead|holds . tokens"):
         runs.check_its_trace(BestOfN(2))
 

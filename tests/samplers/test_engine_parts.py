@@ -19,11 +19,9 @@ from trialogue.samplers.prefix.batch.scores import Scores
 from trialogue.samplers.prefix.batch.tree import PrefixTree, Root
 from trialogue.samplers.prefix.engine import clock as clocks
 from trialogue.samplers.prefix.engine.clock import Clock
-from trialogue.samplers.prefix.engine.filed import Filed
 from trialogue.samplers.prefix.engine.groups import Groups
-from trialogue.samplers.prefix.engine.order import Budget, Order
-from trialogue.samplers.prefix.engine.recorder import Recorder
-from trialogue.samplers.prefix.engine.requests import Request, SamplesLeft
+from trialogue.samplers.prefix.engine.order import Order
+from trialogue.samplers.prefix.engine.recorder import TraceRecorder
 from trialogue.samplers.prefix.moves import NO_TOKEN, Moves
 from trialogue.testing.trees import RandomTree
 
@@ -145,23 +143,20 @@ def test_a_meter_keeps_and_appends_rows() -> None:
     }
 
 
-def request(samples: int = 2) -> Request:
+def order(samples: int = 2, earliest: int = 0, **budget: Any) -> Order:
     """So many samples of each of two prompts."""
-    return Request.repeated(torch.tensor([[0, 9], [0, 0]]), ints(1, 2), ints(3, 3), torch.arange(2 * samples))
+    tokens, ids = torch.tensor([[0, 9], [0, 0]]), torch.arange(2 * samples)
+    made = Order(tokens, ints(1, 2), ints(3, 3), ids, **{"max_steps": 99, **budget})
+    made.earliest = earliest
+    return made
 
 
-def order(budget: Budget | None = None, earliest: int = 0) -> Order:
-    return Order(request(), 0, budget or Budget(None, 99), earliest)
+def groups_of(sampler: Any) -> Groups:
+    return Groups(sampler, Batch(TREE.table(), 4 * sampler.rows_per_sample, 3, scored=True))
 
 
-def groups_of(sampler: Any, samples: int = 2) -> Groups:
-    asked = request(samples)
-    rows = len(asked.ids) * sampler.rows_per_sample
-    return Groups(sampler, Batch(TREE.table(), rows, asked.capacity, scored=True))
-
-
-def test_a_request_repeats_its_prompts_and_cuts_what_lies_behind_them() -> None:
-    asked = request()
+def test_an_order_repeats_its_prompts_and_cuts_what_lies_behind_them() -> None:
+    asked = order()
     assert asked.prompt.tolist() == [0, 0, 1, 1]
     assert asked.capacity == 3
     tokens, lengths = asked.prompts(ints(0, 3), 3)
@@ -169,17 +164,13 @@ def test_a_request_repeats_its_prompts_and_cuts_what_lies_behind_them() -> None:
 
 
 def test_a_prompt_is_over_with_the_last_of_its_samples() -> None:
-    left = SamplesLeft(request())
-    assert left.file(ints(0, 3)) == set()
-    assert left.file(ints(1)) == {Root((0,))}
-    assert left.file(ints(2)) == {Root((0, 0))}
-
-
-def test_equal_prompts_are_over_together() -> None:
-    asked = Request.repeated(torch.zeros(2, 1, dtype=torch.int64), ints(1, 1), ints(2, 2), torch.arange(2))
-    left = SamplesLeft(asked)
-    assert left.file(ints(0)) == set()
-    assert left.file(ints(1)) == {Root((0,))}
+    asked = order()
+    assert (asked.end(ints(0, 3)), asked.left) == (set(), 2)
+    assert asked.end(ints(1)) == {Root((0,))}
+    assert asked.end(ints(2)) == {Root((0, 0))}
+    alike = Order(torch.zeros(2, 1, dtype=torch.int64), ints(1, 1), ints(2, 2), torch.arange(2), max_steps=9)
+    assert alike.end(ints(0)) == set()
+    assert alike.end(ints(1)) == {Root((0,))}
 
 
 def test_a_clock_shares_every_second_among_those_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,14 +200,14 @@ def test_groups_are_admitted_kept_and_moved_together() -> None:
 
 def test_a_budget_counts_from_admission_and_spares_who_has_only_to_choose() -> None:
     groups, none = groups_of(BestOfN(2)), torch.zeros(2, dtype=torch.bool)
-    groups.admit(order(Budget(None, 6)), ints(0), step=0, seconds=0.0)
-    groups.admit(order(Budget(None, 6)), ints(2), step=4, seconds=0.0)
+    groups.admit(order(max_steps=6), ints(0), step=0, seconds=0.0)
+    groups.admit(order(max_steps=6), ints(2), step=4, seconds=0.0)
     assert groups.stopped(none, step=5).tolist() == [False, False]
     assert groups.stopped(none, step=6).tolist() == [True, False]
     assert groups.stopped(~none, step=1).tolist() == [True, True]
     groups = groups_of(BestOfN(2))
     for place in (0, 2):
-        groups.admit(order(Budget(4, 99)), ints(place), step=0, seconds=0.0)
+        groups.admit(order(max_queries=4), ints(place), step=0, seconds=0.0)
     groups.batch.meter.queries += ints(2, 2, 1, 2)
     assert groups.stopped(none, step=5).tolist() == [True, False]
     complete = torch.ones(4, dtype=torch.bool)
@@ -226,8 +217,8 @@ def test_a_budget_counts_from_admission_and_spares_who_has_only_to_choose() -> N
 
 def test_groups_of_different_orders_have_budgets_of_their_own() -> None:
     groups, none = groups_of(Ancestral()), torch.zeros(3, dtype=torch.bool)
-    for budget in (Budget(None, 99), Budget(2, 99), Budget(None, 3)):
-        groups.admit(order(budget), ints(0), step=0, seconds=0.0)
+    for budget in ({}, {"max_queries": 2}, {"max_steps": 3}):
+        groups.admit(order(**budget), ints(0), step=0, seconds=0.0)
     groups.batch.meter.queries += ints(2, 2, 2)
     assert groups.stopped(none, step=2).tolist() == [False, True, False]
     assert groups.stopped(none, step=3).tolist() == [False, True, True]
@@ -237,7 +228,7 @@ def test_groups_of_different_orders_have_budgets_of_their_own() -> None:
 
 
 def test_a_recorder_keeps_the_moves_that_change_something() -> None:
-    groups, recorder = groups_of(BestOfN(2)), Recorder()
+    groups, recorder = groups_of(BestOfN(2)), TraceRecorder()
     groups.admit(order(), ints(1), step=0, seconds=0.0)
     stay = Moves.stay(groups.batch)
     recorder.record(0, groups, stay)
@@ -257,23 +248,17 @@ def test_a_recorder_keeps_the_moves_that_change_something() -> None:
 
 def test_samples_are_filed_in_their_places_with_the_reason_why_they_ended() -> None:
     groups = groups_of(Ancestral())
-    filed = Filed(request(), request().capacity)
-    groups.admit(order(), ints(0, 1, 2, 3), step=0, seconds=1.0)
+    asked = order()
+    groups.admit(asked, ints(0, 1, 2), step=0, seconds=1.0)
+    groups.admit(order(earliest=3, max_steps=1), ints(2), step=0, seconds=1.0)
+    groups.sample[3] = 3
     batch = groups.batch
     batch.log_probs(torch.arange(4))
     batch.apply(Moves.stay(batch)._replace(token=ints(1, 0, 0, NO_TOKEN)))
     finished = torch.tensor([True, True, False, False])
-    places = filed.file(
-        groups,
-        ints(0, 1, 3),
-        finished,
-        None,
-        earliest=0,
-        seconds=3.5,
-        out_of_steps=torch.tensor([False, False, False, True]),
-    )
+    places = groups.store(asked, ints(0, 1, 3), finished, None, step=1, seconds=3.5)
     assert places.tolist() == [0, 1, 3]
-    samples = filed.samples(ints(0, 3, 1))
+    samples = asked.samples(ints(0, 3, 1))
     assert samples.sequences() == [(0, 1), (0, 0), (0, 0)]
     assert samples.stopped == ["", "max_steps", "failed"]
     assert samples.accepted.tolist() == [True, False, False]

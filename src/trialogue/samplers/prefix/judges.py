@@ -1,6 +1,6 @@
 """Verifiers of a run's prompts, each asked about the rows that are under its rule."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -27,24 +27,16 @@ class JudgeOfRules(Judge):
 
     def values(self, rows: Tensor) -> Tensor:
         """Values (n,) float64 of the sequences in `rows` (n,)."""
-        values = torch.empty(len(rows), dtype=torch.float64)
-        for judge, places in self._of(rows):
-            values[places] = judge.values(rows[places])
-        return values
+        return self._each(rows, (), lambda judge, places: judge.values(rows[places]))
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
         """Values (n,) float64 of one continuation each: the sequence in `rows[i]` and then `tokens[i]`."""
-        values = torch.empty(len(rows), dtype=torch.float64)
-        for judge, places in self._of(rows):
-            values[places] = judge.candidates(rows[places], tokens[places])
-        return values
+        return self._each(rows, (), lambda judge, places: judge.candidates(rows[places], tokens[places]))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
         """Values (n, vocab) of all one-token continuations; zero outside `support` (n, vocab) bool."""
-        answers = [
-            (places, judge.children(rows[places], support[places])) for judge, places in self._of(rows)
-        ]
-        return _joined(answers, support)
+        shape = support.shape[1:]
+        return self._each(rows, shape, lambda judge, places: judge.children(rows[places], support[places]))
 
     def leading_children(
         self,
@@ -55,23 +47,19 @@ class JudgeOfRules(Judge):
         cut: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
         """Values (n, vocab) float64 of the one-token continuations that `cut` may keep; of others zero."""
-        answers = [
-            (places, judge.leading_children(rows[places], log_laws[places], verdicts=verdicts, cut=cut))
-            for judge, places in self._of(rows)
-        ]
-        return _joined(answers, log_laws)
 
-    def _of(self, rows: Tensor) -> Iterator[tuple[Judge, Tensor]]:
-        """Each judge that is asked about some of `rows` (n,), and their places (k,) among these."""
+        def leading(judge: Judge, places: Tensor) -> Tensor:
+            return judge.leading_children(rows[places], log_laws[places], verdicts=verdicts, cut=cut)
+
+        return self._each(rows, log_laws.shape[1:], leading)
+
+    def _each(self, rows: Tensor, shape: tuple[int, ...], call: Callable[[Judge, Tensor], Tensor]) -> Tensor:
+        """Join the results (k, *shape) of each judge for the places (k,) of its rows; bool if all results are."""
         rules = self._batch.rule[rows]
-        for rule in rules.unique().tolist():
-            yield self._judges[rule], (rules == rule).nonzero()[:, 0]
-
-
-def _joined(answers: Sequence[tuple[Tensor, Tensor]], like: Tensor) -> Tensor:
-    """Answers (k, vocab) for places (k,) as those for all (n, vocab): bool where all are."""
-    verdicts = all(values.dtype == torch.bool for _, values in answers)
-    joined = torch.zeros(like.shape, dtype=torch.bool if verdicts else torch.float64)
-    for places, values in answers:
-        joined[places] = values.to(joined.dtype)
-    return joined
+        places = {rule: (rules == rule).nonzero()[:, 0] for rule in rules.unique().tolist()}
+        results = {rule: call(self._judges[rule], own) for rule, own in places.items()}
+        verdicts = bool(shape) and all(values.dtype == torch.bool for values in results.values())
+        joined = torch.zeros(len(rows), *shape, dtype=torch.bool if verdicts else torch.float64)
+        for rule, values in results.items():
+            joined[places[rule]] = values.to(joined.dtype)
+        return joined

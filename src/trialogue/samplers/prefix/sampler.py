@@ -6,7 +6,7 @@ counts the cost, so a sampler contains no loop over tokens, no counting and no p
 """
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, Generic, Literal, NamedTuple, Protocol, cast
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Protocol, Self, cast
 
 import torch
 from annotated_types import Interval
@@ -175,6 +175,17 @@ def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
     each = verifier if isinstance(verifier, list | tuple) else [verifier]
     if sampler.uses != "nothing" and all(one is None for one in each):
         raise InputError("verifier", None, f"{type(sampler).__name__} needs one")
+
+
+class LogWeight(NamedTuple):
+    """The state of a sampler that only weighs its rows: the logarithm (rows,) float64 of target over proposal."""
+
+    log_weight: Tensor
+
+    @classmethod
+    def zero(cls, decoding: Decoding) -> Self:
+        """Return weight one for every row."""
+        return cls(torch.zeros(len(decoding.lengths), dtype=torch.float64))
 
 
 class Weighted(Protocol):

@@ -1,6 +1,5 @@
 """A run that takes requests while it goes on: rows of different prompts, rules and temperatures move as one batch."""
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -12,10 +11,8 @@ from trialogue.errors import InputError, truth_value, whole_number
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch, Stop
-from trialogue.samplers.prefix.engine.filed import Filed
 from trialogue.samplers.prefix.engine.groups import Groups
-from trialogue.samplers.prefix.engine.order import Budget, Order
-from trialogue.samplers.prefix.engine.requests import Request
+from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.rules import OnError, judging
 from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, rows_at_once
 from trialogue.samplers.prefix.engine.running import Running
@@ -59,7 +56,7 @@ class Terms:
 
 @dataclass(eq=False)
 class _Rule:
-    """What of some terms the rows are judged by: the rule `number` of the batch, with so many `users`."""
+    """The verifier number `number` of the batch, with the number of submissions that use it."""
 
     number: int
     verifier: Verifier
@@ -67,23 +64,15 @@ class _Rule:
     users: int = 0
 
 
-class Submission:
-    """Samples that an open run was asked for together, on `terms`; `OpenRun.submit` makes them."""
+class Submission(Order):
+    """Samples that an open run draws together, on `terms`; `OpenRun.submit` makes them."""
 
-    def __init__(self, order: Order, filed: Filed, terms: Terms, prompt_length: int) -> None:
-        self._order, self._filed = order, filed
+    def __init__(self, terms: Terms, prompt_length: int, *order: Any, **settings: Any) -> None:
+        super().__init__(*order, **settings)
         self.terms, self.prompt_length = terms, prompt_length
 
-    def __len__(self) -> int:
-        return len(self._order)
 
-    @property
-    def left(self) -> int:
-        """How many samples are not finished."""
-        return len(self._order.left)
-
-
-class Drawn(NamedTuple):
+class FinishedSamples(NamedTuple):
     """Finished samples of one submission: their `index` is their place among its samples."""
 
     submission: Submission
@@ -145,11 +134,10 @@ class OpenRun:
             truncations=self._truncations,
         )
         self._judge = JudgeOfRules({}, batch)
-        self._running = Running(
+        self._running = Running[Submission](
             Groups(self.sampler, batch), self._judge, room=rows // self.sampler.rows_per_sample
         )
         self._rules, self._numbers = dict[Terms, _Rule](), count()
-        self._submissions = dict[Order, Submission]()
 
     def submit(
         self,
@@ -181,23 +169,27 @@ class OpenRun:
         longest = max(1, int(limit[0]) - length)
         steps = STEPS_PER_TOKEN * longest if max_steps is None else whole_number("max_steps", max_steps, 1)
         whole_number("seed", seed, 0)
-        decode = decoder(self._oracle, list(terms.stop) or None)
         scored = truth_value("token_log_probs", token_log_probs)
         rule = self._rule(terms)
-        request = Request.repeated(tokens, lengths, limit, ids, torch.tensor([rule.number]))
-        filed = Filed(
-            request,
-            request.capacity,
-            decode,
+        submission = Submission(
+            terms,
+            length,
+            tokens,
+            lengths,
+            limit,
+            ids,
+            seed=seed,
+            max_queries=max_queries,
+            max_steps=steps,
+            rule=torch.tensor([rule.number]),
+            decode=decoder(self._oracle, list(terms.stop) or None),
             parsers=() if rule.verifier.parser is None else [rule.verifier.parser],
             raised={} if rule.raised is None else {rule.number: rule.raised},
             scored=scored,
             judged=terms.verifier is not None,
         )
-        order = Order(request, seed, Budget(max_queries, steps))
         rule.users += 1
-        submission = self._submissions[order] = Submission(order, filed, terms, length)
-        self._running.submit(order, filed)
+        self._running.submit(submission)
         return submission
 
     def _rule(self, terms: Terms) -> _Rule:
@@ -219,13 +211,12 @@ class OpenRun:
 
     def withdraw(self, submission: Submission) -> None:
         """Draw no more of `submission`: its rows are free. Nothing happens to one that is finished."""
-        if submission._order in self._submissions:
-            self._running.withdraw(submission._order)
+        if submission in self._running.orders:
+            self._running.withdraw(submission)
             self._end(submission)
 
     def _end(self, submission: Submission) -> None:
         rule = self._rules[submission.terms]
-        del self._submissions[submission._order]
         rule.users -= 1
         if not rule.users:
             del self._rules[submission.terms], self._truncations[rule.number]
@@ -246,23 +237,19 @@ class OpenRun:
         """Charge the samples under way nothing for the time since the last step."""
         self._running.rest()
 
-    def step(self) -> list[Drawn]:
-        """Take one step with all samples under way; returns those that it finished."""
-        drawn = []
-        for order, places in self._running.step():
-            submission = self._submissions[order]
-            drawn.append(Drawn(submission, submission._filed.samples(places.clone())))
+    def step(self) -> list[FinishedSamples]:
+        """Take one step with all samples under way; return those that it finished."""
+        finished = []
+        for submission, places in self._running.step():
+            finished.append(FinishedSamples(submission, submission.samples(places.clone())))
             if not submission.left:
                 self._end(submission)
-        return drawn
+        return finished
 
     def growing(self) -> Iterator[Growing]:
-        """How far the samples under way have come."""
-        places, tokens, lengths = self._running.under_way()
-        orders = list(self._submissions)
-        earliest = [order.earliest for order in orders]
-        for row, (place, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
-            order = orders[bisect_right(earliest, place) - 1]
-            submission = self._submissions[order]
-            completion = tokens[row, submission.prompt_length : length].tolist()
-            yield Growing(submission, place - order.earliest, completion)
+        """Yield how far the samples under way have come."""
+        for place, tokens, length in zip(
+            *(column.tolist() for column in self._running.under_way()), strict=True
+        ):
+            submission = self._running.order_of(place)
+            yield Growing(submission, place - submission.earliest, tokens[submission.prompt_length : length])

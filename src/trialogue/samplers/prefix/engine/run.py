@@ -11,13 +11,11 @@ from trialogue.models.memory import require_room
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch
-from trialogue.samplers.prefix.engine.filed import Filed
 from trialogue.samplers.prefix.engine.groups import Groups
-from trialogue.samplers.prefix.engine.order import Budget, Order
-from trialogue.samplers.prefix.engine.recorder import Recorder
-from trialogue.samplers.prefix.engine.requests import Request
-from trialogue.samplers.prefix.engine.rules import OnError, Rules
-from trialogue.samplers.prefix.engine.running import Observer, Running
+from trialogue.samplers.prefix.engine.order import Order
+from trialogue.samplers.prefix.engine.recorder import TraceRecorder
+from trialogue.samplers.prefix.engine.rules import OnError, PromptVerifiers
+from trialogue.samplers.prefix.engine.running import Running, RunObserver
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
 from trialogue.samplers.prefix.prompts import (
     Prompts,
@@ -61,7 +59,7 @@ def generate(
     token_log_probs: bool = False,
     trace: bool = False,
     progress: bool = False,
-    observer: Observer | None = None,
+    observer: RunObserver | None = None,
 ) -> Samples:
     """Draw `num_samples` completions of each prompt by `sampler` (ancestral sampling by default).
 
@@ -109,8 +107,7 @@ def generate(
         trace=trace,
         observer=observer,
     )
-    run.finish(progress)
-    return run.samples()
+    return run.finish(progress)
 
 
 def started(
@@ -131,7 +128,7 @@ def started(
     on_error: OnError = "raise",
     token_log_probs: bool = False,
     trace: bool = False,
-    observer: Observer | None = None,
+    observer: RunObserver | None = None,
 ) -> WholeRun:
     """A run of `generate`, whose arguments and errors these are, before its first step."""
     oracle = as_oracle(oracle)
@@ -150,9 +147,7 @@ def started(
     one_of("on_error", on_error, get_args(OnError))
     rules = None
     if verifier is not None:
-        rules = Rules.of(verifier, len(lengths), stop_strings(stop), on_error)
-    of_prompt = None if rules is None else rules.of_prompt
-    request = Request.repeated(tokens, lengths, limit, ids, of_prompt)
+        rules = PromptVerifiers.of(verifier, len(lengths), stop_strings(stop), on_error)
     batch = Batch(
         oracle,
         rows,
@@ -162,26 +157,31 @@ def started(
         stop=stopping(oracle, stop),
         scored=True,
     )
-    budget = Budget(
-        None if max_queries is None else whole_number("max_queries", max_queries, 1),
-        STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)) if most_steps is None else most_steps,
-    )
-    filed = Filed(
-        request,
-        capacity,
-        decoder(oracle, stop),
+    order = Order(
+        tokens,
+        lengths,
+        limit,
+        ids,
+        seed=whole_number("seed", seed, 0),
+        max_queries=None if max_queries is None else whole_number("max_queries", max_queries, 1),
+        max_steps=STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
+        if most_steps is None
+        else most_steps,
+        rule=None if rules is None else rules.of_prompt,
+        capacity=capacity,
+        decode=decoder(oracle, stop),
         parsers=() if rules is None else rules.parsers,
         raised=() if rules is None else rules.raised,
         scored=truth_value("token_log_probs", token_log_probs),
     )
-    running = Running(
+    running = Running[Order](
         Groups(sampler, batch),
         None if rules is None else rules.judge(batch),
         room=rows // sampler.rows_per_sample,
-        recorder=Recorder() if truth_value("trace", trace) else None,
+        recorder=TraceRecorder() if truth_value("trace", trace) else None,
         observer=observer,
     )
-    return WholeRun(running, Order(request, whole_number("seed", seed, 0), budget), filed)
+    return WholeRun(running, order)
 
 
 def _capacity(lengths: Tensor, limit: Tensor, max_steps: int | None) -> int:

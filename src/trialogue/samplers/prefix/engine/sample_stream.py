@@ -73,7 +73,7 @@ class SampleStream:
     def _drawn(self) -> Iterator[Sample]:
         shown: dict[int, tuple[int, ...]] = {}
         for places in self._run.steps():
-            for sample in self._run.filed(places):
+            for sample in self._run.order.samples(places):
                 shown.pop(sample.index, None)
                 yield sample
             if self._partial:
@@ -81,9 +81,10 @@ class SampleStream:
 
     def _changed(self, shown: dict[int, tuple[int, ...]]) -> Iterator[Sample]:
         """The samples under way whose tokens are others than those `shown`, by place."""
-        rows = zip(*(column.tolist() for column in self._run.under_way()), strict=True)
+        order = self._run.order
+        rows = zip(*(column.tolist() for column in self._run.running.under_way()), strict=True)
         for place, tokens, length in rows:
-            prompt, start = self._run.prompt_of(place)
+            prompt, start = int(order.prompt[place]), int(order.lengths[place])
             completion = tuple(tokens[start:length])
             if shown.get(place, ()) != completion:
                 shown[place] = completion
