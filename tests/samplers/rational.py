@@ -411,11 +411,16 @@ def stationary_value_guided(sampler: StationaryValueGuided, tree: RationalTree) 
 
 
 def block_value_guided(sampler: BlockValueGuided, tree: RationalTree) -> Expected:
+    def ends(block: Prefix) -> bool:
+        return len(block) == sampler.block_tokens
+
     def moves(state: State) -> tuple[list[Move], Fraction]:
         prefix = state
         if tree.complete(prefix):
             return [(Fraction(1), END, prefix)], Fraction(0)
-        tuples, calls = candidates_of(tree, prefix, lambda block: len(block) == sampler.block_tokens, sampler.candidates)
+        tuples, calls = candidates_of(
+            tree, prefix, lambda block: len(block) == sampler.block_tokens, sampler.candidates
+        )
         options: list[Move] = []
         for p, chosen in tuples:
             weighed = [(tree.exact_value(end), end) for end in chosen]

@@ -123,7 +123,9 @@ def ordinary_trees(sampler: Sampler) -> list[ValuedTree]:
     trees = [tree for tree in VIABLE if len(tree.distribution()) <= most]
     if isinstance(sampler, BlockBestOfN) and 2 in sampler.delimiters:
         trees = [VIABLE[3]]
-    elif isinstance(sampler, SequentialMonteCarlo) and (sampler.particles > 2 or sampler.proposal == "rejection"):
+    elif isinstance(sampler, SequentialMonteCarlo) and (
+        sampler.particles > 2 or sampler.proposal == "rejection"
+    ):
         trees = [RandomTree(41, horizon=2), RandomTree(42, vocab=3, horizon=1, sparse=True)]
     elif isinstance(sampler, SequentialMonteCarlo):
         trees = [RandomTree(41, horizon=2), RandomTree(43, eos=1)]

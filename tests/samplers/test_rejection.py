@@ -4,72 +4,11 @@ import math
 
 import pytest
 
-from mutants import samplers as mutants
 from samplers.reference_laws import largest_difference, rejection_queries, restricted
 from trialogue.data.table import Table
 from trialogue.samplers import Ancestral, Rejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
-from trialogue.testing.trees import TREES, VIABLE, RandomTree, viable
-
-
-def ancestral_error(sampler, tree: RandomTree) -> float:
-    """Distance of the sampler from the product of conditionals and from one query per token."""
-    distribution = exact_distribution(sampler, tree.table())
-    free = tree.distribution()
-    tokens = math.fsum(p * len(x) for x, p in free.items())
-    return max(
-        largest_difference(distribution.probabilities, free),
-        abs(distribution.expected_calls - tokens),
-        distribution.failed,
-    )
-
-
-def rejection_error(sampler, tree: RandomTree) -> float:
-    """Distance of the sampler from the restricted distribution and from its cost, relative."""
-    distribution = exact_distribution(sampler, tree.table(), tree.allows)
-    cost = rejection_queries(tree, tree.allows)
-    return max(
-        largest_difference(distribution.probabilities, restricted(tree, tree.allows)),
-        abs(distribution.expected_calls / cost - 1),
-    )
-
-
-@pytest.mark.parametrize("tree", TREES, ids=str)
-def test_ancestral_sampling_is_the_product_of_conditionals(tree):
-    assert ancestral_error(Ancestral(), tree) < 1e-12
-
-
-@pytest.mark.parametrize(
-    "mutant", [mutants.UniformAncestral, mutants.TwiceAskingAncestral, mutants.EarlyAncestral]
-)
-@pytest.mark.parametrize("tree", TREES, ids=str)
-def test_broken_ancestral_sampling_is_told_apart(mutant, tree):
-    assert ancestral_error(mutant(), tree) > 1e-3
-
-
-@pytest.mark.parametrize("tree", VIABLE, ids=str)
-def test_rejection_is_the_restricted_law_at_its_cost(tree):
-    assert rejection_error(Rejection(), tree) < 1e-12
-
-
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        mutants.UniformRejection,
-        mutants.CredulousRejection,
-        mutants.ResumingRejection,
-        mutants.EarlyCheckingRejection,
-    ],
-)
-def test_broken_rejection_is_told_apart(mutant):
-    assert max(rejection_error(mutant(), tree) for tree in VIABLE) > 1e-3
-
-
-def test_rejection_costs_length_over_mass_for_a_fixed_length():
-    tree = viable(RandomTree(11, vocab=3, horizon=4))
-    mass = math.fsum(p for x, p in tree.distribution().items() if tree.allows(x))
-    distribution = exact_distribution(Rejection(), tree.table(), tree.allows)
-    assert distribution.expected_calls == pytest.approx(4 / mass, rel=1e-12)
+from trialogue.testing.trees import VIABLE, RandomTree, viable
 
 
 def test_a_prompt_conditions_the_law():

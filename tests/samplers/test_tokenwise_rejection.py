@@ -5,112 +5,14 @@ from itertools import product
 
 import pytest
 
-from mutants import samplers as mutants
-from samplers.reference_laws import largest_difference, restricted, tokenwise
+from samplers.reference_laws import largest_difference
 from trialogue.data.table import Table
 from trialogue.samplers import MaskedDecoding, Rejection, TokenwiseRejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
-from trialogue.testing.trees import VIABLE, RandomTree, viable
 
 
 def coins(length: int) -> Table:
     return Table(lambda prefix: [0.5, 0.5], 2, max_length=length)
-
-
-def redraw_error(sampler, tree: RandomTree, rule) -> float:
-    """Distance from q, from C (relative), and from the mass that never halts."""
-    distribution = exact_distribution(sampler(), tree.table(), rule)
-    reference, queries, stuck = tokenwise(tree, rule)
-    if math.isinf(queries) or math.isinf(distribution.expected_calls):
-        cost = 0.0 if queries == distribution.expected_calls else math.inf
-    else:
-        cost = abs(distribution.expected_calls / queries - 1)
-    return max(
-        largest_difference(distribution.probabilities, reference),
-        abs(distribution.never_halts - stuck),
-        distribution.failed,
-        cost,
-    )
-
-
-def mask_error(sampler, tree: RandomTree, rule) -> float:
-    """Distance from q, from p(x) 1[x in A], and from the mass that fails."""
-    distribution = exact_distribution(sampler(), tree.table(), rule)
-    reference, _, stuck = tokenwise(tree, rule)
-    proper = {x: p for x, p in tree.distribution().items() if x in reference}
-    return max(
-        largest_difference(distribution.probabilities, reference),
-        largest_difference(distribution.weights, proper),
-        abs(distribution.failed - stuck),
-        distribution.never_halts,
-    )
-
-
-@pytest.mark.parametrize(
-    ("sampler", "error"), [(TokenwiseRejection, redraw_error), (MaskedDecoding, mask_error)]
-)
-@pytest.mark.parametrize("tree", VIABLE, ids=str)
-def test_tokenwise_rejection_has_its_closed_law_and_cost(sampler, error, tree):
-    assert error(sampler, tree, tree.allows) < 1e-12
-    assert error(sampler, tree, tree.judges) < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("mutant", "error"),
-    [
-        (mutants.UniformTokenwise, redraw_error),
-        (mutants.UniformMask, mask_error),
-        (mutants.LastUncheckedTokenwise, redraw_error),
-        (mutants.LastUncheckedMask, mask_error),
-        (mutants.UnweightedMask, mask_error),
-        (mutants.InverseWeightMask, mask_error),
-    ],
-)
-def test_broken_tokenwise_rejection_is_told_apart(mutant, error):
-    assert max(error(mutant, tree, tree.allows) for tree in VIABLE) > 1e-3
-
-
-def test_weights_of_the_mask_with_a_perfect_verifier_are_the_restricted_law():
-    tree = viable(RandomTree(21, vocab=3))
-    distribution = exact_distribution(MaskedDecoding(), tree.table(), tree.allows)
-    proper = {x: p for x, p in tree.distribution().items() if tree.allows(x)}
-    assert largest_difference(distribution.weights, proper) < 1e-12
-    assert total_variation(distribution.probabilities, restricted(tree, tree.allows)) > 1e-3
-
-
-def bounded_error(sampler, tree: RandomTree, rule, most: int) -> float:
-    """Distance from the distribution, the cost and the failing mass of at most `most` rejections at each position."""
-    reference, queries, failed = {}, 0.0, 0.0
-    below = [((), 1.0)]
-    while below:
-        prefix, mass = below.pop()
-        if tree.complete(prefix):
-            reference[prefix] = mass
-            continue
-        accepted = [(child, p) for child, p in tree.children(prefix) if rule(child)]
-        missed = 1 - math.fsum(p for _, p in accepted)
-        queries += mass * sum(missed**draw for draw in range(most))
-        failed += mass * missed**most
-        below += [(child, mass * p * sum(missed**draw for draw in range(most))) for child, p in accepted]
-    distribution = exact_distribution(sampler(max_rejections=most), tree.table(), rule)
-    return max(
-        largest_difference(distribution.probabilities, reference),
-        abs(distribution.failed - failed),
-        distribution.never_halts,
-        abs(distribution.expected_calls / queries - 1),
-    )
-
-
-@pytest.mark.parametrize("tree", VIABLE, ids=str)
-@pytest.mark.parametrize("most", [1, 2, 5])
-def test_bounded_rejections_fail_and_cost_what_they_should(tree, most):
-    assert bounded_error(TokenwiseRejection, tree, tree.allows, most) < 1e-12
-    assert bounded_error(TokenwiseRejection, tree, tree.judges, most) < 1e-12
-
-
-@pytest.mark.parametrize("mutant", [mutants.HoardingTokenwise, mutants.PatientTokenwise])
-def test_a_bound_that_is_another_is_told_apart(mutant):
-    assert max(bounded_error(mutant, tree, tree.allows, 2) for tree in VIABLE) > 1e-3
 
 
 def test_a_sample_out_of_rejections_says_so():
