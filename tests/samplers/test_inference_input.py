@@ -123,7 +123,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: generate(COINS, num_samples=2, sample_ids=[1, 1]), "sample_ids=1: give 2 different integers"),
     (lambda: generate(COINS, num_samples=2, sample_ids=[-1, 0]), "sample_ids=-1: .*of at least 0"),
     (lambda: generate(COINS, num_samples=2, sample_ids="ab"), "sample_ids='ab': give 2 different integers"),
-    (lambda: generate(COINS, num_samples=True), "num_samples=True: use a whole number"),
+    (lambda: generate(COINS, num_samples=True), "num_samples=True: use an integer"),
     (lambda: generate(COINS, [[True]]), r"prompts=\[True\]: give a sequence of integer token ids"),
     (lambda: generate(COINS, torch.ones(1, 1) > 0), "prompts=torch.bool: give integer token ids"),
     (

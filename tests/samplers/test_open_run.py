@@ -27,7 +27,7 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.samplers.prefix.batch.batch import View
+from trialogue.samplers.prefix.batch import View
 from trialogue.samplers.prefix.engine import running
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 

@@ -107,7 +107,7 @@ def test_answers_that_are_normalised_up_to_rounding_are_accepted(dtype: torch.dt
 
 def test_only_the_first_answer_of_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = []
-    for module in ("trialogue.samplers.prefix.batch.batch", "trialogue.oracles.prefixes"):
+    for module in ("trialogue.samplers.prefix.batch.view", "trialogue.oracles.prefixes"):
         monkeypatch.setattr(f"{module}.require_log_probs", lambda *arguments: checked.append(arguments))
     oracle = Answering(uniform)
     generate(oracle, num_samples=4, batch_size=1)

@@ -35,9 +35,7 @@ class BestOfN(Sampler[NoState]):
     ) -> tuple[Moves, NoState]:
         """Append one token to every incomplete row; select in the groups that are complete."""
         n, moves = self.candidates, Moves.stay(decoding)
-        growing = decoding.growing
-        if growing.numel():
-            moves.token.index_copy_(0, growing, choose(decoding.log_probs(growing), growing))
+        moves.append(decoding, decoding.growing, choose)
         finished = decoding.complete.view(-1, n).all(1).nonzero()[:, 0]
         if finished.numel():
             rows = finished[:, None] * n + torch.arange(n)

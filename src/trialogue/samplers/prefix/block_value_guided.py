@@ -80,7 +80,5 @@ class BlockValueGuided(Sampler[Stand]):
             moves.source[rows], moves.length[rows] = member[:, None], kept[:, None]
             length = length.index_copy(0, rows.flatten(), kept.repeat_interleave(n))
             log_value = log_value.index_fill(0, rows.flatten(), -math.inf)
-        growing = (~ended & ~moves.done).nonzero()[:, 0]
-        if len(growing):
-            moves.token[growing] = choose(decoding.log_probs(growing), growing)
+        moves.append(decoding, (~ended & ~moves.done).nonzero()[:, 0], choose)
         return moves, Stand(length, log_value)

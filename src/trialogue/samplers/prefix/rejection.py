@@ -33,11 +33,7 @@ class _Redrawing(Sampler[NoState]):
             # A prompt that is complete as it stands has no other completion.
             moves.done[complete] = accepted | (decoding.lengths[complete] == decoding.start[complete])
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
-        asking = (~moves.done).nonzero()[:, 0]
-        if asking.numel():
-            moves.token.index_copy_(
-                0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)
-            )
+        moves.append(decoding, (~moves.done).nonzero()[:, 0], choose)
         return moves, state
 
     @abstractmethod
@@ -129,9 +125,5 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
         if isinstance(state, Rejected) and self.max_rejections is not None:
             state = Rejected(torch.where(accepted, 0, state.rejections + 1))
             done |= state.rejections >= self.max_rejections
-        asking = (~done).nonzero()[:, 0]
-        if asking.numel():
-            moves.token.index_copy_(
-                0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)
-            )
+        moves.append(decoding, (~done).nonzero()[:, 0], choose)
         return moves._replace(done=done), state

@@ -16,7 +16,7 @@ from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.rules import OnError, judging
 from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, rows_at_once
 from trialogue.samplers.prefix.engine.running import Running
-from trialogue.samplers.prefix.judges import JudgeOfRules
+from trialogue.samplers.prefix.judge import JudgeOfRules
 from trialogue.samplers.prefix.prompts import (
     checked_prompts,
     chosen_sample_ids,
@@ -67,9 +67,9 @@ class _Rule:
 class Submission(Order):
     """Samples that an open run draws together, on `terms`; `OpenRun.submit` makes them."""
 
-    def __init__(self, terms: Terms, prompt_length: int, *order: Any, **settings: Any) -> None:
+    def __init__(self, terms: Terms, *order: Any, **settings: Any) -> None:
         super().__init__(*order, **settings)
-        self.terms, self.prompt_length = terms, prompt_length
+        self.terms = terms
 
 
 class FinishedSamples(NamedTuple):
@@ -80,7 +80,7 @@ class FinishedSamples(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """How far the sample number `place` of a submission has come."""
+    """The completion so far of the sample number `place` of a submission."""
 
     submission: Submission
     place: int
@@ -173,7 +173,6 @@ class OpenRun:
         rule = self._rule(terms)
         submission = Submission(
             terms,
-            length,
             tokens,
             lengths,
             limit,
@@ -247,9 +246,9 @@ class OpenRun:
         return finished
 
     def growing(self) -> Iterator[Growing]:
-        """Yield how far the samples under way have come."""
-        for place, tokens, length in zip(
-            *(column.tolist() for column in self._running.under_way()), strict=True
-        ):
+        """Yield the completions so far of the samples under way."""
+        columns = (column.tolist() for column in self._running.under_way())
+        for place, tokens, length in zip(*columns, strict=True):
             submission = self._running.order_of(place)
-            yield Growing(submission, place - submission.earliest, tokens[submission.prompt_length : length])
+            start, own = int(submission.lengths[0]), place - submission.earliest
+            yield Growing(submission, own, tokens[start:length])

@@ -9,8 +9,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.judges import JudgeOfRules
+from trialogue.samplers.prefix.judge import Judge, JudgeOfRules
 from trialogue.samplers.prefix.sample import Parser
 from trialogue.verifiers.combination import Anything
 from trialogue.verifiers.function import VerifierLike, as_verifier

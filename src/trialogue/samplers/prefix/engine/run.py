@@ -1,12 +1,13 @@
 """The engine: runs any sampler on any oracle, all rows as one batch, and counts what it cost."""
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, truth_value, whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.models.memory import require_room
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
@@ -32,6 +33,7 @@ from trialogue.samplers.prefix.prompts import (
 )
 from trialogue.samplers.prefix.sampler import Sampler, runnable
 from trialogue.samplers.prefix.samples import Samples
+from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.function import VerifierLike
 
 STEPS_PER_TOKEN = 1000
@@ -88,9 +90,7 @@ def generate(
     whose answer is not one finite non-negative number per row, and an oracle that gives every token probability
     zero.
     """
-    run = started(
-        oracle,
-        prompts,
+    settings = RunSettings(
         sampler=sampler,
         verifier=verifier,
         max_new_tokens=max_new_tokens,
@@ -107,79 +107,77 @@ def generate(
         trace=trace,
         observer=observer,
     )
-    return run.finish(progress)
+    return started(oracle, prompts, settings).finish(progress)
 
 
-def started(
-    oracle: Autoregressive,
-    prompts: Prompts | Sequence[str] | None = None,
-    *,
-    sampler: Sampler[Any] | None = None,
-    verifier: VerifierLike | Sequence[VerifierLike | None] | None = None,
-    max_new_tokens: int | None = None,
-    num_samples: int = 1,
-    seed: int = 0,
-    sample_ids: Sequence[int] | Tensor | None = None,
-    batch_size: int | None = None,
-    max_queries: int | None = None,
-    max_steps: int | None = None,
-    stop: StopLike | None = None,
-    memory: int = DEFAULT_MEMORY,
-    on_error: OnError = "raise",
-    token_log_probs: bool = False,
-    trace: bool = False,
-    observer: RunObserver | None = None,
-) -> WholeRun:
-    """A run of `generate`, whose arguments and errors these are, before its first step."""
+@validated
+@dataclass(frozen=True, eq=False)
+class RunSettings:
+    """The settings of `generate`."""
+
+    sampler: Sampler[Any] | None = None
+    verifier: VerifierLike | Sequence[VerifierLike | None] | None = None
+    max_new_tokens: Count | None = None
+    num_samples: Count = 1
+    seed: Natural = 0
+    sample_ids: Sequence[int] | Tensor | None = None
+    batch_size: Count | None = None
+    max_queries: Count | None = None
+    max_steps: Count | None = None
+    stop: StopLike | None = None
+    memory: Count = DEFAULT_MEMORY
+    on_error: OnError = "raise"
+    token_log_probs: bool = False
+    trace: bool = False
+    observer: RunObserver | None = None
+
+
+def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run: RunSettings) -> WholeRun:
+    """Return a run of `generate` before its first step."""
     oracle = as_oracle(oracle)
     tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
-    sampler = runnable(Ancestral() if sampler is None else sampler, oracle, verifier)
-    num_samples = whole_number("num_samples", num_samples, 1)
+    sampler = runnable(Ancestral() if run.sampler is None else run.sampler, oracle, run.verifier)
     checked_prompts(tokens, lengths, oracle.vocab_size)
-    limit = limits(oracle, lengths, max_new_tokens)
-    most_steps = None if max_steps is None else whole_number("max_steps", max_steps, 1)
-    rows = rows_at_once(oracle, sampler, len(lengths) * num_samples, batch_size)
-    capacity = _capacity(lengths, limit, most_steps)
-    _require_memory(max_new_tokens, capacity - int(lengths.min()), capacity, rows, num_samples, len(lengths))
-    ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
-    one_of("on_error", on_error, get_args(OnError))
-    rules = None
-    if verifier is not None:
-        rules = PromptVerifiers.of(verifier, len(lengths), stop_strings(stop), on_error)
+    limit = limits(oracle, lengths, run.max_new_tokens)
+    rows = rows_at_once(oracle, sampler, len(lengths) * run.num_samples, run.batch_size)
+    capacity = _capacity(lengths, limit, run.max_steps)
+    longest = capacity - int(lengths.min())
+    _require_memory(run.max_new_tokens, longest, capacity, rows, run.num_samples, len(lengths))
+    verifiers = None
+    if run.verifier is not None:
+        verifiers = PromptVerifiers.of(run.verifier, len(lengths), stop_strings(run.stop), run.on_error)
     batch = Batch(
         oracle,
         rows,
         capacity,
-        layers=() if rules is None else rules.layers,
-        memory=whole_number("memory", memory, 1),
-        stop=stopping(oracle, stop),
+        layers=() if verifiers is None else verifiers.layers,
+        memory=run.memory,
+        stop=stopping(oracle, run.stop),
         scored=True,
     )
     order = Order(
         tokens,
         lengths,
         limit,
-        ids,
-        seed=whole_number("seed", seed, 0),
-        max_queries=None if max_queries is None else whole_number("max_queries", max_queries, 1),
-        max_steps=STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1))
-        if most_steps is None
-        else most_steps,
-        rule=None if rules is None else rules.of_prompt,
+        chosen_sample_ids(run.sample_ids, len(lengths) * run.num_samples),
+        seed=run.seed,
+        max_queries=run.max_queries,
+        max_steps=run.max_steps or STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)),
+        rule=None if verifiers is None else verifiers.of_prompt,
         capacity=capacity,
-        decode=decoder(oracle, stop),
-        parsers=() if rules is None else rules.parsers,
-        raised=() if rules is None else rules.raised,
-        scored=truth_value("token_log_probs", token_log_probs),
+        decode=decoder(oracle, run.stop),
+        parsers=() if verifiers is None else verifiers.parsers,
+        raised=() if verifiers is None else verifiers.raised,
+        scored=run.token_log_probs,
     )
     running = Running[Order](
         Groups(sampler, batch),
-        None if rules is None else rules.judge(batch),
+        None if verifiers is None else verifiers.judge(batch),
         room=rows // sampler.rows_per_sample,
-        recorder=TraceRecorder() if truth_value("trace", trace) else None,
-        observer=observer,
+        recorder=TraceRecorder() if run.trace else None,
+        observer=run.observer,
     )
     return WholeRun(running, order)
 

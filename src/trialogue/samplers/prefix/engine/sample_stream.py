@@ -9,7 +9,7 @@ import torch
 
 from trialogue.errors import InputError, truth_value
 from trialogue.oracles import Autoregressive, as_oracle
-from trialogue.samplers.prefix.engine.run import started
+from trialogue.samplers.prefix.engine.run import RunSettings, started
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
 from trialogue.samplers.prefix.prompts import Prompts, decoder
 from trialogue.samplers.prefix.sample import Sample
@@ -43,7 +43,7 @@ def stream(
     for name, hint in _OF_WHOLE_RUNS.items():
         if settings.pop(name, False):
             raise InputError(name, True, f"leave it out of stream: {hint}")
-    run = started(oracle, prompts, **settings)
+    run = started(oracle, prompts, RunSettings(**settings))
     return SampleStream(run, ordered, partial, decoder(oracle, settings.get("stop"), final=False))
 
 
