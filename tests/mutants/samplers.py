@@ -50,9 +50,14 @@ def support_only(decoding: Any) -> Altered:
     return Altered(decoding, {"log_probs": log_probs})
 
 
-class UniformAncestral(Ancestral):
+class _Uniform:
+    """Draws any token that can occur with the same probability."""
+
     def step(self, decoding, state, verifier, choose):
         return super().step(support_only(decoding), state, verifier, choose)
+
+
+class UniformAncestral(_Uniform, Ancestral): ...
 
 
 class TwiceAskingAncestral(Ancestral):
@@ -72,9 +77,7 @@ class EarlyAncestral(Ancestral):
         return moves._replace(token=moves.token.masked_fill(early, -1), done=moves.done | early), state
 
 
-class UniformRejection(Rejection):
-    def step(self, decoding, state, verifier, choose):
-        return super().step(support_only(decoding), state, verifier, choose)
+class UniformRejection(_Uniform, Rejection): ...
 
 
 class CredulousRejection(Rejection):
@@ -117,14 +120,10 @@ class EarlyCheckingRejection(Rejection):
         return moves, state
 
 
-class UniformTokenwise(TokenwiseRejection):
-    def step(self, decoding, state, verifier, choose):
-        return super().step(support_only(decoding), state, verifier, choose)
+class UniformTokenwise(_Uniform, TokenwiseRejection): ...
 
 
-class UniformMask(MaskedDecoding):
-    def step(self, decoding, state, verifier, choose):
-        return super().step(support_only(decoding), state, verifier, choose)
+class UniformMask(_Uniform, MaskedDecoding): ...
 
 
 def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
@@ -305,28 +304,47 @@ class AbsoluteRedoBacktracking(Backtracking):
         return super().step(decoding, state, verifier, choose)
 
 
-class LastBestOfN(BestOfN):
+class _Last:
     """Takes the last of those with the greatest value."""
 
     def step(self, decoding, state, verifier, choose):
         n = self.candidates
-
-        def values(rows: Tensor) -> Tensor:
-            return verifier.values(rows) + 1e-12 * (rows % n)
-
-        return super().step(decoding, state, Altered(verifier, {"values": values}), choose)
+        later = Altered(verifier, {"values": lambda rows: verifier.values(rows) + 1e-12 * (rows % n)})
+        return super().step(decoding, state, later, choose)
 
 
-class IndifferentBestOfN(BestOfN):
+class _Indifferent:
+    """Takes the first candidate instead of the best one."""
+
     def step(self, decoding, state, verifier, choose):
         blind = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
         return super().step(decoding, state, blind, choose)
 
 
-class WorstOfN(BestOfN):
+class _Contrary:
+    """Takes the worst candidate."""
+
     def step(self, decoding, state, verifier, choose):
         contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
         return super().step(decoding, state, contrary, choose)
+
+
+class LastBestOfN(_Last, BestOfN): ...
+
+
+class LastCandidateBlocks(_Last, BlockBestOfN): ...
+
+
+class IndifferentBestOfN(_Indifferent, BestOfN): ...
+
+
+class FirstCandidateBlocks(_Indifferent, BlockBestOfN): ...
+
+
+class WorstOfN(_Contrary, BestOfN): ...
+
+
+class WorstCandidateBlocks(_Contrary, BlockBestOfN): ...
 
 
 class EarlyScoringBlocks(BlockBestOfN):
@@ -342,29 +360,6 @@ class ShorterBlocks(BlockBestOfN):
 
     def _ended(self, decoding, tokens):
         return super()._ended(decoding, tokens + 1)
-
-
-class FirstCandidateBlocks(BlockBestOfN):
-    """Goes on from the first candidate in place of the best."""
-
-    def step(self, decoding, state, verifier, choose):
-        blind = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
-        return super().step(decoding, state, blind, choose)
-
-
-class WorstCandidateBlocks(BlockBestOfN):
-    def step(self, decoding, state, verifier, choose):
-        contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
-        return super().step(decoding, state, contrary, choose)
-
-
-class LastCandidateBlocks(BlockBestOfN):
-    """Takes the last of those with the greatest value."""
-
-    def step(self, decoding, state, verifier, choose):
-        n = self.candidates
-        later = Altered(verifier, {"values": lambda rows: verifier.values(rows) + 1e-12 * (rows % n)})
-        return super().step(decoding, state, later, choose)
 
 
 class EndlessFirstBlock(BlockBestOfN):
@@ -543,9 +538,7 @@ class LateCountingRejection(CountingRejection):
     _draw = LATE
 
 
-class UniformWeightedRejection(WeightedRejection):
-    def step(self, decoding, state, verifier, choose):
-        return super().step(support_only(decoding), state, verifier, choose)
+class UniformWeightedRejection(_Uniform, WeightedRejection): ...
 
 
 class MasslessRejection(WeightedRejection):

@@ -22,7 +22,7 @@ from trialogue.samplers.prefix.sampler import (
 from trialogue.samplers.prefix.weighted_rejection import draw_accepted
 from trialogue.validation import Share, validated
 
-_ENTRIES = 1 << 22
+_ENTRIES = 1 << 20
 """Weights from which ancestors are drawn at once."""
 _TIE = 1e-9  # sums are rounded by the batch, and whether to resample must not depend on that
 
@@ -207,11 +207,11 @@ class SequentialMonteCarlo(Sampler[Particles]):
         """The member (groups, n) that each of `rows` (groups, n) continues from, by `log_weights` (groups, n)."""
         n = self.particles
         if self.resampling == "multinomial":
-            groups = torch.arange(len(rows)).repeat_interleave(n)
-            parts = zip(
-                *(part.split(max(1, _ENTRIES // n)) for part in (groups, rows.flatten())), strict=True
-            )
-            return torch.cat([choose(log_weights[group], some) for group, some in parts]).view(-1, n)
+            groups, own = torch.arange(len(rows)).repeat_interleave(n), rows.flatten()
+            member = torch.empty_like(own)
+            for part in torch.arange(len(own)).split(max(1, _ENTRIES // n)):
+                member[part] = choose(log_weights[groups[part]], own[part])
+            return member.view(-1, n)
         # One uniform number u in [0, 1): row j takes the member in whose share of [0, n) j + u lies. What matters of u
         # is where it lies among the fractional parts of the bounds of the shares, so that it is a choice among n.
         bounds = log_weights.softmax(1).cumsum(1)

@@ -1,19 +1,42 @@
-"""Block best of n against all tuples of blocks, by recursion over the definition."""
+"""Samplers that draw candidates: best of n, its blocks, and value-guided sampling by blocks."""
+
+import math
 
 import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
 from mutants import samplers as mutants
+from samplers.rational import ValuedTree, expected
+from samplers.reference_laws import expected_value, largest_difference, normalised, restricted
 from trialogue.errors import InputError
-from trialogue.samplers import BlockBestOfN, generate
+from trialogue.samplers import BestOfN, BlockBestOfN, BlockValueGuided, generate
 from trialogue.samplers.exact import exact_distribution
-from trialogue.testing.trees import RandomTree
+from trialogue.testing.distributions import ruled
+from trialogue.testing.trees import TREES, VIABLE, RandomTree
+
+
+def first_of_the_greatest(sampler) -> bool:
+    """Whether each sample is the first of the greatest of the candidates that its streams draw.
+
+    In distribution it does not matter which of equals is taken, since the draws are exchangeable.
+    """
+    tree, n = VIABLE[0], 3
+    chosen = generate(tree.table(), sampler=sampler(n), verifier=tree.allows, num_samples=40).sequences()
+    drawn = generate(tree.table(), num_samples=40 * n).sequences()
+    groups = [drawn[start : start + n] for start in range(0, len(drawn), n)]
+    return chosen == [max(group, key=tree.allows) for group in groups]
+
+
+def test_the_first_of_equal_completions_is_taken():
+    assert first_of_the_greatest(BestOfN)
+    assert not first_of_the_greatest(mutants.LastBestOfN)
+
 
 LINES = RandomTree(31, vocab=3, horizon=4, eos=1)
 
 
-def first_of_the_greatest(sampler) -> bool:
+def first_of_equals(sampler) -> bool:
     """Whether, with all values equal, each sample is what its first candidate draws."""
     chosen = generate(
         LINES.table(), sampler=sampler(3, block_tokens=1), verifier=lambda y: 1.0, num_samples=40
@@ -23,9 +46,9 @@ def first_of_the_greatest(sampler) -> bool:
     return chosen.sequences() == drawn.sequences()
 
 
-def test_the_first_of_equals_is_taken():
-    assert first_of_the_greatest(BlockBestOfN)
-    assert not first_of_the_greatest(mutants.LastCandidateBlocks)
+def test_the_first_of_equal_blocks_is_taken():
+    assert first_of_equals(BlockBestOfN)
+    assert not first_of_equals(mutants.LastCandidateBlocks)
 
 
 def test_a_block_is_judged_once_and_where_it_ends():
@@ -75,3 +98,30 @@ def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
 def test_a_delimiter_outside_the_vocabulary_is_named():
     with pytest.raises(InputError, match="delimiters=7: use token ids below 3"):
         generate(LINES.table(), sampler=BlockBestOfN(2, (0, 7)), verifier=lambda prefix: True)
+
+
+def test_more_candidates_come_nearer_to_the_law_of_the_tree():
+    tree = TREES[0]
+    valued = ValuedTree(tree, expected_value(tree, tree.value))
+    errors = [
+        largest_difference(
+            expected(BlockValueGuided(k, 1), valued).distribution, restricted(tree, tree.value)
+        )
+        for k in (1, 3, 6)
+    ]
+    assert errors[0] > 2 * errors[1] > 3 * errors[2]
+
+
+def test_one_block_of_one_candidate_is_rejection():
+    tree = VIABLE[0]
+    distribution = exact_distribution(BlockValueGuided(1, tree.horizon), tree.table(), ruled(tree))
+    due = normalised({x: p * tree.allows(x) for x, p in tree.distribution().items()})
+    assert largest_difference(distribution.probabilities, due) < 1e-12
+    assert distribution.expected_calls == pytest.approx(
+        tree.horizon / math.fsum(p for x, p in tree.distribution().items() if tree.allows(x))
+    )
+
+
+def test_what_never_has_a_candidate_ends_by_its_budget():
+    run = generate(TREES[0].table(), sampler=BlockValueGuided(), verifier=lambda x: 0.0, max_queries=100)
+    assert (run.stopped, run.accepted.tolist()) == (["max_queries"], [False])
