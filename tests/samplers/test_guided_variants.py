@@ -18,7 +18,6 @@ from samplers.reference_laws import (
 from trialogue.errors import InputError
 from trialogue.samplers import (
     ActionLevel,
-    BlockValueGuided,
     OutcomeRejection,
     StationaryValueGuided,
     ValueGuided,
@@ -224,18 +223,6 @@ def test_worthless_children_of_the_root_are_a_failure(sampler):
     assert not run.accepted.any()
     distribution = exact_distribution(sampler, TREES[0].table(), lambda prefix: float(not prefix))
     assert (pytest.approx(distribution.failed, rel=1e-12), distribution.probabilities) == (1.0, {})
-
-
-@pytest.mark.parametrize("budget", ["max_queries", "max_steps"])
-@pytest.mark.parametrize(
-    "sampler", [ValueGuided(), StationaryValueGuided(), BlockValueGuided(2, 2)], ids=repr
-)
-def test_a_budget_that_is_spent_before_a_leaf_is_no_sample(sampler, budget):
-    tree = RandomTree(31, horizon=12)
-    run = generate(tree.table(), sampler=sampler, verifier=tree.value, num_samples=20, **{budget: 4})
-    assert run.stopped == [budget] * 20
-    assert not run.accepted.any()
-    assert int(run.lengths.max()) < 12
 
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)

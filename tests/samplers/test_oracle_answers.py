@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from trialogue import exact_distribution, generate, run_chain, stream, truncated
-from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
 from trialogue.oracles.output_checks import require_log_probs
@@ -183,11 +182,6 @@ def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: s
         run_chain(chain, model, start=START, steps=1)
     with pytest.raises(InputError, match=f"^{line.replace('12', '2')}"):
         chain_transitions(chain, model, sites=2)
-
-
-def test_an_exact_table_still_runs() -> None:
-    table = Table(lambda prefix: (0.25, 0.75), 2, max_length=2)
-    assert math.isclose(sum(exact_distribution(Ancestral(), table).probabilities.values()), 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -8,7 +8,6 @@ import torch
 
 from samplers.reference_laws import largest_difference, rejection_queries, restricted
 from trialogue.data import Dyck, Table
-from trialogue.data.table import Table
 from trialogue.samplers import Ancestral, MaskedDecoding, Rejection, TokenwiseRejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 from trialogue.testing.trees import VIABLE, RandomTree, viable

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
@@ -38,9 +39,14 @@ class BestOfN(Sampler[NoState]):
         moves.append(decoding, decoding.growing, choose)
         finished = decoding.complete.view(-1, n).all(1).nonzero()[:, 0]
         if finished.numel():
-            rows = finished[:, None] * n + torch.arange(n)
-            best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
-            moves.source[rows] = rows.gather(1, best[:, None])
-            moves.length[rows] = decoding.lengths[moves.source[rows]]
-            moves.done[rows] = True
+            moves.done[keep_best(decoding, moves, finished, n, verifier)] = True
         return moves, state
+
+
+def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier: Judge) -> Tensor:
+    """Let the rows of `groups` (k,) of n rows continue from the first with the greatest value; return them (k, n)."""
+    rows = groups[:, None] * n + torch.arange(n)
+    best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
+    moves.source[rows] = rows.gather(1, best[:, None])
+    moves.length[rows] = decoding.lengths[moves.source[rows]]
+    return rows

@@ -1,4 +1,4 @@
-"""Block best of n: grow n candidates of the next block and go on from the one that the verifier values most."""
+"""BlockState best of n: grow n candidates of the next block and go on from the one that the verifier values most."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
@@ -10,13 +10,14 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Tokenizing
 from trialogue.randomness import Choose
+from trialogue.samplers.prefix.best_of_n import keep_best
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.samplers.prefix.sampler import BoundedCount, GroupSize, Sampler
 from trialogue.validation import Natural, Several, validated
 
 
-class Block(NamedTuple):
+class BlockState(NamedTuple):
     """Length (rows,) at which the block of each row began."""
 
     begun: Tensor
@@ -24,7 +25,7 @@ class Block(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class BlockBestOfN(Sampler[Block]):
+class BlockBestOfN(Sampler[BlockState]):
     """Grow candidates of the next block; all go on from the first one with the greatest value (thesis 3.2.2).
 
     A block ends at a delimiter token, after a number of tokens, or where the sequence is complete. The sample ends
@@ -74,23 +75,22 @@ class BlockBestOfN(Sampler[Block]):
             raise InputError("block_delimiter", text, hint)
         return replace(self, delimiters=tuple(tokens), block_delimiter=None)
 
-    def init(self, decoding: Decoding) -> Block:
+    def init(self, decoding: Decoding) -> BlockState:
         """The first block begins where the rows stand."""
         if self.delimiters and self.delimiters[-1] >= decoding.vocab_size:
             hint = f"use token ids below {decoding.vocab_size}"
             raise InputError("delimiters", self.delimiters[-1], hint)
-        return Block(decoding.lengths.clone())
+        return BlockState(decoding.lengths.clone())
 
-    def step(self, decoding: Decoding, state: Block, verifier: Judge, choose: Choose) -> tuple[Moves, Block]:
+    def step(
+        self, decoding: Decoding, state: BlockState, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, BlockState]:
         """Select in the groups whose blocks have ended, then append one token to every row within a block."""
         n, moves, begun = self.candidates, Moves.stay(decoding), state.begun
         ended = decoding.complete | self._ended(decoding, decoding.lengths - begun)
         groups = ended.view(-1, n).all(1).nonzero()[:, 0]
         if groups.numel():
-            rows = groups[:, None] * n + torch.arange(n)
-            best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
-            moves.source[rows] = rows.gather(1, best[:, None])
-            moves.length[rows] = decoding.lengths[moves.source[rows]]
+            rows = keep_best(decoding, moves, groups, n, verifier)
             moves.done[rows] = decoding.complete[moves.source[rows]]
             begun = begun.clone()
             begun[rows] = moves.length[rows]
@@ -98,7 +98,7 @@ class BlockBestOfN(Sampler[Block]):
         growing = (~ended).nonzero()[:, 0]
         if growing.numel():
             moves.token[growing] = choose(decoding.log_probs(moves.source[growing]), growing)
-        return moves, Block(begun)
+        return moves, BlockState(begun)
 
     def _ended(self, decoding: Decoding, tokens: Tensor) -> Tensor:
         """Which rows (rows,) stand at the end of a block of `tokens` (rows,) tokens."""

@@ -11,7 +11,7 @@ from trialogue.oracles import Autoregressive, as_context, as_oracle
 from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.batch.evaluations import Evaluations
 from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge, Meter
-from trialogue.samplers.prefix.batch.rows import Ends, Rows, Stop, Stopping
+from trialogue.samplers.prefix.batch.rows import BatchRows, Ends, Stop, Stopping
 from trialogue.samplers.prefix.batch.scores import Scores
 from trialogue.samplers.prefix.batch.tree import Root
 from trialogue.samplers.prefix.batch.view import View
@@ -23,7 +23,7 @@ _VISITED, _LEAST_VISITED = 16, 1 << 16  # prefixes in the tree for each that is 
 
 
 class Batch(View):
-    """Rows that the engine adds, moves and removes, on up to `slots` storage rows of `capacity` tokens.
+    """BatchRows that the engine adds, moves and removes, on up to `slots` storage rows of `capacity` tokens.
 
     `layers` are those whose hidden states are asked for, `memory` the number of nodes that are remembered. With
     `scored` the oracle's log-probabilities, before truncation, are accumulated along each completion. What holds for
@@ -46,7 +46,7 @@ class Batch(View):
         self._most_visited = max(_LEAST_VISITED, _VISITED * memory)
         knowledge, bill = Knowledge(oracle.vocab_size, memory), Bill(Meter(0), torch.arange(0))
         stopping = None if stop is None else Stopping(stop, knowledge.tree)
-        rows = Rows(knowledge.tree, capacity, Ends(oracle.eos, oracle.prompts_go_on, stopping))
+        rows = BatchRows(knowledge.tree, capacity, Ends(oracle.eos, oracle.prompts_go_on, stopping))
         context = as_context(oracle.open(slots, capacity, layers))
         evaluated = torch.full((slots, capacity + 1), -1)
         evaluations = Evaluations(lambda: context, evaluated, rows.lengths, rows, knowledge, bill)

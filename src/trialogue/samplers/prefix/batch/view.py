@@ -13,7 +13,7 @@ from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.batch.answers import Distributions
 from trialogue.samplers.prefix.batch.evaluations import Evaluations
 from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge, Meter
-from trialogue.samplers.prefix.batch.rows import Rows
+from trialogue.samplers.prefix.batch.rows import BatchRows
 from trialogue.samplers.prefix.batch.scores import Scores
 from trialogue.samplers.truncation import Truncated
 
@@ -29,7 +29,7 @@ class View(Decoding):
     def __init__(
         self,
         vocab_size: int,
-        rows: Rows,
+        rows: BatchRows,
         evaluations: Evaluations,
         knowledge: Knowledge,
         bill: Bill,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch, Stop
@@ -29,6 +29,7 @@ from trialogue.samplers.prefix.prompts import (
 from trialogue.samplers.prefix.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.samples import Samples
 from trialogue.samplers.truncation import Truncated
+from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.function import VerifierLike
 from trialogue.verifiers.tolerant import Raised
 
@@ -99,15 +100,16 @@ class OpenRun:
     Calls must not overlap. Raises `InputError` as `generate` does; what a step raises leaves the run unusable.
     """
 
+    @validated
     def __init__(
         self,
         oracle: Autoregressive,
         sampler: Sampler[Any] | None = None,
         *,
-        batch_size: int | None = None,
-        capacity: int | None = None,
+        batch_size: Count | None = None,
+        capacity: Count | None = None,
         layers: tuple[int, ...] = (),
-        memory: int = DEFAULT_MEMORY,
+        memory: Count = DEFAULT_MEMORY,
         on_error: OnError = "raise",
     ) -> None:
         self._oracle = oracle = as_oracle(oracle)
@@ -116,19 +118,18 @@ class OpenRun:
             raise InputError("oracle", type(oracle).__name__, hint)
         if capacity is None and oracle.max_length is None:
             raise InputError("capacity", None, "give a number: the oracle has no longest sequence")
-        known = [length for length in (capacity, oracle.max_length) if length is not None]
-        self.capacity = min(whole_number("capacity", length, 1) for length in known)
+        self.capacity = min(length for length in (capacity, oracle.max_length) if length is not None)
         self.sampler = (Ancestral() if sampler is None else sampler).in_tokens(oracle.tokenization)
         self._layers, self._on_error = layers, on_error
         self._stops, self._truncations = dict[int, Stop](), dict[int, Truncated]()
         most = oracle.batch_size if batch_size is None else batch_size
-        rows = rows_at_once(oracle, self.sampler, whole_number("batch_size", most, 1), most)
+        rows = rows_at_once(oracle, self.sampler, most, most)
         batch = Batch(
             oracle,
             rows,
             self.capacity,
             layers=layers,
-            memory=whole_number("memory", memory, 1),
+            memory=memory,
             stop=self._stops,
             scored=True,
             truncations=self._truncations,
@@ -139,16 +140,17 @@ class OpenRun:
         )
         self._rules, self._numbers = dict[Terms, _Rule](), count()
 
+    @validated
     def submit(
         self,
         prompt: Sequence[int],
         terms: Terms | None = None,
         *,
-        num_samples: int = 1,
-        seed: int = 0,
+        num_samples: Count = 1,
+        seed: Natural = 0,
         sample_ids: Sequence[int] | None = None,
-        max_queries: int | None = None,
-        max_steps: int | None = None,
+        max_queries: Count | None = None,
+        max_steps: Count | None = None,
         token_log_probs: bool = False,
     ) -> Submission:
         """Ask for `num_samples` completions of `prompt`, token ids, on `terms`; they are drawn as `step` is called."""
@@ -162,14 +164,8 @@ class OpenRun:
         length = int(lengths[0])
         if length > self.capacity:
             raise InputError("prompt", length, f"use a prompt of at most {self.capacity} tokens")
-        number = whole_number("num_samples", num_samples, 1)
-        ids = chosen_sample_ids(sample_ids, number)
-        if max_queries is not None:
-            whole_number("max_queries", max_queries, 1)
-        longest = max(1, int(limit[0]) - length)
-        steps = STEPS_PER_TOKEN * longest if max_steps is None else whole_number("max_steps", max_steps, 1)
-        whole_number("seed", seed, 0)
-        scored = truth_value("token_log_probs", token_log_probs)
+        ids = chosen_sample_ids(sample_ids, num_samples)
+        decode = decoder(self._oracle, list(terms.stop) or None)
         rule = self._rule(terms)
         submission = Submission(
             terms,
@@ -179,12 +175,12 @@ class OpenRun:
             ids,
             seed=seed,
             max_queries=max_queries,
-            max_steps=steps,
+            max_steps=max_steps or STEPS_PER_TOKEN * max(1, int(limit[0]) - length),
             rule=torch.tensor([rule.number]),
-            decode=decoder(self._oracle, list(terms.stop) or None),
+            decode=decode,
             parsers=() if rule.verifier.parser is None else [rule.verifier.parser],
             raised={} if rule.raised is None else {rule.number: rule.raised},
-            scored=scored,
+            scored=token_log_probs,
             judged=terms.verifier is not None,
         )
         rule.users += 1

@@ -92,6 +92,10 @@ class Order:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __contains__(self, root: object) -> bool:
+        """Whether samples of the prompt `root`, under its rule, are not finished."""
+        return root in self._left
+
     def _roots_of(self, prompts: Tensor) -> list[Root]:
         return [self._roots[prompt] for prompt in prompts.tolist()]
 

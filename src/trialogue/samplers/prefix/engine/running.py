@@ -179,7 +179,7 @@ class Running(Generic[OrderT]):
 
     def _over(self, roots: set[Root]) -> set[Root]:
         """Those of `roots` that no order has samples left of."""
-        return {root for root in roots if not any(root in order.roots for order in self.orders)}
+        return {root for root in roots if not any(root in order for order in self.orders)}
 
     @property
     def total(self) -> tuple[int, float]:
