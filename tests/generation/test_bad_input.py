@@ -82,7 +82,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a field of the wrong type": ((*PROMPT, "--sampler", "backtracking", "--quota", "x"), "--quota: invalid"),
     "a field out of range": (
         (*PROMPT, "--sampler", "backtracking", "--quota", "-1"),
-        "quota=-1: use 0 or more",
+        "quota=-1: use at least 0",
     ),
     "a prompt that is erased": (
         (*PROMPT, "--sampler", "backtracking", "--verifier", REGEX, "--erase-prompt"),

@@ -35,7 +35,7 @@ class BacktrackingState(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class Backtracking(Sampler[BacktrackingState]):
-    """Where the verifier rejects a sampled token, erase the last tokens and append as many greedily.
+    """Where the verifier rejects a sampled token, erase the last `stride` tokens and append as many greedily.
 
     The greedy tokens are not verified, take the lowest index among ties, and end early at the end of sequence or at the
     longest length. The verifier must return 0 to reject: put a `Threshold` around one that returns probabilities.

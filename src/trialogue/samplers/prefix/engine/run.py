@@ -63,32 +63,47 @@ def generate(
     progress: bool = False,
     observer: RunObserver | None = None,
 ) -> Samples:
-    """Draw `num_samples` completions of each prompt by `sampler` (ancestral sampling by default).
+    """Draw completions of each prompt with a sampler.
 
-    `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
-    by default one empty prompt; or texts, where the oracle has a tokenization. An empty prompt stands for the BOS of
-    a pretrained model (`Autoregressive.empty_prompt`). `verifier` may be a plain function of
-    a prefix (prompt and completion as a tuple of ints); a list has one for each prompt, None where all is accepted.
-    One that raises ends the run or, `on_error="reject"`, rejects what it was asked about; `errors` of the samples then
-    say why, with file and line. A completion ends at the oracle's end of sequence, at its
-    `max_length`, after `max_new_tokens`, or where `stop` says so: strings one of which its text contains, a function
-    of its token ids, or several of both; a `verifier` of text judges what comes before such a string. A sample
-    depends on `seed` and on its id (its place among the samples, unless `sample_ids` says otherwise), and on the batch
-    only where the oracle's answers do: a network rounds otherwise beside other rows, which changes about one draw in a
-    thousand from a vocabulary of 50,000. At most `batch_size` rows move at once (by default as many as the oracle
-    suggests, or 1024), or one sample's group. A sample stops after the step that uses up `max_queries` queries, or
-    after `max_steps` moves (by default 1000 per token of the longest completion).
-    `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
-    in 256 MiB at most, and, where the vocabulary is wider than those, their next-token distributions in another 96 MiB.
-    About 110 bytes are kept of each prefix that was visited or judged, so that none is judged or counted twice: below a
-    prompt until its last sample is finished, and of at most 16 times as many prefixes as are remembered, or 65,536.
-    Beyond that half of them are forgotten, those first that nothing known lies below.
-    With `token_log_probs` the samples hold them. `observer` is told of every step and of every finished sample;
-    `stream` gives them to a loop.
+    A completion ends at the oracle's end of sequence, at its `max_length`, after `max_new_tokens`, or where `stop`
+    matches. A sample depends on `seed` and on its id. It depends on the batch only as far as the oracle's outputs do: a
+    network rounds differently next to other rows, which changes about one draw in a thousand from a vocabulary of
+    50,000.
 
-    Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
-    whose answer is not one finite non-negative number per row, and an oracle that gives every token probability
-    zero.
+    Args:
+        oracle: The model to sample from.
+        prompts: Token ids as lists, as a tensor (n, width), or as right-padded tokens with their lengths; or texts, if
+            the oracle has a tokenization. An empty prompt stands for the BOS of a pretrained model (default: one empty
+            prompt).
+        sampler: How to choose tokens (default: ancestral sampling).
+        verifier: A verifier, or a function of the prefix (prompt and completion as a tuple of ints). A list has one for
+            each prompt, with None where everything is accepted.
+        max_new_tokens: Longest completion (default: up to the oracle's `max_length`).
+        num_samples: Number of completions of each prompt.
+        seed: Seed of the random streams.
+        sample_ids: Keys of the random streams, one for each sample (default: places among the samples).
+        batch_size: Number of rows that move at once, at least one sample's (default: as the oracle suggests).
+        max_queries: Stop a sample after the step that uses up this many model calls.
+        max_steps: Stop a sample after this many moves (default: 1000 per token of the longest completion).
+        stop: Strings that end a completion, functions of its token ids, or several of both. A verifier of text judges
+            the text before such a string.
+        memory: Number of prefixes whose features stay cached, in at most 256 MiB, and in another 96 MiB their
+            next-token distributions if the vocabulary is wider than the features. About 110 bytes are kept for each
+            prefix that was visited or judged, until the last sample of its prompt is finished, for at most 16 times as
+            many prefixes as are cached, or 65,536. Beyond that, half of them are forgotten.
+        on_error: What to do if a verifier raises: "raise" ends the run, "reject" rejects the prefix and stores the
+            error in `Samples.errors`.
+        token_log_probs: Return the log-probability of each token.
+        trace: Return the moves of the rows.
+        progress: Show a progress bar.
+        observer: Object whose methods are called after every step and for finished samples.
+
+    Returns:
+        The samples, in the order of the prompts, with their weights and costs.
+
+    Raises:
+        InputError: If an argument is out of range, a prompt is too long or outside the vocabulary, a verifier does not
+            return one finite non-negative number per row, or the oracle gives every token probability zero.
     """
     settings = RunSettings(
         sampler=sampler,

@@ -28,13 +28,21 @@ def stream(
     partial: bool = False,
     **settings: Any,
 ) -> "SampleStream":
-    """Draw what `generate` draws with these `settings`, one `Sample` after the other: as they finish, or `ordered`.
+    """Draw what `generate` draws, one `Sample` after the other.
 
-    `for sample in stream(...)` works between one sample and the next, `async for sample in stream(...)` in a thread of
-    its own; a loop that is left draws no more. With `partial` a sample is given whenever it has changed, too: it is not
-    `finished`, its text leaves out an end that may become a stop string, and a sampler that goes back may take back
-    what it showed. Raises `InputError` as `generate` does, what is asked for at once, for `progress` and `trace`, and
-    where two loops share one stream.
+    Use `for sample in stream(...)` to work between one sample and the next, or `async for` to draw in a thread. A loop
+    that is left draws no more.
+
+    Args:
+        oracle: The model to sample from.
+        prompts: The prompts, as for `generate`.
+        ordered: Give samples in the order of the prompts instead of as they finish.
+        partial: Also give a sample whenever it has changed. It is not `finished`, its text leaves out an end that may
+            become a stop string, and a sampler that goes back may take back tokens.
+        settings: Other arguments of `generate`, except `progress` and `trace`.
+
+    Raises:
+        InputError: As `generate` does; for `progress` and `trace`; and if two loops share one stream.
     """
     oracle = as_oracle(oracle)
     truth_value("ordered", ordered)
