@@ -201,6 +201,7 @@ _HINTS = {
     "less_than_equal": "use at most {le}",
     "less_than": "use a number below {lt}",
     "is_instance_of": "give an instance of {class}",
+    "string_too_short": "give a text of at least {min_length} character{plural}",
     "too_short": "must have at least {min_length} item{plural}",
     "too_long": "must have at most {max_length} item{plural}",
     "missing": "give one more",

@@ -63,7 +63,7 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --stop a b", "word='b': no option takes it"),
     (f"stray {CAT}", "word='stray': no option takes it"),
     (f"{CAT} --sampler backtracking --quota x", "--quota: invalid"),
-    (f"{CAT} --sampler backtracking --quota -1", "quota=-1: use 0 or more"),
+    (f"{CAT} --sampler backtracking --quota -1", "quota=-1: use at least 0"),
     (
         f"{CAT} --sampler backtracking --verifier {REGEX} --erase-prompt",
         "erase_prompt=True: leave it out: a record cannot say what became of the prompt",

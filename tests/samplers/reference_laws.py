@@ -1,6 +1,5 @@
 """Output distributions and costs in plain Python, by recursion over the definitions: no tensors, no engine."""
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -174,59 +173,6 @@ def released_backtracking(
 
     loop(prompt, quota, 0, frozenset(), 1, 0)
     return dict(distribution), queries
-
-
-def best_of(tree: RandomTree, rule: Rule, n: int) -> ExactDistribution:
-    """The first of the greatest among n independent draws: by all n-tuples."""
-    distribution: dict[Prefix, float] = defaultdict(float)
-    for draws in itertools.product(tree.distribution().items(), repeat=n):
-        best = max((x for x, _ in draws), key=rule)
-        distribution[best] += math.prod(p for _, p in draws)
-    return dict(distribution)
-
-
-def best_of_closed_form(tree: RandomTree, rule: Rule, n: int) -> ExactDistribution:
-    """P(x) = p(x) (F(v)^n - F(v-)^n) / p(V = v), where v = V(x) and F is the distribution of the value."""
-    free = tree.distribution()
-    distribution = {}
-    for x, p in free.items():
-        below = math.fsum(q for y, q in free.items() if rule(y) < rule(x))
-        level = math.fsum(q for y, q in free.items() if rule(y) == rule(x))
-        distribution[x] = p * ((below + level) ** n - below**n) / level
-    return distribution
-
-
-def first_leaf(tree: RandomTree, value: Rule) -> ExactDistribution:
-    """First leaf that the value-guided sampler reaches: G(child) / sum of G over siblings, all the way down.
-
-    c(y) = p(y) V(y) is the conductance of the edge above y; G(leaf) = c, G(y) = c(y) in series with the sum of
-    its children's G.
-    """
-    reach = {}
-
-    def conductance(y: Prefix, p: float) -> float:
-        above = p * float(value(y))
-        if tree.complete(y):
-            reach[y] = above
-        else:
-            below = math.fsum([conductance(child, p * q) for child, q in tree.children(y)])
-            reach[y] = above * below / (above + below) if above + below > 0 and y else below
-        return reach[y]
-
-    conductance((), 1.0)
-    distribution: ExactDistribution = {}
-
-    def descend(y: Prefix, mass: float) -> None:
-        if tree.complete(y):
-            distribution[y] = mass
-            return
-        total = math.fsum(reach[child] for child, _ in tree.children(y))
-        for child, _ in tree.children(y):
-            if reach[child] > 0:
-                descend(child, mass * reach[child] / total)
-
-    descend((), 1.0)
-    return distribution
 
 
 def expected_value(tree: RandomTree, rule: Rule) -> Callable[[Prefix], float]:

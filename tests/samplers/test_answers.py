@@ -73,8 +73,8 @@ def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
     settings = {"sampler": ValueGuided(lazy=False), "verifier": TREE.value, "num_samples": 3, "batch_size": 5}
     expected = generate(TREE.table(), prompts, **settings)
     applied = []
-    for forget in (tree.PrefixTree.forget, lambda *_: None):
-        monkeypatch.setattr(tree.PrefixTree, "forget", forget)
+    for forget in (tree.NodeTree.forget, lambda *_: None):
+        monkeypatch.setattr(tree.NodeTree, "forget", forget)
         CountedHead.applied = []
         found = generate(StoredTree(TREE, CountedHead), prompts, **settings)
         assert found.sequences() == expected.sequences()

@@ -112,12 +112,6 @@ def test_what_is_no_oracle_is_named(thing: Any) -> None:
             ask(thing)
 
 
-@pytest.mark.parametrize("sampler", ["rejection", 3, object()])
-def test_what_is_no_walk_is_named(sampler: Any) -> None:
-    with pytest.raises(InputError, match=r"^sampler=.*: give an instance of a subclass of Sampler"):
-        generate(TREE.table(), sampler=sampler)
-
-
 class OneMethod:
     """A verifier by its one method."""
 

@@ -8,7 +8,7 @@ import torch
 from trialogue.oracles import PrefixOracle, Verifier
 from trialogue.samplers import TokenwiseRejection, ValueGuided, generate
 from trialogue.samplers.prefix.batch import batch as batches
-from trialogue.samplers.prefix.batch.tree import NodeTable, PrefixTree
+from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import RandomTree
 
@@ -83,7 +83,7 @@ def test_what_is_forgotten_changes_no_sample(sampler, request):
 
 
 def test_leaves_are_forgotten_first_and_the_oldest_of_them():
-    tree = PrefixTree(2)
+    tree = NodeTree(2)
     numbers = NodeTable(tree, -1, torch.int64)
     tokens = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]])
     three, zero = torch.full((4,), 3), torch.zeros(4, dtype=torch.int64)
@@ -101,7 +101,7 @@ def test_leaves_are_forgotten_first_and_the_oldest_of_them():
 
 
 def test_of_leaves_the_oldest_goes_first_and_parents_go_last():
-    tree = PrefixTree(2)
+    tree = NodeTree(2)
     tokens = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]])
     tree.paths(tokens, torch.full((4,), 3), torch.zeros(4, dtype=torch.int64))
     new = tree.shrink(8, torch.zeros(0, dtype=torch.int64))

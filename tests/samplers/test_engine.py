@@ -9,7 +9,7 @@ import torch
 
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import PrefixOracle, Verifier
+from trialogue.oracles import PrefixOracle
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
@@ -25,7 +25,6 @@ from trialogue.samplers import (
 from trialogue.samplers.exact import exact_distribution, target_distribution, transition_matrix
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import TREES, RandomTree
-from trialogue.verifiers import as_verifier
 
 TREE = RandomTree(71, horizon=6, eos=1)
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
@@ -150,11 +149,6 @@ def test_queries_are_tokens_asked_of_the_oracle():
     assert torch.equal(forgetful.queries, run.queries)
 
 
-def test_ancestral_sampling_asks_once_per_token():
-    run = generate(TREE.table(), [(), (0,)], num_samples=20)
-    assert run.queries.tolist() == (run.lengths - run.prompt_lengths).tolist()
-
-
 @pytest.mark.parametrize("bound", [1, 2, 5])
 def test_budgets_stop_a_sample_and_say_so(bound):
     def reject(prefix):
@@ -249,6 +243,20 @@ INPUTS = [
     ({"max_new_tokens": 0}, "max_new_tokens=0"),
     ({"sample_ids": [1, 2, 3]}, "sample_ids=3: give 1"),
     ({"sample_ids": [0.5]}, r"sample_ids=\[0.5\]: give 1 different integers"),
+    *[
+        ({field: value}, f"^{field}={value!r}: use an integer")
+        for field, value in [
+            ("max_new_tokens", 2.5),
+            ("num_samples", 2.5),
+            ("batch_size", 2.5),
+            ("memory", 1.5),
+            ("max_queries", 1.5),
+            ("max_steps", "many"),
+            ("seed", 0.5),
+        ]
+    ],
+    ({"seed": -1}, "seed=-1: use at least 0"),
+    ({"sampler": Ancestral}, r"sampler='Ancestral': give an instance: Ancestral\(\)"),
     ({"sampler": Rejection()}, "verifier=None: Rejection needs one"),
     ({"verifier": 3}, "verifier=3"),
     ({"verifier": lambda prefix: "yes"}, "returned 'yes'"),
@@ -267,10 +275,6 @@ def test_wrong_input_is_named(arguments, message):
 def test_a_longest_sequence_is_needed():
     with pytest.raises(InputError, match="max_new_tokens=None"):
         generate(ENDLESS)
-
-
-def test_a_narrow_verifier_is_a_verifier():
-    assert isinstance(as_verifier(Narrow()), Verifier)
 
 
 @pytest.mark.parametrize("distribution", [exact_distribution, transition_matrix])
@@ -336,25 +340,6 @@ def test_an_oracle_that_offers_nothing_is_named(sampler, weight):
 
     with pytest.raises(InputError, match="probability zero"):
         generate(Nothing(), sampler=sampler, verifier=lambda prefix: True)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("max_new_tokens", 2.5),
-        ("num_samples", 2.5),
-        ("batch_size", 2.5),
-        ("memory", 1.5),
-        ("max_queries", 1.5),
-        ("max_steps", "many"),
-        ("seed", 0.5),
-        ("seed", -1),
-        ("sampler", Ancestral),
-    ],
-)
-def test_only_whole_numbers_and_instances(field, value):
-    with pytest.raises(InputError, match=f"^{field}="):
-        generate(COINS, **{field: value})
 
 
 class Restless(Ancestral):

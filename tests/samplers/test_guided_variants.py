@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from mutants import samplers as mutants
 from samplers.reference_laws import (
@@ -17,20 +16,15 @@ from samplers.reference_laws import (
     restricted,
 )
 from trialogue.errors import InputError
-from trialogue.oracles import Verifier
 from trialogue.samplers import (
     ActionLevel,
-    BlockValueGuided,
     OutcomeRejection,
-    SequentialMonteCarlo,
     StationaryValueGuided,
     ValueGuided,
-    WeightedRejection,
     generate,
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution, transition_matrix
-from trialogue.testing import check_sampler
 from trialogue.testing.distributions import ruled
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 
@@ -166,43 +160,6 @@ def test_with_true_values_a_walk_of_full_momentum_goes_straight_to_a_leaf_of_the
     assert distribution.expected_calls == pytest.approx(tree.horizon, rel=1e-9)
 
 
-def path_law(tree, value, steps, node, *, lazy=True) -> dict:
-    """The distribution of y^(T), or of y^(i) with i uniform on 1..T, by powers of the sampler's transitions."""
-    sampler = ValueGuided(stop_at_leaf=False, lazy=lazy)
-    states, transitions = transition_matrix(sampler, tree.table(), value)
-    matrix, distribution, total = transitions.toarray(), np.eye(len(states))[0], np.zeros(len(states))
-    for _ in range(steps):
-        distribution = distribution @ matrix
-        total += distribution
-    return dict(zip(states, distribution if node == "last" else total / steps, strict=True))
-
-
-def stationary_error(sampler, tree, value, steps, node, tries) -> float:
-    nodes = path_law(tree, value, steps, node)
-    leaf = math.fsum(p for x, p in nodes.items() if tree.complete(x))
-    distribution = exact_distribution(sampler(steps=steps, node=node, tries=tries), tree.table(), value)
-    reached = 1.0 if tries is None else 1 - (1 - leaf) ** tries
-    due = {x: p / leaf * reached for x, p in nodes.items() if tree.complete(x)}
-    return max(
-        largest_difference(distribution.probabilities, due),
-        abs(distribution.failed - (1 - reached)),
-        distribution.never_halts,
-    )
-
-
-@pytest.mark.parametrize(
-    ("steps", "node", "tries"), [(9, "uniform", 2), (6, "last", 3), (7, "uniform", None)]
-)
-@pytest.mark.parametrize("tree", VIABLE[:3], ids=str)
-def test_a_node_of_the_path_is_returned_or_another_try_is_made(tree, steps, node, tries):
-    assert stationary_error(StationaryValueGuided, tree, tree.value, steps, node, tries) < 1e-12
-
-
-@pytest.mark.parametrize("mutant", [mutants.HurriedStationary, mutants.EarlyStationary])
-def test_another_path_is_told_apart(mutant):
-    assert stationary_error(mutant, VIABLE[0], VIABLE[0].value, 6, "last", 2) > 1e-3
-
-
 def test_by_default_there_are_steps_enough_for_the_target():
     tree = VIABLE[0]
     value = expected_value(tree, tree.value)
@@ -235,47 +192,6 @@ def test_the_outcome_alone_decides_the_law_of_a_leaf():
     assert error(mutants.OutcomelessGuided) > 1e-3
 
 
-def action_level(tree, value) -> dict:
-    """The product over tokens of p V over its sum."""
-    distribution, below = {}, [((), 1.0)]
-    while below:
-        prefix, mass = below.pop()
-        if tree.complete(prefix):
-            distribution[prefix] = mass
-            continue
-        weights = {child: p * value(child) for child, p in tree.children(prefix)}
-        total = math.fsum(weights.values())
-        below += [(child, mass * weight / total) for child, weight in weights.items() if weight > 0]
-    return distribution
-
-
-@pytest.mark.parametrize("tree", VIABLE, ids=str)
-def test_controls_have_the_laws_that_they_state(tree):
-    """Action level, outcomes, sequential Monte Carlo and weighted rejection, by the same values."""
-    for value in (
-        tree.value,
-        lambda prefix: tree.value(prefix) if tree.complete(prefix) else tree.allows(prefix),
-    ):
-        tilted = {x: p * value(x) for x, p in tree.distribution().items() if tree.complete(x)}
-        distribution = exact_distribution(ActionLevel(), tree.table(), value)
-        assert largest_difference(distribution.probabilities, action_level(tree, value)) < 1e-12
-        distribution = exact_distribution(OutcomeRejection(), tree.table(), value)
-        assert largest_difference(distribution.probabilities, restricted(tree, value)) < 1e-12
-        queries = rejection_queries(tree, lambda x: True) / math.fsum(tilted.values())
-        assert distribution.expected_calls == pytest.approx(queries, rel=1e-11)
-        for sampler in (ActionLevel(), WeightedRejection(), SequentialMonteCarlo(1)):
-            if all(value(x[:length]) > 0 for x in tilted for length in range(len(x))):
-                found = exact_distribution(sampler, tree.table(), value).weights
-                assert largest_difference({x: w for x, w in found.items() if w}, tilted) < 1e-12
-    for sampler in (SequentialMonteCarlo(2), SequentialMonteCarlo(2, 1.0, "mask")):
-        if len(tree.distribution()) <= 9:
-            weights = exact_distribution(sampler, tree.table(), tree.value).weights
-            assert (
-                largest_difference(weights, {x: p * tree.value(x) for x, p in tree.distribution().items()})
-                < 1e-12
-            )
-
-
 @pytest.mark.parametrize("most", [1.0, 4.0])
 def test_what_outcomes_may_be_changes_the_cost_alone(most):
     tree = VIABLE[0]
@@ -287,48 +203,6 @@ def test_what_outcomes_may_be_changes_the_cost_alone(most):
 def test_an_outcome_above_the_greatest_is_named():
     with pytest.raises(InputError, match=r"most=1\.0: a complete sequence has the value 3: allow as much"):
         exact_distribution(OutcomeRejection(), TREES[0].table(), lambda x: 3.0)
-
-
-VARIANTS = [
-    (ValueGuided(candidates=2, momentum=0.5, lazy=False), None),
-    (ActionLevel(), SequentialMonteCarlo(1, proposal="mask")),
-]
-
-
-@pytest.mark.parametrize(("sampler", "distribution"), VARIANTS, ids=repr)
-def test_variants_keep_the_contract(sampler, distribution):
-    check_sampler(sampler, distribution)
-
-
-@pytest.mark.parametrize(
-    ("mutant", "sampler"),
-    [
-        (mutants.CreditingRejection(), OutcomeRejection()),
-        (mutants.WeightlessActionLevel(), ActionLevel()),
-        (mutants.EarlyStationary(steps=5), StationaryValueGuided(steps=5)),
-    ],
-    ids=repr,
-)
-def test_broken_controls_are_told_apart(mutant, sampler):
-    with pytest.raises(AssertionError, match=r" in place of | is not properly weighted"):
-        check_sampler(mutant, sampler)
-
-
-@pytest.mark.parametrize(
-    ("made", "told"),
-    [
-        (lambda: ValueGuided(candidates=0), "candidates=0: use at least 1"),
-        (lambda: ValueGuided(nucleus=0.0), "nucleus=0.0: use a probability above 0"),
-        (lambda: ValueGuided(momentum=2.0), "momentum=2.0: use a probability"),
-        (lambda: StationaryValueGuided(steps=0), "steps=0: use at least 1"),
-        (lambda: StationaryValueGuided(tries=0), "tries=0: use at least 1"),
-        (lambda: StationaryValueGuided(node="first"), "node='first': use one of uniform, last"),
-        (lambda: OutcomeRejection(0.0), "most=0.0: use a finite number above 0"),
-    ],
-)
-def test_a_field_out_of_range_is_one_line(made, told):
-    with pytest.raises(InputError, match=told):
-        made()
 
 
 GUIDED = [
@@ -349,31 +223,6 @@ def test_worthless_children_of_the_root_are_a_failure(sampler):
     assert not run.accepted.any()
     distribution = exact_distribution(sampler, TREES[0].table(), lambda prefix: float(not prefix))
     assert (pytest.approx(distribution.failed, rel=1e-12), distribution.probabilities) == (1.0, {})
-
-
-@pytest.mark.parametrize("budget", ["max_queries", "max_steps"])
-@pytest.mark.parametrize(
-    "sampler", [ValueGuided(), StationaryValueGuided(), BlockValueGuided(2, 2)], ids=repr
-)
-def test_a_budget_that_is_spent_before_a_leaf_is_no_sample(sampler, budget):
-    tree = RandomTree(31, horizon=12)
-    run = generate(tree.table(), sampler=sampler, verifier=tree.value, num_samples=20, **{budget: 4})
-    assert run.stopped == [budget] * 20
-    assert not run.accepted.any()
-    assert int(run.lengths.max()) < 12
-
-
-@pytest.mark.parametrize("wrong", [math.nan, -0.5, math.inf])
-@pytest.mark.parametrize("sampler", [*GUIDED, OutcomeRejection(), BlockValueGuided(2, 1)], ids=repr)
-def test_values_that_are_none_are_one_line(sampler, wrong):
-    class Wrong(Verifier):
-        def values(self, decoding, rows):
-            return torch.full((len(rows),), wrong)
-
-    with pytest.raises(InputError, match=f"verifier={wrong}: return finite non-negative values"):
-        generate(TREES[0].table(), sampler=sampler, verifier=Wrong())
-    with pytest.raises(InputError, match="return one finite non-negative number"):
-        generate(TREES[0].table(), sampler=sampler, verifier=lambda prefix: wrong)
 
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)

@@ -20,7 +20,7 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution
-from trialogue.samplers.prefix import rejection, sequential_monte_carlo
+from trialogue.samplers.prefix import masked_decoding, sequential_monte_carlo
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.testing.trees import VIABLE, RandomTree
@@ -118,7 +118,7 @@ def worst(sampler, **options) -> float:
 @pytest.mark.parametrize("mutant", [mutants.forgotten_mass, mutants.nothing_cut, mutants.cut_twice])
 def test_broken_cuts_are_told_apart(sampler, mutant, monkeypatch):
     assert worst(sampler) < 1e-12
-    for module in (rejection, sequential_monte_carlo):
+    for module in (masked_decoding, sequential_monte_carlo):
         monkeypatch.setattr(module, "cut_law", mutant)
     assert worst(sampler) > 1e-3
 

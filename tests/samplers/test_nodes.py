@@ -14,7 +14,7 @@ from trialogue.samplers import (
     generate,
 )
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.batch.tree import Memory, PrefixTree
+from trialogue.samplers.prefix.batch.tree import Memory, NodeTree
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.function import FunctionVerifier
@@ -65,21 +65,6 @@ def test_equal_sequences_of_different_prompts_are_judged_apart():
         assert len(judged) == 14 + 6
 
 
-@pytest.mark.parametrize("memory", [1, 3, 100])
-def test_a_small_memory_answers_as_a_large_one_does(memory):
-    tree = RandomTree(112, vocab=3, horizon=6)
-    settings = {
-        "sampler": TokenwiseRejection(),
-        "verifier": tree.judges,
-        "num_samples": 100,
-        "max_queries": 60,
-    }
-    whole = generate(tree.table(), **settings)
-    small = generate(tree.table(), memory=memory, **settings)
-    assert small.sequences() == whole.sequences()
-    assert small.total.positions >= whole.total.positions
-
-
 def test_only_what_was_evaluated_is_remembered_in_a_bounded_number_of_bytes():
     vocab, places = 1000, 5
     oracle = Table(
@@ -121,7 +106,7 @@ PROMPTS = [tuple(map(int, f"{number:08b}")) for number in range(240)]
 def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
     """Samples, and the most nodes that there were at once."""
     sizes = []
-    advance = PrefixTree.advance
+    advance = NodeTree.advance
 
     def noted(tree, *arguments):
         answer = advance(tree, *arguments)
@@ -129,7 +114,7 @@ def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
         return answer
 
     with monkeypatch.context() as patched:
-        patched.setattr(PrefixTree, "advance", noted)
+        patched.setattr(NodeTree, "advance", noted)
         run = generate(
             Table(lambda prefix: [2, 1], 2),
             prompts,
@@ -158,7 +143,7 @@ def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, sampl
 
     run, nodes = run_of_many_prompts(monkeypatch, sampler, prompts, value, memory)
     with monkeypatch.context() as patched:
-        patched.setattr(PrefixTree, "forget", lambda *_: None)
+        patched.setattr(NodeTree, "forget", lambda *_: None)
         whole, all_nodes = run_of_many_prompts(monkeypatch, sampler, prompts, value, memory)
     assert 2 * nodes < all_nodes
     assert run.sequences() == whole.sequences()

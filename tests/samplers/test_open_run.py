@@ -27,14 +27,14 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
-from trialogue.samplers.prefix.batch.batch import View
+from trialogue.samplers.prefix.batch import View
 from trialogue.samplers.prefix.engine import running
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 
 
 def distribution(prefix: tuple[int, ...]) -> tuple[float, ...]:
     """Six tokens, 5 the end of sequence, with weights that the last two decide."""
-    draw = numpy_generator(7, "distribution", *prefix)
+    draw = numpy_generator(7, "law", *prefix)
     return (*(draw.dirichlet([0.6] * 5) * 0.9), 0.1)
 
 
@@ -216,7 +216,7 @@ def test_who_leaves_takes_nothing_from_the_others() -> None:
             assert found == alone if number % 3 else set(found) <= set(alone)
         assert not run.busy
         assert not run._rules
-        assert not run._submissions
+        assert not run._running.orders
         assert not run._truncations
 
 
@@ -229,8 +229,7 @@ def test_nothing_is_left_of_what_is_answered() -> None:
         while run.busy:
             run.step()
         sizes.append(run._running._groups.batch.knowledge.tree.size)
-        assert not run._running._orders
-        assert not run._running._filed
+        assert not run._running.orders
         assert not run._judge._judges
     assert max(sizes) <= 2048
 
@@ -330,7 +329,7 @@ def test_what_is_wrong_is_named_and_changes_nothing(ask: Callable[[OpenRun], obj
         ask(run)
     assert error.value.field == field
     assert not run.busy
-    assert not run._submissions
+    assert not run._running.orders
 
 
 def test_laws_of_nobody_are_cut_where_all_are_cut_alike() -> None:
@@ -358,10 +357,10 @@ def test_prompts_that_join_begin_a_few_at_a_time(
     submitted = [run.submit(prompt, long, num_samples=3, seed=2) for prompt in prompts]
     begun, samples = list[int](), dict[Any, list[Samples]]()
     while run.busy:
-        under_way = {one for one in submitted if one._order.begun}
+        under_way = {one for one in submitted if one.begun}
         for submission, finished in run.step():
             samples.setdefault(submission, []).append(finished)
-        begun.append(len({one for one in submitted if one._order.begun} - under_way))
+        begun.append(len({one for one in submitted if one.begun} - under_way))
     assert [number for number in begun if number] == steps
     for submission, prompt in zip(submitted, prompts, strict=True):
         drawn = generate(ORACLE, [prompt], max_new_tokens=9, num_samples=3, seed=2)

@@ -9,19 +9,16 @@ import torch
 from torch import Tensor
 
 from trialogue import exact_distribution, generate, run_chain, stream, truncated
-from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
 from trialogue.oracles.output_checks import require_log_probs
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
-    BestOfN,
     BlockBestOfN,
     Gibbs,
     Metropolis,
     Sampler,
-    SequentialMonteCarlo,
     TokenwiseRejection,
     ValueGuided,
 )
@@ -109,7 +106,7 @@ def test_answers_that_are_normalised_up_to_rounding_are_accepted(dtype: torch.dt
 
 def test_only_the_first_answer_of_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = []
-    for module in ("trialogue.samplers.prefix.batch.batch", "trialogue.oracles.prefixes"):
+    for module in ("trialogue.samplers.prefix.batch.view", "trialogue.oracles.prefixes"):
         monkeypatch.setattr(f"{module}.require_log_probs", lambda *arguments: checked.append(arguments))
     oracle = Answering(uniform)
     generate(oracle, num_samples=4, batch_size=1)
@@ -187,11 +184,6 @@ def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: s
         chain_transitions(chain, model, sites=2)
 
 
-def test_an_exact_table_still_runs() -> None:
-    table = Table(lambda prefix: (0.25, 0.75), 2, max_length=2)
-    assert math.isclose(sum(exact_distribution(Ancestral(), table).probabilities.values()), 1)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("sampler", [Ancestral(), ValueGuided(), TokenwiseRejection()], ids=repr)
 def test_oracles_of_half_precision_are_sampled(sampler: Sampler[Any], dtype: torch.dtype) -> None:
@@ -211,12 +203,9 @@ def test_costs_of_an_oracle_without_probabilities_are_refused(cost: Callable[...
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda number: TokenwiseRejection(max_rejections=number), "max_rejections"),
         (lambda number: BlockBestOfN(candidates=2, block_tokens=number), "block_tokens"),
         (lambda number: Backtracking(quota=number), "quota"),
         (lambda number: Backtracking(stride=number), "stride"),
-        (lambda number: BestOfN(number), "candidates"),
-        (lambda number: SequentialMonteCarlo(number), "particles"),
     ],
 )
 def test_counts_beyond_int64_are_refused(make: Callable[[int], Any], field: str) -> None:

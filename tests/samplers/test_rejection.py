@@ -1,75 +1,16 @@
-"""Ancestral sampling and rejection against products of conditionals and the restricted distribution."""
+"""Rejection, whole and token by token: costs, prompts, the target distribution, and propositions of the thesis."""
 
 import math
+from itertools import product
 
 import pytest
+import torch
 
-from mutants import samplers as mutants
 from samplers.reference_laws import largest_difference, rejection_queries, restricted
-from trialogue.data.table import Table
-from trialogue.samplers import Ancestral, Rejection, generate
+from trialogue.data import Dyck, Table
+from trialogue.samplers import Ancestral, MaskedDecoding, Rejection, TokenwiseRejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
-from trialogue.testing.trees import TREES, VIABLE, RandomTree, viable
-
-
-def ancestral_error(sampler, tree: RandomTree) -> float:
-    """Distance of the sampler from the product of conditionals and from one query per token."""
-    distribution = exact_distribution(sampler, tree.table())
-    free = tree.distribution()
-    tokens = math.fsum(p * len(x) for x, p in free.items())
-    return max(
-        largest_difference(distribution.probabilities, free),
-        abs(distribution.expected_calls - tokens),
-        distribution.failed,
-    )
-
-
-def rejection_error(sampler, tree: RandomTree) -> float:
-    """Distance of the sampler from the restricted distribution and from its cost, relative."""
-    distribution = exact_distribution(sampler, tree.table(), tree.allows)
-    cost = rejection_queries(tree, tree.allows)
-    return max(
-        largest_difference(distribution.probabilities, restricted(tree, tree.allows)),
-        abs(distribution.expected_calls / cost - 1),
-    )
-
-
-@pytest.mark.parametrize("tree", TREES, ids=str)
-def test_ancestral_sampling_is_the_product_of_conditionals(tree):
-    assert ancestral_error(Ancestral(), tree) < 1e-12
-
-
-@pytest.mark.parametrize(
-    "mutant", [mutants.UniformAncestral, mutants.TwiceAskingAncestral, mutants.EarlyAncestral]
-)
-@pytest.mark.parametrize("tree", TREES, ids=str)
-def test_broken_ancestral_sampling_is_told_apart(mutant, tree):
-    assert ancestral_error(mutant(), tree) > 1e-3
-
-
-@pytest.mark.parametrize("tree", VIABLE, ids=str)
-def test_rejection_is_the_restricted_law_at_its_cost(tree):
-    assert rejection_error(Rejection(), tree) < 1e-12
-
-
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        mutants.UniformRejection,
-        mutants.CredulousRejection,
-        mutants.ResumingRejection,
-        mutants.EarlyCheckingRejection,
-    ],
-)
-def test_broken_rejection_is_told_apart(mutant):
-    assert max(rejection_error(mutant(), tree) for tree in VIABLE) > 1e-3
-
-
-def test_rejection_costs_length_over_mass_for_a_fixed_length():
-    tree = viable(RandomTree(11, vocab=3, horizon=4))
-    mass = math.fsum(p for x, p in tree.distribution().items() if tree.allows(x))
-    distribution = exact_distribution(Rejection(), tree.table(), tree.allows)
-    assert distribution.expected_calls == pytest.approx(4 / mass, rel=1e-12)
+from trialogue.testing.trees import VIABLE, RandomTree, viable
 
 
 def test_a_prompt_conditions_the_law():
@@ -141,3 +82,123 @@ def test_total_variation_counts_missing_mass_as_an_outcome():
     assert total_variation(first, second) == pytest.approx(0.5)
     assert total_variation(first, {(2,): 1.0}) == 1.0
     assert total_variation(first, dict(first)) == 0.0
+
+
+def coins(length: int) -> Table:
+    return Table(lambda prefix: [0.5, 0.5], 2, max_length=length)
+
+
+def test_a_sample_out_of_rejections_says_so():
+    table = Table(lambda _: [0.0, 1.0], 2, max_length=2)
+    sampler = TokenwiseRejection(max_rejections=3)
+    samples = generate(table, sampler=sampler, verifier=lambda prefix: not any(prefix), num_samples=4)
+    assert samples.stopped == ["failed"] * 4
+    assert samples.completions() == [()] * 4
+    assert samples.queries.tolist() == [3] * 4
+    assert sampler.failure_reason == "no token allowed in max_rejections=3 draws in a row at one position"
+
+
+@pytest.mark.parametrize("length", range(1, 7))
+def test_proposition_3_1_1(length):
+    def zeros(prefix):
+        return not any(prefix)
+
+    assert exact_distribution(Rejection(), coins(length), zeros).expected_calls == pytest.approx(
+        length * 2**length
+    )
+    assert exact_distribution(TokenwiseRejection(), coins(length), zeros).expected_calls == pytest.approx(
+        2 * length
+    )
+    assert exact_distribution(MaskedDecoding(), coins(length), zeros).expected_calls == length
+
+
+@pytest.mark.parametrize(
+    ("length", "distance"), [(1, 0), (2, 1 / 6), (3, 3 / 28), (4, 7 / 120), (5, 15 / 496)]
+)
+def test_proposition_3_1_2(length, distance):
+    def some_zero(prefix):
+        return len(prefix) < length or 0 in prefix
+
+    distribution = exact_distribution(TokenwiseRejection(), coins(length), some_zero).probabilities
+    last = (*(1,) * (length - 1), 0)
+    expected = {x: 2.0**-length for x in product((0, 1), repeat=length) if 0 in x} | {
+        last: 2.0 ** (1 - length)
+    }
+    assert largest_difference(distribution, expected) < 1e-12
+    restricted_law = target_distribution(coins(length), some_zero)
+    assert total_variation(distribution, restricted_law) == pytest.approx(distance, abs=1e-12)
+    assert total_variation(distribution, restricted_law) == pytest.approx(
+        (2**length - 2) / (2**length * (2**length - 1)), abs=1e-12
+    )
+
+
+def test_exactly_two_ones_of_six():
+    def two_ones(prefix):
+        return sum(prefix) <= 2 <= sum(prefix) + 6 - len(prefix)
+
+    assert exact_distribution(TokenwiseRejection(), coins(6), two_ones).expected_calls == pytest.approx(8.5)
+    assert exact_distribution(Rejection(), coins(6), two_ones).expected_calls == pytest.approx(25.6)
+
+
+@pytest.mark.parametrize("length", [2, 3, 5])
+def test_the_parity_instance_of_theorem_3_1_1_defeats_a_perfect_verifier(length):
+    hidden = tuple(index % 2 for index in range(length - 1))
+
+    def distribution(prefix):
+        if len(prefix) < length - 1:
+            return [0.5, 0.5]
+        token = (sum(prefix) + (prefix != hidden)) % 2
+        return [1.0 - token, float(token)]
+
+    def even(prefix):
+        return len(prefix) < length or sum(prefix) % 2 == 0
+
+    table = Table(distribution, 2, max_length=length)
+    lost = 1 - 2.0 ** (1 - length)
+    answer = (*hidden, sum(hidden) % 2)
+    redraw = exact_distribution(TokenwiseRejection(), table, even)
+    assert redraw.probabilities == {answer: pytest.approx(1 - lost)}
+    assert redraw.never_halts == pytest.approx(lost)
+    assert redraw.expected_calls == math.inf
+    mask = exact_distribution(MaskedDecoding(), table, even)
+    assert mask.probabilities == {answer: pytest.approx(1 - lost)}
+    assert mask.failed == pytest.approx(lost)
+    assert mask.expected_calls == length
+    assert exact_distribution(Rejection(), table, even).probabilities == {answer: pytest.approx(1.0)}
+
+
+UNIFORM = Table(lambda _: [0.25] * 4, vocab_size=4)
+
+
+@pytest.mark.parametrize("length", [4, 6, 8])
+def test_ancestral_sampling_has_the_law_of_log_prob(length):
+    dyck = Dyck(length, (0.3, 0.7), 0.6)
+    distribution = exact_distribution(Ancestral(), dyck)
+    strings = [x for x, p in distribution.probabilities.items() if p > 0]
+    exact = dyck.log_prob(torch.tensor(strings)).exp().tolist()
+    assert len(strings) == {4: 8, 6: 40, 8: 224}[length]
+    assert max(abs(distribution.probabilities[x] - p) for x, p in zip(strings, exact, strict=True)) < 1e-12
+    assert distribution.expected_calls == pytest.approx(length, abs=1e-12)
+    other = Dyck(length, (0.3, 0.7), 0.601)
+    assert (
+        total_variation(distribution.probabilities, exact_distribution(Ancestral(), other).probabilities)
+        > 1e-4
+    )
+
+
+def test_tokenwise_rejection_of_a_uniform_oracle_costs_what_it_should():
+    dyck = Dyck(8)
+    distribution = exact_distribution(TokenwiseRejection(), UNIFORM, dyck, max_new_tokens=8)
+    assert distribution.expected_calls == pytest.approx(19.28, abs=5e-3)
+    assert math.fsum(distribution.probabilities.values()) == pytest.approx(1, abs=1e-12)
+
+
+def test_rejection_of_a_uniform_oracle_is_uniform_on_the_language():
+    dyck = Dyck(6)
+    distribution = exact_distribution(Rejection(), UNIFORM, dyck, max_new_tokens=6)
+    assert distribution.expected_calls == pytest.approx(6 * 4**6 / 40, rel=1e-10)
+    assert (
+        total_variation(distribution.probabilities, target_distribution(UNIFORM, dyck, max_new_tokens=6))
+        < 1e-12
+    )
+    assert list(distribution.probabilities.values()) == pytest.approx([1 / 40] * 40, abs=1e-13)

@@ -2,14 +2,13 @@
 
 import asyncio
 import math
-from collections import Counter
 from itertools import pairwise
 
 import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
-from trialogue import exact_distribution, generate, stream
+from trialogue import generate, stream
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.samplers import (
@@ -21,7 +20,7 @@ from trialogue.samplers import (
     TokenwiseRejection,
     WeightedRejection,
 )
-from trialogue.samplers.prefix.batch.tree import PrefixTree, Root
+from trialogue.samplers.prefix.batch.tree import NodeTree, Root
 from trialogue.verifiers import GrammarVerifier
 from trialogue.verifiers.tolerant import Raised
 
@@ -216,24 +215,10 @@ def test_prompts_under_rules_of_their_own_are_drawn_as_alone(sampler: object) ->
 
 def test_a_tree_that_ignores_rules_mixes_verdicts_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check above can fail: one root for both rules lets the first answer for the second."""
-    root = PrefixTree._root
-    monkeypatch.setattr(PrefixTree, "_root", lambda tree, one: root(tree, Root(one.prompt)))
+    root = NodeTree._root
+    monkeypatch.setattr(NodeTree, "_root", lambda tree, one: root(tree, Root(one.prompt)))
     with pytest.raises((AssertionError, KeyError)):
         test_prompts_under_rules_of_their_own_are_drawn_as_alone(Backtracking(quota=2, stride=1))
-
-
-def test_laws_of_rules_are_their_own_exactly() -> None:
-    sampler = MaskedDecoding()
-    rules = (no_pair, no_zero)
-    drawn = generate(
-        COIN, [[0]] * 2, sampler=sampler, verifier=list(rules), max_new_tokens=2, num_samples=4000, seed=5
-    )
-    for place, rule in enumerate(rules):
-        distribution = exact_distribution(sampler, COIN, rule, prompt=(0,), max_new_tokens=2).probabilities
-        counts = Counter((0, *sample.tokens) for sample in drawn[drawn.prompt == place])
-        assert set(counts) == set(distribution)
-        for output, count in counts.items():
-            assert count / 4000 == pytest.approx(distribution[output], abs=4 * math.sqrt(0.25 / 4000))
 
 
 def test_log_probabilities_of_tokens_are_those_of_the_oracle() -> None:

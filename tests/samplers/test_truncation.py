@@ -176,12 +176,6 @@ def test_truncations_that_are_not_one_are_refused(inner, outer):
         truncated(Endless(truncated(Table(lambda prefix: [0.5, 0.5], 2, eos=1), **inner)), **outer)
 
 
-def test_samples_of_a_truncated_oracle_stay_within_it():
-    tree = TREES[2]
-    distribution = exact_distribution(Ancestral(), truncated(tree.table(), top_k=2)).probabilities
-    assert set(generate(truncated(tree.table(), top_k=2), num_samples=300).sequences()) <= set(distribution)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

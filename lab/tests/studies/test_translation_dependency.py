@@ -9,7 +9,6 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
-from trialogue.samplers.exact.parallel_steps import refinement_laws
 from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
@@ -34,6 +33,7 @@ from trialogue_lab.studies.translation_dependency.networks import (
     perfect_laws,
     random_targets,
 )
+from trialogue_lab.studies.translation_dependency.parallel_steps import refinement_laws
 from trialogue_lab.studies.translation_dependency.statistics import (
     attention,
     chains_lead,

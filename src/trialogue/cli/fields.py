@@ -166,7 +166,9 @@ def _shown(group: Group, hidden: Collection[str]) -> Any:
 
     kind = _class_of(group.options)
     hints = typing.get_type_hints(kind, include_extras=True)
-    hint = arg(help_behavior_hint=_default)
+    # The docstring of a sampler tells the defaults of its fields.
+    told = not group.terse and "(default: " in (kind.__doc__ or "")
+    hint = arg(help_behavior_hint="" if told else _default)
     fields = [
         (name, Annotated[(hints[name], hint, *((Suppress,) if name in hidden else ()))], value)
         for name, value in _values(group.options).items()

@@ -107,7 +107,8 @@ def description_of(sampler: Any) -> str:
     """What the docstring of a sampler says to one who types: its samplers by their names, and nothing of other
     objects.
     """
-    said = _by_name(inspect.getdoc(sampler) or "")
+    # The help of each option shows its line of the section `Args`.
+    said = _by_name((inspect.getdoc(sampler) or "").partition("\n\nArgs:")[0])
     # Sentences on other objects of Python, and on fields that are refused here.
     others = re.compile(r"`([A-Z]\w*|erase_prompt)`")
     paragraphs = [re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph) for paragraph in said.split("\n\n")]

@@ -79,7 +79,9 @@ def verdicts(
         elif ended is not None:
             reason = reasons.rejection(ended, longest, *below[:1], *filter(None, [error, refusals[row]]))
         fine = accepted[row] and not below
-        said.append(SampleOutcome(ended, fine, None if fine else reason, _product([value for value, _ in values])))
+        said.append(
+            SampleOutcome(ended, fine, None if fine else reason, _product([value for value, _ in values]))
+        )
     return said
 
 

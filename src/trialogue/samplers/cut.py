@@ -2,11 +2,16 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
 from trialogue.samplers.nucleus import leading, nucleus
+
+TopP = Annotated[float, Interval(gt=0, le=1)]
+"""A share of the probability, above 0 and at most 1."""
 
 _FIRST, _FEW = 256, 32
 

@@ -15,6 +15,7 @@ from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, 
 from trialogue.randomness import generator
 from trialogue.samplers.chains.engine import ChainRun, run_chain
 from trialogue.samplers.exact.chains import chain_transitions
+from trialogue.testing.requirements import require
 
 ALPHA = 1e-9
 """How often a check by frequencies rejects a chain that is right."""
@@ -82,14 +83,14 @@ def check_transitions(chain: Chain[Any], model: SequenceModel, *, sites: int | N
     as_chain(chain)
     matrix = chain_transitions(chain, model, sites=sites)
     states = int(as_model(model).vocab_size) ** sites_in(model, sites)
-    _require(
+    require(
         matrix.shape == (states, states),
         chain,
         f"has transitions of shape {tuple(matrix.shape)}, not {states}^2",
     )
-    _require(float(matrix.min()) >= 0, chain, f"has a transition of probability {float(matrix.min()):.3g}")
+    require(float(matrix.min()) >= 0, chain, f"has a transition of probability {float(matrix.min()):.3g}")
     worst = float((matrix.sum(1) - 1).abs().max())
-    _require(worst <= 1e-12, chain, f"has transitions from a state that sum to one but for {worst:.3g}")
+    require(worst <= 1e-12, chain, f"has transitions from a state that sum to one but for {worst:.3g}")
 
 
 def stationarity_error(
@@ -110,7 +111,7 @@ def check_invariance(
 ) -> None:
     """One step leaves the target as it is, to `tolerance` in total variation."""
     error = stationarity_error(chain, model, sites=sites, target=target)
-    _require(error <= tolerance, chain, f"moves its target by {error:.3g} in total variation in one step")
+    require(error <= tolerance, chain, f"moves its target by {error:.3g} in total variation in one step")
 
 
 def check_repeatability(
@@ -120,10 +121,10 @@ def check_repeatability(
     start = starts(model, 50, sites, seed)
     given = start.clone()
     first, again = (_run(chain, model, start, seed).tokens for _ in range(2))
-    _require(torch.equal(start, given), chain, "writes into the tokens that it starts from")
-    _require(torch.equal(first, again), chain, "gives other tokens when it runs again with the same seed")
+    require(torch.equal(start, given), chain, "writes into the tokens that it starts from")
+    require(torch.equal(first, again), chain, "gives other tokens when it runs again with the same seed")
     other = _run(chain, model, start, seed + 1).tokens
-    _require(not torch.equal(first, other), chain, "gives the same tokens with another seed")
+    require(not torch.equal(first, other), chain, "gives the same tokens with another seed")
 
 
 def check_independence(
@@ -132,13 +133,13 @@ def check_independence(
     """A copy does not depend on the others: alone, among some of them, or in another order it is the same."""
     start = starts(model, 10, sites, seed)
     whole = _run(chain, model, start, seed).tokens
-    _require(len(whole.unique(dim=0)) > 1, chain, "leaves ten copies in one state")
+    require(len(whole.unique(dim=0)) > 1, chain, "leaves ten copies in one state")
     number = torch.arange(len(start))
     parts = [part for size in (1, 3) for part in number.split(size)]
     for rows in (*parts, torch.randperm(len(start), generator=generator(seed, "order"))):
         alone = _run(chain, model, start[rows], seed, chain_ids=rows).tokens
         told = f"takes copies {rows.tolist()} elsewhere when they run by themselves or in this order"
-        _require(torch.equal(alone, whole[rows]), chain, told)
+        require(torch.equal(alone, whole[rows]), chain, told)
 
 
 def check_stopping(
@@ -157,12 +158,12 @@ def check_stopping(
     for copy, steps in enumerate(stopped.steps.tolist()):
         times = there(paths[:, copy]).nonzero()[:, 0].tolist()
         expected = times[0] if times else STEPS
-        _require(steps == expected, chain, f"stops copy {copy} after {steps} steps, not {expected}")
-        _require(
+        require(steps == expected, chain, f"stops copy {copy} after {steps} steps, not {expected}")
+        require(
             bool(stopped.reached[copy]) == bool(times), chain, f"tells wrongly whether copy {copy} arrived"
         )
         same = torch.equal(stopped.tokens[copy], paths[steps, copy])
-        _require(same, chain, f"leaves copy {copy} elsewhere when others stop before it")
+        require(same, chain, f"leaves copy {copy} elsewhere when others stop before it")
 
 
 def check_samples(
@@ -171,13 +172,13 @@ def check_samples(
     """Samples are states of the path: every `thin` steps, after the burn-in."""
     start = starts(model, 5, sites, seed)
     path = _run(chain, model, start, seed, thin=1)
-    _require(
+    require(
         path.samples.shape == (STEPS, *start.shape), chain, f"keeps {len(path.samples)} of {STEPS} states"
     )
-    _require(torch.equal(path.samples[-1], path.tokens), chain, "ends elsewhere than its last sample")
+    require(torch.equal(path.samples[-1], path.tokens), chain, "ends elsewhere than its last sample")
     thinned = _run(chain, model, start, seed, thin=4, burn_in=3, steps=18)
-    _require(torch.equal(thinned.samples, path.samples[6:20:4]), chain, "takes samples from another path")
-    _require(torch.equal(thinned.tokens, path.samples[20]), chain, "ends elsewhere with a burn-in")
+    require(torch.equal(thinned.samples, path.samples[6:20:4]), chain, "takes samples from another path")
+    require(torch.equal(thinned.tokens, path.samples[20]), chain, "ends elsewhere with a burn-in")
 
 
 def check_trace(chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0) -> None:
@@ -186,12 +187,12 @@ def check_trace(chain: Chain[Any], model: SequenceModel, *, sites: int | None = 
     run = _run(chain, model, start, seed, thin=1, trace=True)
     assert run.trace is not None
     ordered = torch.equal(run.trace.step, run.trace.step.sort(stable=True).values)
-    _require(ordered, chain, "has a trace out of order")
+    require(ordered, chain, "has a trace out of order")
     tokens = start.clone()
     for step, states in enumerate(run.samples, 1):
         now = run.trace.step == step
         tokens[run.trace.chain[now], run.trace.site[now]] = run.trace.token[now]
-        _require(torch.equal(tokens, states), chain, f"has a trace that lacks what changed in step {step}")
+        require(torch.equal(tokens, states), chain, f"has a trace that lacks what changed in step {step}")
 
 
 def check_frequencies(
@@ -200,7 +201,7 @@ def check_frequencies(
     """Where copies stand after three steps is what the exact transitions say."""
     excess = frequency_excess(chain, chain, model, sites=sites, copies=copies, seed=seed)
     told = f"is {excess:.3g} further in L1 from its exact transitions than chance allows"
-    _require(excess < 0, chain, told)
+    require(excess < 0, chain, told)
 
 
 def frequency_excess(
@@ -239,8 +240,3 @@ def starts(model: SequenceModel, copies: int, sites: int | None = None, seed: in
 def _run(chain: Chain[Any], model: SequenceModel, start: Tensor, seed: int, **settings: Any) -> ChainRun:
     asked = {"steps": STEPS, "require_ergodic": False, **settings}
     return run_chain(chain, model, start=start, seed=seed, **asked)
-
-
-def _require(holds: bool, chain: Chain[Any], told: str) -> None:
-    if not holds:
-        raise AssertionError(f"{chain!r} {told}")

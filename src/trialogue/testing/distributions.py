@@ -4,6 +4,10 @@ error.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from inspect import isroutine
 from typing import Any, get_args
 
 import torch
@@ -60,24 +64,23 @@ def _law(sampler: Sampler[Any], tree: RandomTree, rule: Rule | None) -> ExactDis
 
 
 def check_what_it_declares(sampler: Sampler[Any]) -> None:
-    """It is a sampler, and what it says of itself can be true."""
+    """Check that `sampler` is a sampler, and that its attributes are known and possible."""
     require(isinstance(sampler, Sampler), sampler, "a sampler is an instance of a subclass of Sampler")
-    require(sampler.uses in get_args(Uses), sampler, f"uses={sampler.uses!r} is none of {get_args(Uses)}")
-    require(
-        sampler.judges in get_args(Judges),
-        sampler,
-        f"judges={sampler.judges!r} is none of {get_args(Judges)}",
-    )
-    require(
-        isinstance(sampler.rows_per_sample, int) and sampler.rows_per_sample >= 1,
-        sampler,
-        f"rows_per_sample={sampler.rows_per_sample!r} is no whole number of at least 1",
-    )
-    require(
-        isinstance(sampler.goes_back, bool),
-        sampler,
-        f"goes_back={sampler.goes_back!r} is neither True nor False",
-    )
+    _check_attribute_names(sampler)
+    possible = {
+        "uses": sampler.uses in get_args(Uses),
+        "judges": sampler.judges in get_args(Judges),
+        "rows_per_sample": isinstance(sampler.rows_per_sample, int) and sampler.rows_per_sample >= 1,
+        "goes_back": isinstance(sampler.goes_back, bool),
+    }
+    allowed = {
+        "uses": get_args(Uses),
+        "judges": get_args(Judges),
+        "rows_per_sample": "an integer of at least 1",
+    }
+    for name, is_possible in possible.items():
+        told = f"{name}={getattr(sampler, name)!r}: use {allowed.get(name, 'True or False')}"
+        require(is_possible, sampler, told)
     batch, rows = Batch(TIED.table(), 2 * sampler.rows_per_sample, 3), 2 * sampler.rows_per_sample
     zeros = torch.zeros(rows, dtype=torch.int64)
     batch.add(torch.zeros(rows, 3, dtype=torch.int64), zeros, zeros, zeros + 3)
@@ -91,6 +94,27 @@ def check_what_it_declares(sampler: Sampler[Any]) -> None:
         sampler,
         f"weighted={sampler.weighted}, but its state has {'a' if weighs else 'no'} field log_weight",
     )
+
+
+def _check_attribute_names(sampler: Sampler[Any]) -> None:
+    """Refuse class attributes and properties that `Sampler` does not have: the engine would ignore them.
+
+    Fields of a dataclass, methods, and names that begin with an underscore are free.
+    """
+    facts = {name for name, value in vars(Sampler).items() if isinstance(value, property)}
+    free = {field.name for field in fields(sampler)} if is_dataclass(sampler) else set[str]()
+    for kind in type(sampler).__mro__:
+        for name, value in vars(kind).items() if kind not in Sampler.__mro__ else ():
+            if (
+                name.startswith("_")
+                or name in facts | free
+                or (isroutine(value) and not isinstance(value, cached_property))
+            ):
+                continue
+            close = get_close_matches(name, facts, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"the attributes are {', '.join(sorted(facts))}"
+            told = f"Sampler has no attribute {name}: {hint} (begin the name of your own with an underscore)"
+            require(False, sampler, told)
 
 
 def check_what_it_uses(sampler: Sampler[Any]) -> None:

@@ -11,6 +11,7 @@ from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, wh
 from trialogue.randomness import generator
 from trialogue.samplers.chains.conditionals import listed_law
 from trialogue.testing.chains import sites_in
+from trialogue.testing.requirements import require
 
 STATES = 256
 """Where there are more, so many of them at random are asked about."""
@@ -40,19 +41,19 @@ def check_masked(
     _require_shape(distributions, (*tokens.shape, asked.vocab_size), model, "log_probs")
     there = distributions[masked].double()
     worst = float((there.logsumexp(-1).exp() - 1).abs().max())
-    _require(worst <= tolerance, model, f"answers with weights that sum to one but for {worst:.3g}")
+    require(worst <= tolerance, model, f"answers with weights that sum to one but for {worst:.3g}")
     others = torch.where(masked, (tokens + 1) % asked.vocab_size, tokens)
     moved = _distance(asked.log_probs(others, masked)[masked], there)
-    _require(moved <= tolerance, model, f"looks at masked tokens: other ones move its answers by {moved:.3g}")
+    require(moved <= tolerance, model, f"looks at masked tokens: other ones move its answers by {moved:.3g}")
     rows = torch.arange(len(tokens), device=tokens.device).flip(0)[: max(1, len(tokens) // 3)]
     moved = _distance(
         asked.log_probs(tokens[rows], masked[rows])[masked[rows]], distributions[rows][masked[rows]]
     )
-    _require(moved <= tolerance, model, f"answers by the batch: other rows move its answers by {moved:.3g}")
+    require(moved <= tolerance, model, f"answers by the batch: other rows move its answers by {moved:.3g}")
     _check_sites(asked, tokens, tolerance)
     if distribution is not None:
         moved = _distance(there, conditionals_of(distribution, asked.vocab_size, tokens, masked)[masked])
-        _require(moved <= tolerance, model, f"is {moved:.3g} from the conditionals of the distribution")
+        require(moved <= tolerance, model, f"is {moved:.3g} from the conditionals of the distribution")
 
 
 def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
@@ -69,18 +70,18 @@ def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
             told = (
                 f"says by {method} another distribution of site {site} than by log_probs, {moved:.3g} apart"
             )
-            _require(moved <= tolerance, model, told)
+            require(moved <= tolerance, model, told)
     logits, own = model.site_logits(tokens), model.token_logits(tokens)
     _require_shape(own, tuple(tokens.shape), model, "token_logits")
     moved = _distance(logits.double().log_softmax(-1), every_site)
-    _require(
+    require(
         moved <= tolerance,
         model,
         f"has site_logits of other distributions than site_log_probs, {moved:.3g} apart",
     )
     apart = (own - logits.gather(2, tokens[:, :, None])[:, :, 0]).abs()
     moved = float(apart.nan_to_num(0.0).max())
-    _require(moved <= tolerance, model, f"has token_logits that are {moved:.3g} from its site_logits")
+    require(moved <= tolerance, model, f"has token_logits that are {moved:.3g} from its site_logits")
 
 
 def check_energy(model: Energy, *, sites: int | None = None, tolerance: float = 1e-9, seed: int = 0) -> None:
@@ -93,23 +94,23 @@ def check_energy(model: Energy, *, sites: int | None = None, tolerance: float = 
     tokens, _ = _questions(asked, sites, seed)
     energies = asked.energy(tokens)
     _require_shape(energies, (len(tokens),), model, "energy")
-    _require(not bool(energies.isnan().any()), model, "has an energy that is no number")
-    _require(
+    require(not bool(energies.isnan().any()), model, "has an energy that is no number")
+    require(
         bool((energies > -torch.inf).all()),
         model,
         "has an energy of -inf, which no distribution is proportional to",
     )
     possible = tokens[energies < torch.inf]
-    _require(len(possible) > 0, model, "gives no sequence a finite energy")
+    require(len(possible) > 0, model, "gives no sequence a finite energy")
     one_by_one = torch.cat([asked.energy(row[None]) for row in tokens[:8]])
     same = torch.allclose(one_by_one.double(), energies[:8].double(), rtol=1e-9, atol=tolerance)
-    _require(same, model, "gives a row another energy where other rows are asked about")
+    require(same, model, "gives a row another energy where other rows are asked about")
     for site in range(tokens.shape[1]):
         there = torch.full_like(possible[:, 0], site)
         distribution = listed_law(asked, possible, there[:, None]).double().log_softmax(-1)
         moved = _distance(asked.site_log_weights(possible, there).double().log_softmax(-1), distribution)
         told = f"says another distribution of site {site} than its energies, {moved:.3g} apart"
-        _require(moved <= tolerance, model, told)
+        require(moved <= tolerance, model, told)
 
 
 def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e-9, seed: int = 0) -> None:
@@ -134,7 +135,7 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
             kept = (~block[row]).nonzero()[:, 0].tolist()
             before = tokens[row].tolist()
             changed = [x for x in distribution if any(x[site] != before[site] for site in kept)]
-            _require(not changed, model, f"changes sites outside of a block: {changed[:1]}")
+            require(not changed, model, f"changes sites outside of a block: {changed[:1]}")
         if not _states_law(asked, tokens, block):
             continue
         expected = listed_law(asked, tokens, block_sites).double().softmax(1).cpu()
@@ -149,7 +150,7 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
                 f"draws the block {block_sites[row].tolist()} from another distribution than it states, "
                 f"{moved:.3g} apart"
             )
-            _require(moved <= tolerance, model, told)
+            require(moved <= tolerance, model, told)
 
 
 def conditionals_of(distribution: Tensor, vocab: int, tokens: Tensor, masked: Tensor) -> Tensor:
@@ -210,11 +211,4 @@ def _distance(answers: Tensor, expected: Tensor) -> float:
 
 
 def _require_shape(answer: Tensor, shape: tuple[int, ...], model: SequenceModel, method: str) -> None:
-    _require(
-        answer.shape == shape, model, f"answers {method} in the shape {tuple(answer.shape)}, not {shape}"
-    )
-
-
-def _require(holds: bool, model: SequenceModel, told: str) -> None:
-    if not holds:
-        raise AssertionError(f"{type(model).__name__} {told}")
+    require(answer.shape == shape, model, f"answers {method} in the shape {tuple(answer.shape)}, not {shape}")

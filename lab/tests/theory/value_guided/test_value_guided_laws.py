@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from samplers.rational_samplers import ExtremeTree, expected
+from samplers.rational import ExtremeTree, expected
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator

@@ -162,8 +162,6 @@ def _row(file: str, where: str, row: _Row, spelled: SpelledTokenization) -> list
     return row
 
 
-
-
 def distribution_of(spec: str) -> tuple[Autoregressive, SpelledTokenization]:
     """The structured distribution that `spec`, NAME or NAME:JSON, names; raises `InputError` for arguments that it
     refuses.

@@ -62,30 +62,22 @@ class Explored:
     ended: Ended
 
 
-def explored(
-    sampler: Sampler[Any],
-    oracle: Autoregressive,
-    verifier: VerifierLike | None,
-    prompt: Sequence_,
-    max_new_tokens: int | None,
-    max_states: int,
-) -> Explored:
-    """Follow `sampler` from `prompt` along every branch.
+class Exploration:
+    """Follow `sampler` from `prompt` along every branch; `run` returns what it finds.
 
-    Raises `InputError` for more than `max_states` states, and wherever `generate` would.
+    Raises:
+        InputError: If there are more than `max_states` states, or if `generate` would raise one.
     """
-    return _Exploration(sampler, oracle, verifier, prompt, max_new_tokens, max_states).run()
 
-
-class _Exploration:
     def __init__(
         self,
         sampler: Sampler[Any],
         oracle: Autoregressive,
-        verifier: VerifierLike | None,
-        prompt: Sequence_,
-        max_new_tokens: int | None,
-        max_states: int,
+        verifier: VerifierLike | None = None,
+        *,
+        prompt: Sequence_ = (),
+        max_new_tokens: int | None = None,
+        max_states: int = 1_000_000,
     ) -> None:
         oracle = as_oracle(oracle)
         sampler = runnable(sampler, oracle, verifier)
@@ -112,6 +104,7 @@ class _Exploration:
 
     @torch.inference_mode()
     def run(self) -> Explored:
+        """Return the states, transitions and ends of the sampler."""
         tokens = torch.zeros(self._members, self._limit, dtype=torch.int64)
         tokens[:, : len(self._prompt)] = torch.tensor(self._prompt, dtype=torch.int64)
         lengths = torch.full((self._members,), len(self._prompt))

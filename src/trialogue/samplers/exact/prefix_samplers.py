@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
 from trialogue.samplers.exact.elimination import SMALLEST, AbsorbingChain, require_distribution
-from trialogue.samplers.exact.exploration import FAILED, Explored, explored
+from trialogue.samplers.exact.exploration import FAILED, Exploration, Explored
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.prompts import limits
 from trialogue.samplers.prefix.sampler import Sampler
@@ -61,7 +61,10 @@ def exact_distribution(
     twelve digits of their own, however rarely the sampler halts. Raises `InputError` where the chain is larger, where
     the sampler halts with a probability below 1e-300 before it comes back to its start, and wherever `generate` would.
     """
-    return _law(explored(sampler, oracle, verifier, prompt, max_new_tokens, max_states))
+    found = Exploration(
+        sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
+    ).run()
+    return _law(found)
 
 
 def sampler_transitions(
@@ -79,7 +82,9 @@ def sampler_transitions(
     row without a state of their own, such as `ValueGuided(stop_at_leaf=False)`. Raises `InputError` wherever
     `exact_distribution` does.
     """
-    found = explored(sampler, oracle, verifier, prompt, max_new_tokens, max_states)
+    found = Exploration(
+        sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
+    ).run()
     return found.prefixes, found.transitions
 
 

@@ -2,10 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import torch
-from torch import Tensor
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
@@ -13,17 +9,11 @@ from trialogue.samplers.cut import Cut
 from trialogue.samplers.prefix.guidance import weighed_children
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Sampler, log_values_as_given
-
-
-class Weighed(NamedTuple):
-    """Logarithm (rows,) float64 of target over proposal."""
-
-    log_weight: Tensor
+from trialogue.samplers.prefix.sampler import LogWeight, Sampler, log_values_as_given
 
 
 @dataclass(frozen=True)
-class ActionLevel(Sampler[Weighed]):
+class ActionLevel(Sampler[LogWeight]):
     """Draw each token a after y with weight p(a|y) V(ya), and never go back: action-level value-guided sampling.
 
     What it samples is the product over tokens of p(a|y) V(ya) / S(y), S(y) = sum over a of p(a|y) V(ya): for 0/1 values
@@ -38,13 +28,13 @@ class ActionLevel(Sampler[Weighed]):
     weighted = True
     goes_back = False
 
-    def init(self, decoding: Decoding) -> Weighed:
+    def init(self, decoding: Decoding) -> LogWeight:
         """Weight one."""
-        return Weighed(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+        return LogWeight.zero(decoding)
 
     def step(
-        self, decoding: Decoding, state: Weighed, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, Weighed]:
+        self, decoding: Decoding, state: LogWeight, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, LogWeight]:
         """Append a child to every row that is not complete."""
         moves, rows = Moves.stay(decoding), decoding.growing
         moves.done.copy_(decoding.complete)
@@ -63,4 +53,4 @@ class ActionLevel(Sampler[Weighed]):
         if len(rows):
             index = choose(weights, rows)
             moves.token[rows] = tokens.gather(1, index[:, None])[:, 0]
-        return moves, Weighed(log_weight)
+        return moves, LogWeight(log_weight)

@@ -1,17 +1,19 @@
 """Tokenwise rejection sampling with backtracking (thesis Algorithm 1)."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self, get_args
+from typing import Annotated, Literal, NamedTuple, Self
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
-from trialogue.errors import InputError, counter, one_of, truth_value
+from trialogue.errors import MOST_COUNTED, InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Sampler, Uses
+from trialogue.samplers.prefix.sampler import BoundedCount, Sampler, Uses
+from trialogue.validation import validated
 
 Redo = Literal["stride", "erased", "accumulated"]
 Verified = Literal["sampled", "every"]
@@ -30,34 +32,38 @@ class BacktrackingState(NamedTuple):
     rejected: Tensor
 
 
+@validated
 @dataclass(frozen=True)
 class Backtracking(Sampler[BacktrackingState]):
-    """Where the verifier rejects a sampled token, erase the last `stride` tokens, then append `stride` greedily.
+    """Where the verifier rejects a sampled token, erase the last `stride` tokens and append as many greedily.
 
-    At most `quota` times per sample. The greedy redo is not verified, takes the lowest index among ties, and ends
-    early at the end of sequence or at the horizon. `argmax_redo=False` is the ablation that samples on instead.
-    `erase_prompt` allows the erasing to reach into the prompt, as the thesis' Tables 3.1, 3.2 and 3.4 need.
-    The verifier must say 0 to reject: put a `Threshold` around one that gives probabilities.
+    The greedy tokens are not verified, take the lowest index among ties, and end early at the end of sequence or at the
+    longest length. The verifier must return 0 to reject: put a `Threshold` around one that returns probabilities.
 
-    `redo` says which tokens are greedy:
+    `redo` selects which tokens are greedy. "stride" is Algorithm 1 as printed: the `stride` tokens that follow, even if
+    the prompt left fewer to erase. "erased" is only as many as were erased. "accumulated" is the first n positions of
+    the completion, where n counts all tokens erased so far.
 
-    - "stride", as printed: the `stride` tokens that follow, also where the prompt left fewer to erase;
-    - "erased": only as many as were erased;
-    - "accumulated": those at the first n positions of the completion, where n counts all tokens erased so far. After
-      one backtrack from deep inside a completion that is none of the erased positions; after several, or one into the
-      prompt, it is more than were erased.
+    `verified` selects which prefixes the verifier judges. "sampled" is Algorithm 1 as printed: prefixes that end in a
+    sampled token. "every" is each prefix to which a token is about to be appended: also one that ends in a redone
+    token, and a prompt that may be erased, but never a complete sequence.
 
-    `verified` says what the verifier is asked about: "sampled" tokens only, as printed, or "every" prefix to which a
-    token is about to be appended: one that ends in a redone token too, and a prompt that may be erased, but never a
-    complete sequence. `once_per_prefix` goes back at most once at the same prefix.
+    The code released with the thesis is not Algorithm 1 as printed but `redo="accumulated"` with `verified="every"`
+    (`Backtracking.released`). It also has a switch against a second backtrack at a prefix, which compares a list with
+    the list that holds it and so never acts; `once_per_prefix=True` does what the switch describes.
 
-    The code that was released with the thesis is not Algorithm 1 as printed but `redo="accumulated"` with
-    `verified="every"` (`Backtracking.released`). It also has a switch against a second backtrack at a prefix, which
-    compares a list with the list that holds it and so never acts; `once_per_prefix=True` is what it says.
+    Args:
+        quota: Go back at most this many times per sample (default: 4).
+        stride: Number of tokens to erase (default: 4).
+        argmax_redo: Append tokens greedily after going back; False samples them instead (default: True).
+        erase_prompt: Also erase tokens of the prompt, as the thesis' Tables 3.1, 3.2 and 3.4 need (default: False).
+        redo: Which tokens are greedy after going back (default: stride).
+        verified: Which prefixes the verifier judges (default: sampled).
+        once_per_prefix: Go back at most once at the same prefix (default: False).
     """
 
-    quota: int = 4
-    stride: int = 4
+    quota: Annotated[int, Interval(ge=0, le=MOST_COUNTED)] = 4
+    stride: BoundedCount = 4
     argmax_redo: bool = True
     erase_prompt: bool = False
     redo: Redo = "stride"
@@ -65,12 +71,6 @@ class Backtracking(Sampler[BacktrackingState]):
     once_per_prefix: bool = False
 
     def __post_init__(self) -> None:
-        counter("quota", self.quota, 0, hint="use 0 or more backtracks, a whole number")
-        counter("stride", self.stride, 1, hint="erase at least 1 token, a whole number")
-        for flag in ("argmax_redo", "erase_prompt", "once_per_prefix"):
-            truth_value(flag, getattr(self, flag))
-        one_of("redo", self.redo, get_args(Redo))
-        one_of("verified", self.verified, get_args(Verified))
         if not self.argmax_redo and self.redo != "stride":
             raise InputError("redo", self.redo, "nothing is redone with argmax_redo=False: leave it out")
 
@@ -78,7 +78,7 @@ class Backtracking(Sampler[BacktrackingState]):
     def released(
         cls, quota: int = 4, stride: int = 4, *, erase_prompt: bool = False, once_per_prefix: bool = False
     ) -> Self:
-        """Algorithm 1 as the code does it that was released with the thesis."""
+        """Return Algorithm 1 as implemented by the code released with the thesis."""
         return cls(
             quota,
             stride,
@@ -90,12 +90,12 @@ class Backtracking(Sampler[BacktrackingState]):
 
     @property
     def uses(self) -> Uses:
-        """Without a quota the verifier is never asked."""
+        """Without a quota the verifier is never called."""
         return "verdicts" if self.quota else "nothing"
 
     @property
     def keeps_prompts(self) -> bool:
-        """Unless it may erase them."""
+        """Prompts are kept unless they may be erased."""
         return not self.erase_prompt
 
     def init(self, decoding: Decoding) -> BacktrackingState:

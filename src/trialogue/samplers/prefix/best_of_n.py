@@ -3,25 +3,28 @@
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-from trialogue.errors import counter
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import NoState, Sampler
+from trialogue.samplers.prefix.sampler import GroupSize, NoState, Sampler
+from trialogue.validation import validated
 
 
+@validated
 @dataclass(frozen=True)
 class BestOfN(Sampler[NoState]):
-    """Draw `candidates` completions of each prompt and return the first of those with the greatest value."""
+    """Draw several completions of each prompt and return the first of those with the greatest value.
 
-    candidates: int = 4
+    Args:
+        candidates: Number of completions to draw (default: 4).
+    """
+
+    candidates: GroupSize = 4
     uses = "ranks"
     judges = "outputs"
-
-    def __post_init__(self) -> None:
-        counter("candidates", self.candidates, 1, hint="draw at least 1 completion, a whole number")
 
     @property
     def rows_per_sample(self) -> int:
@@ -33,14 +36,17 @@ class BestOfN(Sampler[NoState]):
     ) -> tuple[Moves, NoState]:
         """Append one token to every incomplete row; select in the groups that are complete."""
         n, moves = self.candidates, Moves.stay(decoding)
-        growing = decoding.growing
-        if growing.numel():
-            moves.token.index_copy_(0, growing, choose(decoding.log_probs(growing), growing))
+        moves.append(decoding, decoding.growing, choose)
         finished = decoding.complete.view(-1, n).all(1).nonzero()[:, 0]
         if finished.numel():
-            rows = finished[:, None] * n + torch.arange(n)
-            best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
-            moves.source[rows] = rows.gather(1, best[:, None])
-            moves.length[rows] = decoding.lengths[moves.source[rows]]
-            moves.done[rows] = True
+            moves.done[keep_best(decoding, moves, finished, n, verifier)] = True
         return moves, state
+
+
+def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier: Judge) -> Tensor:
+    """Let the rows of `groups` (k,) of n rows continue from the first with the greatest value; return them (k, n)."""
+    rows = groups[:, None] * n + torch.arange(n)
+    best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
+    moves.source[rows] = rows.gather(1, best[:, None])
+    moves.length[rows] = decoding.lengths[moves.source[rows]]
+    return rows

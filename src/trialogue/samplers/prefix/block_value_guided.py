@@ -7,12 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import counter
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.sampler import BoundedCount, GroupSize, Sampler
+from trialogue.validation import validated
 
 
 class Stand(NamedTuple):
@@ -22,26 +22,27 @@ class Stand(NamedTuple):
     log_value: Tensor
 
 
+@validated
 @dataclass(frozen=True)
 class BlockValueGuided(Sampler[Stand]):
-    """Sampler on the tree of blocks of `block_tokens` tokens, and return the first leaf.
+    """Walk on the tree of blocks of tokens, and return the first leaf.
 
-    At a node y the oracle draws K = `candidates` blocks z; the sampler goes up a block with weight K V(y), or down to
-    yz with weight V(yz). These are the weights of the value-guided sampler on blocks in expectation, without listing
-    its children; where no candidate and no parent has weight, others are drawn. What it samples tends, as K grows, to
-    the distribution of the first leaf on the tree of blocks, which is the restricted distribution where the values at
-    the ends of blocks are exact; at a finite K it is another one, which `exact_distribution` tells. With blocks as long
-    as completions it is sampling-importance-resampling among K. Every candidate's tokens are queries; the verifier is
-    asked for the value of each at the end of its block, or where that completes it.
+    At a node y the oracle draws K = `candidates` blocks z. The walk goes up a block with weight K V(y), or down to yz
+    with weight V(yz). In expectation these are the weights of the value-guided walk on blocks, without listing its
+    children. If neither a candidate nor the parent has weight, other candidates are drawn. As K grows, the distribution
+    of outputs tends to that of the first leaf on the tree of blocks, which is the restricted distribution if the values
+    at the ends of blocks are exact. `exact_distribution` computes it for a finite K. With blocks as long as completions
+    this is sampling-importance-resampling among K. The tokens of all candidates are model calls. The verifier values
+    each candidate at the end of its block, or where it is complete.
+
+    Args:
+        candidates: Number of candidate blocks at each node (default: 4).
+        block_tokens: Number of tokens of a block (default: 4).
     """
 
-    candidates: int = 4
-    block_tokens: int = 4
+    candidates: GroupSize = 4
+    block_tokens: BoundedCount = 4
     uses = "weights"
-
-    def __post_init__(self) -> None:
-        counter("candidates", self.candidates, 1)
-        counter("block_tokens", self.block_tokens, 1)
 
     @property
     def rows_per_sample(self) -> int:
@@ -79,7 +80,5 @@ class BlockValueGuided(Sampler[Stand]):
             moves.source[rows], moves.length[rows] = member[:, None], kept[:, None]
             length = length.index_copy(0, rows.flatten(), kept.repeat_interleave(n))
             log_value = log_value.index_fill(0, rows.flatten(), -math.inf)
-        growing = (~ended & ~moves.done).nonzero()[:, 0]
-        if len(growing):
-            moves.token[growing] = choose(decoding.log_probs(growing), growing)
+        moves.append(decoding, (~ended & ~moves.done).nonzero()[:, 0], choose)
         return moves, Stand(length, log_value)

@@ -2,16 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import torch
-from torch import Tensor
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.samplers.prefix.sampler import (
+    LogWeight,
     Sampler,
     cut_law,
     log_mass,
@@ -22,15 +19,9 @@ from trialogue.samplers.prefix.sampler import (
 from trialogue.validation import validated
 
 
-class AcceptedMass(NamedTuple):
-    """Logarithm of the product of the oracle's mass on accepted tokens (rows,): target over proposal."""
-
-    log_weight: Tensor
-
-
 @validated
 @dataclass(frozen=True)
-class MaskedDecoding(Sampler[AcceptedMass]):
+class MaskedDecoding(Sampler[LogWeight]):
     """Draw each token from the oracle's distribution restricted to the tokens that the verifier accepts.
 
     The oracle is called once per position, and the verifier judges the children. Outputs obey the verifier, but their
@@ -45,7 +36,7 @@ class MaskedDecoding(Sampler[AcceptedMass]):
     rejected.
 
     Args:
-        mask_first: Whether the mask comes before top-k and top-p (default: True).
+        mask_first: Apply the mask before top-k and top-p (default: True).
     """
 
     mask_first: bool = True
@@ -58,13 +49,13 @@ class MaskedDecoding(Sampler[AcceptedMass]):
         """Whether the mask comes before top-k and top-p."""
         return self.mask_first
 
-    def init(self, decoding: Decoding) -> AcceptedMass:
+    def init(self, decoding: Decoding) -> LogWeight:
         """Start with weight one."""
-        return AcceptedMass(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+        return LogWeight.zero(decoding)
 
     def step(
-        self, decoding: Decoding, state: AcceptedMass, verifier: Judge, choose: Choose
-    ) -> tuple[Moves, AcceptedMass]:
+        self, decoding: Decoding, state: LogWeight, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, LogWeight]:
         """Append one accepted token to every incomplete row."""
         moves = Moves.stay(decoding)
         moves.done.copy_(decoding.complete)
@@ -72,7 +63,7 @@ class MaskedDecoding(Sampler[AcceptedMass]):
         log_weight = state.log_weight.masked_fill(refused, -math.inf)
         asking = decoding.growing
         if not asking.numel():
-            return moves, AcceptedMass(log_weight)
+            return moves, LogWeight(log_weight)
         log_probs = decoding.log_probs(asking, cut=not self.mask_first)
         if self.mask_first:
             accepted = verifier.leading_children(asking, log_probs, verdicts=True).bool()
@@ -93,4 +84,4 @@ class MaskedDecoding(Sampler[AcceptedMass]):
                 mass = log_mass(allowed, distribution)
             moves.token[asking] = choose(distribution, asking)
             log_weight = log_weight.index_add(0, asking, mass)
-        return moves, AcceptedMass(log_weight)
+        return moves, LogWeight(log_weight)

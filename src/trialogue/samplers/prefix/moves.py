@@ -7,6 +7,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding
+from trialogue.randomness import Choose
 
 NO_TOKEN = -1
 
@@ -34,6 +35,11 @@ class Moves(NamedTuple):
             torch.full((rows,), NO_TOKEN),
             torch.zeros(rows, dtype=torch.bool),
         )
+
+    def append(self, decoding: Decoding, rows: Tensor, choose: Choose) -> None:
+        """Draw a token for each of `rows` (n,) from the oracle's distribution after what the row keeps."""
+        if rows.numel():
+            self.token.index_copy_(0, rows, choose(decoding.log_probs(rows, self.length[rows]), rows))
 
     def applied(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Return `tokens` (rows, capacity) after the moves, and the lengths (rows,).

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import MOST_COUNTED, InputError, whole_number
 from trialogue.oracles import Autoregressive, Tokenizing, padded
 from trialogue.samplers.prefix.batch import SequenceStop, Stop, says
 from trialogue.verifiers.stop_strings import StopStrings
@@ -16,10 +16,6 @@ from trialogue.verifiers.stop_strings import StopStrings
 Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
 StopLike = str | Stop | Sequence[str | Stop]
 """Strings, functions of a completion's token ids, or several of both: the first that says so ends a completion."""
-
-
-_MOST_TOKENS = 1 << 60
-"""Lengths are counted in 64 bits."""
 
 
 def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
@@ -107,7 +103,7 @@ def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) 
             raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
         limit = torch.full_like(lengths, oracle.max_length)
     else:
-        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1, _MOST_TOKENS)
+        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1, MOST_COUNTED)
         if oracle.max_length is not None:
             limit = limit.clamp_max(oracle.max_length)
     if bool((lengths > limit).any()):

@@ -22,11 +22,9 @@ def failure(
     """
     if refusal is not None:
         return f"the text is whole and not valid: {refusal}"
-    if sampler.failure:
-        return sampler.failure
     if sampler.rows_per_sample > 1:
         return f"all {sampler.rows_per_sample} rows were rejected"
-    reason = sampler.fails_by
+    reason = sampler.failure_reason
     if cut and not sampler.masks_first:
         reason += " of those that temperature, top_k, top_p and min_p leave"
     # The token that comes last must complete the text: with more room there might have been another.

@@ -33,11 +33,7 @@ class _Redrawing(Sampler[NoState]):
             # A prompt that is complete as it stands has no other completion.
             moves.done[complete] = accepted | (decoding.lengths[complete] == decoding.start[complete])
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
-        asking = (~moves.done).nonzero()[:, 0]
-        if asking.numel():
-            moves.token.index_copy_(
-                0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)
-            )
+        moves.append(decoding, (~moves.done).nonzero()[:, 0], choose)
         return moves, state
 
     @abstractmethod
@@ -47,9 +43,7 @@ class _Redrawing(Sampler[NoState]):
 
 @dataclass(frozen=True)
 class Rejection(_Redrawing):
-    """Draw whole completions until the verifier accepts one: exactly the oracle's distribution restricted to the
-    rule.
-    """
+    """Draw whole completions until the verifier accepts one: exactly the oracle's restricted distribution."""
 
     uses = "verdicts"
 
@@ -63,8 +57,11 @@ class Rejection(_Redrawing):
 class OutcomeRejection(_Redrawing):
     """Draw whole completions x until one is accepted, with probability V(x) / `most`: exactly p(x) V(x), normalised.
 
-    `most` is the greatest value that a complete sequence can have: the fewer queries, the less it exceeds that. With
-    0/1 values it is `Rejection`. Raises `InputError` where a value is above `most`.
+    With 0/1 values this is `Rejection`.
+
+    Args:
+        most: The greatest value of a complete sequence; a closer bound needs fewer model calls. A greater value is an
+            error (default: 1).
     """
 
     most: Positive = 1.0
@@ -104,11 +101,11 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
     uses = "verdicts"
 
     @property
-    def failure(self) -> str:
+    def failure_reason(self) -> str:
         """The bound on rejected draws, if there is one."""
         if self.max_rejections is None:
-            return ""
-        return f"max_rejections={self.max_rejections} draws in a row were rejected at one position"
+            return super().failure_reason
+        return f"no token allowed in max_rejections={self.max_rejections} draws in a row at one position"
 
     def init(self, decoding: Decoding) -> NoState | Rejected:
         """Start without rejections if these are bounded."""
@@ -128,9 +125,5 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
         if isinstance(state, Rejected) and self.max_rejections is not None:
             state = Rejected(torch.where(accepted, 0, state.rejections + 1))
             done |= state.rejections >= self.max_rejections
-        asking = (~done).nonzero()[:, 0]
-        if asking.numel():
-            moves.token.index_copy_(
-                0, asking, choose(decoding.log_probs(asking, moves.length[asking]), asking)
-            )
+        moves.append(decoding, (~done).nonzero()[:, 0], choose)
         return moves._replace(done=done), state

@@ -1,18 +1,19 @@
-"""The contract of a sampler: what each row of the batch does next, decided from where it stands.
+"""The contract of samplers of autoregressive models, and functions that several samplers share.
 
-An autoregressive sampler is a sampler on the tree of prefixes. At a node a row may append a child token, go back to
-an ancestor, continue from another row of its group, wait, or stop. `step` says which, for all rows at once; the
-engine applies it, counts, and comes back. A sampler contains no loop over tokens, no counting and no printing.
+A sampler moves rows on the tree of prefixes. In one step a row may append a token, go back to an ancestor, continue
+from another row of its group, wait, or stop. `step` decides this for all rows at once. The engine applies the moves and
+counts the cost, so a sampler contains no loop over tokens, no counting and no printing.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, Literal, NamedTuple, Protocol, cast
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Protocol, Self, cast
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
 from trialogue.arrays import require_bools
-from trialogue.errors import InputError
+from trialogue.errors import MOST_COUNTED, InputError
 from trialogue.indices import require_floats
 from trialogue.oracles import Autoregressive, Decoding, StateT, Tokenizing
 from trialogue.randomness import Choose, no_choice
@@ -28,78 +29,85 @@ class NoState(NamedTuple):
 Uses = Literal["nothing", "verdicts", "ranks", "weights"]
 Judges = Literal["prefixes", "outputs"]
 
+_MOST_ROWS = 1 << 16
+GroupSize = Annotated[int, Interval(ge=1, le=_MOST_ROWS)]
+"""Number of rows that one sample moves: some tensors hold the square of this many numbers."""
+BoundedCount = Annotated[int, Interval(ge=1, le=MOST_COUNTED)]
+"""An integer of at least 1 that tensors of int64 count safely."""
+
 
 class Sampler(ABC, Generic[StateT]):
-    """A sampler on the tree of prefixes.
+    """Base class of samplers of autoregressive models: each step moves rows on the tree of prefixes.
 
-    What a run must know of a sampler beforehand the sampler says itself: a subclass states what differs from the
-    defaults, as attributes of the class or as properties. One that is registered in `SAMPLERS` is a frozen dataclass
-    that can be made without arguments, its fields named like no option of `trialogue generate`.
+    A subclass defines `step`, and `init` if it has a state. The engine reads the facts below before a run. A subclass
+    overrides the ones that differ from the defaults, as class attributes or properties. `check_sampler` compares them
+    with what the sampler does, and refuses other names.
+
+    A sampler that is registered in `SAMPLERS` is a frozen dataclass whose fields all have defaults. Describe each field
+    in the section `Args` of the docstring: the command line shows it as the help of the option.
     """
 
     @property
     def uses(self) -> Uses:
-        """What `step` uses of the verifier.
+        """What `step` uses of the verifier's values (default: "nothing").
 
-        "nothing": it needs none. "verdicts": whether a value is positive; how great it is makes no difference to what
-        is drawn. "ranks": which of several values is greatest. "weights": the values themselves.
+        "nothing": no verifier is needed. "verdicts": whether a value is positive. "ranks": which of several values is
+        the greatest. "weights": the values themselves.
         """
         return "nothing"
 
     @property
     def judges(self) -> Judges:
-        """What has to have a positive value: "prefixes" of a sample as well, or its "outputs" alone."""
+        """Which sequences need a positive value: all "prefixes" of a sample (default), or complete "outputs" only."""
         return "prefixes"
 
     @property
     def weighted(self) -> bool:
-        """Whether samples have weights: the state has a field `log_weight` (rows,), log of target over proposal.
+        """Whether samples have weights (default: False).
 
-        What a sampler does is to be the same where the weights of all rows of a sample are multiplied by one factor.
+        If True, the state has a field `log_weight` (rows,) float64: the logarithm of target over proposal. Multiplying
+        the weights of all rows of a sample by one factor must not change what the sampler does.
         """
         return False
 
     @property
     def masks_first(self) -> bool:
-        """Whether top-k and top-p cut what the verifier leaves of a distribution, in place of the distribution
-        itself.
-        """
+        """Whether the verifier's mask is applied before top-k and top-p (default: False, after them)."""
         return False
 
     @property
     def goes_back(self) -> bool:
-        """Whether a sample may lose tokens again before it is finished, or continue from another row."""
+        """Whether a row may lose tokens or continue from another row before it is done (default: True)."""
         return True
 
     @property
     def rows_per_sample(self) -> int:
-        """Rows that one sample moves: 1, or the size of its group."""
+        """Number of rows that one sample moves (default: 1)."""
         return 1
 
     @property
     def few_children(self) -> bool:
-        """Whether it needs the values of the likeliest children alone."""
+        """Whether the sampler needs the values of the most probable children only (default: False)."""
         return False
 
     @property
-    def fails_by(self) -> str:
-        """Why a sample fails that has no way on, in words."""
-        return "no token allowed"
-
-    @property
     def keeps_prompts(self) -> bool:
-        """Whether samples begin with their prompts: no sampler goes back into those, unless it says so."""
+        """Whether every sample begins with its prompt (default: True)."""
         return True
 
     @property
-    def failure(self) -> str:
-        """Why a sample fails, in words; by default none, which is that no token was left that it may take."""
-        return ""
+    def failure_reason(self) -> str:
+        """Why a sample fails, as a phrase that is shown to users (default: "no token allowed")."""
+        return "no token allowed"
 
     def init(self, decoding: Decoding) -> StateT:
-        """The state of rows that stand at their prompts: a NamedTuple of tensors (rows, ...), by default without any.
+        """Return the state of rows that stand at their prompts (default: a state without fields).
 
-        The engine gathers it along `Moves.source`.
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            A NamedTuple of tensors (rows, ...). After each step the engine gathers it along `Moves.source`.
         """
         del decoding
         return cast(StateT, NoState())
@@ -108,21 +116,41 @@ class Sampler(ABC, Generic[StateT]):
     def step(
         self, decoding: Decoding, state: StateT, verifier: Judge, choose: Choose
     ) -> tuple[Moves, StateT]:
-        """Decide what each row does next, and the state it keeps (before the gathering along `source`)."""
+        """Decide what each row does next.
+
+        Args:
+            decoding: The rows of the batch, and the oracle's next-token distributions.
+            state: The state of the rows.
+            verifier: Values of rows and of their children. It is None if `uses` is "nothing" and no verifier is given.
+            choose: The only source of randomness: `choose(log_weights, rows)` returns one index per row.
+
+        Returns:
+            The moves, and the state after the step, before it is gathered along `Moves.source`.
+        """
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
-        """The rows of samples in one of the arrangements that lead to the same distribution of outputs, by default as
-        they are.
+        """Return the rows of each sample in a canonical order (default: unchanged).
 
-        `tokens` (rows, capacity), 0 beyond `lengths` (rows,), and the `state` are what rows have after a step, those of
-        a sample one after the other. Equal arrangements of what is alike spare exact distributions states.
+        Orders that lead to the same distribution of outputs become one state of an exact distribution.
+
+        Args:
+            tokens: Token ids (rows, capacity), 0 beyond `lengths`. The rows of a sample are neighbours.
+            lengths: Lengths (rows,).
+            state: The state of the rows after a step.
+
+        Returns:
+            Tokens, lengths and state, with the rows of each sample reordered.
         """
         return tokens, lengths, state
 
     def in_tokens(self, tokenization: Tokenizing | None) -> "Sampler[Any]":
-        """The sampler with tokens in place of the texts among its fields, by default itself: it has none.
+        """Return the sampler with texts among its fields replaced by tokens (default: the sampler itself).
 
-        Raises `InputError` where there is no tokenization, or no such tokens.
+        Args:
+            tokenization: The tokenization of the oracle, if it has one.
+
+        Raises:
+            InputError: If the sampler needs a tokenization and there is none, or no token matches a text.
         """
         del tokenization
         return self
@@ -147,6 +175,17 @@ def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
     each = verifier if isinstance(verifier, list | tuple) else [verifier]
     if sampler.uses != "nothing" and all(one is None for one in each):
         raise InputError("verifier", None, f"{type(sampler).__name__} needs one")
+
+
+class LogWeight(NamedTuple):
+    """The state of a sampler that only weighs its rows: the logarithm (rows,) float64 of target over proposal."""
+
+    log_weight: Tensor
+
+    @classmethod
+    def zero(cls, decoding: Decoding) -> Self:
+        """Return weight one for every row."""
+        return cls(torch.zeros(len(decoding.lengths), dtype=torch.float64))
 
 
 class Weighted(Protocol):

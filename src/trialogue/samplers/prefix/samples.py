@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -227,34 +228,19 @@ class Samples:
 
 
 def _places(index: Any, count: int) -> int | Tensor:
-    """The place, or the places (k,) int64, that `index` means among `count` samples."""
-    if isinstance(index, int) and not isinstance(index, bool):
-        if not -count <= index < count:
-            # What sequences raise, which loops over them by place rely on.
-            raise IndexError(f"there is no sample at {index}: there are {count}")
-        return index % count
+    """Return the place, or the places (k,) int64, that `index` selects among `count` samples."""
+    given = index.cpu().numpy() if isinstance(index, Tensor) else index
     try:
-        given = (
-            torch.tensor(range(count)[index], dtype=torch.int64)
-            if isinstance(index, slice)
-            else torch.as_tensor(list(index) if isinstance(index, tuple) else index).cpu()
-        )
-    except (IndexError, TypeError, ValueError, RuntimeError):
-        given = None
-    if given is not None and given.ndim <= 1:
-        if given.dtype == torch.bool and given.shape == (count,):
-            return given.nonzero()[:, 0]
-        if not given.numel() and given.dtype != torch.bool:
-            return given.to(torch.int64)
-        if not (given.is_floating_point() or given.is_complex() or given.dtype == torch.bool):
-            if given.ndim == 0:
-                return _places(int(given), count)
-            if bool(((given >= -count) & (given < count)).all()):
-                return given.to(torch.int64) % count
-    hint = (
-        f"use places from 0 to {count - 1}, or one truth value for each" if count else "there are no samples"
-    )
-    raise InputError("index", index, hint)
+        places = np.arange(count)[list(given) if isinstance(given, tuple) else given]
+    except (IndexError, TypeError, ValueError):
+        if isinstance(index, int):
+            # The error of sequences, on which loops over places rely.
+            raise IndexError(f"there is no sample at {index}: there are {count}") from None
+        places = None
+    if places is None or places.ndim > 1:
+        hint = f"use places from 0 to {count - 1}, or one truth value for each"
+        raise InputError("index", index, hint if count else "there are no samples")
+    return torch.from_numpy(places.copy()) if places.ndim else int(places)
 
 
 def _refusal(parser: Parser, text: str) -> str | None:

@@ -8,24 +8,32 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.errors import counter, one_of, probability, truth_value
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Sampler, cut_law, log_values_as_given, require_support
+from trialogue.samplers.prefix.sampler import (
+    GroupSize,
+    Sampler,
+    cut_law,
+    log_values_as_given,
+    require_support,
+)
 from trialogue.samplers.prefix.weighted_rejection import draw_accepted
+from trialogue.validation import Share, validated
 
+_ENTRIES = 1 << 20
+"""Weights from which ancestors are drawn at once."""
 _TIE = 1e-9  # sums are rounded by the batch, and whether to resample must not depend on that
 
 
 class Particles(NamedTuple):
-    """What the particles weigh.
+    """Weights of the particles.
 
     `log_weight` (rows,) is log p(y) / q(y) of a particle's prefix y under oracle and proposal, of a finished group the
-    logarithm of its mean weight. `drawn` (rows, particles) holds for each member of the group what its last token
-    adds, the same in all rows of the group: a state is gathered along the sources, and what a member has just drawn is
-    its own and not its source's.
+    logarithm of its mean weight. `drawn` (rows, particles) holds what the last token of each member of the group adds,
+    the same in all rows of the group. (A state is gathered along the sources, but the token that a member has just
+    drawn is its own and not its source's.) Tokens drawn from the oracle add nothing: `drawn` is then (rows, 0).
     """
 
     log_weight: Tensor
@@ -46,39 +54,36 @@ class Outlook(NamedTuple):
     values: Tensor
 
 
+@validated
 @dataclass(frozen=True)
 class SequentialMonteCarlo(Sampler[Particles]):
-    """`particles` rows per sample, weighted by the verifier's values and resampled when the weights degenerate.
+    """Sequential Monte Carlo: weighted particles that are resampled when their weights degenerate.
 
-    `proposal` draws the next token a of a prefix y: "oracle" from p(a|y), weight V(ya)/V(y); "mask" from p(a|y) V(ya),
-    which is locally optimal, its weight sum over a of p(a|y) V(ya) / V(y) known before the draw and so before the
-    resampling; "rejection" from p(a|y) restricted to positive V(ya) by weighted rejection, weight V(ya)/V(y) times the
-    estimated mass: no mask is computed. With `mask_first` a mask comes before top-k and top-p: what they keep of
-    p_T(a|y) V(ya) is drawn from, p_T the distribution at temperature T, and weighed by the mass kept over V(y), as
-    `TokenwiseRejection` does; the other proposals draw from the distribution that is cut. Groups are resampled
-    (multinomial or systematic) when their effective sample size falls below `ess_threshold` times the particles. The
-    output is one particle drawn by weight; its `log_weight` is the logarithm of the mean weight, so that
-    E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f, p being p_T and x what the cut can
-    reach where the mask comes first: properly weighted, provided that a prefix of value zero has no continuation of
-    positive value.
+    `proposal` draws the next token a of a prefix y. "oracle" draws from p(a|y), with weight V(ya)/V(y). "mask" draws
+    from p(a|y) V(ya), which is locally optimal: its weight, sum over a of p(a|y) V(ya) / V(y), is known before the draw
+    and so before the resampling. "rejection" draws from p(a|y) restricted to positive V(ya) by weighted rejection, with
+    weight V(ya)/V(y) times the estimated mass: no mask is computed.
+
+    The output is one particle drawn by weight. Its log-weight is the logarithm of the mean weight, so that
+    E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f: properly weighted, provided that a
+    prefix of value zero has no continuation of positive value. With a mask before top-k and top-p, p is the
+    distribution at the given temperature and x what top-k and top-p can reach. Otherwise top-k and top-p cut p first.
+
+    Args:
+        particles: Number of particles per sample (default: 8).
+        ess_threshold: Resample when the effective sample size falls below this share of the particles (default: 0.5).
+        proposal: How to draw the next token of a particle (default: oracle).
+        resampling: Draw ancestors independently or by one uniform number (default: multinomial).
+        mask_first: Apply the mask before top-k and top-p, for proposal=mask (default: True).
     """
 
-    particles: int = 8
-    ess_threshold: float = 0.5
+    particles: GroupSize = 8
+    ess_threshold: Share = 0.5
     proposal: Literal["oracle", "mask", "rejection"] = "oracle"
     resampling: Literal["multinomial", "systematic"] = "multinomial"
     mask_first: bool = True
     uses = "weights"
     weighted = True
-
-    def __post_init__(self) -> None:
-        counter("particles", self.particles, 1, hint="use at least 1 particle, a whole number")
-        probability("ess_threshold", self.ess_threshold, hint="use a share of the particles, 0 to 1")
-        hint = "use 'oracle', 'mask' or 'rejection'"
-        one_of("proposal", self.proposal, ("oracle", "mask", "rejection"), hint)
-        hint = "use 'multinomial' or 'systematic'"
-        one_of("resampling", self.resampling, ("multinomial", "systematic"), hint)
-        truth_value("mask_first", self.mask_first)
 
     @property
     def masks_first(self) -> bool:
@@ -93,7 +98,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
     def init(self, decoding: Decoding) -> Particles:
         """Weight one at the prompt."""
         zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
-        return Particles(zeros, zeros[:, None].repeat(1, self.particles))
+        return Particles(zeros, zeros[:, None].repeat(1, 0 if self.proposal == "oracle" else self.particles))
 
     def step(
         self, decoding: Decoding, state: Particles, verifier: Judge, choose: Choose
@@ -101,7 +106,9 @@ class SequentialMonteCarlo(Sampler[Particles]):
         """Weigh the particles, resample the groups that need it, append one token to the living."""
         n, moves = self.particles, Moves.stay(decoding)
         member = torch.arange(len(decoding.lengths)) % n
-        log_weight = state.log_weight + state.drawn.gather(1, member[:, None])[:, 0]
+        log_weight = state.log_weight.clone()
+        if self.proposal != "oracle":
+            log_weight += state.drawn.gather(1, member[:, None])[:, 0]
         outlook = self._outlook(decoding, verifier, log_weight > -math.inf)
         weights = (log_weight + outlook.log_value).view(-1, n)
         total, dead = weights.logsumexp(1), weights == -math.inf
@@ -129,7 +136,8 @@ class SequentialMonteCarlo(Sampler[Particles]):
         if len(drawing):
             token, added = self._draw(decoding, moves.source[drawing], drawing, outlook, verifier, choose)
             moves.token[drawing] = token
-            drawn.view(-1, n, n)[drawing // n, :, drawing % n] = added[:, None]
+            if self.proposal != "oracle":
+                drawn.view(-1, n, n)[drawing // n, :, drawing % n] = added[:, None]
         return moves, Particles(log_weight, drawn)
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: Particles) -> tuple[Tensor, Tensor, Particles]:
@@ -199,7 +207,11 @@ class SequentialMonteCarlo(Sampler[Particles]):
         """The member (groups, n) that each of `rows` (groups, n) continues from, by `log_weights` (groups, n)."""
         n = self.particles
         if self.resampling == "multinomial":
-            return choose(log_weights.repeat_interleave(n, 0), rows.flatten()).view(-1, n)
+            groups, own = torch.arange(len(rows)).repeat_interleave(n), rows.flatten()
+            member = torch.empty_like(own)
+            for part in torch.arange(len(own)).split(max(1, _ENTRIES // n)):
+                member[part] = choose(log_weights[groups[part]], own[part])
+            return member.view(-1, n)
         # One uniform number u in [0, 1): row j takes the member in whose share of [0, n) j + u lies. What matters of u
         # is where it lies among the fractional parts of the bounds of the shares, so that it is a choice among n.
         bounds = log_weights.softmax(1).cumsum(1)

@@ -1,6 +1,6 @@
 """VGB, value-guided sampling with stochastic backtracking (thesis Algorithm 2).
 
-Both sampler on the tree of completions, whose node y holds the value V(y): the verifier's answer, at a complete
+Both walk on the tree of completions, whose node y holds the value V(y): the verifier's answer, at a complete
 sequence its outcome. An edge from y to its child ya conducts c(ya) = p(ya) V(ya), with p the oracle's distribution.
 
 `candidates` and `nucleus` limit the children of a node to those that top-k and top-p keep of the oracle's distribution
@@ -13,19 +13,23 @@ prefix of x.)
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
-from trialogue.errors import counter, one_of, probability, truth_value
 from trialogue.oracles import Decoding, StateT
 from trialogue.randomness import Choose
-from trialogue.samplers.cut import Cut
+from trialogue.samplers.cut import Cut, TopP
 from trialogue.samplers.prefix.guidance import weighed_children
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import NoState, Sampler
+from trialogue.samplers.prefix.sampler import BoundedCount, NoState, Sampler
+from trialogue.validation import Share, validated
+
+Steps = Annotated[int, Interval(ge=1, le=1 << 24)]
+"""Number of steps of a walk: one weight is stored for each."""
 
 
 class Heading(NamedTuple):
@@ -43,29 +47,30 @@ class Course(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Backtracking(Sampler[StateT]):
-    """A sampler that goes up as well."""
+class _Walk(Sampler[StateT]):
+    """A walk on the tree of completions that may go up.
+
+    Args:
+        lazy: Wait with probability 1/2 before each move, which makes the walk aperiodic (default: True).
+        momentum: Reduce the weight of turning back by this share, from 0 to 1 (default: 0).
+        candidates: Restrict children to this many most probable tokens of positive value (default: all).
+        nucleus: Restrict children to the most probable tokens of positive value that reach this share of their
+            probability (default: 1, all).
+    """
 
     lazy: bool = True
-    momentum: float = 0.0
-    candidates: int | None = None
-    nucleus: float = 1.0
+    momentum: Share = 0.0
+    candidates: BoundedCount | None = None
+    nucleus: TopP = 1.0
     uses = "weights"
-
-    def __post_init__(self) -> None:
-        truth_value("lazy", self.lazy)
-        if self.candidates is not None:
-            counter("candidates", self.candidates, 1)
-        probability("nucleus", self.nucleus, zero=False)
-        probability("momentum", self.momentum)
 
     @property
     def few_children(self) -> bool:
-        """Where there are candidates."""
+        """Whether candidates or a nucleus restrict the children."""
         return not Cut(self.candidates, self.nucleus).nothing
 
     @property
-    def fails_by(self) -> str:
+    def failure_reason(self) -> str:
         """Below the first token there is always a way back."""
         return "no first token has a value above 0"
 
@@ -129,33 +134,30 @@ class _Backtracking(Sampler[StateT]):
         return torch.where(up, parent, parent + loss_up), torch.where(up, children + loss_down, children)
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
-class ValueGuided(_Backtracking[NoState | Heading]):
-    """Sampler on the tree of completions: up with weight V(y), down to a with weight p(a|y) V(ya); return the first
-    leaf.
+class ValueGuided(_Walk[NoState | Heading]):
+    """Walk on the tree of completions: up with weight V(y), down to a with weight p(a|y) V(ya); return the first leaf.
 
-    `lazy` waits with probability 1/2 before each move, which makes the sampler aperiodic. By default the sampler stops
-    at the first leaf, as in the experiments; with `stop_at_leaf=False` it samplers on, and a run of `max_steps=T`
-    returns y^(T), whose distribution given that it is a leaf tends to the restricted distribution whatever the positive
-    values inside the tree (`StationaryValueGuided` returns it by itself). Without momentum the first leaf has the
-    restricted distribution only where the values inside are exact and all leaves are equally deep. A row none of whose
-    neighbours has weight fails.
+    By default the walk stops at the first leaf, as in the experiments of the thesis. With `stop_at_leaf=False` it goes
+    on, and a run of `max_steps=T` returns y^(T), whose distribution given that it is a leaf tends to the restricted
+    distribution for any positive values inside the tree (`StationaryValueGuided` returns such a leaf). Without momentum
+    the first leaf has the restricted distribution only if the values inside are exact and all leaves are equally deep.
+    A row none of whose neighbours has weight fails.
 
-    `candidates` limits children to the k most probable tokens of positive value, `nucleus` to the most probable ones
-    that reach this share of their mass: the target is then p(x) V(x) on the sequences of such tokens. With `momentum`
-    m in (0, 1] the sampler keeps its direction (Hayes and Sinclair's lifting): turning back weighs m min(V(y), S(y))
-    less, where S(y) is what all children weigh. The stationary distribution of nodes is the same. Where the values are
-    exact a sampler of momentum 1 never turns, and reaches a leaf of the restricted distribution in as many moves as
-    that has tokens. Where V(y) is at least S(y) everywhere, as for 0/1 values that are never wrong about a prefix, it
-    turns with the mass that is missing and goes all the way up: its first leaf has exactly the restricted distribution,
-    however deep leaves are.
+    With `candidates` or `nucleus` the target is p(x) V(x) on the sequences of the remaining tokens. With `momentum` m
+    the walk keeps its direction (Hayes and Sinclair's lifting): turning back weighs m min(V(y), S(y)) less, where S(y)
+    is the weight of all children. The stationary distribution of nodes is the same. If the values are exact, a walk of
+    momentum 1 never turns, and reaches a leaf of the restricted distribution in as many moves as that has tokens. If
+    V(y) is at least S(y) everywhere, as for 0/1 values that are never wrong about a prefix, the walk turns with the
+    missing mass and goes all the way up: its first leaf has exactly the restricted distribution, however deep leaves
+    are.
+
+    Args:
+        stop_at_leaf: Stop at the first leaf (default: True).
     """
 
     stop_at_leaf: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        truth_value("stop_at_leaf", self.stop_at_leaf)
 
     def init(self, decoding: Decoding) -> NoState | Heading:
         """No row has come from below."""
@@ -175,40 +177,34 @@ class ValueGuided(_Backtracking[NoState | Heading]):
         return moves, Heading(up) if isinstance(state, Heading) else state
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
-class StationaryValueGuided(_Backtracking[Course]):
-    """The value-guided sampler as it is analysed: T steps from the root, and a node of the path is returned.
+class StationaryValueGuided(_Walk[Course]):
+    """Walk T steps from the root as in the analysis of the thesis, and return a node of the path.
 
-    `node` says which: "uniform" y^(i) with i uniform on 1..T, as in the theory, "last" y^(T). Nothing is walked beyond
-    the node that is returned. If it is no leaf, the sampler begins anew (footnote 13): at most `tries` times in all,
-    then the sample fails; by default until a budget of the run ends it. A leaf comes up in a share of tries that is E_H
-    / (2 sum over h of E_h), E_h the mean of V at depth h: 1/(2H) for exact values and H tokens, as T grows. Its
-    distribution tends to p(x) V(x), normalised, whatever the positive values inside the tree, and whatever the depths
-    of leaves.
+    If the node is no leaf, the walk begins again (footnote 13). A leaf comes up in a share of tries that tends to
+    E_H / (2 sum over h of E_h) as T grows, with E_h the mean of V at depth h: 1/(2H) for exact values and H tokens. Its
+    distribution tends to p(x) V(x), normalised, for any positive values inside the tree and any depths of leaves.
+    Without `lazy` the walk has period 2: the last of T steps is then a leaf only if T is as odd as the leaf is deep.
+    `candidates`, `nucleus` and `momentum` are those of `ValueGuided`.
 
-    `steps` is T, by default 4 H^2 for completions of at most H tokens. Without `lazy` the sampler has period 2: the
-    last of T steps is then a leaf only if T is as odd as the leaf is deep. `candidates`, `nucleus` and `momentum` are
-    those of `ValueGuided`.
+    Args:
+        node: The node to return: uniform is y^(i) with i uniform on 1..T, as in the theory, last is y^(T) (default:
+            uniform).
+        steps: Number of steps T of a try (default: 4 H^2 for completions of at most H tokens).
+        tries: Fail after this many tries without a leaf (default: no bound).
     """
 
     node: Literal["uniform", "last"] = "uniform"
-    steps: int | None = None
-    tries: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("node", self.node, ("uniform", "last"))
-        if self.steps is not None:
-            counter("steps", self.steps, 1)
-        if self.tries is not None:
-            counter("tries", self.tries, 1)
+    steps: Steps | None = None
+    tries: BoundedCount | None = None
 
     @property
-    def fails_by(self) -> str:
+    def failure_reason(self) -> str:
         """A bounded number of tries may also end without a leaf."""
         if self.tries is None:
-            return super().fails_by
-        return f"{super().fails_by}, or no leaf was met in {self.tries} tries"
+            return super().failure_reason
+        return f"{super().failure_reason}, or no leaf was met in {self.tries} tries"
 
     def init(self, decoding: Decoding) -> Course:
         """No try has begun."""
@@ -218,7 +214,7 @@ class StationaryValueGuided(_Backtracking[Course]):
     def step(
         self, decoding: Decoding, state: Course, verifier: Judge, choose: Choose
     ) -> tuple[Moves, Course]:
-        """Begin a try, sampler, or end it: with a leaf, or at the prompt for another one."""
+        """Begin a try, walk on, or end it: with a leaf, or at the prompt for another one."""
         moves, (up, steps, tries) = Moves.stay(decoding), state
         given = decoding.complete & (decoding.lengths == decoding.start)
         begins = ((steps < 0) & ~given).nonzero()[:, 0]

@@ -9,9 +9,12 @@ from torch import Tensor
 from trialogue.oracles import Masked, whole_sequences
 from trialogue.samplers import BlockGibbs, ChainRule, Gibbs
 from trialogue.samplers.exact import transition_matrix
-from trialogue.samplers.exact.parallel_steps import divergence_and_variation, refinement_laws
 from trialogue_lab.studies.translation_dependency.config import CONDITIONALS, DENOISER, Config, Sentence
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser, HiddenMarkov
+from trialogue_lab.studies.translation_dependency.parallel_steps import (
+    divergence_and_variation,
+    refinement_laws,
+)
 from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
 
 

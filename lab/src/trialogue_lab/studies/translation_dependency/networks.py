@@ -15,7 +15,6 @@ from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.samplers.chains.refinement import Refinement
-from trialogue.samplers.exact.parallel_steps import ParallelSteps, product_laws, refinement_laws
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training.recipes import Recipe, trained
@@ -26,6 +25,11 @@ from trialogue_lab.studies.translation_dependency.config import DETERMINISTIC, O
 from trialogue_lab.studies.translation_dependency.exact import Truth
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
 from trialogue_lab.studies.translation_dependency.language import SPECIAL, Translations
+from trialogue_lab.studies.translation_dependency.parallel_steps import (
+    ParallelSteps,
+    product_laws,
+    refinement_laws,
+)
 
 Rows = Iterator[dict[str, Any]]
 Tokens = list[list[int]]

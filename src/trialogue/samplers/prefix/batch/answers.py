@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.samplers.prefix.batch.tree import NodeTable, PrefixTree, renumbered
+from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumbered
 
 MOST_BYTES = 96 << 20
 
@@ -21,7 +21,7 @@ class Answers:
     which for a large vocabulary is a good part of the model.
     """
 
-    def __init__(self, tree: PrefixTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, tree: NodeTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
         self._limit, self._most_bytes, self._free = limit, most_bytes, 0
         self._place_of = NodeTable(tree, -1, torch.int64)
         self._nodes = torch.empty(0, dtype=torch.int64)

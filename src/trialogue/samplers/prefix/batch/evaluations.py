@@ -12,7 +12,7 @@ from trialogue.oracles import Context
 from trialogue.oracles.output_checks import require_features
 from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge
-from trialogue.samplers.prefix.batch.rows import Rows
+from trialogue.samplers.prefix.batch.rows import BatchRows
 from trialogue.samplers.prefix.batch.tree import renumbered
 
 
@@ -30,7 +30,7 @@ class Evaluations:
         opened: Callable[[], Context],
         evaluated: Tensor,
         slot: Tensor,
-        rows: Rows,
+        rows: BatchRows,
         knowledge: Knowledge,
         bill: Bill,
     ) -> None:
@@ -42,7 +42,7 @@ class Evaluations:
         """The context that stores them."""
         return self._opened()
 
-    def children(self, rows: Tensor, children: Rows, bill: Bill) -> "Evaluations":
+    def children(self, rows: Tensor, children: BatchRows, bill: Bill) -> "Evaluations":
         """Those of `children` of `rows` (n,) in a context of their own, which is forked when it is needed."""
         slots = self.slot[rows]
 

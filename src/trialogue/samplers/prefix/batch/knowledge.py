@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.samplers.prefix.batch.answers import Answers
-from trialogue.samplers.prefix.batch.tree import Memory, NodeTable, PrefixTree
+from trialogue.samplers.prefix.batch.tree import Memory, NodeTable, NodeTree
 from trialogue.samplers.prefix.batch.weighed import WeighedChildren
 
 
@@ -57,7 +57,7 @@ class Knowledge:
 
     def __init__(self, vocab_size: int, memory: int) -> None:
         self.checked = False
-        self.tree = PrefixTree(vocab_size)
+        self.tree = NodeTree(vocab_size)
         self.memory = Memory(self.tree, memory)
         self.answers = {cut: Answers(self.tree, memory) for cut in (True, False)}
         self.weighed = WeighedChildren(vocab_size)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from trialogue.oracles import ends
-from trialogue.samplers.prefix.batch.tree import NodeTable, PrefixTree, renumbered
+from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumbered
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ def says(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
 class Stopping:
     """What a stop function says of the nodes of a tree: asked once of each. There may be one by rule, for some."""
 
-    def __init__(self, stop: Stop | Mapping[int, Stop], tree: PrefixTree) -> None:
+    def __init__(self, stop: Stop | Mapping[int, Stop], tree: NodeTree) -> None:
         self._stop, self._stopped = stop, NodeTable(tree, _UNKNOWN, torch.int8)
 
-    def of(self, rows: "Rows") -> Tensor:
+    def of(self, rows: "BatchRows") -> Tensor:
         """Which of `rows` (rows,) bool are complete because of what their completions are."""
         stopped, nodes = self._stopped.values, rows.node
         for row in (stopped[nodes] == _UNKNOWN).nonzero()[:, 0].tolist():
@@ -60,7 +60,7 @@ class Ends:
     stopping: Stopping | None = None
 
 
-class Rows:
+class BatchRows:
     """Sequences that grow and shrink, on a tree of prefixes.
 
     `tokens` (rows, capacity) int64, `path` (rows, capacity + 1) the node of every prefix of each row, `lengths`,
@@ -69,7 +69,7 @@ class Rows:
     rows.
     """
 
-    def __init__(self, tree: PrefixTree, capacity: int, when: Ends) -> None:
+    def __init__(self, tree: NodeTree, capacity: int, when: Ends) -> None:
         self.tree, self.ends = tree, when
         self.tokens = torch.zeros(0, capacity, dtype=torch.int64)
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
@@ -122,9 +122,9 @@ class Rows:
         self.complete = self.complete[rows]
         self._completed = int(self.complete.sum())
 
-    def children(self, tokens: Tensor, rows: Tensor) -> "Rows":
-        """Rows of their own: row i continues `rows[i]` with `tokens[i]` (both (n,))."""
-        child = Rows(self.tree, 0, self.ends)
+    def children(self, tokens: Tensor, rows: Tensor) -> "BatchRows":
+        """BatchRows of their own: row i continues `rows[i]` with `tokens[i]` (both (n,))."""
+        child = BatchRows(self.tree, 0, self.ends)
         child._take(self, rows)
         longest, capacity = int(child.lengths.max()) if len(rows) else 0, child.tokens.shape[1]
         if longest == capacity:  # a batch that only holds sequences has no room for more
@@ -135,7 +135,7 @@ class Rows:
         child.advance(child.lengths, child.lengths, tokens)
         return child
 
-    def _take(self, other: "Rows", rows: Tensor) -> None:
+    def _take(self, other: "BatchRows", rows: Tensor) -> None:
         """Be `rows` (n,) of `other`, in that order."""
         self.tokens, self.path, self.lengths = other.tokens[rows], other.path[rows], other.lengths[rows]
         self.start, self.limit, self.going_on = other.start[rows], other.limit[rows], other.going_on[rows]

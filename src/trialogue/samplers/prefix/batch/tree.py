@@ -23,7 +23,7 @@ class Root(NamedTuple):
     rule: int = 0
 
 
-class PrefixTree:
+class NodeTree:
     """Dense ids for prefixes.
 
     Every distinct prompt has a root of its own under each rule, so that an id tells prompt and completion apart, and
@@ -172,7 +172,7 @@ def renumbered(nodes: Tensor, new: Tensor) -> Tensor:
 class NodeTable:
     """One number per node, growing with the tree; nodes never written hold `default`."""
 
-    def __init__(self, tree: PrefixTree, default: float, dtype: torch.dtype) -> None:
+    def __init__(self, tree: NodeTree, default: float, dtype: torch.dtype) -> None:
         self._tree, self._default = tree, default
         self._values = torch.full((_FIRST_NODES,), default, dtype=dtype)
         tree.tables.append(self)
@@ -197,7 +197,7 @@ class Memory:
     next.
     """
 
-    def __init__(self, tree: PrefixTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, tree: NodeTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
         self.nodes, self.free, self._limit = np.empty(0, dtype=np.int64), 0, limit
         self.place_of = NodeTable(tree, -1, torch.int64)
         self._most_bytes = most_bytes

@@ -1,15 +1,15 @@
 """The engine: runs any sampler on any oracle, all rows as one batch, and counts what it cost."""
 
-from trialogue.samplers.prefix.engine.open_run import Drawn, Growing, OpenRun, Submission, Terms
+from trialogue.samplers.prefix.engine.open_run import FinishedSamples, Growing, OpenRun, Submission, Terms
 from trialogue.samplers.prefix.engine.run import generate, rows_at_once
-from trialogue.samplers.prefix.engine.running import Observer
+from trialogue.samplers.prefix.engine.running import RunObserver
 from trialogue.samplers.prefix.engine.sample_stream import SampleStream, stream
 
 __all__ = [
-    "Drawn",
+    "FinishedSamples",
     "Growing",
-    "Observer",
     "OpenRun",
+    "RunObserver",
     "SampleStream",
     "Submission",
     "Terms",

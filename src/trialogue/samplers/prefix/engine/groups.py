@@ -1,5 +1,6 @@
 """The rows that are under way: one group for each sample, its state, its random stream, and when it was admitted."""
 
+import math
 from typing import Any
 
 import torch
@@ -54,19 +55,18 @@ class Groups:
 
     def admit(self, order: Order, samples: Tensor, step: int, seconds: float) -> None:
         """Begin `samples` (n,) of `order` at `step`, when the clock shows `seconds`."""
-        request, (max_queries, max_steps) = order.request, order.budget
         rows, before = samples.repeat_interleave(self.members), len(self.batch.lengths)
-        tokens, lengths = request.prompts(rows, self.batch.tokens.shape[1])
-        self.batch.add(tokens, lengths, lengths, request.limit[rows], request.rule[rows])
+        tokens, lengths = order.prompts(rows, self.batch.tokens.shape[1])
+        self.batch.add(tokens, lengths, lengths, order.limit[rows], order.rule[rows])
         begun = take(self._walk.init(self.batch), torch.arange(before, before + len(rows)))
         self.state = join(self.state, begun)
         member = torch.arange(self.members).repeat(len(samples))
-        self._streams.extend(Streams(order.seed, request.ids[rows] * self.members + member))
+        self._streams.extend(Streams(order.seed, order.ids[rows] * self.members + member))
         self.sample = torch.cat((self.sample, order.earliest + samples))
         self.deadline = torch.cat(
-            (self.deadline, torch.full_like(samples, min(step + max_steps, _UNBOUNDED)))
+            (self.deadline, torch.full_like(samples, min(step + order.max_steps, _UNBOUNDED)))
         )
-        most = _UNBOUNDED if max_queries is None else min(max_queries, _UNBOUNDED)
+        most = _UNBOUNDED if order.max_queries is None else min(order.max_queries, _UNBOUNDED)
         self.most_queries = torch.cat((self.most_queries, torch.full_like(samples, most)))
         self.charged = torch.cat((self.charged, self.charged.new_full((len(samples),), seconds)))
         self._note_bounds()
@@ -90,6 +90,52 @@ class Groups:
         """Move the rows; their states follow the rows that they continue from."""
         self.batch.apply(moves)
         self.state = take(state, moves.source) if self.members > 1 else state
+
+    def store(
+        self, order: Order, stopped: Tensor, finished: Tensor, judge: Judge | None, step: int, seconds: float
+    ) -> Tensor:
+        """Store the samples of stopped groups in `order`. The verifier has the last word on which are accepted.
+
+        Args:
+            order: The order that the groups belong to.
+            stopped: Groups (n,) whose samples are stored.
+            finished: Which groups (groups,) ended by themselves.
+            judge: The verifier, if there is one.
+            step: Number of steps of the run so far.
+            seconds: What the clock shows.
+
+        Returns:
+            The places (n,) of the samples among those of the order.
+        """
+        batch, samples, first = self.batch, self.sample[stopped] - order.earliest, self.first[stopped]
+        columns, complete, ended = order.columns, batch.complete[first], finished[stopped]
+        if (log_weight := self.log_weight) is not None:
+            columns["log_weight"][samples] = log_weight[first]
+        # A group that was stopped has not chosen its output yet.
+        accepted = complete & (ended | (self.members == 1)) & (columns["log_weight"][samples] > -math.inf)
+        judged = accepted.nonzero()[:, 0]
+        if judge is not None and order.judged and len(judged):
+            accepted[judged] = judge.values(first[judged]) > 0
+        columns["accepted"][samples] = accepted
+        columns["lengths"][samples] = lengths = batch.lengths[first]
+        within = torch.arange(order.capacity) < lengths[:, None]
+        columns["tokens"][samples] = batch.tokens[first, : order.capacity] * within
+        for name, counts in batch.meter.items():
+            columns[name][samples] = self.total(counts)[stopped]
+        columns["log_prob"][samples] = batch.log_prob[first]
+        if "token_log_probs" in columns:
+            columns["token_log_probs"][samples] = batch.token_log_probs(first)[:, : order.capacity]
+        if order.raised:
+            failed = ended & ~complete
+            for place in (~accepted).nonzero()[:, 0].tolist():
+                row = int(first[place])
+                sequence, start = batch.tokens[row, : int(batch.lengths[row])], int(batch.start[row])
+                raised = order.raised[int(batch.rule[row])]
+                order.errors[int(samples[place])] = raised.of(sequence, start, bool(failed[place]))
+        columns["seconds"][samples] = seconds - self.charged[stopped]
+        bounded = torch.where(accepted, 0, torch.where(step >= self.deadline[stopped], 2, 3))
+        order.ended[samples] = torch.where(ended, torch.where(complete, 0, 1), bounded)
+        return samples
 
     def keep(self, groups: Tensor) -> None:
         """Keep `groups` (n,), in that order."""

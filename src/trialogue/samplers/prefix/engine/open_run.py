@@ -1,6 +1,5 @@
 """A run that takes requests while it goes on: rows of different prompts, rules and temperatures move as one batch."""
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -8,18 +7,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch, Stop
-from trialogue.samplers.prefix.engine.filed import Filed
 from trialogue.samplers.prefix.engine.groups import Groups
-from trialogue.samplers.prefix.engine.order import Budget, Order
-from trialogue.samplers.prefix.engine.requests import Request
+from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.rules import OnError, judging
 from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, rows_at_once
 from trialogue.samplers.prefix.engine.running import Running
-from trialogue.samplers.prefix.judges import JudgeOfRules
+from trialogue.samplers.prefix.judge import JudgeOfRules
 from trialogue.samplers.prefix.prompts import (
     checked_prompts,
     chosen_sample_ids,
@@ -32,6 +29,7 @@ from trialogue.samplers.prefix.prompts import (
 from trialogue.samplers.prefix.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.samples import Samples
 from trialogue.samplers.truncation import Truncated
+from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.function import VerifierLike
 from trialogue.verifiers.tolerant import Raised
 
@@ -59,7 +57,7 @@ class Terms:
 
 @dataclass(eq=False)
 class _Rule:
-    """What of some terms the rows are judged by: the rule `number` of the batch, with so many `users`."""
+    """The verifier number `number` of the batch, with the number of submissions that use it."""
 
     number: int
     verifier: Verifier
@@ -67,23 +65,15 @@ class _Rule:
     users: int = 0
 
 
-class Submission:
-    """Samples that an open run was asked for together, on `terms`; `OpenRun.submit` makes them."""
+class Submission(Order):
+    """Samples that an open run draws together, on `terms`; `OpenRun.submit` makes them."""
 
-    def __init__(self, order: Order, filed: Filed, terms: Terms, prompt_length: int) -> None:
-        self._order, self._filed = order, filed
-        self.terms, self.prompt_length = terms, prompt_length
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    @property
-    def left(self) -> int:
-        """How many samples are not finished."""
-        return len(self._order.left)
+    def __init__(self, terms: Terms, *order: Any, **settings: Any) -> None:
+        super().__init__(*order, **settings)
+        self.terms = terms
 
 
-class Drawn(NamedTuple):
+class FinishedSamples(NamedTuple):
     """Finished samples of one submission: their `index` is their place among its samples."""
 
     submission: Submission
@@ -91,7 +81,7 @@ class Drawn(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """How far the sample number `place` of a submission has come."""
+    """The completion so far of the sample number `place` of a submission."""
 
     submission: Submission
     place: int
@@ -110,15 +100,16 @@ class OpenRun:
     Calls must not overlap. Raises `InputError` as `generate` does; what a step raises leaves the run unusable.
     """
 
+    @validated
     def __init__(
         self,
         oracle: Autoregressive,
         sampler: Sampler[Any] | None = None,
         *,
-        batch_size: int | None = None,
-        capacity: int | None = None,
+        batch_size: Count | None = None,
+        capacity: Count | None = None,
         layers: tuple[int, ...] = (),
-        memory: int = DEFAULT_MEMORY,
+        memory: Count = DEFAULT_MEMORY,
         on_error: OnError = "raise",
     ) -> None:
         self._oracle = oracle = as_oracle(oracle)
@@ -127,40 +118,39 @@ class OpenRun:
             raise InputError("oracle", type(oracle).__name__, hint)
         if capacity is None and oracle.max_length is None:
             raise InputError("capacity", None, "give a number: the oracle has no longest sequence")
-        known = [length for length in (capacity, oracle.max_length) if length is not None]
-        self.capacity = min(whole_number("capacity", length, 1) for length in known)
+        self.capacity = min(length for length in (capacity, oracle.max_length) if length is not None)
         self.sampler = (Ancestral() if sampler is None else sampler).in_tokens(oracle.tokenization)
         self._layers, self._on_error = layers, on_error
         self._stops, self._truncations = dict[int, Stop](), dict[int, Truncated]()
         most = oracle.batch_size if batch_size is None else batch_size
-        rows = rows_at_once(oracle, self.sampler, whole_number("batch_size", most, 1), most)
+        rows = rows_at_once(oracle, self.sampler, most, most)
         batch = Batch(
             oracle,
             rows,
             self.capacity,
             layers=layers,
-            memory=whole_number("memory", memory, 1),
+            memory=memory,
             stop=self._stops,
             scored=True,
             truncations=self._truncations,
         )
         self._judge = JudgeOfRules({}, batch)
-        self._running = Running(
+        self._running = Running[Submission](
             Groups(self.sampler, batch), self._judge, room=rows // self.sampler.rows_per_sample
         )
         self._rules, self._numbers = dict[Terms, _Rule](), count()
-        self._submissions = dict[Order, Submission]()
 
+    @validated
     def submit(
         self,
         prompt: Sequence[int],
         terms: Terms | None = None,
         *,
-        num_samples: int = 1,
-        seed: int = 0,
+        num_samples: Count = 1,
+        seed: Natural = 0,
         sample_ids: Sequence[int] | None = None,
-        max_queries: int | None = None,
-        max_steps: int | None = None,
+        max_queries: Count | None = None,
+        max_steps: Count | None = None,
         token_log_probs: bool = False,
     ) -> Submission:
         """Ask for `num_samples` completions of `prompt`, token ids, on `terms`; they are drawn as `step` is called."""
@@ -174,30 +164,27 @@ class OpenRun:
         length = int(lengths[0])
         if length > self.capacity:
             raise InputError("prompt", length, f"use a prompt of at most {self.capacity} tokens")
-        number = whole_number("num_samples", num_samples, 1)
-        ids = chosen_sample_ids(sample_ids, number)
-        if max_queries is not None:
-            whole_number("max_queries", max_queries, 1)
-        longest = max(1, int(limit[0]) - length)
-        steps = STEPS_PER_TOKEN * longest if max_steps is None else whole_number("max_steps", max_steps, 1)
-        whole_number("seed", seed, 0)
+        ids = chosen_sample_ids(sample_ids, num_samples)
         decode = decoder(self._oracle, list(terms.stop) or None)
-        scored = truth_value("token_log_probs", token_log_probs)
         rule = self._rule(terms)
-        request = Request.repeated(tokens, lengths, limit, ids, torch.tensor([rule.number]))
-        filed = Filed(
-            request,
-            request.capacity,
-            decode,
+        submission = Submission(
+            terms,
+            tokens,
+            lengths,
+            limit,
+            ids,
+            seed=seed,
+            max_queries=max_queries,
+            max_steps=max_steps or STEPS_PER_TOKEN * max(1, int(limit[0]) - length),
+            rule=torch.tensor([rule.number]),
+            decode=decode,
             parsers=() if rule.verifier.parser is None else [rule.verifier.parser],
             raised={} if rule.raised is None else {rule.number: rule.raised},
-            scored=scored,
+            scored=token_log_probs,
             judged=terms.verifier is not None,
         )
-        order = Order(request, seed, Budget(max_queries, steps))
         rule.users += 1
-        submission = self._submissions[order] = Submission(order, filed, terms, length)
-        self._running.submit(order, filed)
+        self._running.submit(submission)
         return submission
 
     def _rule(self, terms: Terms) -> _Rule:
@@ -219,13 +206,12 @@ class OpenRun:
 
     def withdraw(self, submission: Submission) -> None:
         """Draw no more of `submission`: its rows are free. Nothing happens to one that is finished."""
-        if submission._order in self._submissions:
-            self._running.withdraw(submission._order)
+        if submission in self._running.orders:
+            self._running.withdraw(submission)
             self._end(submission)
 
     def _end(self, submission: Submission) -> None:
         rule = self._rules[submission.terms]
-        del self._submissions[submission._order]
         rule.users -= 1
         if not rule.users:
             del self._rules[submission.terms], self._truncations[rule.number]
@@ -246,23 +232,19 @@ class OpenRun:
         """Charge the samples under way nothing for the time since the last step."""
         self._running.rest()
 
-    def step(self) -> list[Drawn]:
-        """Take one step with all samples under way; returns those that it finished."""
-        drawn = []
-        for order, places in self._running.step():
-            submission = self._submissions[order]
-            drawn.append(Drawn(submission, submission._filed.samples(places.clone())))
+    def step(self) -> list[FinishedSamples]:
+        """Take one step with all samples under way; return those that it finished."""
+        finished = []
+        for submission, places in self._running.step():
+            finished.append(FinishedSamples(submission, submission.samples(places.clone())))
             if not submission.left:
                 self._end(submission)
-        return drawn
+        return finished
 
     def growing(self) -> Iterator[Growing]:
-        """How far the samples under way have come."""
-        places, tokens, lengths = self._running.under_way()
-        orders = list(self._submissions)
-        earliest = [order.earliest for order in orders]
-        for row, (place, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
-            order = orders[bisect_right(earliest, place) - 1]
-            submission = self._submissions[order]
-            completion = tokens[row, submission.prompt_length : length].tolist()
-            yield Growing(submission, place - order.earliest, completion)
+        """Yield the completions so far of the samples under way."""
+        columns = (column.tolist() for column in self._running.under_way())
+        for place, tokens, length in zip(*columns, strict=True):
+            submission = self._running.order_of(place)
+            start, own = int(submission.lengths[0]), place - submission.earliest
+            yield Growing(submission, own, tokens[start:length])

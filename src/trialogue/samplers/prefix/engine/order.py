@@ -1,46 +1,153 @@
-"""Samples that a run is asked for together, and what they may take."""
+"""Samples that a run draws together: their prompts, budget and random streams, and the store of those finished."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trialogue.samplers.prefix.engine.requests import Request, SamplesLeft
+from trialogue.samplers.prefix.batch.knowledge import Meter
+from trialogue.samplers.prefix.batch.tree import Root
+from trialogue.samplers.prefix.sample import Parser
+from trialogue.samplers.prefix.samples import Cost, Samples
+from trialogue.verifiers.tolerant import Raised
+
+_STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
-class Budget(NamedTuple):
-    """What one sample may take: `max_queries` queries and `max_steps` moves, without a bound where that is None."""
-
-    max_queries: int | None
-    max_steps: int
-
-
-@dataclass(eq=False)
 class Order:
-    """The samples of `request`, whose random streams are keyed by `seed` and their ids, each within `budget`.
+    """The same number of samples of each of some prompts.
 
-    `earliest` is the place of the first of them among all samples of the run; `begun` of them have been admitted.
+    Attributes:
+        earliest: Place of the first sample among all samples of the run.
+        begun: Number of samples that have been admitted.
+        prompt: Index (n,) of each sample's prompt.
+        lengths: Length (n,) of each sample's prompt.
+        limit: Length (n,) at which each sample is complete.
+        rule: Number (n,) of the verifier that each sample is under.
+        columns: Fields of `Samples` by name, of all samples; `Groups.store` fills them in.
+
+    Args:
+        tokens: Token ids (prompts, width) of the prompts.
+        lengths: Lengths (prompts,) of the prompts.
+        limit: Lengths (prompts,) at which samples are complete.
+        ids: Keys (n,) of the random streams of the samples.
+        seed: Seed of the random streams.
+        max_queries: Number of model calls that one sample may use (default: no bound).
+        max_steps: Number of moves that one sample may take.
+        rule: Number (prompts,) of the verifier that each prompt is under (default: 0).
+        capacity: Length of the longest sample (default: the largest `limit`).
+        decode: Function from completions to texts, if there are texts.
+        parsers: By prompt, the function from an accepted text to its value.
+        raised: By rule, the errors of a verifier that may raise.
+        scored: Store the log-probability of every token (default: False).
+        judged: Call the verifier about finished samples (default: True).
     """
 
-    request: Request
-    seed: int
-    budget: Budget
-    earliest: int = 0
-    begun: int = 0
-    left: SamplesLeft = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.left = SamplesLeft(self.request)
+    def __init__(
+        self,
+        tokens: Tensor,
+        lengths: Tensor,
+        limit: Tensor,
+        ids: Tensor,
+        *,
+        seed: int = 0,
+        max_queries: int | None = None,
+        max_steps: int,
+        rule: Tensor | None = None,
+        capacity: int | None = None,
+        decode: Callable[[Sequence[int]], str] | None = None,
+        parsers: Sequence[Parser | None] = (),
+        raised: Sequence[Raised] | Mapping[int, Raised] = (),
+        scored: bool = False,
+        judged: bool = True,
+    ) -> None:
+        self.earliest = self.begun = 0
+        self.ids, self.seed, self.max_queries, self.max_steps = ids, seed, max_queries, max_steps
+        self._tokens = tokens
+        self.prompt = torch.arange(len(lengths)).repeat_interleave(len(ids) // len(lengths))
+        rules = torch.zeros_like(lengths) if rule is None else rule
+        self.lengths, self.limit, self.rule = lengths[self.prompt], limit[self.prompt], rules[self.prompt]
+        named = zip(tokens.tolist(), lengths.tolist(), rules.tolist(), strict=True)
+        self._roots = [Root(tuple(row[:length]), under) for row, length, under in named]
+        self._left = Counter(self._roots_of(self.prompt))
+        self._decode, self._parsers, self.raised, self.judged = decode, parsers, raised, judged
+        self.capacity = int(limit.max()) if capacity is None else capacity
+        self.ended = torch.zeros_like(ids)
+        self.errors: list[str | None] = [None] * len(ids) if raised else []
+        self.columns = {
+            "tokens": torch.zeros(len(ids), self.capacity, dtype=torch.int64),
+            "lengths": torch.zeros_like(ids),
+            "accepted": torch.zeros(len(ids), dtype=torch.bool),
+            **{name: torch.zeros_like(ids) for name in Meter.counts},
+            **{
+                name: torch.zeros(len(ids), dtype=torch.float64)
+                for name in ("log_prob", "log_weight", "seconds")
+            },
+        }
+        if scored:
+            self.columns["token_log_probs"] = torch.zeros(len(ids), self.capacity, dtype=torch.float64)
 
     def __len__(self) -> int:
-        return len(self.request.ids)
+        return len(self.ids)
+
+    def __contains__(self, root: object) -> bool:
+        """Whether samples of the prompt `root`, under its rule, are not finished."""
+        return root in self._left
+
+    def _roots_of(self, prompts: Tensor) -> list[Root]:
+        return [self._roots[prompt] for prompt in prompts.tolist()]
+
+    @property
+    def left(self) -> int:
+        """Number of samples that are not finished."""
+        return self._left.total()
+
+    @property
+    def roots(self) -> set[Root]:
+        """The prompts, each under its rule, of samples that are not finished."""
+        return set(self._left)
 
     def prompt_tokens(self, number: int) -> Tensor:
-        """The tokens (number,) of the prompts that begin with each of the next samples and those before it."""
-        prompt, own = self.request.prompt, slice(self.begun, self.begun + number)
+        """Return how many prompt tokens (number,) begin with each of the next samples and those before it."""
+        prompt, own = self.prompt, slice(self.begun, self.begun + number)
         known = (
             prompt[max(0, self.begun - 1) : self.begun + number - 1] == prompt[max(1, self.begun) : own.stop]
         )
         begins = torch.cat((torch.ones(number - len(known), dtype=torch.bool), ~known))
-        return (self.request.lengths[own] * begins).cumsum(0)
+        return (self.lengths[own] * begins).cumsum(0)
+
+    def prompts(self, samples: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
+        """Return the prompts of `samples` (n,): tokens (n, capacity), padded with zeros, and lengths (n,)."""
+        tokens = torch.zeros(len(samples), capacity, dtype=torch.int64)
+        width = min(self._tokens.shape[1], capacity)
+        tokens[:, :width] = self._tokens[self.prompt[samples], :width]
+        lengths = self.lengths[samples]
+        tokens *= torch.arange(capacity) < lengths[:, None]
+        return tokens, lengths
+
+    def end(self, samples: Tensor) -> set[Root]:
+        """Count `samples` (n,) as finished; return the prompts, each under its rule, that have no others left."""
+        roots = self._roots_of(self.prompt[samples])
+        self._left.subtract(roots)
+        over = {root for root in roots if not self._left[root]}
+        for root in over:
+            del self._left[root]
+        return over
+
+    def samples(self, places: Tensor) -> Samples:
+        """Return the samples at `places` (n,), which must be stored. Their total cost is the sum of their own."""
+        columns: dict[str, Any] = {name: column[places] for name, column in self.columns.items()}
+        counts = {name: int(columns[name].sum()) for name in Meter.counts}
+        return Samples(
+            index=places.clone(),
+            prompt=self.prompt[places],
+            prompt_lengths=self.lengths[places],
+            stopped=[_STOPPED[reason] for reason in self.ended[places].tolist()],
+            total=Cost(**counts, seconds=float(columns["seconds"].sum())),
+            decode=self._decode,
+            parsers=self._parsers,
+            errors=[self.errors[place] for place in places.tolist()] if self.errors else (),
+            **columns,
+        )

@@ -8,7 +8,7 @@ from trialogue.samplers.prefix.moves import Moves
 from trialogue.samplers.prefix.samples import Trace
 
 
-class Recorder:
+class TraceRecorder:
     """Keeps the moves that change something."""
 
     def __init__(self) -> None:

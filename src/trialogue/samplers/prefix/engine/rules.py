@@ -9,8 +9,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.judges import JudgeOfRules
+from trialogue.samplers.prefix.judge import Judge, JudgeOfRules
 from trialogue.samplers.prefix.sample import Parser
 from trialogue.verifiers.combination import Anything
 from trialogue.verifiers.function import VerifierLike, as_verifier
@@ -19,7 +18,7 @@ from trialogue.verifiers.tolerant import Raised, tolerant
 OnError = Literal["raise", "reject"]
 
 
-class Rules(NamedTuple):
+class PromptVerifiers(NamedTuple):
     """The different `verifiers` of a run, and which of them each prompt is under (prompts,) int64.
 
     `parsers` are by prompt, `raised`, by verifier, are told what it raises, where that rejects.
@@ -37,7 +36,7 @@ class Rules(NamedTuple):
         prompts: int,
         strings: Sequence[str],
         on_error: OnError,
-    ) -> "Rules":
+    ) -> "PromptVerifiers":
         """Those that the user gave as `verifier`, for so many `prompts`, of texts up to the stop `strings`.
 
         Raises `InputError` for a list that is not one of verifiers, or None, for each prompt.

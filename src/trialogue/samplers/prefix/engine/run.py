@@ -1,23 +1,22 @@
 """The engine: runs any sampler on any oracle, all rows as one batch, and counts what it cost."""
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, truth_value, whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.models.memory import require_room
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch
-from trialogue.samplers.prefix.engine.filed import Filed
 from trialogue.samplers.prefix.engine.groups import Groups
-from trialogue.samplers.prefix.engine.order import Budget, Order
-from trialogue.samplers.prefix.engine.recorder import Recorder
-from trialogue.samplers.prefix.engine.requests import Request
-from trialogue.samplers.prefix.engine.rules import OnError, Rules
-from trialogue.samplers.prefix.engine.running import Observer, Running
+from trialogue.samplers.prefix.engine.order import Order
+from trialogue.samplers.prefix.engine.recorder import TraceRecorder
+from trialogue.samplers.prefix.engine.rules import OnError, PromptVerifiers
+from trialogue.samplers.prefix.engine.running import Running, RunObserver
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
 from trialogue.samplers.prefix.masked_decoding import MaskedDecoding
 from trialogue.samplers.prefix.prompts import (
@@ -35,6 +34,7 @@ from trialogue.samplers.prefix.prompts import (
 )
 from trialogue.samplers.prefix.sampler import Sampler, runnable
 from trialogue.samplers.prefix.samples import Samples
+from trialogue.validation import Count, Natural, validated
 from trialogue.verifiers.function import VerifierLike
 
 STEPS_PER_TOKEN = 1000
@@ -62,40 +62,52 @@ def generate(
     token_log_probs: bool = False,
     trace: bool = False,
     progress: bool = False,
-    observer: Observer | None = None,
+    observer: RunObserver | None = None,
 ) -> Samples:
-    """Draw `num_samples` completions of each prompt by `sampler`.
+    """Draw completions of each prompt with a sampler.
 
-    The default sampler is masked decoding if every verifier has a token mask, like a grammar, else ancestral sampling.
+    A completion ends at the oracle's end of sequence, at its `max_length`, after `max_new_tokens`, or where `stop`
+    matches. A sample depends on `seed` and on its id. It depends on the batch only as far as the oracle's outputs do: a
+    network rounds differently next to other rows, which changes about one draw in a thousand from a vocabulary of
+    50,000.
 
-    `prompts` are sequences of token ids: a list, a tensor (n, width), or right-padded tokens with their lengths;
-    by default one empty prompt; or texts, where the oracle has a tokenization. An empty prompt stands for the BOS of
-    a pretrained model (`Autoregressive.empty_prompt`). `verifier` may be a plain function of
-    a prefix (prompt and completion as a tuple of ints); a list has one for each prompt, None where all is accepted.
-    One that raises ends the run or, `on_error="reject"`, rejects what it was asked about; `errors` of the samples then
-    say why, with file and line. A completion ends at the oracle's end of sequence, at its
-    `max_length`, after `max_new_tokens`, or where `stop` says so: strings one of which its text contains, a function
-    of its token ids, or several of both; a `verifier` of text judges what comes before such a string. A sample
-    depends on `seed` and on its id (its place among the samples, unless `sample_ids` says otherwise), and on the batch
-    only where the oracle's answers do: a network rounds otherwise beside other rows, which changes about one draw in a
-    thousand from a vocabulary of 50,000. At most `batch_size` rows move at once (by default as many as the oracle
-    suggests, or 1024), or one sample's group. A sample stops after the step that uses up `max_queries` queries, or
-    after `max_steps` moves (by default 1000 per token of the longest completion).
-    `memory` is the number of prefixes that are remembered, so that going back to them computes nothing: their features
-    in 256 MiB at most, and, where the vocabulary is wider than those, their next-token distributions in another 96 MiB.
-    About 110 bytes are kept of each prefix that was visited or judged, so that none is judged or counted twice: below a
-    prompt until its last sample is finished, and of at most 16 times as many prefixes as are remembered, or 65,536.
-    Beyond that half of them are forgotten, those first that nothing known lies below.
-    With `token_log_probs` the samples hold them. `observer` is told of every step and of every finished sample;
-    `stream` gives them to a loop.
+    Args:
+        oracle: The model to sample from.
+        prompts: Token ids as lists, as a tensor (n, width), or as right-padded tokens with their lengths; or texts, if
+            the oracle has a tokenization. An empty prompt stands for the BOS of a pretrained model (default: one empty
+            prompt).
+        sampler: How to choose tokens (default: masked decoding if every verifier has a token mask, like a grammar,
+            otherwise ancestral sampling).
+        verifier: A verifier, or a function of the prefix (prompt and completion as a tuple of ints). A list has one for
+            each prompt, with None where everything is accepted.
+        max_new_tokens: Longest completion (default: up to the oracle's `max_length`).
+        num_samples: Number of completions of each prompt.
+        seed: Seed of the random streams.
+        sample_ids: Keys of the random streams, one for each sample (default: places among the samples).
+        batch_size: Number of rows that move at once, at least one sample's (default: as the oracle suggests).
+        max_queries: Stop a sample after the step that uses up this many model calls.
+        max_steps: Stop a sample after this many moves (default: 1000 per token of the longest completion).
+        stop: Strings that end a completion, functions of its token ids, or several of both. A verifier of text judges
+            the text before such a string.
+        memory: Number of prefixes whose features stay cached, in at most 256 MiB, and in another 96 MiB their
+            next-token distributions if the vocabulary is wider than the features. About 110 bytes are kept for each
+            prefix that was visited or judged, until the last sample of its prompt is finished, for at most 16 times as
+            many prefixes as are cached, or 65,536. Beyond that, half of them are forgotten.
+        on_error: What to do if a verifier raises: "raise" ends the run, "reject" rejects the prefix and stores the
+            error in `Samples.errors`.
+        token_log_probs: Return the log-probability of each token.
+        trace: Return the moves of the rows.
+        progress: Show a progress bar.
+        observer: Object whose methods are called after every step and for finished samples.
 
-    Raises `InputError` for a field out of range, a prompt that is too long or outside the vocabulary, a verifier
-    whose answer is not one finite non-negative number per row, and an oracle that gives every token probability
-    zero.
+    Returns:
+        The samples, in the order of the prompts, with their weights and costs.
+
+    Raises:
+        InputError: If an argument is out of range, a prompt is too long or outside the vocabulary, a verifier does not
+            return one finite non-negative number per row, or the oracle gives every token probability zero.
     """
-    run = started(
-        oracle,
-        prompts,
+    settings = RunSettings(
         sampler=sampler,
         verifier=verifier,
         max_new_tokens=max_new_tokens,
@@ -112,8 +124,7 @@ def generate(
         trace=trace,
         observer=observer,
     )
-    run.finish(progress)
-    return run.samples()
+    return started(oracle, prompts, settings).finish(progress)
 
 
 def _default_sampler(verifier: VerifierLike | Sequence[VerifierLike | None] | None) -> Sampler[Any]:
@@ -123,75 +134,77 @@ def _default_sampler(verifier: VerifierLike | Sequence[VerifierLike | None] | No
     return MaskedDecoding() if masked else Ancestral()
 
 
-def started(
-    oracle: Autoregressive,
-    prompts: Prompts | Sequence[str] | None = None,
-    *,
-    sampler: Sampler[Any] | None = None,
-    verifier: VerifierLike | Sequence[VerifierLike | None] | None = None,
-    max_new_tokens: int | None = None,
-    num_samples: int = 1,
-    seed: int = 0,
-    sample_ids: Sequence[int] | Tensor | None = None,
-    batch_size: int | None = None,
-    max_queries: int | None = None,
-    max_steps: int | None = None,
-    stop: StopLike | None = None,
-    memory: int = DEFAULT_MEMORY,
-    on_error: OnError = "raise",
-    token_log_probs: bool = False,
-    trace: bool = False,
-    observer: Observer | None = None,
-) -> WholeRun:
-    """A run of `generate`, whose arguments and errors these are, before its first step."""
+@validated
+@dataclass(frozen=True, eq=False)
+class RunSettings:
+    """The settings of `generate`."""
+
+    sampler: Sampler[Any] | None = None
+    verifier: VerifierLike | Sequence[VerifierLike | None] | None = None
+    max_new_tokens: Count | None = None
+    num_samples: Count = 1
+    seed: Natural = 0
+    sample_ids: Sequence[int] | Tensor | None = None
+    batch_size: Count | None = None
+    max_queries: Count | None = None
+    max_steps: Count | None = None
+    stop: StopLike | None = None
+    memory: Count = DEFAULT_MEMORY
+    on_error: OnError = "raise"
+    token_log_probs: bool = False
+    trace: bool = False
+    observer: RunObserver | None = None
+
+
+def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run: RunSettings) -> WholeRun:
+    """Return a run of `generate` before its first step."""
     oracle = as_oracle(oracle)
     tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):
         raise InputError("prompts", [], "give at least one prompt, which may be empty")
-    sampler = runnable(_default_sampler(verifier) if sampler is None else sampler, oracle, verifier)
-    num_samples = whole_number("num_samples", num_samples, 1)
+    chosen = _default_sampler(run.verifier) if run.sampler is None else run.sampler
+    sampler = runnable(chosen, oracle, run.verifier)
     checked_prompts(tokens, lengths, oracle.vocab_size)
-    limit = limits(oracle, lengths, max_new_tokens)
-    most_steps = None if max_steps is None else whole_number("max_steps", max_steps, 1)
-    rows = rows_at_once(oracle, sampler, len(lengths) * num_samples, batch_size)
-    capacity = _capacity(lengths, limit, most_steps)
-    _require_memory(max_new_tokens, capacity - int(lengths.min()), capacity, rows, num_samples, len(lengths))
-    ids = chosen_sample_ids(sample_ids, len(lengths) * num_samples)
-    one_of("on_error", on_error, get_args(OnError))
-    rules = None
-    if verifier is not None:
-        rules = Rules.of(verifier, len(lengths), stop_strings(stop), on_error)
-    of_prompt = None if rules is None else rules.of_prompt
-    request = Request.repeated(tokens, lengths, limit, ids, of_prompt)
+    limit = limits(oracle, lengths, run.max_new_tokens)
+    rows = rows_at_once(oracle, sampler, len(lengths) * run.num_samples, run.batch_size)
+    capacity = _capacity(lengths, limit, run.max_steps)
+    longest = capacity - int(lengths.min())
+    _require_memory(run.max_new_tokens, longest, capacity, rows, run.num_samples, len(lengths))
+    verifiers = None
+    if run.verifier is not None:
+        verifiers = PromptVerifiers.of(run.verifier, len(lengths), stop_strings(run.stop), run.on_error)
     batch = Batch(
         oracle,
         rows,
         capacity,
-        layers=() if rules is None else rules.layers,
-        memory=whole_number("memory", memory, 1),
-        stop=stopping(oracle, stop),
+        layers=() if verifiers is None else verifiers.layers,
+        memory=run.memory,
+        stop=stopping(oracle, run.stop),
         scored=True,
     )
-    budget = Budget(
-        None if max_queries is None else whole_number("max_queries", max_queries, 1),
-        STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)) if most_steps is None else most_steps,
+    order = Order(
+        tokens,
+        lengths,
+        limit,
+        chosen_sample_ids(run.sample_ids, len(lengths) * run.num_samples),
+        seed=run.seed,
+        max_queries=run.max_queries,
+        max_steps=run.max_steps or STEPS_PER_TOKEN * int((limit - lengths).max().clamp_min(1)),
+        rule=None if verifiers is None else verifiers.of_prompt,
+        capacity=capacity,
+        decode=decoder(oracle, run.stop),
+        parsers=() if verifiers is None else verifiers.parsers,
+        raised=() if verifiers is None else verifiers.raised,
+        scored=run.token_log_probs,
     )
-    filed = Filed(
-        request,
-        capacity,
-        decoder(oracle, stop),
-        parsers=() if rules is None else rules.parsers,
-        raised=() if rules is None else rules.raised,
-        scored=truth_value("token_log_probs", token_log_probs),
-    )
-    running = Running(
+    running = Running[Order](
         Groups(sampler, batch),
-        None if rules is None else rules.judge(batch),
+        None if verifiers is None else verifiers.judge(batch),
         room=rows // sampler.rows_per_sample,
-        recorder=Recorder() if truth_value("trace", trace) else None,
-        observer=observer,
+        recorder=TraceRecorder() if run.trace else None,
+        observer=run.observer,
     )
-    return WholeRun(running, Order(request, whole_number("seed", seed, 0), budget), filed)
+    return WholeRun(running, order)
 
 
 def _capacity(lengths: Tensor, limit: Tensor, max_steps: int | None) -> int:

@@ -1,18 +1,17 @@
-"""A run under way: samples that wait, rows that move together, and what is filed. It takes orders while it goes on."""
+"""A run under way: samples that wait, rows that move together, and finished samples. It takes orders at any time."""
 
 from bisect import bisect_right
 from collections import deque
-from typing import NamedTuple, Protocol, cast
+from typing import Generic, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from trialogue.samplers.prefix.batch.tree import Root
 from trialogue.samplers.prefix.engine.clock import Clock
-from trialogue.samplers.prefix.engine.filed import Filed
 from trialogue.samplers.prefix.engine.groups import Groups
 from trialogue.samplers.prefix.engine.order import Order
-from trialogue.samplers.prefix.engine.recorder import Recorder
+from trialogue.samplers.prefix.engine.recorder import TraceRecorder
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.samples import Samples, Trace
 
@@ -21,33 +20,34 @@ _ADMIT_TOKENS = 2048
 """Tokens of prompts that may begin in one step beside samples under way, which have to wait for their evaluation"""
 
 
-class Observer(Protocol):
-    """Who wants to know how a run goes on while it does."""
+OrderT = TypeVar("OrderT", bound=Order)
+
+
+class RunObserver(Protocol):
+    """Methods that a run calls while it goes on."""
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
-        """Told after every step: the samples (n,) under way, and where the first row of each stands.
+        """Called after every step with the samples under way.
 
-        `samples` are places among the run's samples; `tokens` (n, capacity), `lengths` (n,) hold prompt and completion.
+        Args:
+            samples: Places (n,) among the run's samples.
+            tokens: Prompt and completion (n, capacity) of the first row of each sample.
+            lengths: Lengths (n,) of prompt and completion.
         """
         ...
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Told whenever samples are finished: their places (n,) among the run's samples, and the samples.
+        """Called whenever samples are finished.
 
-        Their `total` adds up what they cost themselves.
+        Args:
+            places: Places (n,) among the run's samples.
+            samples: The samples. Their `total` is the sum of their own costs.
         """
         ...
 
 
-class Finished(NamedTuple):
-    """Samples of one order that a step has finished: their `places` (n,) among those of the `order`."""
-
-    order: Order
-    places: Tensor
-
-
-class Running:
-    """A run under way: samples of its orders wait, at most `room` groups move, finished samples are filed."""
+class Running(Generic[OrderT]):
+    """A run under way: samples of its orders wait, at most `room` groups move, finished samples are stored."""
 
     def __init__(
         self,
@@ -55,25 +55,23 @@ class Running:
         judge: Judge | None,
         *,
         room: int,
-        recorder: Recorder | None = None,
-        observer: Observer | None = None,
+        recorder: TraceRecorder | None = None,
+        observer: RunObserver | None = None,
     ) -> None:
         self._groups, self._judge, self._room = groups, judge, room
         self._recorder, self._observer, self._clock = recorder, observer, Clock()
-        self._orders: list[Order] = []
-        self._filed: dict[Order, Filed] = {}
-        self._waiting = deque[Order]()
+        self.orders: list[OrderT] = []
+        self._waiting = deque[OrderT]()
         self._asked, self._step = 0, 0
 
-    def submit(self, order: Order, filed: Filed) -> None:
-        """Let the samples of `order` wait behind those that do, to be put into `filed`."""
+    def submit(self, order: OrderT) -> None:
+        """Let the samples of `order` wait after those that wait already."""
         order.earliest = self._asked
         self._asked += len(order)
-        self._orders.append(order)
-        self._filed[order] = filed
+        self.orders.append(order)
         self._waiting.append(order)
 
-    def withdraw(self, order: Order) -> None:
+    def withdraw(self, order: OrderT) -> None:
         """Let nothing more be drawn for `order`; its rows are free."""
         sample = self._groups.sample
         others = (sample < order.earliest) | (sample >= order.earliest + len(order))
@@ -82,9 +80,8 @@ class Running:
                 self._groups.keep(others.nonzero()[:, 0])
         if order in self._waiting:
             self._waiting.remove(order)
-        roots = order.left.roots
-        self._end(order)
-        self._groups.batch.forget(self._over(roots))
+        self.orders.remove(order)
+        self._groups.batch.forget(self._over(order.roots))
 
     @property
     def busy(self) -> bool:
@@ -95,12 +92,16 @@ class Running:
         """Charge the samples under way nothing for the time since the last step."""
         self._clock.rest()
 
-    def step(self) -> list[Finished]:
-        """Let samples that wait begin where there is room, and take one step; returns what it has finished."""
+    def step(self) -> list[tuple[OrderT, Tensor]]:
+        """Let samples that wait begin where there is room, and take one step.
+
+        Returns:
+            Orders, each with the places (n,) of those of its samples that the step has finished.
+        """
         with torch.inference_mode():
             return self._moved()
 
-    def _moved(self) -> list[Finished]:
+    def _moved(self) -> list[tuple[OrderT, Tensor]]:
         groups, batch = self._groups, self._groups.batch
         self._admit()
         # A sampler that uses nothing of the verifier never asks for one.
@@ -115,7 +116,7 @@ class Running:
             self._observer.moved(*self.under_way())
         finished = groups.every(moves.done)
         stopped = groups.stopped(finished, self._step)
-        return self._file(stopped, finished) if bool(stopped.any()) else []
+        return self._store(stopped, finished) if bool(stopped.any()) else []
 
     def under_way(self) -> tuple[Tensor, Tensor, Tensor]:
         """The samples (n,) under way, by their places, and where the first row of each stands: tokens and lengths."""
@@ -147,47 +148,38 @@ class Running:
             if order.begun == len(order):
                 self._waiting.popleft()
 
-    def _file(self, stopped: Tensor, finished: Tensor) -> list[Finished]:
-        """File the groups `stopped` (groups,) bool; forget the prompts that they were the last of."""
-        groups, over, filed = self._groups, set[Root](), list[Finished]()
-        for order, places in self._of_orders(stopped.nonzero()[:, 0]):
-            samples = self._filed[order].file(
-                groups,
-                places,
-                finished,
-                self._judge,
-                earliest=order.earliest,
-                seconds=self._clock.seconds,
-                out_of_steps=self._step >= groups.deadline,
-            )
+    def _store(self, stopped: Tensor, finished: Tensor) -> list[tuple[OrderT, Tensor]]:
+        """Store the samples of the groups `stopped` (groups,) bool; forget the prompts that they were the last of."""
+        groups, over, stored = self._groups, set[Root](), list[tuple[OrderT, Tensor]]()
+        for order, own in self._of_orders(stopped.nonzero()[:, 0]):
+            samples = groups.store(order, own, finished, self._judge, self._step, self._clock.seconds)
             if self._observer is not None:
                 with torch.inference_mode(False):
-                    self._observer.filed(samples + order.earliest, self._filed[order].samples(samples))
-            over |= order.left.file(samples)
-            if not len(order.left):
-                self._end(order)
-            filed.append(Finished(order, samples))
+                    self._observer.filed(samples + order.earliest, order.samples(samples))
+            over |= order.end(samples)
+            if not order.left:
+                self.orders.remove(order)
+            stored.append((order, samples))
         groups.keep((~stopped).nonzero()[:, 0])
         groups.batch.forget(self._over(over))
-        return filed
+        return stored
 
-    def _of_orders(self, groups: Tensor) -> list[tuple[Order, Tensor]]:
+    def _of_orders(self, groups: Tensor) -> list[tuple[OrderT, Tensor]]:
         """The orders that `groups` (n,) belong to, each with its own."""
-        if len(self._orders) == 1:
-            return [(self._orders[0], groups)]
-        earliest = [order.earliest for order in self._orders]
-        own: dict[int, list[int]] = {}
+        if len(self.orders) == 1:
+            return [(self.orders[0], groups)]
+        own: dict[OrderT, list[int]] = {}
         for group, place in zip(groups.tolist(), self._groups.sample[groups].tolist(), strict=True):
-            own.setdefault(bisect_right(earliest, place) - 1, []).append(group)
-        return [(self._orders[number], torch.tensor(of_order)) for number, of_order in own.items()]
+            own.setdefault(self.order_of(place), []).append(group)
+        return [(order, torch.tensor(of_order)) for order, of_order in own.items()]
 
-    def _end(self, order: Order) -> None:
-        self._orders.remove(order)
-        del self._filed[order]
+    def order_of(self, place: int) -> OrderT:
+        """The order of the sample at `place` among those of the run."""
+        return self.orders[bisect_right(self.orders, place, key=lambda order: order.earliest) - 1]
 
     def _over(self, roots: set[Root]) -> set[Root]:
         """Those of `roots` that no order has samples left of."""
-        return {root for root in roots if not any(root in order.left for order in self._orders)}
+        return {root for root in roots if not any(root in order for order in self.orders)}
 
     @property
     def total(self) -> tuple[int, float]:

@@ -9,7 +9,7 @@ import torch
 
 from trialogue.errors import InputError, truth_value
 from trialogue.oracles import Autoregressive, as_oracle
-from trialogue.samplers.prefix.engine.run import started
+from trialogue.samplers.prefix.engine.run import RunSettings, started
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
 from trialogue.samplers.prefix.prompts import Prompts, decoder
 from trialogue.samplers.prefix.sample import Sample
@@ -28,13 +28,21 @@ def stream(
     partial: bool = False,
     **settings: Any,
 ) -> "SampleStream":
-    """Draw what `generate` draws with these `settings`, one `Sample` after the other: as they finish, or `ordered`.
+    """Draw what `generate` draws, one `Sample` after the other.
 
-    `for sample in stream(...)` works between one sample and the next, `async for sample in stream(...)` in a thread of
-    its own; a loop that is left draws no more. With `partial` a sample is given whenever it has changed, too: it is not
-    `finished`, its text leaves out an end that may become a stop string, and a sampler that goes back may take back
-    what it showed. Raises `InputError` as `generate` does, what is asked for at once, for `progress` and `trace`, and
-    where two loops share one stream.
+    Use `for sample in stream(...)` to work between one sample and the next, or `async for` to draw in a thread. A loop
+    that is left draws no more.
+
+    Args:
+        oracle: The model to sample from.
+        prompts: The prompts, as for `generate`.
+        ordered: Give samples in the order of the prompts instead of as they finish.
+        partial: Also give a sample whenever it has changed. It is not `finished`, its text leaves out an end that may
+            become a stop string, and a sampler that goes back may take back tokens.
+        settings: Other arguments of `generate`, except `progress` and `trace`.
+
+    Raises:
+        InputError: As `generate` does; for `progress` and `trace`; and if two loops share one stream.
     """
     oracle = as_oracle(oracle)
     truth_value("ordered", ordered)
@@ -43,7 +51,7 @@ def stream(
     for name, hint in _OF_WHOLE_RUNS.items():
         if settings.pop(name, False):
             raise InputError(name, True, f"leave it out of stream: {hint}")
-    run = started(oracle, prompts, **settings)
+    run = started(oracle, prompts, RunSettings(**settings))
     return SampleStream(run, ordered, partial, decoder(oracle, settings.get("stop"), final=False))
 
 
@@ -73,7 +81,7 @@ class SampleStream:
     def _drawn(self) -> Iterator[Sample]:
         shown: dict[int, tuple[int, ...]] = {}
         for places in self._run.steps():
-            for sample in self._run.filed(places):
+            for sample in self._run.order.samples(places):
                 shown.pop(sample.index, None)
                 yield sample
             if self._partial:
@@ -81,9 +89,10 @@ class SampleStream:
 
     def _changed(self, shown: dict[int, tuple[int, ...]]) -> Iterator[Sample]:
         """The samples under way whose tokens are others than those `shown`, by place."""
-        rows = zip(*(column.tolist() for column in self._run.under_way()), strict=True)
+        order = self._run.order
+        rows = zip(*(column.tolist() for column in self._run.running.under_way()), strict=True)
         for place, tokens, length in rows:
-            prompt, start = self._run.prompt_of(place)
+            prompt, start = int(order.prompt[place]), int(order.lengths[place])
             completion = tuple(tokens[start:length])
             if shown.get(place, ()) != completion:
                 shown[place] = completion

@@ -10,9 +10,13 @@ from trialogue.samplers import Gibbs, IndependentParallel
 from trialogue.samplers.chains.conditionals import site_laws
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.exact import transition_matrix
-from trialogue.samplers.exact.parallel_steps import ParallelSteps, divergence_and_variation, refinement_laws
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
 from trialogue_lab.studies.translation_dependency.language import phrases_of_lengths, translation_law
+from trialogue_lab.studies.translation_dependency.parallel_steps import (
+    ParallelSteps,
+    divergence_and_variation,
+    refinement_laws,
+)
 from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
 
 

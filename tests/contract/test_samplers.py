@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import torch
@@ -26,15 +26,17 @@ SETTINGS = {
 """Fields without which a sampler cannot be, or takes long."""
 
 
-def variants(name: str) -> Iterator[tuple[str, dict[str, str]]]:
+def variants(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The sampler at its defaults, and with every other option of its fields, one at a time."""
     yield name, {}
     for field, kind in get_type_hints(SAMPLERS[name]).items():
         for option in get_args(kind)[1:] if get_origin(kind) is Literal else ():
             yield name, {field: option}
+    if name == "value-guided":
+        yield name, {"candidates": 2, "momentum": 0.5, "lazy": False}
 
 
-def build(name: str, **options: str) -> Sampler:
+def build(name: str, **options: Any) -> Sampler:
     """The sampler at its defaults, except that a group has two rows, which an exact distribution can enumerate."""
     sampler = SAMPLERS[name](**SETTINGS.get(name, {}), **options)
     size = [
@@ -45,7 +47,7 @@ def build(name: str, **options: str) -> Sampler:
 
 @pytest.fixture(
     params=[variant for name in SAMPLERS for variant in variants(name)],
-    ids=lambda variant: "-".join((variant[0], *variant[1].values())),
+    ids=lambda variant: "-".join((variant[0], *map(str, variant[1].values()))),
 )
 def sampler(request) -> Sampler:
     name, options = request.param
@@ -57,6 +59,15 @@ def test_it_is_a_walk(sampler):
     assert type(sampler).__doc__
     assert hash(sampler) == hash(replace(sampler))
     assert isinstance(type(sampler)(), Sampler)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_option_has_a_help_text(name):
+    documented = "\n".join(kind.__doc__ or "" for kind in SAMPLERS[name].__mro__)
+    missing = [
+        field.name for field in fields(SAMPLERS[name]) if f"\n        {field.name}: " not in documented
+    ]
+    assert not missing
 
 
 @pytest.mark.parametrize("check", SAMPLER_CHECKS.values(), ids=SAMPLER_CHECKS)

@@ -26,6 +26,7 @@ from trialogue.samplers import (
     ValueGuided,
     WeightedRejection,
 )
+from trialogue.testing.trees import RandomTree
 
 from . import reference_laws
 
@@ -36,8 +37,44 @@ FAIL = "fail"
 MOST = 1e12
 
 
+class RationalTree:
+    """A tree of prefixes with a value of each, whose numbers are the rational values of floats."""
+
+    vocab: int
+    horizon: int
+    eos: int | None
+
+    def conditional(self, prefix: Prefix) -> tuple[float, ...]:
+        raise NotImplementedError
+
+    def value(self, prefix: Prefix) -> float:
+        raise NotImplementedError
+
+    def complete(self, prefix: Prefix) -> bool:
+        return len(prefix) >= self.horizon or (self.eos is not None and prefix[-1:] == (self.eos,))
+
+    def children(self, prefix: Prefix) -> list[tuple[Prefix, Fraction]]:
+        """Children of positive probability, by the very floats of `conditional`."""
+        weights = [Fraction(weight) for weight in self.conditional(prefix)]
+        return [((*prefix, token), weight / sum(weights)) for token, weight in enumerate(weights) if weight]
+
+    def distribution(self, prefix: Prefix = (), mass: Fraction = Fraction(1)) -> Distribution:
+        if self.complete(prefix):
+            return {prefix: mass}
+        found: Distribution = {}
+        for child, p in self.children(prefix):
+            found |= self.distribution(child, mass * p)
+        return found
+
+    def exact_value(self, prefix: Prefix) -> Fraction:
+        return Fraction(self.value(prefix))
+
+    def table(self) -> Table:
+        return Table(self.conditional, self.vocab, eos=self.eos, max_length=self.horizon)
+
+
 @dataclass(frozen=True)
-class ExtremeTree:
+class ExtremeTree(RationalTree):
     """A random tree whose probabilities go down to 1e-18 and whose values are 0 or spread over 1e-12 to 1e12."""
 
     seed: int
@@ -60,27 +97,19 @@ class ExtremeTree:
         exponent, allowed = generator.uniform(-12, 12), generator.random() < self.allowed
         return float(10.0**exponent) if allowed else 0.0
 
-    def complete(self, prefix: Prefix) -> bool:
-        return len(prefix) >= self.horizon or (self.eos is not None and prefix[-1:] == (self.eos,))
 
-    def children(self, prefix: Prefix) -> list[tuple[Prefix, Fraction]]:
-        """Children with their probabilities, by the very floats of `conditional`."""
-        weights = [Fraction(weight) for weight in self.conditional(prefix)]
-        return [((*prefix, token), weight / sum(weights)) for token, weight in enumerate(weights)]
+class ValuedTree(RationalTree):
+    """A `RandomTree` with the values that a `rule` gives."""
 
-    def distribution(self, prefix: Prefix = (), mass: Fraction = Fraction(1)) -> Distribution:
-        if self.complete(prefix):
-            return {prefix: mass}
-        found: Distribution = {}
-        for child, p in self.children(prefix):
-            found |= self.distribution(child, mass * p)
-        return found
+    def __init__(self, tree: RandomTree, rule: Callable[[Prefix], float]) -> None:
+        self.vocab, self.horizon, self.eos = tree.vocab, tree.horizon, tree.eos
+        self._tree, self._rule = tree, rule
 
-    def exact_value(self, prefix: Prefix) -> Fraction:
-        return Fraction(self.value(prefix))
+    def conditional(self, prefix: Prefix) -> tuple[float, ...]:
+        return self._tree.conditional(prefix)
 
-    def table(self) -> Table:
-        return Table(self.conditional, self.vocab, eos=self.eos, max_length=self.horizon)
+    def value(self, prefix: Prefix) -> float:
+        return float(self._rule(prefix))
 
 
 @dataclass
@@ -94,16 +123,16 @@ class Expected:
     weights: Distribution | None = field(default=None)
 
 
-def length(tree: ExtremeTree) -> Fraction:
+def length(tree: RationalTree) -> Fraction:
     return sum((p * len(x) for x, p in tree.distribution().items()), Fraction(0))
 
 
-def ancestral(sampler: Ancestral, tree: ExtremeTree) -> Expected:
+def ancestral(sampler: Ancestral, tree: RationalTree) -> Expected:
     return Expected(tree.distribution(), length(tree))
 
 
-def rejection(sampler: Rejection | OutcomeRejection, tree: ExtremeTree) -> Expected:
-    most = Fraction(MOST) if isinstance(sampler, OutcomeRejection) else None
+def rejection(sampler: Rejection | OutcomeRejection, tree: RationalTree) -> Expected:
+    most = Fraction(sampler.most) if isinstance(sampler, OutcomeRejection) else None
     kept = {
         x: p * (tree.exact_value(x) / most if most else Fraction(tree.value(x) > 0))
         for x, p in tree.distribution().items()
@@ -114,11 +143,11 @@ def rejection(sampler: Rejection | OutcomeRejection, tree: ExtremeTree) -> Expec
     return Expected({x: p / total for x, p in kept.items()}, length(tree) / total)
 
 
-def tokenwise(sampler: TokenwiseRejection, tree: ExtremeTree) -> Expected:
+def tokenwise(sampler: TokenwiseRejection | MaskedDecoding, tree: RationalTree) -> Expected:
     """Also weighted rejection and action-level sampling, which differ in weights and in how often they call."""
     found = Expected({}, Fraction(0))
-    redraw = sampler.method == "redraw"
-    most, weights = sampler.max_rejections, {}
+    redraw = isinstance(sampler, TokenwiseRejection)
+    most, weights = getattr(sampler, "max_rejections", None), {}
 
     def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
         if tree.complete(prefix):
@@ -148,14 +177,14 @@ def tokenwise(sampler: TokenwiseRejection, tree: ExtremeTree) -> Expected:
     return found
 
 
-def weighted_rejection(sampler: WeightedRejection, tree: ExtremeTree) -> Expected:
+def weighted_rejection(sampler: WeightedRejection, tree: RationalTree) -> Expected:
     found = tokenwise(MaskedDecoding(), tree)
     assert found.weights is not None
     found.weights = {x: weight * tree.exact_value(x) for x, weight in found.weights.items()}
     return found
 
 
-def action_level(sampler: ActionLevel, tree: ExtremeTree) -> Expected:
+def action_level(sampler: ActionLevel, tree: RationalTree) -> Expected:
     found = Expected({}, Fraction(0), weights={})
 
     def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
@@ -175,7 +204,7 @@ def action_level(sampler: ActionLevel, tree: ExtremeTree) -> Expected:
     return found
 
 
-def best_of_n(sampler: BestOfN, tree: ExtremeTree) -> Expected:
+def best_of_n(sampler: BestOfN, tree: RationalTree) -> Expected:
     """The greatest of n has value v with probability F(v)^n - F(v-)^n, and is then a draw given that value."""
     masses: dict[float, Fraction] = defaultdict(Fraction)
     for x, p in tree.distribution().items():
@@ -188,48 +217,57 @@ def best_of_n(sampler: BestOfN, tree: ExtremeTree) -> Expected:
     return Expected(distribution, sampler.candidates * length(tree))
 
 
-def blocks(tree: ExtremeTree, prefix: Prefix, tokens: int) -> Distribution:
-    """The prefixes at the ends of blocks of at most so many `tokens` after `prefix`."""
-    found = {prefix: Fraction(1)}
-    for _ in range(tokens):
-        longer: Distribution = {}
-        for start, mass in found.items():
-            after = [(start, Fraction(1))] if tree.complete(start) else tree.children(start)
-            longer |= {child: mass * p for child, p in after}
-        found = longer
+def blocks(tree: RationalTree, start: Prefix, ends: Callable[[Prefix], bool]) -> Distribution:
+    """The prefixes at which a block after `start` ends: where the block `ends`, or a sequence is complete."""
+    found: Distribution = {}
+    growing = [(start, Fraction(1))]
+    while growing:
+        prefix, mass = growing.pop(0)
+        if tree.complete(prefix) or ends(prefix[len(start) :]):
+            found[prefix] = mass
+        else:
+            growing += [(child, mass * p) for child, p in tree.children(prefix)]
     return found
 
 
 def candidates_of(
-    tree: ExtremeTree, prefix: Prefix, tokens: int, number: int
+    tree: RationalTree, prefix: Prefix, ends: Callable[[Prefix], bool], number: int
 ) -> tuple[list[tuple[Fraction, list[Prefix]]], Fraction]:
     """All tuples of so many independent blocks, and the expected number of their tokens."""
-    ends = blocks(tree, prefix, tokens)
+    after = blocks(tree, prefix, ends)
     tuples = [
-        (math.prod((ends[end] for end in chosen), start=Fraction(1)), list(chosen))
-        for chosen in itertools.product(ends, repeat=number)
+        (math.prod((after[end] for end in chosen), start=Fraction(1)), list(chosen))
+        for chosen in itertools.product(after, repeat=number)
     ]
-    calls = sum((p * (len(end) - len(prefix)) for end, p in ends.items()), Fraction(0))
+    calls = sum((p * (len(end) - len(prefix)) for end, p in after.items()), Fraction(0))
     return tuples, number * calls
 
 
-def block_best_of_n(sampler: BlockBestOfN, tree: ExtremeTree) -> Expected:
+def block_best_of_n(sampler: BlockBestOfN, tree: RationalTree) -> Expected:
     found = Expected(defaultdict(Fraction), Fraction(0))
+
+    def ends(block: Prefix) -> bool:
+        if sampler.block_tokens is not None:
+            return len(block) == sampler.block_tokens
+        return len(block) >= sampler.min_tokens and block[-1] in sampler.delimiters
 
     def grow(prefix: Prefix, mass: Fraction) -> None:
         if tree.complete(prefix):
             found.distribution[prefix] += mass
             return
-        tuples, calls = candidates_of(tree, prefix, sampler.block_tokens, sampler.candidates)
+        tuples, calls = candidates_of(tree, prefix, ends, sampler.candidates)
         found.calls += mass * calls
+        best: Distribution = defaultdict(Fraction)
         for p, chosen in tuples:
-            grow(max(chosen, key=tree.value), mass * p)
+            best[max(chosen, key=tree.value)] += p
+        for end, p in best.items():
+            grow(end, mass * p)
 
     grow((), Fraction(1))
     return found
 
 
-def backtracking(sampler: Backtracking, tree: ExtremeTree) -> Expected:
+def backtracking(sampler: Backtracking, tree: RationalTree) -> Expected:
     def rule(prefix: Prefix) -> bool:
         return tree.value(prefix) > 0
 
@@ -293,7 +331,7 @@ def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -
 
 
 def neighbours(
-    tree: ExtremeTree, prefix: Prefix, momentum: float, up: bool
+    tree: RationalTree, prefix: Prefix, momentum: float, up: bool
 ) -> list[tuple[Fraction, Prefix, bool]]:
     """The probabilities of moving to the parent and to the children, and whether that heads up."""
     parent = tree.exact_value(prefix) if prefix else Fraction(0)
@@ -310,7 +348,7 @@ def neighbours(
     return [(weight / total, target, heading) for weight, target, heading in weighed if weight]
 
 
-def value_guided(sampler: ValueGuided, tree: ExtremeTree) -> Expected:
+def value_guided(sampler: ValueGuided, tree: RationalTree) -> Expected:
     wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
 
     def moves(state: State) -> tuple[list[Move], Fraction]:
@@ -329,7 +367,7 @@ def value_guided(sampler: ValueGuided, tree: ExtremeTree) -> Expected:
     return chain(((), False), moves)
 
 
-def stationary_value_guided(sampler: StationaryValueGuided, tree: ExtremeTree) -> Expected:
+def stationary_value_guided(sampler: StationaryValueGuided, tree: RationalTree) -> Expected:
     """A try is a chain of known length, so its end is computed step by step; tries are independent."""
     wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
     steps = sampler.steps or 4 * tree.horizon**2
@@ -372,12 +410,17 @@ def stationary_value_guided(sampler: StationaryValueGuided, tree: ExtremeTree) -
     return Expected({x: p * begun for x, p in distribution.items()}, called * begun, failed=failed)
 
 
-def block_value_guided(sampler: BlockValueGuided, tree: ExtremeTree) -> Expected:
+def block_value_guided(sampler: BlockValueGuided, tree: RationalTree) -> Expected:
+    def ends(block: Prefix) -> bool:
+        return len(block) == sampler.block_tokens
+
     def moves(state: State) -> tuple[list[Move], Fraction]:
         prefix = state
         if tree.complete(prefix):
             return [(Fraction(1), END, prefix)], Fraction(0)
-        tuples, calls = candidates_of(tree, prefix, sampler.block_tokens, sampler.candidates)
+        tuples, calls = candidates_of(
+            tree, prefix, lambda block: len(block) == sampler.block_tokens, sampler.candidates
+        )
         options: list[Move] = []
         for p, chosen in tuples:
             weighed = [(tree.exact_value(end), end) for end in chosen]
@@ -394,7 +437,7 @@ def block_value_guided(sampler: BlockValueGuided, tree: ExtremeTree) -> Expected
     return chain((), moves)
 
 
-def accepted_draws(tree: ExtremeTree, prefix: Prefix) -> Iterable[tuple[Fraction, Prefix | None, Fraction]]:
+def accepted_draws(tree: RationalTree, prefix: Prefix) -> Iterable[tuple[Fraction, Prefix | None, Fraction]]:
     """Probabilities, first accepted children and estimated masses Z' of weighted rejection after `prefix`."""
     children = tree.children(prefix)
 
@@ -420,7 +463,7 @@ def accepted_draws(tree: ExtremeTree, prefix: Prefix) -> Iterable[tuple[Fraction
     yield from draw(children, Fraction(1), None, Fraction(1))
 
 
-def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: ExtremeTree) -> Expected:
+def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) -> Expected:
     """Every particle is (prefix y, p(y) / q(y)): all resamplings and draws are enumerated."""
     found = Expected(defaultdict(Fraction), Fraction(0), weights=defaultdict(Fraction))
     n, mask = sampler.particles, sampler.proposal == "mask"
@@ -514,6 +557,7 @@ REFERENCES = {
     Rejection: rejection,
     OutcomeRejection: rejection,
     TokenwiseRejection: tokenwise,
+    MaskedDecoding: tokenwise,
     WeightedRejection: weighted_rejection,
     ActionLevel: action_level,
     BestOfN: best_of_n,
@@ -526,5 +570,7 @@ REFERENCES = {
 }
 
 
-def expected(sampler: object, tree: ExtremeTree) -> Expected:
-    return REFERENCES[type(sampler)](sampler, tree)
+def expected(sampler: object, tree: RationalTree) -> Expected:
+    """What the sampler should return; a subclass should return what its base class does."""
+    reference = next(REFERENCES[kind] for kind in type(sampler).__mro__ if kind in REFERENCES)
+    return reference(sampler, tree)

@@ -16,6 +16,7 @@ from trialogue.samplers import (
     BestOfN,
     BlockBestOfN,
     BlockValueGuided,
+    MaskedDecoding,
     OutcomeRejection,
     Rejection,
     SequentialMonteCarlo,
@@ -49,9 +50,14 @@ def support_only(decoding: Any) -> Altered:
     return Altered(decoding, {"log_probs": log_probs})
 
 
-class UniformAncestral(Ancestral):
+class _Uniform:
+    """Draws any token that can occur with the same probability."""
+
     def step(self, decoding, state, verifier, choose):
         return super().step(support_only(decoding), state, verifier, choose)
+
+
+class UniformAncestral(_Uniform, Ancestral): ...
 
 
 class TwiceAskingAncestral(Ancestral):
@@ -71,9 +77,7 @@ class EarlyAncestral(Ancestral):
         return moves._replace(token=moves.token.masked_fill(early, -1), done=moves.done | early), state
 
 
-class UniformRejection(Rejection):
-    def step(self, decoding, state, verifier, choose):
-        return super().step(support_only(decoding), state, verifier, choose)
+class UniformRejection(_Uniform, Rejection): ...
 
 
 class CredulousRejection(Rejection):
@@ -116,30 +120,35 @@ class EarlyCheckingRejection(Rejection):
         return moves, state
 
 
-class UniformTokenwise(TokenwiseRejection):
-    def step(self, decoding, state, verifier, choose):
-        return super().step(support_only(decoding), state, verifier, choose)
+class UniformTokenwise(_Uniform, TokenwiseRejection): ...
+
+
+class UniformMask(_Uniform, MaskedDecoding): ...
+
+
+def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
+    """A verifier that accepts every token that completes the sequence."""
+    complete = decoding.complete
+
+    def values(rows: Tensor) -> Tensor:
+        return torch.where(complete[rows], 1.0, verifier.values(rows))
+
+    def leading_children(rows: Tensor, log_laws: Tensor, *, verdicts: bool) -> Tensor:
+        support = log_laws > -math.inf
+        last = decoding.lengths[rows] == decoding.limit[rows] - 1
+        return torch.where(last[:, None], support.double(), verifier.children(rows, support))
+
+    return Altered(verifier, {"values": values, "leading_children": leading_children})
 
 
 class LastUncheckedTokenwise(TokenwiseRejection):
-    """Does not verify the token that completes the sequence."""
-
     def step(self, decoding, state, verifier, choose):
-        complete = decoding.complete
+        return super().step(decoding, state, sparing_the_last(decoding, verifier), choose)
 
-        def values(rows: Tensor) -> Tensor:
-            return torch.where(complete[rows], 1.0, verifier.values(rows))
 
-        def children(rows: Tensor, support: Tensor) -> Tensor:
-            last = decoding.lengths[rows] == decoding.limit[rows] - 1
-            return torch.where(last[:, None], support.double(), verifier.children(rows, support))
-
-        def leading_children(rows: Tensor, log_laws: Tensor, *, verdicts: bool) -> Tensor:
-            return children(rows, log_laws > -math.inf)
-
-        lenient = {"values": values, "children": children, "leading_children": leading_children}
-        lenient = Altered(verifier, lenient)
-        return super().step(decoding, state, lenient, choose)
+class LastUncheckedMask(MaskedDecoding):
+    def step(self, decoding, state, verifier, choose):
+        return super().step(decoding, state, sparing_the_last(decoding, verifier), choose)
 
 
 class HoardingTokenwise(TokenwiseRejection):
@@ -158,23 +167,21 @@ class PatientTokenwise(TokenwiseRejection):
         return patient.step(decoding, state, verifier, choose)
 
 
-class UnweightedMask(TokenwiseRejection):
+class UnweightedMask(MaskedDecoding):
     def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
-        return moves, state if hasattr(after, "log_weight") else after
+        moves, _ = super().step(decoding, state, verifier, choose)
+        return moves, state
 
 
-class InverseWeightMask(TokenwiseRejection):
+class InverseWeightMask(MaskedDecoding):
     """Proposal over target in place of target over proposal."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
-        if not hasattr(after, "log_weight"):
-            return moves, after
         return moves, after._replace(log_weight=2 * state.log_weight - after.log_weight)
 
 
-class BoastfulMask(TokenwiseRejection):
+class BoastfulMask(MaskedDecoding):
     """Says of itself the contrary of what it does about top-k and top-p."""
 
     masks_first = property(lambda self: not self.mask_first)
@@ -297,28 +304,47 @@ class AbsoluteRedoBacktracking(Backtracking):
         return super().step(decoding, state, verifier, choose)
 
 
-class LastBestOfN(BestOfN):
+class _Last:
     """Takes the last of those with the greatest value."""
 
     def step(self, decoding, state, verifier, choose):
         n = self.candidates
-
-        def values(rows: Tensor) -> Tensor:
-            return verifier.values(rows) + 1e-12 * (rows % n)
-
-        return super().step(decoding, state, Altered(verifier, {"values": values}), choose)
+        later = Altered(verifier, {"values": lambda rows: verifier.values(rows) + 1e-12 * (rows % n)})
+        return super().step(decoding, state, later, choose)
 
 
-class IndifferentBestOfN(BestOfN):
+class _Indifferent:
+    """Takes the first candidate instead of the best one."""
+
     def step(self, decoding, state, verifier, choose):
         blind = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
         return super().step(decoding, state, blind, choose)
 
 
-class WorstOfN(BestOfN):
+class _Contrary:
+    """Takes the worst candidate."""
+
     def step(self, decoding, state, verifier, choose):
         contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
         return super().step(decoding, state, contrary, choose)
+
+
+class LastBestOfN(_Last, BestOfN): ...
+
+
+class LastCandidateBlocks(_Last, BlockBestOfN): ...
+
+
+class IndifferentBestOfN(_Indifferent, BestOfN): ...
+
+
+class FirstCandidateBlocks(_Indifferent, BlockBestOfN): ...
+
+
+class WorstOfN(_Contrary, BestOfN): ...
+
+
+class WorstCandidateBlocks(_Contrary, BlockBestOfN): ...
 
 
 class EarlyScoringBlocks(BlockBestOfN):
@@ -334,29 +360,6 @@ class ShorterBlocks(BlockBestOfN):
 
     def _ended(self, decoding, tokens):
         return super()._ended(decoding, tokens + 1)
-
-
-class FirstCandidateBlocks(BlockBestOfN):
-    """Goes on from the first candidate in place of the best."""
-
-    def step(self, decoding, state, verifier, choose):
-        blind = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
-        return super().step(decoding, state, blind, choose)
-
-
-class WorstCandidateBlocks(BlockBestOfN):
-    def step(self, decoding, state, verifier, choose):
-        contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
-        return super().step(decoding, state, contrary, choose)
-
-
-class LastCandidateBlocks(BlockBestOfN):
-    """Takes the last of those with the greatest value."""
-
-    def step(self, decoding, state, verifier, choose):
-        n = self.candidates
-        later = Altered(verifier, {"values": lambda rows: verifier.values(rows) + 1e-12 * (rows % n)})
-        return super().step(decoding, state, later, choose)
 
 
 class EndlessFirstBlock(BlockBestOfN):
@@ -384,8 +387,10 @@ class ForgetfulMonteCarlo(SequentialMonteCarlo):
 
     def reweighed(self, decoding, state, verifier, after):
         """Which rows (rows,) have other weights, and the logarithms (rows,) of the values they were weighed by."""
-        member = torch.arange(len(state.log_weight)) % self.particles
-        before = state.log_weight + state.drawn.gather(1, member[:, None])[:, 0]
+        before = state.log_weight
+        if self.proposal != "oracle":
+            member = torch.arange(len(state.log_weight)) % self.particles
+            before = before + state.drawn.gather(1, member[:, None])[:, 0]
         changed = (after.log_weight != before) & (after.log_weight > -math.inf)
         return changed, self._outlook(decoding, verifier, before > -math.inf).log_value
 
@@ -514,28 +519,26 @@ COUNTING, FIRST_LOOP, REPLACING, LATE = (
 
 
 class CountingRejection(WeightedRejection):
-    draw = COUNTING
+    _draw = COUNTING
 
     def step(self, decoding, state, verifier, choose):
-        with patch.object(weighted_rejection, "draw_accepted", self.draw):
+        with patch.object(weighted_rejection, "draw_accepted", self._draw):
             return super().step(decoding, state, verifier, choose)
 
 
 class FirstLoopRejection(CountingRejection):
-    draw = FIRST_LOOP
+    _draw = FIRST_LOOP
 
 
 class ReplacingRejection(CountingRejection):
-    draw = REPLACING
+    _draw = REPLACING
 
 
 class LateCountingRejection(CountingRejection):
-    draw = LATE
+    _draw = LATE
 
 
-class UniformWeightedRejection(WeightedRejection):
-    def step(self, decoding, state, verifier, choose):
-        return super().step(support_only(decoding), state, verifier, choose)
+class UniformWeightedRejection(_Uniform, WeightedRejection): ...
 
 
 class MasslessRejection(WeightedRejection):
@@ -738,3 +741,71 @@ class FirstCandidateGuided(BlockValueGuided):
         first = own - own % self.candidates
         same = decoding.lengths[moves.source] == decoding.lengths[first]
         return moves._replace(source=torch.where((moves.source != own) & same, first, moves.source)), after
+
+
+WRONG_DISTRIBUTIONS = [
+    UniformAncestral(),
+    TwiceAskingAncestral(),
+    EarlyAncestral(),
+    UniformRejection(),
+    CredulousRejection(),
+    ResumingRejection(),
+    EarlyCheckingRejection(),
+    CreditingRejection(),
+    UniformTokenwise(),
+    UniformMask(),
+    LastUncheckedTokenwise(),
+    LastUncheckedMask(),
+    HoardingTokenwise(2),
+    PatientTokenwise(2),
+    UnweightedMask(),
+    InverseWeightMask(),
+    UnlimitedBacktracking(1, 1),
+    ShortStrideBacktracking(1, 2),
+    ShortRedoBacktracking(1, 2),
+    RedoVerifyingBacktracking(2, 2),
+    CompletionSparingBacktracking(1, 1),
+    ContraryRedoBacktracking(1, 2),
+    StrideRedoBacktracking.released(3, 1),
+    SampledOnlyBacktracking.released(3, 1),
+    CountingStridesBacktracking.released(3, 2),
+    ForgetfulBacktracking.released(3, 1, once_per_prefix=True),
+    IndifferentBestOfN(2),
+    WorstOfN(2),
+    EarlyScoringBlocks(2, (0,)),
+    ShorterBlocks(2, block_tokens=2),
+    FirstCandidateBlocks(2, block_tokens=2),
+    WorstCandidateBlocks(2, block_tokens=2),
+    EndlessFirstBlock(2, block_tokens=1),
+    ShortLineBlocks(2, (0,), min_tokens=2),
+    ForgetfulMonteCarlo(2, 1.0),
+    ForgetfulMonteCarlo(2, 1.0, "mask"),
+    LosingMeanMonteCarlo(2, 1.0),
+    LosingMeanMonteCarlo(2, 1.0, "rejection"),
+    SumWeightMonteCarlo(2, 1.0),
+    FirstParticleMonteCarlo(2),
+    DraggedMonteCarlo(2, 1.0, "mask"),
+    DraggedMonteCarlo(2, 1.0, "rejection"),
+    UnweighedDrawMonteCarlo(2, 1.0, "mask"),
+    UnweighedDrawMonteCarlo(2, 1.0, "rejection"),
+    OwnLawMonteCarlo(2, 1.0, "mask"),
+    CountingMonteCarlo(2, 1.0, "rejection"),
+    MiddleMonteCarlo(2, 1.0, resampling="systematic"),
+    CountingRejection(),
+    FirstLoopRejection(),
+    ReplacingRejection(),
+    LateCountingRejection(),
+    UniformWeightedRejection(),
+    MasslessRejection(),
+    UnvaluedRejection(),
+    ActionLevelGuided(),
+    HalfParentGuided(),
+    BlindChildrenGuided(),
+    UniformGuided(),
+    HurriedStationary(steps=6, node="last", tries=2),
+    EarlyStationary(steps=6, node="last", tries=2),
+    WeightlessActionLevel(),
+    LightParentBlocks(2, 1),
+    FirstCandidateGuided(2, 1),
+]
+"""Mutants whose exact distribution, weights or expected calls differ from those of the samplers that they break."""
