@@ -38,7 +38,7 @@ def counts_of(successes: list[float], trials: float, *, identical: bool = False)
 @pytest.fixture
 def coverage(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The benchmark that writes the table of the documentation."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
     return importlib.import_module("interval_coverage")
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from trialogue.analysis.covariance_estimate import monte_carlo_covariance
 
 from trialogue.data import Ising, PottsChain, Table
 from trialogue.errors import InputError
@@ -155,7 +154,6 @@ CALLS: list[tuple[Callable[[], object], str]] = [
         lambda: coherence(torch.zeros(1, 4).long(), [[0, 1]], 2, start=None),
         "start=None: give one whole number",
     ),
-    (lambda: monte_carlo_covariance(SPINS, 1, tokens="ab"), "tokens='ab': use tokens of the shape"),
 ]
 
 

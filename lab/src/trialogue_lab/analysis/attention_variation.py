@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import Integers, Reals
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.dyck_transformer.network import DyckTransformer
-from trialogue.validation import InstanceOf, validated
+from trialogue.validation import Count, InstanceOf, validated
 
 Pattern = Annotated[Tensor, Reals()]
 """Attention weights, of any number of sequences."""
@@ -47,12 +47,12 @@ def mean_variation(patterns: Pattern) -> float:
     return float(variation(patterns[left], patterns[right]).mean())
 
 
-def causal_baseline(length: int) -> float:
+@validated
+def causal_baseline(length: Count) -> float:
     """Expected variation of two patterns of `length` positions whose rows are uniform laws on what is not ahead.
 
     The row of m positions is uniform on the simplex and adds 2 (m - 1) / (m (m + 1)): 2 H_n + 4 / (n + 1) - 4 in all.
     """
-    length = whole_number("length", length, 1)
     return 2 * sum(1 / m for m in range(1, length + 1)) + 4 / (length + 1) - 4
 
 

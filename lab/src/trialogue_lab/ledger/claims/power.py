@@ -83,8 +83,7 @@ def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], 
 def _largest_deviation(values: NDArray[np.floating[Any]]) -> float:
     """Upper confidence limit of the deviation of normal `values`."""
     degrees = len(values) - 1
-    chi2 = 2 * float(special.gammaincinv(degrees / 2, 1 - CONFIDENCE))
-    return float(values.std(ddof=1)) * math.sqrt(degrees / chi2)
+    return float(values.std(ddof=1)) * math.sqrt(degrees / special.chdtri(degrees, CONFIDENCE))
 
 
 def _region(criterion: Criterion) -> tuple[float, float]:

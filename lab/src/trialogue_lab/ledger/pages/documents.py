@@ -36,7 +36,7 @@ from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.claims.verdicts import Verdict
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN
 from trialogue_lab.ledger.entries import Entry
-from trialogue_lab.ledger.totals import LEDGER_ANSWERS, Families, LedgerAnswer, families, statements, totals
+from trialogue_lab.ledger.totals import Families, LedgerAnswer, families, statements, totals_table
 
 WIDTH = 120
 """Characters in a line of a filled text."""
@@ -97,6 +97,13 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         return reflowed(environment.from_string(template).render())
     except TemplateError as error:
         raise InputError("template", getattr(error, "lineno", None), f"cannot be filled: {error}") from error
+
+
+def markdown_table(table: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table of lines of cells, the first of which are the heads. All columns but one are numbers."""
+    heads, *lines = table
+    rows = [heads, ["---", *["--:"] * (len(heads) - 1)], *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def reflowed(text: str) -> str:
@@ -201,14 +208,7 @@ class _Numbers:
 
     def totals(self, study: str | Sequence[str] | None = None) -> str:
         """Return a Markdown table: the numbers of statements, then of claims, by verdict."""
-        lines = totals(self._chosen(study))
-        answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
-        rows = [["", "all", *answers], ["---", *["--:"] * (len(answers) + 1)]]
-        rows += [
-            [name, str(sum(counts.values())), *(str(counts.get(answer, 0)) for answer in answers)]
-            for name, counts in lines.items()
-        ]
-        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return markdown_table(totals_table(self._chosen(study)))
 
     def families(self, study: str | Sequence[str] | None = None) -> Families:
         """Return the families of claims whose error is controlled together."""

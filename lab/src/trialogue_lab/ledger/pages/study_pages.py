@@ -8,6 +8,7 @@ from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.claims import ORIGINS
 from trialogue_lab.ledger.entries import Entry
+from trialogue_lab.ledger.pages.documents import markdown_table
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.tables import sheet
@@ -19,7 +20,7 @@ from trialogue_lab.ledger.pages.terminal import (
     rule_text,
     withdrawn_text,
 )
-from trialogue_lab.ledger.totals import LEDGER_ANSWERS, families, statements, totals
+from trialogue_lab.ledger.totals import LEDGER_ANSWERS, families, statements, totals_table
 
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[]#"})
 
@@ -64,7 +65,7 @@ def studies_page(entries: Sequence[Entry]) -> str:
     return template.render(
         entries=entries,
         answers=LEDGER_ANSWERS,
-        totals=totals(entries),
+        totals=markdown_table(totals_table(entries)),
         families=families(entries),
         statements=by_study,
     )

@@ -25,10 +25,10 @@ from trialogue.blocks import (
     require_one_law,
     weighted_law,
 )
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.probabilities import checked_law
-from trialogue.validation import InstanceOf, validated
+from trialogue.validation import Count, InstanceOf, validated
 
 AdaptiveLaw = StateLaw | Tensor
 """A law that depends on the state, as a function, or as the probabilities (states, blocks) of all states."""
@@ -94,28 +94,25 @@ class BlockLaw:
             yield Fibres(states, weights, weights / totals.where(totals > 0, 1.0))
 
 
-def uniform_blocks(sites: int, block_size: int) -> Tensor:
+@validated
+def uniform_blocks(sites: Count, block_size: int) -> Tensor:
     """All blocks of `block_size` of `sites` sites, (binom(sites, block_size), sites) bool, lexicographic.
 
     Raises `InputError` where the block is empty or larger than the sequence, or the blocks are too many to list.
     """
-    sites = whole_number("sites", sites, 1)
     block_size = checked_block_size(block_size, sites)
     count = math.comb(sites, block_size)
     if count > _MOST_BLOCKS:
-        raise InputError(
-            "block_size",
-            block_size,
-            f"{sites} sites have {count} such blocks, above {_MOST_BLOCKS}: "
-            "use a smaller model, or monte_carlo_covariance",
-        )
+        hint = f"{sites} sites have {count} such blocks, above {_MOST_BLOCKS}: use a smaller model"
+        raise InputError("block_size", block_size, hint)
     members = torch.tensor(list(combinations(range(sites), block_size)))
     return torch.zeros(count, sites, dtype=torch.bool).scatter_(1, members, True)
 
 
+@validated
 def block_law(
-    sites: int,
-    vocab_size: int,
+    sites: Count,
+    vocab_size: Count,
     *,
     block_size: int | None = None,
     blocks: Blocks | None = None,
@@ -132,7 +129,6 @@ def block_law(
     never covers a site.
     """
     require_one_law(block_size, blocks, weights, law)
-    sites, vocab_size = whole_number("sites", sites, 1), whole_number("vocab_size", vocab_size, 1)
     if block_size is not None:
         masks = uniform_blocks(sites, block_size)
     else:

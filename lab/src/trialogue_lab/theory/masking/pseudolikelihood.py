@@ -12,17 +12,19 @@ from itertools import combinations
 from typing import Annotated, NamedTuple, Protocol, runtime_checkable
 
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
 from trialogue.arrays import Reals, real_tensor
 from trialogue.blocks import Blocks, Weights
-from trialogue.errors import InputError, at_least
+from trialogue.errors import InputError
 from trialogue.validation import InstanceOf, validated
 from trialogue_lab.theory.masking.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
 
 Features = Annotated[Tensor, Reals("states parameters")]
 """Features of an exponential family, one row for each state."""
-_MASKS = "use at least 1, or math.inf for all masks"
+Masks = Annotated[float, Ge(1)]
+"""A number of masks for each sample, or `math.inf` for all masks."""
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
 
 
@@ -121,7 +123,7 @@ def sandwich_covariance(
     probabilities: Tensor,
     features: Features,
     law: InstanceOf[BlockLaw],
-    masks_per_sample: float = 1,
+    masks_per_sample: Masks = 1,
 ) -> Tensor:
     """H^{-1} V H^{-1} (parameters, parameters): Lemmas 4.1.1 and 4.3.9, realizable or not.
 
@@ -131,7 +133,6 @@ def sandwich_covariance(
     Hessian of the population loss and V the covariance of the gradient of one sample.
     Raises `InputError` where `masks_per_sample` is below one, H is singular, or theta is no minimiser.
     """
-    masks_per_sample = at_least("masks_per_sample", masks_per_sample, 1, _MASKS)
     data, features = law_of_states(data, law.states, "data"), _features(features, law.states)
     probabilities = law_of_states(probabilities, law.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, law)
@@ -150,7 +151,7 @@ def asymptotic_covariance(
     blocks: Blocks | None = None,
     weights: Weights | None = None,
     law: AdaptiveLaw | None = None,
-    masks_per_sample: float = 1,
+    masks_per_sample: Masks = 1,
 ) -> Tensor:
     """Gamma (parameters, parameters) float64: n Cov(theta^ - theta*) as the number n of samples grows.
 
@@ -167,7 +168,7 @@ def asymptotic_covariance(
         model.sites, model.vocab_size, block_size=block_size, blocks=blocks, weights=weights, law=law
     )
     probabilities, features = enumerated(model)
-    if at_least("masks_per_sample", masks_per_sample, 1, _MASKS) == 1:
+    if masks_per_sample == 1:
         return _inverse(pseudolikelihood_information(probabilities, features, own))
     return sandwich_covariance(probabilities, probabilities, features, own, masks_per_sample)
 
@@ -182,7 +183,9 @@ class InformationEquality(NamedTuple):
 
 @validated
 def information_equality(
-    model: InstanceOf[ExponentialFamily], law: InstanceOf[BlockLaw], shift: Tensor | float = 0.0
+    model: InstanceOf[ExponentialFamily],
+    law: InstanceOf[BlockLaw],
+    shift: Annotated[Tensor | float, Reals()] = 0.0,
 ) -> InformationEquality:
     """Lemmas 4.1.2 and 4.3.3: the Hessian of the loss, differentiated, beside the covariance of the score.
 
@@ -191,9 +194,9 @@ def information_equality(
     else.
     """
     probabilities, features = enumerated(model)
-    hint = f"give one number, or one for each of {len(model.parameters)} parameters"
-    moved = real_tensor("shift", shift, hint)
-    if moved.shape not in ((), model.parameters.shape) or not bool(moved.isfinite().all()):
+    moved = torch.as_tensor(shift)
+    if moved.shape not in ((), model.parameters.shape):
+        hint = f"give one number, or one for each of {len(model.parameters)} parameters"
         raise InputError("shift", tuple(moved.shape), hint)
     parameters = model.parameters.double() + moved
     hessian = torch.autograd.functional.hessian(
@@ -290,12 +293,8 @@ def _conditional_means(
 def _inverse(information: Tensor) -> Tensor:
     eigenvalues = torch.linalg.eigvalsh(information)
     if not float(eigenvalues[0]) > 1e-13 * float(eigenvalues[-1]):
-        raise InputError(
-            "features",
-            float(eigenvalues[0]),
-            "the information is singular in double precision: the blocks do not identify all parameters, or states "
-            "that would are too improbable",
-        )
+        hint = "the information is singular in double precision: the blocks do not identify all parameters"
+        raise InputError("features", float(eigenvalues[0]), hint)
     inverse: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(information))
     return inverse
 
@@ -309,8 +308,5 @@ def _features(features: Tensor, states: int) -> Tensor:
 def _affordable(law: BlockLaw, features: Tensor) -> None:
     work = law.states * len(law.blocks) * features.shape[1] ** 2
     if work > _MOST_WORK:
-        raise InputError(
-            "model",
-            f"{law.states} states, {len(law.blocks)} blocks, {features.shape[1]} parameters",
-            "too large to enumerate: use monte_carlo_covariance",
-        )
+        size = f"{law.states} states, {len(law.blocks)} blocks, {features.shape[1]} parameters"
+        raise InputError("model", size, "too large to enumerate: use a smaller model")
