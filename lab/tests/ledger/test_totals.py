@@ -33,7 +33,6 @@ from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page
 from trialogue_lab.ledger.pages.terminal import print_ledger
-from trialogue_lab.ledger.runs.execution import execute
 
 GONE = WithdrawnClaim(
     id="late-heads",
@@ -51,11 +50,6 @@ GONE = WithdrawnClaim(
     reason="Late was nowhere defined.",
 )
 SETTING = "The coin is flipped 4,000 times here, and 100 times in the textbook."
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Entry:
-    return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
 
 
 @pytest.fixture(scope="module")

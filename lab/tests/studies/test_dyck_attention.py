@@ -185,4 +185,4 @@ def test_a_single_network_of_a_setting_has_none_to_differ_from() -> None:
     with pytest.raises(InputError, match=r"^grid_seeds=\[301\]: give at least two, or none"):
         Config(grid_seeds=(301,))
     with pytest.raises(NoRows):
-        setting_variation(SETTINGS[0], 1).statistic(Rows([]))
+        setting_variation(SETTINGS[0], 1).compute(Rows([]))

@@ -223,7 +223,7 @@ def test_statistics_are_of_the_models_and_mask_laws_that_they_name() -> None:
     assert growth("log_constant")(rows).to_dict() == pytest.approx({7: 2.0})
     # Product laws are no test of masking more; families other than the Ising models are, of the theorem alone.
     [no_worse] = (claim for claim in STUDY.claims if claim.id == "masking-more-is-no-worse")
-    assert no_worse.quantity(rows).item() == 1.0
+    assert no_worse.statistic(rows).item() == 1.0
     assert best_gain()(rows).item() == 3.0
 
 

@@ -106,10 +106,6 @@ def test_activations_and_tokens_may_depend_on_all_that_was_drawn() -> None:
     ("call", "told"),
     [
         (lambda: activated_factors(SemiprimeTuples(8)), r"^digits=8: there are about"),
-        (lambda: RandomActivations(None, None, 0, 2), r"^length=0"),
-        (lambda: RandomActivations(None, None, 2, 0), r"^vocab_size=0"),
-        (lambda: RandomActivations(None, None, 2, 2, layers=0), r"^layers=0"),
-        (lambda: activated_factors(SemiprimeTuples(1)).sample(-1), r"^n=-1"),
         (
             lambda: RandomActivations(lambda *_: [], lambda *_: [1.0, 1.0], 2, 2).sample(1),
             r"^activation=\(\): after \(\) give non-negative finite weights",

@@ -94,12 +94,9 @@ def test_a_block_drawn_jointly_is_no_product():
 @pytest.mark.parametrize(
     ("call", "field"),
     [
-        (lambda: closest_in_divergence(np.ones((2, 3)) / 6), "law"),
         (lambda: closest_in_divergence(np.ones((2, 2))), "law"),
-        (lambda: closest_in_variation(np.array([0.5, np.nan])), "law"),
         (lambda: product_transitions(np.ones((3, 2, 2)) / 2), "predictions"),
         (lambda: product_transitions(np.ones((4, 2, 2))), "predictions"),
-        (lambda: factorization_gap(np.ones((4, 2)), 2), "transitions"),
         (lambda: factorization_gap(np.eye(5), 2), "sites"),
     ],
 )

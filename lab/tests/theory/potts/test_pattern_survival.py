@@ -200,7 +200,6 @@ def test_longer_windows_keep_the_best_model_longer() -> None:
     ("field", "call"),
     [
         ("label", lambda: PatternSurvival([[0], [1]], 1, 2)),
-        ("label", lambda: PatternSurvival([[0], [1]], 1, -1)),
         ("window", lambda: PatternSurvival([[0], [1]], 25, 0)),
         ("window", lambda: PatternSurvival([[0], [1]], 0, 0)),
         ("patterns", lambda: PatternSurvival([[0], [1, 1]], 1, 0)),
@@ -211,7 +210,6 @@ def test_longer_windows_keep_the_best_model_longer() -> None:
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).decay_rate(random_law(2, 1).expand(2, 2, 2))),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(torch.full((2, 2), math.nan), 3)),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).decay_rate(torch.zeros(2, 2))),
-        ("steps", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1), -1)),
         ("prompt", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1), 3, prompt=1)),
     ],
 )

@@ -148,7 +148,7 @@ def test_walks_run_on_it():
     exact = chain.at(5, 0.7)
     for tokens, probability in zip(exact.states().tolist(), exact.probabilities().tolist(), strict=True):
         assert law.probabilities[tuple(tokens)] == pytest.approx(probability, abs=1e-12)
-    assert generate(oracle, [()], walk=Ancestral(), num_samples=3, seed=0).lengths.tolist() == [5, 5, 5]
+    assert generate(oracle, [()], sampler=Ancestral(), num_samples=3, seed=0).lengths.tolist() == [5, 5, 5]
 
 
 def test_a_long_cold_chain_has_finite_answers():
@@ -242,8 +242,6 @@ CERTAIN = Table(lambda prefix: [1.0, 0.0] if prefix and prefix[-1] == 0 else [0.
     [
         (lambda: hamiltonian_of(CERTAIN, 1), "oracle"),
         (lambda: hamiltonian_of(random_oracle(2), 1), "context"),
-        (lambda: hamiltonian_of(random_oracle(1), -1), "window"),
-        (lambda: hamiltonian_of(random_oracle(1), 1, "free"), "constant"),
         (lambda: hamiltonian_of(random_oracle(1), 20), "context"),
         (lambda: hamiltonian_of(Table([[0.5, 0.5], [0.5, 0.5]]), 1), "oracle.max_length"),
         (lambda: hamiltonian_of(Table(lambda prefix: [1, 1], 2, eos=1), 1), "oracle.eos"),

@@ -224,14 +224,8 @@ class Silent(Verifier):
         (lambda: rejection_cost(UNIFORM, Dyck(8), max_new_tokens=0), "max_new_tokens=0"),
         (
             lambda: tokenwise_cost(UNIFORM, Silent(), max_new_tokens=32, max_nodes=1000),
-            r"max_nodes=1000: 1024 prefixes of 5 tokens .* 4\^32 = 1.84e\+19: .*generate",
+            r"max_nodes=1000: 1024 prefixes of 5 tokens, of up to 4\^32 sequences, .*generate",
         ),
-        (
-            lambda: tokenwise_cost(UNIFORM, Silent(), max_new_tokens=1000, max_nodes=9),
-            r"max_nodes=9: 16 prefixes of 2 tokens .* 4\^1000 = 10\^602",
-        ),
-        (lambda: tokenwise_cost(UNIFORM, Dyck(8), max_new_tokens=8, max_nodes=0), "max_nodes=0"),
-        (lambda: tokenwise_cost(UNIFORM, Dyck(8), max_new_tokens=8, max_rejections=0), "max_rejections=0"),
         (lambda: tokenwise_cost(fair_bits(3), Dyck(8), prompt=(0, 1, 1)), "prompt="),
         (lambda: tokenwise_cost(UNIFORM, Dyck(8), prompt=(4,), max_new_tokens=4), r"prompts\[0\]\[0\]=4"),
         (lambda: rejection_cost("coin", Dyck(8)), "oracle='str'"),

@@ -146,17 +146,9 @@ def test_it_fails_on_a_hidden_string_unless_it_is_lucky() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: knapsack_by_table((), 1), r"weights=\(\): give one or more"),
-        (lambda: knapsack_by_table((1, -1), 1), "weights=-1"),
-        (lambda: knapsack_by_table((1.0,), 1), "weights=1.0"),
-        (lambda: knapsack_by_table("12", 1), "weights='12'"),
-        (lambda: knapsack_by_table((1,), -1), "total=-1"),
         (lambda: knapsack_by_table((1, 2), 10**12), "total=1000000000000: the table has"),
         (lambda: superincreasing_knapsack((1, 3, 2), 1), r"weights=\(1, 3, 2\): give every weight"),
-        (lambda: knapsack_by_lattice((1,), None), "total=None"),
-        (lambda: subset_sum_task((1, 2), 1, chance=1.0), "chance=1.0"),
         (lambda: subset_sum_task((1 << 62,), 1), "weights="),
-        (lambda: subset_sum_task((1,), 1.5), "totals=1.5"),
     ],
 )
 def test_bad_input_is_named(call, told: str) -> None:

@@ -178,8 +178,6 @@ def test_a_landscape_takes_less_than_a_second() -> None:
         (lambda t: attention_loss(t, -1.0, 1.0), "alpha=-1.0: give weights"),
         (lambda t: attention_loss(t, 1.0, [1.0, math.inf]), "beta=inf: give weights"),
         (lambda t: attention_loss(t, [1.0, 2.0], [1.0] * 3), r"beta=\(3,\): it does not go"),
-        (lambda t: attention_loss(t, 1, 1, values="blocks"), "values='blocks': use one of block, diagonal"),
-        (lambda t: attention_loss(t, 1, 1, variant="exact"), "variant='exact': use one of printed"),
         (lambda t: attention_loss(TopicModel(3, 2, 3), 1, 1), "topics_per_document=3: with all 3 topics"),
         (lambda t: attention_loss(t, 1, 1, p_correct=0.7, p_random=0.7), "p_random=0.7: with p_correct"),
         (lambda t: attention_bounds(TopicModel(9, 4, 2), BERT, "diagonal"), "words_per_topic=4: lambda_4"),

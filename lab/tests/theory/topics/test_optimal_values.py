@@ -243,8 +243,6 @@ def test_the_optimum_that_training_sees_has_a_diagonal() -> None:
         (lambda: optimal_values(TopicModel(3, 2, 1), p_correct=0.7, p_random=0.5), "p_random=0.5: with"),
         (lambda: optimal_values(TopicModel(3, 2, concentration=1.0)), "model='Dirichlet'"),
         (lambda: values_violation(torch.zeros(6, 6), TopicModel(3, 2, 1), BERT), r"values=\(6, 6\): give"),
-        (lambda: moments_of(TopicModel(3, 2, 1), BERT, 0), "lengths=0: use at least 1"),
-        (lambda: least_squares(moments_of(TopicModel(3, 2, 1), BERT), -1.0), "ridge=-1.0"),
     ],
 )
 def test_bad_input_is_one_line(call: Any, told: str) -> None:

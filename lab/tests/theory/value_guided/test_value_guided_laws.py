@@ -55,7 +55,7 @@ def altered(tree: RandomTree) -> TableValues:
 def test_exact_values_are_the_mean_outcomes(tree):
     values = exact_values(tree.table(), tree.value)
     for prefix in tree.nodes():
-        below = tree.law(prefix)
+        below = tree.distribution(prefix)
         mean = math.fsum(p * tree.value(x) for x, p in below.items())
         assert values(prefix) == pytest.approx(mean, abs=1e-14)
     assert isinstance(values(()), float)
@@ -290,7 +290,7 @@ def test_the_chain_and_closed_forms_in_rational_arithmetic():
         oracle, walk = tree.table(), ValueGuided()
         truth, stationary = expected(walk, tree), exact_stationary(tree)
         found = first_leaf(oracle, tree.value)
-        law = {x: float(p) for x, p in truth.law.items() if p}
+        law = {x: float(p) for x, p in truth.distribution.items() if p}
         assert found.law == close(law)
         assert {x: p for x, p in chain.first_leaf_law().items() if p} == close(law)
         assert found.moves == close(float(truth.calls))

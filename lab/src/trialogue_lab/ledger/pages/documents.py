@@ -13,7 +13,7 @@ A template is the text with Jinja expressions where numbers stand:
     {% for claim in traced("thesis:V-T311", "thesis:M-Q.*") %}                     claims about statements of a source
     {{ measured("decoding", "ours", what="tokens/s", batch=1) | whole }}         a row of a benchmark
 
-Quantities are those that a study names in `Study.numbers`.
+Statistics are those that a study names in `Study.numbers`.
 """
 
 import json
@@ -46,8 +46,8 @@ _VERBATIM = ("|", "#", "!", "    ", "<")
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A quantity over its replications; the mean of a logarithmic one is geometric, as in its interval."""
+class Summary:
+    """Summary of a statistic over its replications; the mean of a logarithmic one is geometric, as in its interval."""
 
     mean: float
     median: float
@@ -147,19 +147,19 @@ class _Numbers:
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = {entry.study.name: entry for entry in entries}
 
-    def spread(self, study: str, name: str) -> Spread:
+    def spread(self, study: str, name: str) -> Summary:
         entry = self._entry(study)
         if name not in entry.study.numbers:
             known = ", ".join(entry.study.numbers)
-            raise InputError("number", name, f"the study {study} names no such quantity, but {known}")
-        quantity = entry.study.numbers[name]
-        values = quantity(entry.rows).to_numpy(dtype=np.float64)
+            raise InputError("number", name, f"the study {study} names no such statistic, but {known}")
+        statistic = entry.study.numbers[name]
+        values = statistic(entry.rows).to_numpy(dtype=np.float64)
         if not len(values):
             raise InputError("number", name, f"the result of {study} has no rows for it")
         deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
         ends = float(values.min()), float(values.max())
-        mean = np.exp(np.log(values).mean()) if quantity.logarithmic else values.mean()
-        return Spread(float(mean), float(np.median(values)), deviation, *ends)
+        mean = np.exp(np.log(values).mean()) if statistic.logarithmic else values.mean()
+        return Summary(float(mean), float(np.median(values)), deviation, *ends)
 
     def claim(self, study: str, identity: str) -> Verdict:
         for verdict in self._entry(study).verdicts:

@@ -24,7 +24,7 @@ from trialogue_lab.ledger.totals import families, totals
 
 def render_report(entries: Sequence[Entry]) -> str:
     """The page of `entries` as text; it asks for nothing from the network."""
-    pages = environment()
+    pages = environment("trialogue_lab.ledger.pages")
     pages.filters |= {
         "number": format_number,
         "interval": interval_text,

@@ -4,7 +4,7 @@ import numpy as np
 from pandas import DataFrame, Series, concat
 
 from trialogue_lab.ledger import NoRows, Replication, Rows
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger.claims.statistics import Counts
 from trialogue_lab.studies.clones.config import ENCODER, TEXT, of_layers
 
 trainings = Replication("training", "seeds")

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, Quantity, ResultTable, Rows
+from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows, Statistic
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.constrained_law.measure import RULES
 from trialogue_lab.studies.constrained_law.statistics import as_run, decoded, rejection_queries, weighted
@@ -18,7 +18,7 @@ _COLUMNS = {
     "ESS a query": "ess_per_query",
     "CPU seconds an output": "cpu_seconds",
 }
-_REJECTION: dict[str, Quantity | float] = {
+_REJECTION: dict[str, Statistic | float] = {
     "valid": 1.0,
     "total variation": 0.0,
     "queries an output": rejection_queries(),
@@ -30,7 +30,7 @@ def _sizes(rows: Rows, measure: str) -> list[int]:
     return sorted(rows[measure]["size"].unique().tolist())
 
 
-def _line(measure: str, rule: str, **values: int) -> dict[str, Quantity]:
+def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
     return {head: decoded(measure, rule, column, **values) for head, column in _COLUMNS.items()}
 
 

@@ -1,7 +1,7 @@
 """Claims of the study, all of them ours: how far rules are from what their users believe, and what orders the tasks."""
 
 from trialogue_lab.ledger import NOT_PRINTED, Claim
-from trialogue_lab.ledger.claims.quantities import Criterion
+from trialogue_lab.ledger.claims.statistics import Criterion
 from trialogue_lab.studies.decoding_laws.rules import MASK, REJECTION
 from trialogue_lab.studies.decoding_laws.statistics import at_varying_lengths, decoded, growth, order, price
 

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from trialogue_lab.analysis.attention_variation import causal_baseline
 from trialogue_lab.ledger import Replication, Rows, exact
 from trialogue_lab.ledger.claims.jackknife import pair_values, pseudo_values
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger.claims.statistics import Counts
 from trialogue_lab.ledger.rows import NoRows
 from trialogue_lab.studies.dyck_attention.measure import SENTENCE
 from trialogue_lab.studies.dyck_attention.networks import SETTINGS, Setting

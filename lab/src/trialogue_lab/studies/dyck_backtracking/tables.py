@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pandas import DataFrame
 
-from trialogue_lab.ledger import Quantity, ResultTable, Rows
+from trialogue_lab.ledger import ResultTable, Rows, Statistic
 from trialogue_lab.ledger.pages.tables import Cells
 from trialogue_lab.studies.dyck_backtracking.config import (
     BATCHES,
@@ -83,7 +83,7 @@ ERRORS = {
 }
 """Tables 3.3 and 3.16: errors in 10,000 prompts."""
 _TIMED = ("none", "trained", "trained, as released", "exact", "best of n")
-_SENTENCES: tuple[tuple[str, Callable[[float], Quantity], str, str], ...] = (
+_SENTENCES: tuple[tuple[str, Callable[[float], Statistic], str, str], ...] = (
     (
         "reduces query complexity",
         queries_ratio,

@@ -3,7 +3,7 @@
 from pandas import Series
 
 from trialogue_lab.ledger import Replication, Rows
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger.claims.statistics import Counts
 
 trainings = Replication("training", "seeds")
 

@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from trialogue.display.figures import COLORS, panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.claims.quantities import Quantity
+from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.studies.dyck_pruning.statistics import matrix_error, number_error, transformer_error
 
 
@@ -67,7 +67,7 @@ def _matrix_table(rows: Rows) -> Cells:
 def _transformer_table(rows: Rows) -> Cells:
     table = rows["transformer"]
     widths = sorted(table.hidden.unique().tolist())
-    cells: dict[str, dict[str, Quantity | float]] = {}
+    cells: dict[str, dict[str, Statistic | float]] = {}
     for layers in sorted(table.layers.unique().tolist()):
         for hidden in widths:
             own = table[(table.layers == layers) & (table.hidden == hidden)]

@@ -4,7 +4,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue_lab.ledger import Replication, Rows, exact
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger.claims.statistics import Counts
 
 draws = Replication("draw", "seeds")
 

@@ -83,7 +83,7 @@ def mean_density(first: Natural, last: Natural) -> float:
 @validated
 def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
     """The logarithmic integral li(x) (n,) float64 of `numbers`, and li(2) below 2, where there are no primes."""
-    return torch.from_numpy(np.asarray(expi(np.log(np.maximum(numbers, 2.0)))))
+    return torch.from_numpy(np.asarray(expi(np.log(np.maximum(np.asarray(numbers), 2.0)))))
 
 
 @validated

@@ -117,29 +117,29 @@ def block_law(
     block_size: int | None = None,
     blocks: Blocks | None = None,
     weights: Weights | None = None,
-    law: AdaptiveLaw | None = None,
+    distribution: AdaptiveLaw | None = None,
 ) -> BlockLaw:
     """The law of the block from how it is described (Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis).
 
     `block_size` k: all blocks of that size, uniformly. `blocks`, as (blocks, sites) bool or lists of sites: those,
-    uniformly, or in proportion to `weights` (blocks,), or adaptively with `law`: (states, blocks) probabilities, or a
-    function from tokens (rows, sites) int64 to (rows, blocks) of them. Rows of the law sum to one.
+    uniformly, or in proportion to `weights` (blocks,), or adaptively with `distribution`: probabilities (states,
+    blocks), or a function from tokens (rows, sites) int64 to probabilities (rows, blocks). Its rows sum to one.
 
     Raises `InputError` where the description is not exactly one of these, the probabilities are none, or the law
     never covers a site.
     """
-    require_one_law(block_size, blocks, weights, law)
+    require_one_law(block_size, blocks, weights, distribution)
     if block_size is not None:
         masks = uniform_blocks(sites, block_size)
     else:
         assert blocks is not None
         masks = block_masks(blocks, sites)
-    if law is None:
+    if distribution is None:
         given = weighted_law(weights, len(masks))[None]
-    elif callable(law):
-        given = adaptive_law(law, whole_sequences(vocab_size, sites), len(masks))
+    elif callable(distribution):
+        given = adaptive_law(distribution, whole_sequences(vocab_size, sites), len(masks))
     else:
-        given = checked_law("law", law, (int(vocab_size**sites), len(masks)))
+        given = checked_law("distribution", distribution, (int(vocab_size**sites), len(masks)))
     require_covered("blocks", masks[(given > 0).any(0)])
     return BlockLaw(masks, given, vocab_size)
 

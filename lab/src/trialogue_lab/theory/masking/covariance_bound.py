@@ -37,7 +37,7 @@ def covariance_bound(
     *,
     blocks: Blocks | None = None,
     weights: Weights | None = None,
-    law: AdaptiveLaw | None = None,
+    distribution: AdaptiveLaw | None = None,
 ) -> CovarianceBound:
     """Theorem 4.1.2 (weighted) and 4.1.3 (adaptive) on `model`, for a block law described as in `block_law`.
 
@@ -46,7 +46,12 @@ def covariance_bound(
     where the information is singular or the chain reducible.
     """
     own = block_law(
-        model.sites, model.vocab_size, block_size=block_size, blocks=blocks, weights=weights, law=law
+        model.sites,
+        model.vocab_size,
+        block_size=block_size,
+        blocks=blocks,
+        weights=weights,
+        distribution=distribution,
     )
     return bound_covariance(*enumerated(model), own)
 

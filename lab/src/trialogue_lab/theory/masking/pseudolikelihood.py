@@ -150,7 +150,7 @@ def asymptotic_covariance(
     *,
     blocks: Blocks | None = None,
     weights: Weights | None = None,
-    law: AdaptiveLaw | None = None,
+    distribution: AdaptiveLaw | None = None,
     masks_per_sample: Masks = 1,
 ) -> Tensor:
     """Gamma (parameters, parameters) float64: n Cov(theta^ - theta*) as the number n of samples grows.
@@ -165,7 +165,12 @@ def asymptotic_covariance(
     not identified.
     """
     own = block_law(
-        model.sites, model.vocab_size, block_size=block_size, blocks=blocks, weights=weights, law=law
+        model.sites,
+        model.vocab_size,
+        block_size=block_size,
+        blocks=blocks,
+        weights=weights,
+        distribution=distribution,
     )
     probabilities, features = enumerated(model)
     if masks_per_sample == 1:
