@@ -446,3 +446,7 @@ def test_rows_come_by_kind_with_their_own_columns() -> None:
     with pytest.raises(LookupError, match="no rows of the kind 'c'"):
         rows["c"]
     pd.testing.assert_frame_equal(Rows([{"t": "a"}], kind="t")["a"], pd.DataFrame({"t": ["a"]}))
+    assert rows.where("a", x=2).x.tolist() == [2]
+    assert rows.where("a", x=3).empty
+    with pytest.raises(KeyError, match="depth"):
+        rows.where("a", depth=1)

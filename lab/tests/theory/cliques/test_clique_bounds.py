@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from one_line_errors import refusals
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
@@ -165,8 +166,8 @@ def test_the_assumption_reads_a_model():
 GIVEN = {"delta": 0.1, "steps": 100}
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
+test_violated_assumptions_are_refused = refusals(
+    "{}",
     [
         (lambda: clique_assumption(Ising.clique(10, 4, coupling=4.0, field=5.0)), "must sum to more than 30"),
         (lambda: clique_assumption(Ising.clique(4, 4, coupling=0.3, field=0.1)), "must be positive"),
@@ -183,6 +184,3 @@ GIVEN = {"delta": 0.1, "steps": 100}
         (lambda: one_step_corollary(75, 75, 75, 25.0, 3.0, **GIVEN), "excess"),
     ],
 )
-def test_violated_assumptions_are_refused(call, words):
-    with pytest.raises(InputError, match=words):
-        call()

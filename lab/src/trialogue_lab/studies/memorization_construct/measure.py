@@ -22,8 +22,7 @@ from trialogue_lab.theory.memorization import (
     feature_rank,
     look_up_encoder,
     memorize,
-    memorize_by_ridge,
-    memorize_likeliest,
+    memorize_approximately,
     nearest_encoder,
     previous_capacity,
     printed_rank,
@@ -170,8 +169,9 @@ def _likeliest(config: Config, seed: int) -> Row:
     prior /= prior.sum()
     width = size - 1
     for heads in config.kept_heads:
-        kept = memorize_likeliest(laws, contexts, width, heads, width, seed, prior=prior)
-        ridge = memorize_by_ridge(laws, contexts, width, heads, width, seed, prior=prior)
+        shape = (width, heads, width, seed)
+        kept = memorize_approximately(laws, contexts, *shape, method="likeliest", prior=prior)
+        ridge = memorize_approximately(laws, contexts, *shape, method="ridge", prior=prior)
         yield {
             "kind": "approximate",
             "heads": heads,

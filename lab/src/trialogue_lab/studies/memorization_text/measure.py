@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -17,8 +17,6 @@ from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue_lab.ledger import Part, note_model
 from trialogue_lab.studies.memorization_text.config import (
     EXACT,
-    LIKELIEST,
-    RIDGE,
     TABLE,
     TRAINED,
     TRANSFORMER,
@@ -34,11 +32,11 @@ from trialogue_lab.theory.memorization import (
     Encoder,
     capacity,
     memorize,
-    memorize_by_ridge,
-    memorize_likeliest,
+    memorize_approximately,
     nearest_encoder,
     truncated_encoder,
 )
+from trialogue_lab.theory.memorization.approximation import Method
 from trialogue_lab.theory.memorization.targets import divergence
 
 Row = Iterator[dict[str, Any]]
@@ -179,8 +177,8 @@ def _built(law: SampleLaw, encoder: Encoder, shape: AttentionOnlyConfig, seed: i
             "condition": built.condition,
         } | _scores_of(law, built.model)
         return
-    for method, build in ((LIKELIEST, memorize_likeliest), (RIDGE, memorize_by_ridge)):
-        found = build(*asked, prior=law.prior, encoder=encoder)
+    for method in get_args(Method):
+        found = memorize_approximately(*asked, method=method, prior=law.prior, encoder=encoder)
         yield {
             "method": method,
             "kept": int(found.kept.sum()),

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
@@ -107,6 +107,14 @@ def uniform_blocks(sites: Count, block_size: int) -> Tensor:
         raise InputError("block_size", block_size, hint)
     members = torch.tensor(list(combinations(range(sites), block_size)))
     return torch.zeros(count, sites, dtype=torch.bool).scatter_(1, members, True)
+
+
+class Described(TypedDict, total=False):
+    """A description of the masked block, as `block_law` reads it."""
+
+    blocks: Blocks | None
+    weights: Weights | None
+    distribution: AdaptiveLaw | None
 
 
 @validated

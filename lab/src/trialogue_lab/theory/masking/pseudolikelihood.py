@@ -9,17 +9,16 @@ family such as `trialogue.data.Ising` and the description of a block law that `b
 
 import math
 from itertools import combinations
-from typing import Annotated, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, NamedTuple, Protocol, Unpack, runtime_checkable
 
 import torch
 from annotated_types import Ge
 from torch import Tensor
 
 from trialogue.arrays import Reals, real_tensor
-from trialogue.blocks import Blocks, Weights
 from trialogue.errors import InputError
 from trialogue.validation import InstanceOf, validated
-from trialogue_lab.theory.masking.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
+from trialogue_lab.theory.masking.block_laws import BlockLaw, Described, block_law, law_of_states
 
 Features = Annotated[Tensor, Reals("states parameters")]
 """Features of an exponential family, one row for each state."""
@@ -148,10 +147,8 @@ def asymptotic_covariance(
     model: InstanceOf[ExponentialFamily],
     block_size: int | None = None,
     *,
-    blocks: Blocks | None = None,
-    weights: Weights | None = None,
-    distribution: AdaptiveLaw | None = None,
     masks_per_sample: Masks = 1,
+    **described: Unpack[Described],
 ) -> Tensor:
     """Gamma (parameters, parameters) float64: n Cov(theta^ - theta*) as the number n of samples grows.
 
@@ -164,14 +161,7 @@ def asymptotic_covariance(
     Raises `InputError` where the block law is none, the model is too large to enumerate, or the parameters are
     not identified.
     """
-    own = block_law(
-        model.sites,
-        model.vocab_size,
-        block_size=block_size,
-        blocks=blocks,
-        weights=weights,
-        distribution=distribution,
-    )
+    own = block_law(model.sites, model.vocab_size, block_size=block_size, **described)
     probabilities, features = enumerated(model)
     if masks_per_sample == 1:
         return _inverse(pseudolikelihood_information(probabilities, features, own))

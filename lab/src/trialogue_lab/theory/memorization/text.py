@@ -24,7 +24,7 @@ from trialogue.models.memory import require_memory
 from trialogue.models.text_network import save_text_network
 from trialogue.storage import require_folder
 from trialogue.validation import Count, Natural, Positive, validated
-from trialogue_lab.theory.memorization.approximation import memorize_by_ridge
+from trialogue_lab.theory.memorization.approximation import memorize_approximately
 from trialogue_lab.theory.memorization.construction import memorize
 from trialogue_lab.theory.memorization.rank import expected_rank
 
@@ -186,7 +186,9 @@ class TextMemory:
         exact = (
             memorize(targets, laws.contexts, *dimensions, prior=prior) if settings.method == "exact" else None
         )
-        found = exact or memorize_by_ridge(targets, laws.contexts, *dimensions, prior=prior)
+        found = exact or memorize_approximately(
+            targets, laws.contexts, *dimensions, method="ridge", prior=prior
+        )
         model = found.model
         model.remember(laws.contexts)
         known, loss, table = self._tested(model, targets)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, diags_array, issparse
 from scipy.sparse.linalg import eigsh
 
 from trialogue.errors import InputError
-from trialogue.models.memory import require_memory
+from trialogue.models.memory import require_room
 from trialogue.oracles import Autoregressive
 from trialogue.probabilities import checked_probabilities
 from trialogue.samplers.exact import sampler_transitions, total_variation
@@ -109,7 +109,7 @@ class WalkChain:
     @validated
     def laws(self, steps: Natural) -> Array:
         """The laws (steps + 1, n) of the state after 0, 1, ... steps from the root."""
-        require_memory("steps", steps, 8 * (steps + 1) * len(self.states))
+        require_room("steps", steps, steps + 1, 8 * len(self.states))
         laws = np.zeros((steps + 1, len(self.states)))
         laws[0, 0] = 1.0
         for step in range(1, len(laws)):
