@@ -167,9 +167,8 @@ def integrate(
         atol=tolerance * 1e-3,
     )
     if not solved.success or not np.isfinite(solved.y).all():
-        raise InputError(
-            "times", float(moments[-1]), "the flow diverges before this: use smaller weights or times"
-        )
+        hint = "the flow diverges before this: use smaller weights or times"
+        raise InputError("times", float(moments[-1]), hint)
     return [unpacked(flat) for flat in solved.y.T]
 
 

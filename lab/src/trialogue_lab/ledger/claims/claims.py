@@ -67,9 +67,8 @@ class Claim:
         if self.origin not in ORIGINS:
             raise InputError("origin", self.origin, f"claim {self.id}: use one of {', '.join(ORIGINS)}")
         if self.grade and self.origin == "ours":
-            raise InputError(
-                "grade", self.grade, f"claim {self.id}: only published claims are held to a grade"
-            )
+            hint = f"claim {self.id}: only published claims are held to a grade"
+            raise InputError("grade", self.grade, hint)
         if self.statement_id:
             check_statement_id(self.statement_id, self.id)
 

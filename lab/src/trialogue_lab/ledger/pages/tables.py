@@ -11,11 +11,11 @@ from trialogue.display.numbers import format_number
 from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.rows import NoRows, Rows
 
-Cell = "Statistic | Series[float] | float | str | None"
-"""A cell: a statistic or a series over replications, shown as mean ± deviation, or a number or text as it is."""
-
 Cells = Mapping[str, Mapping[str, "Statistic | Series[float] | float | str | None"]]
-"""Cells by the label of their row, then of their column."""
+"""Cells by the label of their row, then of their column.
+
+A cell is a statistic or a series over replications, shown as mean ± deviation, or a number or text as it is.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

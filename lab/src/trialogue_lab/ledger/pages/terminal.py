@@ -1,7 +1,7 @@
 """Verdicts, tables and comparisons as text for a terminal."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import rich.table
 from rich.console import Console
@@ -83,6 +83,19 @@ def registered_text(verdict: Verdict) -> str:
 def result_text(result: Result | None) -> str:
     """The preset and hash of a result, such as "default@0a1b2c3d4e5f"."""
     return f"{result.preset or 'custom'}@{result.hash}" if result else ABSENT
+
+
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "number": format_number,
+    "interval": interval_text,
+    "replications": replications_text,
+    "rule": rule_text,
+    "printed": published_text,
+    "registered": registered_text,
+    "result": result_text,
+    "withdrawal": withdrawn_text,
+}
+"""Filters of the templates of pages, by name."""
 
 
 def print_table(out: Console, table: ResultTable, rows: Rows) -> None:

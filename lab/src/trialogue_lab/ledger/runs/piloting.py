@@ -19,9 +19,8 @@ def pilot_of(study: Study[Any], result: Result) -> Pilot:
     for name, config in study.presets.items():
         shared = seeds & seeds_of(config) if name != "pilot" else set()
         if shared:
-            raise InputError(
-                "seeds", sorted(shared), f"are also those of the preset {name}: give the pilot its own"
-            )
+            hint = f"are also those of the preset {name}: give the pilot its own"
+            raise InputError("seeds", sorted(shared), hint)
     statistics = {claim.statistic.name: claim.statistic for claim in study.claims if claim.sampled}
     estimates = {name: tuple(map(float, statistic(rows))) for name, statistic in statistics.items()}
     commits = {session.get("commit") for session in result.provenance["sessions"]}

@@ -253,9 +253,8 @@ def find_result(reference: str | Path, results: str | Path | None = None) -> Res
         if found:
             return found
     looked_in = " or ".join(map(str, folders))
-    raise InputError(
-        "result", str(reference), f"no finished result in {looked_in} has this name: see `trialogue ledger`"
-    )
+    hint = f"no finished result in {looked_in} has this name: see `trialogue ledger`"
+    raise InputError("result", str(reference), hint)
 
 
 def finished_results(study: str, results: Path, warn: Callable[[str], object]) -> list[Result]:

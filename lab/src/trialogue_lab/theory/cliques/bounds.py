@@ -41,9 +41,8 @@ def clique_assumption(model: Ising, *, fields_outside: bool = True) -> CliqueAss
     """
     members = model.members if isinstance(model, Ising) else None
     if members is None or int(members.sum()) < 2:
-        raise InputError(
-            "model", type(model).__name__, "use one clique of equal couplings, such as Ising.clique"
-        )
+        hint = "use one clique of equal couplings, such as Ising.clique"
+        raise InputError("model", type(model).__name__, hint)
     inside, outside = model.field[members], model.field[~members]
     first, second = torch.nonzero(members)[:2, 0].tolist()
     clique_field = float(inside.sum())
@@ -117,9 +116,8 @@ def hitting_bound(
     rest = clique * math.log(2) + math.log1p(-(2.0 ** (1 - clique))) - 2 * (excess + clique_field)
     rate = math.exp(covered - float(logsumexp([0.0, -2 * clique_field, rest])))
     if rate < sys.float_info.min:
-        raise InputError(
-            "clique", clique, "its bound on the rate is below double precision: use a smaller one"
-        )
+        hint = "its bound on the rate is below double precision: use a smaller one"
+        raise InputError("clique", clique, hint)
     steps = 1 if rate >= 1 else math.ceil(math.log(delta) / math.log1p(-rate) - 1e-12)
     return HittingBound(rate, max(steps, 1))
 

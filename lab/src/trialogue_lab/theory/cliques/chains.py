@@ -84,9 +84,8 @@ def log_hitting_times(log_matrix: LogMatrix) -> Array:
         later = np.arange(size) > state
         exits[state] = logsumexp(work[state, later])
         if exits[state] == -np.inf:
-            raise InputError(
-                "log_matrix", state, "this state never leads further: the last one is out of reach"
-            )
+            hint = "this state never leads further: the last one is out of reach"
+            raise InputError("log_matrix", state, hint)
         back = work[later, state] - exits[state]
         times[later] = np.logaddexp(times[later], back + times[state])
         work[np.ix_(later, later)] = np.logaddexp(

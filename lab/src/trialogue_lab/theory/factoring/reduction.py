@@ -150,9 +150,8 @@ class TupleByTrials:
             digits = digits_of(product, 2 * self.digits)
             if digits[: len(prefix)] == prefix:
                 return digits[len(prefix)]
-        raise InputError(
-            "tokens", prefix, f"none of {self.most} random products begins like this: raise most"
-        )
+        hint = f"none of {self.most} random products begins like this: raise most"
+        raise InputError("tokens", prefix, hint)
 
 
 class DigitCost(NamedTuple):

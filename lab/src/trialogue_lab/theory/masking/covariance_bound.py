@@ -54,9 +54,8 @@ def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockLaw) -> 
     factor, info = torch.linalg.cholesky_ex(information)
     fisher_factor, fisher_info = torch.linalg.cholesky_ex(fisher)
     if int(info) or int(fisher_info):
-        raise InputError(
-            "features", features.shape[1], "the information is singular: drop dependent features"
-        )
+        hint = "the information is singular: drop dependent features"
+        raise InputError("features", features.shape[1], hint)
     half = torch.linalg.solve_triangular(factor, fisher, upper=False)
     relative = torch.linalg.solve_triangular(factor, half.T, upper=False)
     gap = constant * torch.cholesky_inverse(fisher_factor) - torch.cholesky_inverse(factor)

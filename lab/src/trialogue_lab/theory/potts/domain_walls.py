@@ -223,9 +223,8 @@ def _table(energies: Tensor) -> NDArray[np.float64]:
     if table.ndim == 0 or len(set(table.shape)) != 1 or not table.size:
         raise InputError("energies", table.shape, hint)
     if np.isnan(table).any() or table.min() < 0:
-        raise InputError(
-            "energies", float(table.min()), "give numbers of at least 0, of which the least is 0"
-        )
+        hint = "give numbers of at least 0, of which the least is 0"
+        raise InputError("energies", float(table.min()), hint)
     return table
 
 
@@ -240,11 +239,8 @@ def _checked(energies: Tensor, patterns: Tensor) -> tuple[NDArray[np.float64], N
     windows = np.lib.stride_tricks.sliding_window_view(sequences, table.ndim, axis=1)
     cost = table[tuple(np.moveaxis(windows, 2, 0))].sum(1)
     if cost.any():
-        raise InputError(
-            "patterns",
-            float(cost.max()),
-            f"pattern {int(cost.argmax())} has this energy: stored ones have none",
-        )
+        hint = f"pattern {int(cost.argmax())} has this energy: stored ones have none"
+        raise InputError("patterns", float(cost.max()), hint)
     return table, sequences
 
 

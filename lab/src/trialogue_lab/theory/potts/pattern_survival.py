@@ -101,9 +101,8 @@ class PatternSurvival:
         alive = self._alive[position % self.period]
         mass = (alive == start).astype(np.float64)
         if not mass.any():
-            raise InputError(
-                "patterns", start, "the label's own window follows another label: use a longer window"
-            )
+            hint = "the label's own window follows another label: use a longer window"
+            raise InputError("patterns", start, hint)
         log_survival = np.zeros(steps + 1)
         for step in range(steps):
             table = by_step[step if len(by_step) > 1 else 0]
@@ -147,9 +146,8 @@ class PatternSurvival:
                 # the same leading vector.
                 mass = start + mass * math.exp(-total)
                 mass /= mass.sum()
-        raise InputError(
-            "log_probs", rate, f"the rate still changes by {change:.1e} of itself: use a larger tolerance"
-        )
+        hint = f"the rate still changes by {change:.1e} of itself: use a larger tolerance"
+        raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
         """The law after one token, of those that live on, and the share that does not."""

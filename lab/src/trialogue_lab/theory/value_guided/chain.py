@@ -90,11 +90,8 @@ class WalkChain:
         Raises `InputError` where it is not.
         """
         if self.reversibility_residual > 1e-9:
-            raise InputError(
-                "transitions",
-                self.reversibility_residual,
-                "the walk is not reversible: its spectrum is not real",
-            )
+            hint = "the walk is not reversible: its spectrum is not real"
+            raise InputError("transitions", self.reversibility_residual, hint)
         root = np.sqrt(self.stationary)
         symmetric = diags_array(root) @ self.transitions @ diags_array(1 / root)
         symmetric = (symmetric + symmetric.T) / 2
