@@ -34,8 +34,9 @@ SMOKE = (*RUN, "--preset", "smoke")
 
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Say:
-    """Run a command in an empty folder, in this process."""
+    """Run a command in an empty folder, in this process, where the coin is the only study."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("trialogue_lab.studies.modules", lambda: {"biased-coin": "biased_coin"})
 
     def said(*tokens: str) -> Told:
         try:
