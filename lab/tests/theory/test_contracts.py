@@ -72,7 +72,12 @@ GOOD_AND_BAD: dict[Any, tuple[Any, tuple[Any, ...]]] = {
 
 SPINS = Ising(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.zeros(2))
 LAW, EVEN, PAIR = torch.full((4,), 0.25), torch.full((2, 2), 0.5), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-BLOCKS = {"probabilities": LAW, "data": LAW, "model": SPINS, "law": block_laws.block_law(2, 2, block_size=1)}
+BLOCKS = {
+    "probabilities": LAW,
+    "data": LAW,
+    "model": SPINS,
+    "distribution": block_laws.block_law(2, 2, block_size=1),
+}
 CHAIN, TOPICS, TUPLES = PottsChain(PAIR, [[0], [1]]), TopicModel(3, 2, 1), SemiprimeTuples(1)
 PATTERN, FLOW = PatternSurvival([[0], [1]], 1, 0), GaussianFlow(torch.eye(2))
 HIDDEN, ROWS, ORDER = (

@@ -153,16 +153,16 @@ def block_law(
 
 
 @validated
-def block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
+def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
     """Transition matrix (states, states) of block dynamics on X (Definitions 4.1.6 and 4.1.8).
 
     P(x, x') = sum_K p_K(K | x) 1[x_{-K} = x'_{-K}] p(x'_K | x_{-K}, K): with an adaptive law this is the chain of
     the X-marginal, reversible under p = `probabilities` (states,).
     """
-    probabilities = law_of_states(probabilities, law.states)
-    matrix = torch.zeros(law.states, law.states, dtype=torch.float64)
-    given = law.each_state()
-    for block, fibres in enumerate(law.fibres(probabilities)):
+    probabilities = law_of_states(probabilities, distribution.states)
+    matrix = torch.zeros(distribution.states, distribution.states, dtype=torch.float64)
+    given = distribution.each_state()
+    for block, fibres in enumerate(distribution.fibres(probabilities)):
         drawn = given[:, block][fibres.states]
         matrix[fibres.states[:, :, None], fibres.states[:, None, :]] += (
             drawn[:, :, None] * fibres.conditionals[:, None, :]
@@ -171,16 +171,16 @@ def block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
 
 
 @validated
-def joint_block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
+def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
     """Transition matrix of eq. (4.26) on pairs (X, K), (states * blocks, states * blocks), K counting fastest.
 
     It redraws X_K from p(. | x_{-K}, K) and keeps K, so it is reducible: its eigenvalue one is multiple. Pairs of
     probability zero stay where they are.
     """
-    probabilities = law_of_states(probabilities, law.states)
-    blocks = len(law.blocks)
-    matrix = torch.eye(law.states * blocks, dtype=torch.float64)
-    for block, fibres in enumerate(law.fibres(probabilities)):
+    probabilities = law_of_states(probabilities, distribution.states)
+    blocks = len(distribution.blocks)
+    matrix = torch.eye(distribution.states * blocks, dtype=torch.float64)
+    for block, fibres in enumerate(distribution.fibres(probabilities)):
         possible = fibres.weights.sum(1) > 0
         pairs = fibres.states[possible] * blocks + block
         conditionals = fibres.conditionals[possible]
@@ -189,11 +189,11 @@ def joint_block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Te
 
 
 @validated
-def conditionals(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
+def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
     """p(x_K | x_{-K}, K) as (states, blocks), with the law of K in it: eq. (4.1)."""
-    probabilities = law_of_states(probabilities, law.states)
-    table = torch.empty(law.states, len(law.blocks), dtype=torch.float64)
-    for block, fibres in enumerate(law.fibres(probabilities)):
+    probabilities = law_of_states(probabilities, distribution.states)
+    table = torch.empty(distribution.states, len(distribution.blocks), dtype=torch.float64)
+    for block, fibres in enumerate(distribution.fibres(probabilities)):
         table[fibres.states, block] = fibres.conditionals
     return table
 
