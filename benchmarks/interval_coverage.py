@@ -20,9 +20,9 @@ from scipy import stats
 from record import Record
 from trialogue.intervals.bounds import critical_value, mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
-from trialogue_lab.ledger import Criterion, Quantity, Replication
+from trialogue_lab.ledger import Criterion, Replication, Statistic
 from trialogue_lab.ledger.claims.power import power, smallest_effect
-from trialogue_lab.ledger.claims.quantities import decide
+from trialogue_lab.ledger.claims.statistics import decide
 
 Samples = NDArray[np.float64]
 Bounds = Callable[[Samples, float], tuple[Samples, Samples]]
@@ -133,7 +133,7 @@ def pooled_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
     return np.where(successes == 0, 0.0, low), np.where(successes == trials, 1.0, high)
 
 
-VALUE = Quantity("value", lambda _: pd.Series(dtype=float), Replication("draw", "seeds"))
+VALUE = Statistic("value", lambda _: pd.Series(dtype=float), Replication("draw", "seeds"))
 
 
 class Power(NamedTuple):

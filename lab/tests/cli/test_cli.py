@@ -7,12 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
+import biased_coin
 import pytest
 from biased_coin import STUDY, Config
 
 import trialogue
+import trialogue_lab
 from trialogue import cli
 
 
@@ -31,8 +34,9 @@ SMOKE = (*RUN, "--preset", "smoke")
 
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Say:
-    """Run a command in an empty folder, in this process."""
+    """Run a command in an empty folder, in this process, where the coin is the only study."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("trialogue_lab.studies.modules", lambda: {"biased-coin": "biased_coin"})
 
     def said(*tokens: str) -> Told:
         try:
@@ -44,15 +48,20 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     return said
 
 
-def start(*tokens: str, folder: Path) -> "subprocess.Popen[str]":
-    paths = [
-        str(Path(trialogue.__file__).parents[1]),
-        str(Path(sys.modules["biased_coin"].__file__ or "").parent),
+def places(*modules: ModuleType) -> dict[str, str]:
+    """The environment in which a process of its own finds these modules."""
+    folders = [
+        place.parent if place.name != "__init__.py" else place.parents[1]
+        for place in (Path(str(module.__file__)) for module in modules)
     ]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
+
+
+def start(*tokens: str, folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "trialogue.cli", *tokens],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        env=places(trialogue, trialogue_lab, biased_coin),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -260,7 +269,7 @@ def test_listing_imports_nothing_heavy(tmp_path: Path) -> None:
     )
     told = subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])},
+        env=places(trialogue, trialogue_lab),
         cwd=tmp_path,
         capture_output=True,
         text=True,

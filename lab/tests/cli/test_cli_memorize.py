@@ -73,7 +73,7 @@ def test_a_text_is_stored_and_generated_from(run):
     assert abs(record["test_loss"] - record["test_loss_table"]) < 0.1
 
     generate = ("generate", "--model", "model", "--prompt", "the c", "--n", "4", "--max-new-tokens", "8")
-    code, out, err = run(*generate, "--walk", "masked-decoding", "--verifier", "regex:at[a-z ]*")
+    code, out, err = run(*generate, "--sampler", "masked-decoding", "--verifier", "regex:at[a-z ]*")
     assert code == 0, err
     texts = [json.loads(line)["text"] for line in out.splitlines()]
     assert all(text.startswith("at") for text in texts)
@@ -118,7 +118,7 @@ def test_ridge_regression_takes_more_contexts_than_features(run):
         ((*MEMORIZE, "--head-width", "25"), "head_width=25: use 1 to width=24"),
         ((*MEMORIZE, "--smoothing", "0"), "smoothing=0.0"),
         ((*MEMORIZE, "--out", "nowhere/model"), "out='nowhere/model': there is no folder nowhere"),
-        ((*MEMORIZE, "--walk", "ancestral"), "--walk"),
+        ((*MEMORIZE, "--sampler", "ancestral"), "--sampler"),
     ],
 )
 def test_bad_input_is_one_line(run, arguments, line):

@@ -66,11 +66,11 @@ def _conditional(law, sites):
 
 def test_it_keeps_the_contracts_of_masked_oracles_and_energies():
     law = _random()
-    check_masked(law, sites=4, law=_conditional(law, 4))
+    check_masked(law, sites=4, distribution=_conditional(law, 4))
     check_energy(law, sites=4)
     wrong = _random(seed=1)
-    with pytest.raises(AssertionError, match="conditionals of the law"):
-        check_masked(law, sites=4, law=_conditional(wrong, 4))
+    with pytest.raises(AssertionError, match="conditionals of the distribution"):
+        check_masked(law, sites=4, distribution=_conditional(wrong, 4))
 
 
 def test_chains_that_leave_a_law_invariant_leave_it_and_parallel_updates_do_not():
@@ -119,7 +119,7 @@ def test_the_denoiser_is_bayes_rule_on_the_noise(among):
             assert (answer[number, site] - bayes / bayes.sum()).abs().max() < 1e-12
     everything = ~nothing
     assert torch.equal(denoiser.refined_log_probs(states, everything), law.log_probs(states, everything))
-    check_masked(denoiser, sites=3, law=target)
+    check_masked(denoiser, sites=3, distribution=target)
 
 
 def test_what_cannot_be_is_refused():

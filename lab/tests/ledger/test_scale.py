@@ -42,8 +42,8 @@ PRESETS = {
 
 def study() -> Any:
     (claim, *_) = STUDY.claims
-    quantity = replace(claim.quantity, replication=Replication("training", "horizons"))
-    counted = replace(claim, criterion=replace(claim.criterion, quantity=quantity))
+    quantity = replace(claim.statistic, replication=Replication("training", "horizons"))
+    counted = replace(claim, criterion=replace(claim.criterion, statistic=quantity))
     return replace(STUDY, presets=PRESETS, claims=(counted,))
 
 

@@ -10,12 +10,11 @@ from trialogue.errors import InputError
 from trialogue_lab.ledger import Entry, judged
 from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page, study_pictures
-from trialogue_lab.ledger.runs.execution import execute
 
 
-@pytest.fixture(scope="module")
-def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
-    return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
+@pytest.fixture
+def entry(plain: Entry) -> Entry:
+    return plain
 
 
 def test_every_picture_that_a_page_shows_is_drawn_and_the_other_way_round(entry: Entry) -> None:

@@ -33,7 +33,6 @@ from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page
 from trialogue_lab.ledger.pages.terminal import print_ledger
-from trialogue_lab.ledger.runs.execution import execute
 
 GONE = WithdrawnClaim(
     id="late-heads",
@@ -51,11 +50,6 @@ GONE = WithdrawnClaim(
     reason="Late was nowhere defined.",
 )
 SETTING = "The coin is flipped 4,000 times here, and 100 times in the textbook."
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Entry:
-    return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
 
 
 @pytest.fixture(scope="module")
@@ -300,7 +294,7 @@ def test_pages_of_studies_show_it_too(entry: Entry) -> None:
     assert "### Withdrawn claims: 1" in page
     assert "`late-heads`): withdrawn on 2026-11-22; last verdict: refuted" in page
     overview = studies_page([entry])
-    assert "| published claims | 4 | 3 | 0 | 0 | 0 | 0 | 1 |" in overview
+    assert "| published claims | 4 | 3 | 0 | 1 |" in overview
     assert "belong to 2 families" in overview
 
 

@@ -14,16 +14,16 @@ from trialogue_lab.ledger import (
     Claim,
     Counts,
     Criterion,
-    Quantity,
     Replication,
     Rows,
+    Statistic,
     Verdict,
     exact,
     shares_of,
 )
 from trialogue_lab.ledger.claims.claims import Registration
 from trialogue_lab.ledger.claims.pilots import Pilot
-from trialogue_lab.ledger.claims.quantities import decide
+from trialogue_lab.ledger.claims.statistics import decide
 from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate, stored_estimates
 
 FIVE = (5.0, 5.1, 4.9, 5.0, 5.05)
@@ -307,19 +307,19 @@ def test_a_statistic_cannot_change_unnoticed() -> None:
     rows, kept = rows_of(*FIVE), claim()
     stored = as_kept(kept, rows)
     assert judge(kept, stored=stored).answer == "holds"
-    mutant = claim(Quantity("value", negated, draws) > 1)
+    mutant = claim(Statistic("value", negated, draws) > 1)
     told = judge(mutant, stored=stored)
     assert (told.answer, told.reason) == ("altered since the run", "the statistic gave 5.01, and gives -5.01")
-    fewer = claim(Quantity("value", lambda rows: value()(rows).iloc[1:], draws) > 1)
+    fewer = claim(Statistic("value", lambda rows: value()(rows).iloc[1:], draws) > 1)
     assert judge(fewer, stored=stored).answer == "altered since the run"
     # Renaming a variable, or rounding in another order, is free.
-    rounded = claim(Quantity("value", lambda rows: value()(rows) * (1 + 1e-11), draws) > 1)
+    rounded = claim(Statistic("value", lambda rows: value()(rows) * (1 + 1e-11), draws) > 1)
     assert judge(rounded, stored=stored).answer == "holds"
 
 
 def test_a_correction_shows_both_numbers() -> None:
     stored = as_kept(claim(), rows_of(*FIVE))
-    corrected = Quantity("value", negated, draws).corrected("the sign was wrong")
+    corrected = Statistic("value", negated, draws).corrected("the sign was wrong")
     told = judge(claim(corrected > 1), stored=stored)
     assert told.answer == "refuted"
     assert told.remarks == ("corrected, the sign was wrong: the statistic gave 5.01, and gives -5.01",)
@@ -329,7 +329,7 @@ def test_a_correction_repeats_no_equal_numbers() -> None:
     stored = as_kept(claim(), rows_of(*FIVE))
 
     def remark(factor: float) -> str:
-        scaled = Quantity("value", lambda rows: value()(rows) * factor, draws).corrected("a unit")
+        scaled = Statistic("value", lambda rows: value()(rows) * factor, draws).corrected("a unit")
         [only] = judge(claim(scaled > 1), stored=stored).remarks
         return only
 
@@ -344,7 +344,7 @@ def test_a_corrected_statistic_is_held_against_its_own_estimates() -> None:
     later = as_kept(corrected, rows_of(*FIVE))
     stored = {"c": first["c"] | later["c"]}
     assert judge(corrected, stored=stored).answer == "holds"
-    mutant = claim(Quantity("value", negated, draws).corrected("another mean") > 1)
+    mutant = claim(Statistic("value", negated, draws).corrected("another mean") > 1)
     assert judge(mutant, stored=stored).answer == "altered since the run"
 
 
@@ -359,7 +359,7 @@ def test_numbers_below_the_tolerance_are_held_against_their_verdict() -> None:
 def test_more_replications_than_were_registered_decide_nothing() -> None:
     told = judge(claim(), (*FIVE, 5.2))
     assert (told.answer, told.reason) == ("not tested", "6 of 5 replications")
-    twice = Quantity("twice", lambda rows: Series(FIVE, index=[0, 1, 2, 3, 3]), draws)
+    twice = Statistic("twice", lambda rows: Series(FIVE, index=[0, 1, 2, 3, 3]), draws)
     assert judge(claim(twice > 1)).answer == "not tested"
 
 
@@ -387,7 +387,7 @@ def test_a_verdict_that_hangs_on_one_replication_says_so() -> None:
 
 def test_shared_objects_are_named_in_the_statement() -> None:
     shared = Replication("prompt set", "seeds", objects="the two verifiers trained")
-    quantity = Quantity("q", value().statistic, shared)
+    quantity = Statistic("q", value().compute, shared)
     assert claim(quantity > 0).said == "It is so (for the two verifiers trained)."
 
 
@@ -400,7 +400,7 @@ def test_shared_objects_are_named_in_the_statement() -> None:
         lambda: claim(criterion=True),
         lambda: claim(origin="theirs"),
         lambda: claim(origin="ours", grade=True),
-        lambda: value() - Quantity("other", value().statistic, Replication("training", "seeds")),
+        lambda: value() - Statistic("other", value().compute, Replication("training", "seeds")),
     ],
 )
 def test_what_makes_no_sense_is_refused(build: Callable[[], object]) -> None:
@@ -446,3 +446,7 @@ def test_rows_come_by_kind_with_their_own_columns() -> None:
     with pytest.raises(LookupError, match="no rows of the kind 'c'"):
         rows["c"]
     pd.testing.assert_frame_equal(Rows([{"t": "a"}], kind="t")["a"], pd.DataFrame({"t": ["a"]}))
+    assert rows.where("a", x=2).x.tolist() == [2]
+    assert rows.where("a", x=3).empty
+    with pytest.raises(KeyError, match="depth"):
+        rows.where("a", depth=1)

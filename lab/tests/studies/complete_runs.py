@@ -16,8 +16,8 @@ def require_complete(study: Study[Any], config: Any, result: Result, *, lines: i
     rows = study.rows(result)
     assert {record["part"] for record in rows.records} == {part.name for part in study.parts(config)}
     for claim in study.claims:
-        estimates = claim.quantity(rows).tolist()
-        assert len(estimates) == claim.quantity.replication.required(result.config), claim.id
+        estimates = claim.statistic(rows).tolist()
+        assert len(estimates) == claim.statistic.replication.required(result.config), claim.id
         assert all(map(math.isfinite, estimates)), claim.id
     for table in study.tables:
         assert len(sheet(table, rows).lines) >= lines, table.title

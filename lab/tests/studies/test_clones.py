@@ -187,7 +187,7 @@ def test_clones_of_more_sweeps_differ_as_they_do():
     for name in ("layers-1", ENCODER):
         assert statistics.between_sweeps(name, "metropolis")(ORDERED).tolist() == pytest.approx([0.01] * 2)
     with pytest.raises(LookupError):
-        statistics.between_sweeps("layers-4", "metropolis").statistic(ORDERED)
+        statistics.between_sweeps("layers-4", "metropolis").compute(ORDERED)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_the_claim_of_all_orders_can_be_decided_at_night_and_not_by_default():
         claim = next(claim for claim in study.claims if claim.id == "in-order")
         alpha = Registration().level(claim, study.claims, ALPHA)
         for preset, decides in (("default", False), ("night", True), ("paper", True)):
-            ones = np.ones(claim.quantity.replication.required(config_values(study.preset(preset))))
+            ones = np.ones(claim.statistic.replication.required(config_values(study.preset(preset))))
             low = interval(ones, alpha, counts=Counts(pd.Series(ones), pd.Series(ones))).low
             assert (low > claim.criterion.threshold) == decides, (study.name, preset)
 

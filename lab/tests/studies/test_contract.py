@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-import trialogue
 from trialogue_lab import studies
-from trialogue_lab.ledger import Entry, Quantity, Result, Study, judged, ledger
+from trialogue_lab.ledger import Entry, Result, Statistic, Study, judged, ledger
 from trialogue_lab.ledger.claims.claims import NOT_PRINTED
 from trialogue_lab.ledger.entries import counting_result
 from trialogue_lab.ledger.pages.figures import svg
@@ -51,18 +50,18 @@ def test_a_study_is_whole(name: str) -> None:
         assert claim.statement.endswith("."), claim.id
         assert claim.source, claim.id
         if claim.unit != "exact":
-            needed = claim.quantity.replication.required(config_values(study.preset("default")))
+            needed = claim.statistic.replication.required(config_values(study.preset("default")))
             largest = next(study.presets[name] for name in ("night", "default") if name in study.presets)
             # What a quick preset leaves out is not tested there, and is in the one that counts.
             assert needed >= 2 or not needed, claim.id
-            assert claim.quantity.replication.required(config_values(largest)) >= 2, claim.id
+            assert claim.statistic.replication.required(config_values(largest)) >= 2, claim.id
         if claim.grade:
             assert claim.criterion.threshold or claim.criterion.margin, claim.id
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_study_is_a_package_of_files_that_say_what_they_are(name: str) -> None:
-    folder = Path(trialogue.__file__).parent / "studies" / name.replace("-", "_")
+    folder = Path(str(studies.__file__)).parent / name.replace("-", "_")
     files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
     assert {"__init__.py", "config.py", "claims.py", "pilot.json"} <= files
     assert not [path.name for path in folder.glob("*.py") if path.read_text("utf-8").count("\n") > 300]
@@ -76,7 +75,7 @@ def test_no_statement_is_made_twice(name: str) -> None:
             claim.statement
             if places == "statement"
             else (
-                claim.quantity.name,
+                claim.statistic.name,
                 claim.criterion.direction,
                 claim.criterion.threshold,
                 claim.criterion.margin,
@@ -89,7 +88,7 @@ def test_no_statement_is_made_twice(name: str) -> None:
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_pilot_is_about_quantities_that_are_claimed(name: str) -> None:
     study = studies.find(name)
-    assert set(study.pilot.estimates) <= {claim.quantity.name for claim in study.claims}
+    assert set(study.pilot.estimates) <= {claim.statistic.name for claim in study.claims}
     for estimates in study.pilot.estimates.values():
         assert len(estimates) >= 2
 
@@ -99,7 +98,7 @@ def test_the_committed_rows_give_what_was_stored_with_them(name: str, entries: d
     entry = entries[name]
     assert entry.result is not None
     for verdict in entry.verdicts:
-        identity, quantity = verdict.claim.id, verdict.claim.quantity
+        identity, quantity = verdict.claim.id, verdict.claim.statistic
         assert verdict.answer != "altered since the run", identity
         if not verdict.replications:
             continue
@@ -139,12 +138,12 @@ def test_published_claims_say_what_is_published(name: str) -> None:
 
 
 def test_a_mutant_of_any_statistic_is_noticed(entries: dict[str, Entry]) -> None:
-    def negated(quantity: Quantity) -> Quantity:
-        return replace(quantity, statistic=lambda rows: -1.0 - quantity(rows), logarithmic=False)
+    def negated(quantity: Statistic) -> Statistic:
+        return replace(quantity, compute=lambda rows: -1.0 - quantity(rows), logarithmic=False)
 
     for entry in entries.values():
         mutants: list[Any] = [
-            replace(claim, criterion=replace(claim.criterion, quantity=negated(claim.quantity)))
+            replace(claim, criterion=replace(claim.criterion, statistic=negated(claim.statistic)))
             for claim in entry.study.claims
         ]
         study: Study[Any] = replace(entry.study, claims=mutants)
@@ -152,7 +151,7 @@ def test_a_mutant_of_any_statistic_is_noticed(entries: dict[str, Entry]) -> None
             assert entry.result is not None
             same_version = (
                 entry.result.estimates.get(verdict.claim.id, {}).get("version")
-                == verdict.claim.quantity.version
+                == verdict.claim.statistic.version
             )
             if same_version and verdict.replications:
                 assert verdict.answer == "altered since the run", verdict.claim.id

@@ -168,4 +168,4 @@ def test_networks_of_the_table_have_a_learning_rate_of_their_own() -> None:
 
 def test_a_single_network_of_a_setting_has_none_to_differ_from() -> None:
     with pytest.raises(NoRows):
-        stats.setting_variation(SETTINGS[0], 1).statistic(Rows([]))
+        stats.setting_variation(SETTINGS[0], 1).compute(Rows([]))

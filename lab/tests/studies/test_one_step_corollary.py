@@ -21,7 +21,7 @@ def test_twelve_instances_are_simulated() -> None:
 
 def test_the_chain_of_bounds_has_a_sixteenth_and_not_a_quarter() -> None:
     rows = Rows(list(one_step_rows(Config().instances)))
-    excess = {claim.id: claim.quantity for claim in STUDY.claims if claim.id.startswith("chain-of-bounds")}
+    excess = {claim.id: claim.statistic for claim in STUDY.claims if claim.id.startswith("chain-of-bounds")}
     assert excess["chain-of-bounds-with-16"](rows).item() >= 0
     assert excess["chain-of-bounds-with-4"](rows).item() < -0.5
 

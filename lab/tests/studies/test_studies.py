@@ -1,14 +1,17 @@
 """Finding studies, and what a study must be."""
 
+import importlib
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from biased_coin import STUDY, Config
 
 from trialogue.errors import InputError
 from trialogue_lab import studies
+from trialogue_lab.ledger import Study
 
 
 def test_a_package_of_the_user_s_own_registers() -> None:
@@ -85,6 +88,46 @@ class Reserved:
 def test_a_study_that_makes_no_sense_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):
         replace(STUDY, **changes)  # type: ignore[arg-type]
+
+
+def write_package(folder: Path, name: str, **modules: str) -> str:
+    """Write a package of a study in `folder`, and return its name."""
+    package = folder / name
+    package.mkdir()
+    for module, source in {"__init__": '"""Is it so?"""\n', **modules}.items():
+        (package / f"{module}.py").write_text(source, encoding="utf-8")
+    importlib.invalidate_caches()
+    importlib.import_module(name)
+    return name
+
+
+def test_a_study_of_a_package_is_assembled_from_its_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module = write_package(
+        tmp_path,
+        "assembled_study",
+        config="from biased_coin import STUDY\nPRESETS = STUDY.presets\n",
+        measure="from biased_coin import parts\n",
+        claims="from biased_coin import CLAIMS, heads\nNUMBERS = {'heads': heads()}\n",
+        tables="from biased_coin import STUDY\nTABLES = STUDY.tables\n",
+        figures="from biased_coin import STUDY\nFIGURES = STUDY.figures\n",
+    )
+    study: Study[Any] = Study.of_package(module, source="Textbook", tables=())
+    assert (study.name, study.question) == ("assembled-study", "Is it so?")
+    assert (study.presets, study.parts, study.claims) == (STUDY.presets, STUDY.parts, STUDY.claims)
+    assert (study.tables, study.figures, list(study.numbers)) == ((), STUDY.figures, ["heads"])
+    assert Study.of_package(module, source="Textbook").tables == STUDY.tables
+
+
+def test_a_package_without_presets_or_parts_is_no_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module = write_package(tmp_path, "partial_study", measure="from biased_coin import parts\n")
+    with pytest.raises(InputError, match=r"^study='partial_study': define presets in partial_study.config"):
+        Study.of_package(module, source="Textbook")
 
 
 def test_presets_by_name_and_by_value() -> None:

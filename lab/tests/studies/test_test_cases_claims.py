@@ -55,15 +55,15 @@ def thesis(decoding: DecodingRule, seed: int = 0) -> float:
 def met(claim: Claim, rows: Rows) -> bool:
     low, high = claim.criterion.region
     if claim.criterion.direction == "equal":
-        return all(low <= value <= high for value in claim.quantity(rows))
-    return all(low < value < high for value in claim.quantity(rows))
+        return all(low <= value <= high for value in claim.statistic(rows))
+    return all(low < value < high for value in claim.statistic(rows))
 
 
 def test_the_numbers_of_the_thesis_meet_every_published_claim_but_that_of_fewer_queries() -> None:
     """Each sense and sign, read from the table that the claim names."""
     rows = rows_with(PAPER, thesis, lambda decoding: 0.4 if decoding.candidates else 1.0)
     for claim in PRINTED:
-        assert len(claim.quantity(rows)) == len(PAPER.seeds), claim.id
+        assert len(claim.statistic(rows)) == len(PAPER.seeds), claim.id
     missed = {claim.id for claim in PRINTED if not met(claim, rows)}
     # Its own Table 3.13 has more queries under Algorithm 1.
     assert missed == {"summary-queries"}
@@ -94,8 +94,8 @@ def test_replications_follow_the_extent_of_what_a_claim_compares() -> None:
     values, rows = config_values(config), rows_with(config, lambda decoding, seed: 0.5 + seed / 1e5)
     counts = {"all": 12, "comparisons": 6, "plane": 4}
     for claim in STUDY.claims:
-        needed = claim.quantity.replication.required(values)
-        assert len(claim.quantity(rows)) == needed, claim.id
+        needed = claim.statistic.replication.required(values)
+        assert len(claim.statistic(rows)) == needed, claim.id
         assert needed in ({24} if LATER in claim.id else set(counts.values())), claim.id
     for decoding, extent in ((TRAINED, "all"), (RELEASED, "comparisons"), (PLANE[0], "plane")):
         assert extent_of(decoding) == extent
@@ -114,7 +114,7 @@ def test_a_claim_on_the_pretrained_model_says_so_and_one_from_scratch_speaks_of_
 def test_the_pilot_has_estimates_of_what_it_drew() -> None:
     pilot = PRESETS["pilot"]
     rows = rows_with(pilot, lambda decoding, seed: 0.5 + seed / 1e5)
-    drawn = {claim.quantity.name for claim in STUDY.claims if len(claim.quantity(rows))}
+    drawn = {claim.statistic.name for claim in STUDY.claims if len(claim.statistic(rows))}
     assert set(STUDY.pilot.estimates) <= drawn
     assert set(STUDY.pilot.seeds) <= {*pilot.seeds, *pilot.scratch_seeds}
 
@@ -153,6 +153,6 @@ def test_a_batch_of_candidates_is_timed_by_the_query() -> None:
     rows = rows_with(
         PAPER, thesis, lambda decoding: {TRAINED: 2.0, block_best_of(4): 0.25}.get(decoding, 1.0)
     )
-    assert claims["candidates-of-a-batch-take-less"].quantity(rows).tolist() == [0.25] * 5
-    assert claims["time-is-more-than-queries"].quantity(rows).tolist() == [2.0] * 5
-    assert not math.isnan(claims["time-follows-queries"].quantity(rows).mean())
+    assert claims["candidates-of-a-batch-take-less"].statistic(rows).tolist() == [0.25] * 5
+    assert claims["time-is-more-than-queries"].statistic(rows).tolist() == [2.0] * 5
+    assert not math.isnan(claims["time-follows-queries"].statistic(rows).mean())

@@ -51,7 +51,7 @@ def test_heights_are_above_the_least() -> None:
 def test_a_growth_needs_two_landscapes(rows: Rows) -> None:
     single = [row for row in rows.records if row.get("tau") in (None, 20)]
     with pytest.raises(NoRows):
-        least_growth("beta_low", "diagonal").statistic(Rows(single))
+        least_growth("beta_low", "diagonal").compute(Rows(single))
 
 
 def test_documents_show_what_is_read() -> None:

@@ -19,8 +19,8 @@ def test_claims_are_those_of_the_first_study_on_other_draws() -> None:
             earlier.published,
             earlier.origin,
         )
-        assert claim.quantity.name == earlier.quantity.name
-        assert claim.quantity.version == 1
+        assert claim.statistic.name == earlier.statistic.name
+        assert claim.statistic.version == 1
     used = set().union(*(seeds_of(config) for config in EARLIER.presets.values()))
     assert not seeds_of(STUDY.presets["default"]) & used
     assert STUDY.pilot.rows_sha256 == EARLIER.pilot.rows_sha256

@@ -183,7 +183,7 @@ def test_a_rise_from_one_digit_to_two_counts_where_it_is_not_left_out() -> None:
     assert largest_fall(1)(rows).item() == pytest.approx(1.25)
     claim = next(claim for claim in STUDY.claims if claim.id == "polynomial-budgets-lose-from-two-digits")
     assert "from n = 2 on" in claim.statement
-    assert claim.quantity.name == "largest_fall(2)"
+    assert claim.statistic.name == "largest_fall(2)"
 
 
 def test_three_digits_are_compared_only_where_networks_have_learned_them() -> None:

@@ -8,7 +8,7 @@ from trialogue_lab import studies
 from trialogue_lab.ledger.runs.results import SHIPPED, open_result
 from trialogue_lab.ledger.study import Study
 
-STUDIES = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue."))
+STUDIES = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue_lab."))
 
 
 def registered_origins(study: Study) -> set[tuple[str, str | None]]:

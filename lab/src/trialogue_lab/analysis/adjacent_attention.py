@@ -7,18 +7,20 @@ hypothesis 2 that it does where they attend to the source alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended, source_rows
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.refining import LengthBeam
+from trialogue.validation import validated
 
 Array = NDArray[np.float64]
 _AT_ONCE = 256
@@ -47,8 +49,9 @@ class AdjacentAttention(NamedTuple):
         return AdjacentAttention._make(part[chosen] for part in self)
 
 
+@validated
 def refined_attention(
-    refiner: Refiner, sources: Sequence[Sequence[int]], passes: int, seed: int = 0
+    refiner: Refiner, sources: Sequence[Sequence[int]], passes: Annotated[int, Ge(2)], seed: int = 0
 ) -> AdjacentAttention:
     """What the decoder does in the last of so many `passes` of refinement, by argmax from random tokens.
 
@@ -57,7 +60,6 @@ def refined_attention(
     dropped. Random tokens are those of the place of a source under `seed`. Raises `InputError` for fewer than two
     passes, for sources too long for the model, and where no target has two tokens.
     """
-    whole_number("passes", passes, 2)
     read, written = (_translated(refiner, sources, passes - before, seed) for before in (1, 0))
     return adjacent_attention(refiner.model, sources, read, written)
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import Integers, Reals
-from trialogue.errors import InputError, whole_number
-from trialogue.validation import InstanceOf, validated
+from trialogue.errors import InputError
+from trialogue.validation import Count, InstanceOf, validated
 from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 
 Pattern = Annotated[Tensor, Reals()]
@@ -47,12 +47,12 @@ def mean_variation(patterns: Pattern) -> float:
     return float(variation(patterns[left], patterns[right]).mean())
 
 
-def causal_baseline(length: int) -> float:
+@validated
+def causal_baseline(length: Count) -> float:
     """Expected variation of two patterns of `length` positions whose rows are uniform laws on what is not ahead.
 
     The row of m positions is uniform on the simplex and adds 2 (m - 1) / (m (m + 1)): 2 H_n + 4 / (n + 1) - 4 in all.
     """
-    length = whole_number("length", length, 1)
     return 2 * sum(1 / m for m in range(1, length + 1)) + 4 / (length + 1) - 4
 
 

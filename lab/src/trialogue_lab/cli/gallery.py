@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from trialogue.cli.commands import Commands
+from trialogue_lab.cli.studies import add_results
 
 
 def gallery(arguments: argparse.Namespace) -> None:
@@ -21,9 +22,4 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--out", metavar="FILE", type=Path, default=Path("gallery.html"), help="the page (./gallery.html)"
     )
-    parser.add_argument(
-        "--results",
-        metavar="DIR",
-        type=Path,
-        help="folder of results to read (default: the committed results, then ./results and ./runs)",
-    )
+    add_results(parser)

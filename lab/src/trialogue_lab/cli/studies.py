@@ -227,13 +227,7 @@ def add(commands: Commands) -> None:
     named.append(showing.add_argument("study", metavar="STUDY", nargs="*", help=shown))
     for argument in named:
         argument.completions = studies.questions  # type: ignore[attr-defined] # for `trialogue completion`
-    showing.add_argument(
-        "--runs",
-        metavar="DIR",
-        type=Path,
-        default=Path("runs"),
-        help="folder of your own runs (default: ./runs)",
-    )
+    _add_folder(showing, "--runs", "folder of your own runs (default: ./runs)", Path("runs"))
     showing.add_argument(
         "--verdict",
         metavar="VERDICT",
@@ -267,19 +261,23 @@ def add(commands: Commands) -> None:
     filling.add_argument(
         "--out", metavar="FILE", type=Path, required=True, help="the text to write, or the folder of several"
     )
-    filling.add_argument("--measured", metavar="DIR", type=Path, help="rows that benchmarks wrote")
+    _add_folder(filling, "--measured", "rows that benchmarks wrote")
     for writing in (running, piloting):
-        writing.add_argument(
-            "--results",
-            metavar="DIR",
-            type=Path,
-            default=Path("runs"),
-            help="folder to write the result to (default: ./runs)",
-        )
+        _add_folder(writing, "--results", "folder to write the result to (default: ./runs)", Path("runs"))
     for reading in (showing, reporting, filling):
-        reading.add_argument(
-            "--results",
-            metavar="DIR",
-            type=Path,
-            help="folder of results to read (default: the committed results, then ./results and ./runs)",
-        )
+        add_results(reading)
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the folder of results to read."""
+    _add_folder(
+        parser,
+        "--results",
+        "folder of results to read (default: the committed results, then ./results and ./runs)",
+    )
+
+
+def _add_folder(
+    parser: argparse.ArgumentParser, option: str, described: str, default: Path | None = None
+) -> None:
+    parser.add_argument(option, metavar="DIR", type=Path, default=default, help=described)

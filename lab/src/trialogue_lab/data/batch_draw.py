@@ -3,11 +3,14 @@
 import torch
 
 from trialogue.data.topics.model import PADDING, Documents, TopicModel
-from trialogue.errors import whole_number
 from trialogue.randomness import generator, numpy_generator
+from trialogue.validation import Natural, validated
 
 
-def draw_batch(model: TopicModel, documents: int, lengths: int | tuple[int, int], seed: int = 0) -> Documents:
+@validated
+def draw_batch(
+    model: TopicModel, documents: Natural, lengths: int | tuple[int, int], seed: int = 0
+) -> Documents:
     """Draw documents as `TopicModel.draw` does, but so that each depends on how many there are.
 
     Studies whose results are committed use it, so that a new run gives the same rows. Use `TopicModel.draw` elsewhere.
@@ -24,18 +27,17 @@ def draw_batch(model: TopicModel, documents: int, lengths: int | tuple[int, int]
     Raises:
         InputError: If the number of documents or a length is out of range.
     """
-    count = whole_number("documents", documents, 0)
     least, most = model.checked_lengths(lengths)
     random = generator(seed, "topics", "words")
-    sizes = torch.randint(least, most + 1, (count,), generator=random)
+    sizes = torch.randint(least, most + 1, (documents,), generator=random)
     if model.topics_per_document is None:
         concentrations = [model.concentration or 0.0] * model.topics
-        drawn = numpy_generator(seed, "topics", "shares").dirichlet(concentrations, count)
+        drawn = numpy_generator(seed, "topics", "shares").dirichlet(concentrations, documents)
         shares = torch.from_numpy(drawn)
     else:
-        order = torch.rand(count, model.topics, generator=generator(seed, "topics", "shares"))
+        order = torch.rand(documents, model.topics, generator=generator(seed, "topics", "shares"))
         shares = model.equal_shares(order)
-    if not count:
+    if not documents:
         return Documents(torch.empty(0, most, dtype=torch.int64), shares)
     topic = torch.multinomial(shares, most, replacement=True, generator=random)
     word = torch.randint(model.words_per_topic, topic.shape, generator=random)

@@ -5,18 +5,19 @@ The thesis's section 3.1 is about these: a hidden string (Theorem 3.1.1), subset
 whether some string of A begins so, and not whether the oracle can give one.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
+from annotated_types import Interval, MinLen
 from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.data.table import Table
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Decoding, Verifier
-from trialogue.validation import Natural, Several, validated
+from trialogue.validation import Count, Natural, Probability, Several, validated
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, one_hot
 
 _MOST_SUMS = 1 << 20
@@ -33,11 +34,9 @@ class HiddenString(WeightedPrefixes):
 
     vocab_size = 2
 
-    def __init__(self, hidden: Sequence[int]) -> None:
-        listed = list(hidden) if isinstance(hidden, Iterable) and not isinstance(hidden, str) else [hidden]
-        self.hidden: Prefix = tuple(
-            whole_number("hidden", bit, 0, 1, "give a sequence of bits, 0 or 1") for bit in listed
-        )
+    @validated
+    def __init__(self, hidden: Several[Annotated[int, Interval(ge=0, le=1)]]) -> None:
+        self.hidden: Prefix = tuple(hidden)
         self.max_length: int = len(self.hidden) + 1
 
     @property
@@ -124,15 +123,10 @@ class SubsetSum(Verifier):
         return torch.where((tokens > 1).any(1), -1, sums)
 
 
-def checked_weights(weights: Sequence[int]) -> tuple[int, ...]:
-    """The weights of a knapsack as whole numbers; raises `InputError` where they are none of at least 0, or no list."""
-    hint = "give one or more whole numbers of at least 0"
-    if isinstance(weights, str) or not isinstance(weights, Iterable):
-        raise InputError("weights", weights, hint)
-    checked = tuple(whole_number("weights", weight, 0, hint=hint) for weight in weights)
-    if not checked:
-        raise InputError("weights", checked, hint)
-    return checked
+@validated
+def checked_weights(weights: Annotated[Several[Natural], MinLen(1)]) -> tuple[int, ...]:
+    """Return the weights of a knapsack; raises `InputError` unless they are one or more integers of at least 0."""
+    return tuple(weights)
 
 
 class ConstrainedTask(NamedTuple):
@@ -146,9 +140,10 @@ class ConstrainedTask(NamedTuple):
     length: int
 
 
-def fair_bits(length: int) -> Table:
+@validated
+def fair_bits(length: Count) -> Table:
     """The uniform oracle over bit strings of `length`."""
-    return Table(lambda _: (0.5, 0.5), 2, max_length=whole_number("length", length, 1), memory=0)
+    return Table(lambda _: (0.5, 0.5), 2, max_length=length, memory=0)
 
 
 def hidden_string_task(hidden: Sequence[int]) -> ConstrainedTask:
@@ -158,25 +153,24 @@ def hidden_string_task(hidden: Sequence[int]) -> ConstrainedTask:
     return ConstrainedTask(oracle, SubsetSum((1,) * length, range(0, length + 1, 2)), length)
 
 
-def subset_sum_task(weights: Sequence[int], total: int, chance: float = 0.5) -> ConstrainedTask:
+@validated
+def subset_sum_task(weights: Sequence[int], total: int, chance: Probability = 0.5) -> ConstrainedTask:
     """The task of Theorem 3.1.2: bits that pick weights X of sum `total`, each 1 with a `chance` between 0 and 1.
 
     The oracle gives every string. Raises `InputError` for a chance that is not inside, and wherever `SubsetSum` does.
     """
-    if not 0 < chance < 1:
-        raise InputError("chance", chance, "use a probability above 0 and below 1")
     verifier = SubsetSum(weights, (total,))
     oracle = Table(lambda _: (1 - chance, chance), 2, max_length=verifier.length, memory=0)
     return ConstrainedTask(oracle, verifier, verifier.length)
 
 
-def all_zeros_task(length: int) -> ConstrainedTask:
+@validated
+def all_zeros_task(length: Count) -> ConstrainedTask:
     """The task of Proposition 3.1.1: A holds the string of `length` zeros alone, bits are fair."""
-    length = whole_number("length", length, 1)
     return ConstrainedTask(fair_bits(length), SubsetSum((1,) * length, (0,)), length)
 
 
-def some_zero_task(length: int) -> ConstrainedTask:
+@validated
+def some_zero_task(length: Count) -> ConstrainedTask:
     """The task of Proposition 3.1.2: A holds all strings of `length` bits but that of ones, bits are fair."""
-    length = whole_number("length", length, 1)
     return ConstrainedTask(fair_bits(length), SubsetSum((1,) * length, range(length)), length)

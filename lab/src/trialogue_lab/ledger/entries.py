@@ -186,9 +186,19 @@ def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
     ]
 
 
+COLUMNS = (
+    "study", "claim", "statement", "statement_id", "origin", "registered", "source", "published", "setting", "verdict",
+    "last_verdict", "withdrawn_on", "reason", "estimate", "low", "high", "alpha", "direction", "threshold", "margin",
+    "grade", "unit", "replications", "replications_needed", "power", "smallest_effect", "remarks", "preset", "result",
+    "changed",
+)  # fmt: skip
+"""Keys of a record, in their order."""
+
+
 def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
     claim = verdict.claim
-    return {
+    numbers = ("estimate", "low", "high", "alpha", "power", "smallest_effect")
+    return dict.fromkeys(COLUMNS) | {
         "study": entry.study.name,
         "claim": claim.id,
         "statement": claim.said,
@@ -199,13 +209,7 @@ def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
         "published": claim.published,
         "setting": claim.setting or None,
         "verdict": verdict.answer,
-        "last_verdict": None,
-        "withdrawn_on": None,
         "reason": verdict.reason,
-        "estimate": _finite(verdict.estimate),
-        "low": _finite(verdict.low),
-        "high": _finite(verdict.high),
-        "alpha": _finite(verdict.alpha),
         "direction": claim.criterion.direction,
         "threshold": claim.criterion.threshold,
         "margin": claim.criterion.margin,
@@ -213,47 +217,31 @@ def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
         "unit": claim.unit,
         "replications": verdict.replications,
         "replications_needed": verdict.needed,
-        "power": _finite(verdict.power),
-        "smallest_effect": _finite(verdict.smallest_effect),
         "remarks": list(verdict.remarks),
         "preset": entry.result.preset if entry.result else None,
         "result": entry.result.hash if entry.result else None,
         "changed": {name: list(values) for name, values in entry.changed.items()},
+        **{name: _finite(getattr(verdict, name)) for name in numbers},
     }
 
 
 def _withdrawn_record(entry: Entry, claim: WithdrawnClaim) -> dict[str, object]:
-    return {
+    return dict.fromkeys(COLUMNS) | {
         "study": entry.study.name,
         "claim": claim.id,
         "statement": claim.statement,
         "statement_id": claim.statement_id or None,
         "origin": claim.origin,
-        "registered": None,
         "source": claim.source,
         "published": claim.published,
-        "setting": None,
         "verdict": WITHDRAWN,
         "last_verdict": claim.last_verdict,
         "withdrawn_on": claim.withdrawn_on,
         "reason": claim.reason,
-        "estimate": _finite(claim.estimate),
-        "low": _finite(claim.low),
-        "high": _finite(claim.high),
-        "alpha": None,
-        "direction": None,
-        "threshold": None,
-        "margin": None,
-        "grade": None,
-        "unit": None,
-        "replications": None,
-        "replications_needed": None,
-        "power": None,
-        "smallest_effect": None,
         "remarks": [],
-        "preset": None,
         "result": claim.result or None,
         "changed": {},
+        **{name: _finite(getattr(claim, name)) for name in ("estimate", "low", "high")},
     }
 
 

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Annotated, Any, get_type_hints
 
 from annotated_types import MinLen
-from pydantic import AfterValidator, ConfigDict, InstanceOf, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, InstanceOf, TypeAdapter
 
 from trialogue.validation import (
     Count,
@@ -28,8 +28,8 @@ from trialogue.validation import (
     Probability,
     Share,
     Some,
+    checked_value,
     different,
-    input_error,
 )
 
 Seeds = Annotated[tuple[Natural, ...], MinLen(1), AfterValidator(different)]
@@ -37,20 +37,20 @@ Seeds = Annotated[tuple[Natural, ...], MinLen(1), AfterValidator(different)]
 
 
 class Settings:
-    """Base class of config dataclasses: raises `InputError` for the first field that is not of its type."""
+    """Base class of config dataclasses, whose fields are checked against their types as `validated` checks arguments.
+
+    Raises:
+        InputError: For the first field that is not of its type.
+    """
 
     def __post_init__(self) -> None:
         settings: Any = type(self)
         for name, adapter in _adapters(settings).items():
-            value = getattr(self, name)
-            try:
-                adapter.validate_python(value, strict=True)
-            except ValidationError as error:
-                raise input_error(name, value, error) from None
+            checked_value(name, getattr(self, name), adapter)
         self.check()
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together; here, they always do."""
+        """Check relations between fields. Override it to raise `InputError`."""
 
     def shared(self, kind: type[Any]) -> dict[str, Any]:
         """Return the values of the fields that the dataclass `kind` has too, by name."""
@@ -61,12 +61,11 @@ class Settings:
 @cache
 def _adapters(settings: type[Any]) -> dict[str, TypeAdapter[Any]]:
     hints = get_type_hints(settings, include_extras=True)
-    names = [field.name for field in fields(settings) if field.init]
-    return {name: _adapter(hints[name]) for name in names}
+    return {field.name: _adapter(hints[field.name]) for field in fields(settings) if field.init}
 
 
 def _adapter(hint: Any) -> TypeAdapter[Any]:
-    """What checks values of a type; settings within settings have checked themselves."""
+    """Return the adapter of a type. Settings within settings have checked their own fields."""
     if isinstance(hint, type) and issubclass(hint, Settings):
         return TypeAdapter(InstanceOf[hint])
     return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))

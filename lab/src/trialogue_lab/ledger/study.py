@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.claims import Claim
 from trialogue_lab.ledger.claims.pilots import Pilot, read_pilot
-from trialogue_lab.ledger.claims.quantities import Quantity
+from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.claims.withdrawn import WithdrawnClaim, read_withdrawn
 from trialogue_lab.ledger.pages.figures import Figure
 from trialogue_lab.ledger.pages.tables import ResultTable
@@ -67,7 +67,7 @@ class Study(Generic[Config]):
     `module` is that module's `__name__`: the study is named after it, its docstring begins with the question, and its
     pilot is frozen beside it (`pilot_file`). `presets` maps names among `PRESETS` to values of one frozen
     dataclass, which raises `InputError` where a field is out of range; "default" must be among them. `parts(config)`
-    lists what is measured, in order. `kind` is the column that says of which kind a row is. `numbers` are quantities
+    lists what is measured, in order. `kind` is the column that says of which kind a row is. `numbers` are statistics
     that texts quote, by name. `version` is raised when the meaning of a row changes, so that older results no longer
     count. `headline` names the claims that the terminal prints first.
     """
@@ -79,7 +79,7 @@ class Study(Generic[Config]):
     claims: Sequence[Claim] = ()
     tables: Sequence[ResultTable] = ()
     figures: Sequence[Figure] = ()
-    numbers: Mapping[str, Quantity] = field(default_factory=dict)
+    numbers: Mapping[str, Statistic] = field(default_factory=dict)
     kind: str = "kind"
     version: int = 1
     headline: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Study(Generic[Config]):
         if taken:
             raise InputError("config", sorted(taken), "these names belong to the command line: choose others")
         for claim in self.claims:
-            claim.quantity.replication.required(config_values(config))
+            claim.statistic.replication.required(config_values(config))
         for kind in ([claim.id for claim in self.claims], [figure.name for figure in self.figures]):
             if len(set(kind)) < len(kind):
                 raise InputError("study", self.name, f"names must be unique, not {kind}")

@@ -111,6 +111,20 @@ def families(entries: Iterable[Entry]) -> Families:
     return Families(len(levels), math.fsum(levels.values()))
 
 
+def totals_table(entries: Sequence[Entry]) -> list[list[str]]:
+    """Return the totals as cells of a table: one line of heads, then the lines of `totals`.
+
+    The columns are the sum over all answers, and the answers that occur.
+    """
+    lines = totals(entries)
+    answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
+    numbers = [
+        [name, sum(counts.values()), *(counts.get(answer, 0) for answer in answers)]
+        for name, counts in lines.items()
+    ]
+    return [["", "all", *answers], *([str(cell) for cell in line] for line in numbers)]
+
+
 def totals(entries: Sequence[Entry]) -> dict[str, dict[LedgerAnswer, int]]:
     """Return the totals of the ledger: numbers by answer for each line of the total.
 

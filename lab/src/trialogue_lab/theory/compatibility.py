@@ -5,7 +5,7 @@ m_i: section A.3 of the document on the distributional simplicity bias, whose ex
 tau, eta with tau_i B_ij = eta_j A_ij. In logarithms this is a linear system, sparse and solved by least squares.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -13,8 +13,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import lsqr
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals
 from trialogue.errors import InputError
+from trialogue.validation import validated
 
 _TOLERANCE = 1e-14
 
@@ -28,26 +29,24 @@ class Compatibility(NamedTuple):
     """the largest difference of log p_i(x_i | rest) of the law and as given; zero to rounding if compatible"""
 
 
-def compatibility(log_probs: Tensor) -> Compatibility:
+@validated
+def compatibility(log_probs: Annotated[Tensor, Reals()]) -> Compatibility:
     """The joint law of the conditionals `log_probs` (V, ..., V, N), entry (x, i) being log p_i(x_i | rest) at x.
 
     Where they are incompatible it is the law of least squares in log p up to marginals of its own for every site: one
     law among many, whose residual then says so. Raises `InputError` for another shape, laws that are not normalised,
     and for probabilities of zero: then the sequences that can be are not connected by changes of single sites.
     """
-    table = real_tensor("log_probs", log_probs, "give log-probabilities (V, ..., V, N) of N axes of V values")
-    sites, vocab = table.ndim - 1, table.shape[0]
-    if sites < 1 or table.shape != (vocab,) * sites + (sites,):
-        raise InputError(
-            "log_probs", tuple(table.shape), "give N axes of V values each, then one of the N sites"
-        )
-    if not bool(torch.isfinite(table).all()):
-        raise InputError("log_probs", float(table.min()), "give positive probabilities")
+    table = log_probs.double()
+    sites = table.ndim - 1
+    if sites < 1 or table.shape != table.shape[:1] * sites + (sites,):
+        hint = "give N axes of V values each, then one of the N sites"
+        raise InputError("log_probs", tuple(table.shape), hint)
+    vocab = table.shape[0]
     off = max(float(table[..., site].logsumexp(site).abs().max()) for site in range(sites))
     if off > 1e-6:
-        raise InputError(
-            "log_probs", off, "normalise the law of each site: this is the largest log of its sum"
-        )
+        hint = "normalise the distribution of each site: this is the largest log of its sum"
+        raise InputError("log_probs", off, hint)
     states, rests = vocab**sites, vocab ** (sites - 1)
     number = np.arange(states).reshape((vocab,) * sites)
     rest = np.arange(rests).reshape((vocab,) * (sites - 1))

@@ -7,15 +7,16 @@ others, under half the mean squared error. `last` is a = A2_0 (L,), `first` is B
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
 from scipy.integrate import solve_ivp
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, non_negative_number
+from trialogue.arrays import Reals
+from trialogue.errors import InputError
+from trialogue.validation import NonNegative, validated
 
 _SYMMETRIC = 1e-10
 
@@ -33,13 +34,15 @@ class SampleFlow:
     Raises `InputError` for samples that do not go together.
     """
 
-    def __init__(self, target: Tensor, others: Tensor) -> None:
-        self._target = real_tensor("target", target, "give finite numbers (n,)")
-        self._others = real_tensor("others", others, "give finite numbers (n, L)")
-        if self._others.ndim != 2 or self._target.shape != self._others.shape[:1] or not len(self._target):
+    @validated
+    def __init__(
+        self, target: Annotated[Tensor, Reals("n")], others: Annotated[Tensor, Reals("n L")]
+    ) -> None:
+        if len(target) != len(others):
             hint = "give as many numbers x_0 (n,) as rows (n, L) of the other tokens"
-            raise InputError("others", tuple(self._others.shape), hint)
-        self.size = self._others.shape[1]
+            raise InputError("others", tuple(others.shape), hint)
+        self._target, self._others = target.double(), others.double()
+        self.size = others.shape[1]
 
     def __call__(self, weights: Weights) -> Weights:
         """d a_j = mean of r (x_j + lambda_j^2), d B_kl = mean of 2 r a_k lambda_k x_l, with the residual r."""
@@ -68,17 +71,14 @@ class GaussianFlow:
     other tokens positive definite.
     """
 
-    def __init__(self, covariance: Tensor) -> None:
-        hint = "give a symmetric matrix (L + 1, L + 1), positive definite, L at least 1"
-        matrix = real_tensor("covariance", covariance, hint)
-        if matrix.ndim != 2 or len(matrix) < 2 or matrix.shape[0] != matrix.shape[1]:
-            raise InputError("covariance", tuple(matrix.shape), hint)
+    @validated
+    def __init__(self, covariance: Annotated[Tensor, Reals("tokens tokens")]) -> None:
+        matrix = covariance.double()
         skew = float((matrix - matrix.T).abs().max())
-        if not skew <= _SYMMETRIC * float(matrix.abs().max()):
-            raise InputError("covariance", skew, hint)
         least = float(torch.linalg.eigvalsh(matrix).min())
-        if not least > 0:
-            raise InputError("covariance", least, hint + ": this is its least eigenvalue")
+        if len(matrix) < 2 or skew > _SYMMETRIC * float(matrix.abs().max()) or not least > 0:
+            hint = "give a symmetric matrix (L + 1, L + 1), positive definite, L at least 1"
+            raise InputError("covariance", f"matrix with least eigenvalue {least:g}", hint)
         self.target_variance = float(matrix[0, 0])
         self.correlation, self.others = matrix[0, 1:], matrix[1:, 1:]
         self.size = len(self.others)
@@ -103,9 +103,10 @@ class GaussianFlow:
         fixed = modes.T @ self.correlation / rates
         return modes @ (fixed + (modes.T @ start - fixed) * torch.exp(-rates * time))
 
-    def fixed_point(self, decay: float = 0.0) -> Tensor:
+    @validated
+    def fixed_point(self, decay: NonNegative = 0.0) -> Tensor:
         """(C + decay)^-1 h (L,): what a comes to where B is zero; without decay the conditional mean of x_0."""
-        shift = non_negative_number("decay", decay) * torch.eye(self.size, dtype=torch.float64)
+        shift = decay * torch.eye(self.size, dtype=torch.float64)
         return torch.linalg.solve(self.others + shift, self.correlation)
 
     def loss(self, weights: Weights) -> float:
@@ -125,11 +126,12 @@ class GaussianFlow:
         return weights.last @ (squares[:, None] * squares + 2 * gram.square()) @ weights.last
 
 
+@validated
 def integrate(
     flow: SampleFlow | GaussianFlow,
     start: Weights,
-    times: Tensor,
-    decay: float = 0.0,
+    times: Annotated[Tensor, Reals("times", least=0)],
+    decay: NonNegative = 0.0,
     tolerance: float = 1e-10,
 ) -> list[Weights]:
     """The weights at `times` (increasing, from 0 on) along `flow` from `start`, less `decay` times the weights.
@@ -137,13 +139,13 @@ def integrate(
     By a Runge-Kutta method of order 8 with relative errors of `tolerance` a step. Raises `InputError` for weights of
     another size, times that do not increase, and where the flow diverges before the last one.
     """
-    size, shift = flow.size, non_negative_number("decay", decay)
-    last, first = (real_tensor("start", part, "give finite weights") for part in start)
+    size = flow.size
+    last, first = (part.double() for part in start)
     if last.shape != (size,) or first.shape != (size, size):
         hint = f"{size} other tokens need weights of shapes ({size},) and ({size}, {size})"
         raise InputError("start", (tuple(last.shape), tuple(first.shape)), hint)
-    moments = real_tensor("times", times, "give increasing times from 0 on")
-    if moments.ndim != 1 or not len(moments) or float(moments[0]) < 0 or bool((moments.diff() <= 0).any()):
+    moments = times.double()
+    if bool((moments.diff() <= 0).any()):
         raise InputError("times", moments.tolist(), "give increasing times from 0 on")
 
     def unpacked(flat: np.ndarray) -> Weights:
@@ -153,7 +155,7 @@ def integrate(
     def derivative(time: float, flat: np.ndarray) -> np.ndarray:
         del time
         moved = flow(unpacked(flat))
-        return torch.cat((moved.last, moved.first.flatten())).numpy() - shift * flat
+        return torch.cat((moved.last, moved.first.flatten())).numpy() - decay * flat
 
     solved = solve_ivp(
         derivative,
@@ -165,9 +167,8 @@ def integrate(
         atol=tolerance * 1e-3,
     )
     if not solved.success or not np.isfinite(solved.y).all():
-        raise InputError(
-            "times", float(moments[-1]), "the flow diverges before this: use smaller weights or times"
-        )
+        hint = "the flow diverges before this: use smaller weights or times"
+        raise InputError("times", float(moments[-1]), hint)
     return [unpacked(flat) for flat in solved.y.T]
 
 

@@ -14,27 +14,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.arrays import Reals, real_tensor
-from trialogue.errors import InputError, positive_number, whole_number
-from trialogue.validation import validated
+from trialogue.arrays import Reals
+from trialogue.errors import InputError
+from trialogue.validation import Count, Positive, validated
 
 _ROUNDS = 100_000
 
 
-def keep_orders(probabilities: Tensor, order: int, tolerance: float = 1e-11) -> Tensor:
+@validated
+def keep_orders(
+    probabilities: Annotated[Tensor, Reals("V*")], order: Count, tolerance: Positive = 1e-11
+) -> Tensor:
     """The law (V, ..., V) float64 of interactions of at most `order` sites with the marginals that `probabilities` has.
 
     `probabilities` (V, ..., V) are positive and of N axes. Rounds end where every marginal of `order` sites is met to
     `tolerance`. Raises `InputError` for another shape, an order above N, and laws that are not positive or do not sum
     to one.
     """
-    table = real_tensor(
-        "probabilities", probabilities, "give probabilities (V, ..., V), one axis for each site"
-    )
-    if not table.ndim or len(set(table.shape)) > 1:
-        raise InputError("probabilities", tuple(table.shape), "give one axis of V values for each site")
-    whole_number("order", order, 1, table.ndim)
-    positive_number("tolerance", tolerance)
+    table = probabilities.double()
+    if order > table.ndim:
+        raise InputError("order", order, f"use at most {table.ndim}")
     total = float(table.sum())
     if not bool((table > 0).all()) or not math.isclose(total, 1, abs_tol=1e-9):
         raise InputError("probabilities", total, "give positive probabilities that sum to one")

@@ -6,7 +6,7 @@ equations 1 and 4 with learned tensors, exactly: no samples are drawn.
 
 import torch
 
-from trialogue.errors import whole_number
+from trialogue.validation import Count, validated
 from trialogue_lab.models.product_form import ProductForm, ProductFormConfig
 from trialogue_lab.training.population import MaskedPopulation, population_loss
 
@@ -15,13 +15,15 @@ _STEPS = 50
 _SETTLED = 1e-6
 
 
-def product_form_bound(population: MaskedPopulation, order: int, starts: int = 8, seed: int = 0) -> float:
+@validated
+def product_form_bound(population: MaskedPopulation, order: int, starts: Count = 8, seed: int = 0) -> float:
     """The least loss, in nats, that conditionals of `order` bodies in product form have on a law: the best found.
 
     The loss is not convex in both tensors: it is minimised by L-BFGS from so many random `starts`.
     """
-    starts, vocab = whole_number("starts", starts, 1), population.joint.shape[1]
-    config = ProductFormConfig(vocab_size=vocab, sites=population.inputs.shape[1], order=order)
+    config = ProductFormConfig(
+        vocab_size=population.joint.shape[1], sites=population.inputs.shape[1], order=order
+    )
     return min(
         _minimised(population, ProductForm(config, seed * starts + start).double()) for start in range(starts)
     )

@@ -11,28 +11,31 @@ exp(-pi^2 / h).
 """
 
 import math
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.arrays import Reals
+from trialogue.errors import InputError
+from trialogue.validation import Count, validated
 
 Array = NDArray[np.float64]
+Weights = Annotated[ArrayLike, Reals("outcomes", least=0)]
 _STEP = 0.25
 _NEGLIGIBLE = 1e-17
 _POINTS_AT_ONCE = 64
 
 
-def resampled_law(proposal: ArrayLike, weights: ArrayLike, number: int) -> Array:
+@validated
+def resampled_law(proposal: Weights, weights: Weights, number: Count) -> Array:
     """The law (k,) of one draw by weight among `number` draws of `proposal` (k,), whose weights are `weights` (k,).
 
     What `proposal` lacks of 1 has weight zero, as a draw that failed; where all draws have weight zero nothing is
     returned: what the law lacks of 1. Exact to rounding. Raises `InputError` for probabilities or weights that are
     negative or not finite, and probabilities whose sum is above 1.
     """
-    q, w = (_checked(name, values) for name, values in (("proposal", proposal), ("weights", weights)))
-    number = whole_number("number", number, 1)
+    q, w = (np.asarray(values, dtype=np.float64) for values in (proposal, weights))
     if len(q) != len(w):
         raise InputError("weights", len(w), f"give one for each of the {len(q)} outcomes of the proposal")
     if q.sum() > 1 + 1e-9:
@@ -52,11 +55,3 @@ def resampled_law(proposal: ArrayLike, weights: ArrayLike, number: int) -> Array
         shares += (points * others) @ (scaled * decays)
     law[positive] = number * own * shares * _STEP
     return law
-
-
-def _checked(name: str, values: ArrayLike) -> Array:
-    hint = "give finite numbers of at least 0"
-    array: Array = real_tensor(name, values, hint).double().flatten().cpu().numpy()
-    if not bool((np.isfinite(array) & (array >= 0)).all()):
-        raise InputError(name, values, hint)
-    return array

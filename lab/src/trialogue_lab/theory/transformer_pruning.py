@@ -16,7 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Natural, Positive, validated
 from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
 from trialogue_lab.models.dyck_transformer.layers import DyckLayer
 from trialogue_lab.theory.pruning import matrix, prune_keys_and_queries, prune_pair, uniform_weights
@@ -82,10 +83,10 @@ def _unit(weights: Tensor) -> Tensor:
     return weights / torch.linalg.matrix_norm(weights, 2)
 
 
+@validated
 @torch.no_grad()
-def transformer(weights: Weights, floor: float) -> nn.Sequential:
+def transformer(weights: Weights, floor: Positive) -> nn.Sequential:
     """The network (n, T, m) -> (n, T, m) of `weights`, float64 and causal, LN_C with C = `floor`."""
-    positive_number("floor", floor)
     stack = []
     for layer in weights:
         width, widths = len(layer.value), tuple(len(each) for each in layer.mlp)
@@ -107,8 +108,9 @@ def transformer(weights: Weights, floor: float) -> nn.Sequential:
     return nn.Sequential(*stack).eval()
 
 
+@validated
 def prune_transformer(
-    target: Sequence[LayerWeights], large: Sequence[LayerWeights], first: int = 0
+    target: Sequence[LayerWeights], large: Sequence[LayerWeights], first: Natural = 0
 ) -> Weights:
     """Prune the random layers `large` to the transformer `target`, whose layers take the place of layers from `first`.
 
@@ -120,7 +122,6 @@ def prune_transformer(
     if not target or len(large) != LAYERS_FOR_EACH * len(target):
         hint = f"{len(target)} layers are pruned of {LAYERS_FOR_EACH} random ones each"
         raise InputError("large", f"{len(large)} layers", hint)
-    first = whole_number("first", first, 0)
     if first > 2 * len(target):
         raise InputError("first", first, f"the target takes {2 * len(target)} of {len(large)} layers")
     _require_room(target[0], large[0])

@@ -1,12 +1,12 @@
 """Laws given as lists of sequences."""
 
 import itertools
-import math
 import tracemalloc
 
 import pytest
 import torch
 
+from one_line_errors import refusals
 from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, generate
@@ -89,17 +89,11 @@ def test_no_digit_is_left() -> None:
         decimal_edges((1, 0, 1), 3)
 
 
-@pytest.mark.parametrize(
-    ("sequences", "weights", "told"),
+test_bad_input = refusals(
+    "{}",
     [
-        (torch.zeros(0, 2, dtype=torch.int64), torch.ones(0), r"^sequences=\(0, 2\)"),
-        (torch.tensor([[3]]), torch.ones(1), "^sequences=3: use tokens from 0 to 2"),
-        (torch.tensor([[0.5]]), torch.ones(1), "^sequences=torch.float32: give tokens as whole numbers"),
-        (torch.tensor([[1]]), torch.ones(2), r"^weights=\[1.0, 1.0\]: give 1 non-negative"),
-        (torch.tensor([[1]]), torch.tensor([math.nan]), r"^weights=\[nan\]"),
-        (torch.tensor([[1]]), torch.zeros(1), "^weights=0.0"),
+        (lambda: Listed([[3]], [1.0], 3), "^sequences=3: use tokens from 0 to 2"),
+        (lambda: Listed([[1]], [1.0, 1.0], 3), r"^weights=\[1.0, 1.0\]: give 1 numbers"),
+        (lambda: Listed([[1]], [0.0], 3), "^weights=0.0: give a positive weight"),
     ],
 )
-def test_bad_input(sequences, weights, told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        Listed(sequences, weights, 3)

@@ -128,21 +128,6 @@ def test_what_begins_no_tuple_ends_in_an_error(order: str, prefix: tuple[int, ..
         algorithm.next_token(prefix, numpy_generator(0, "test"))
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
-    [
-        (lambda: TupleByTrials(2, "sideways", Arithmetic()), "^order='sideways'"),
-        (lambda: TupleByTrials(0, "product-first", Arithmetic()), "^digits=0"),
-        (lambda: TupleByTrials(2, "product-first", Arithmetic(), most=0), "^most=0"),
-        (lambda: PrimeByTrials(0, Arithmetic()), "^digits=0"),
-        (lambda: PrimeByTrials(2, Arithmetic(), most=0), "^most=0"),
-    ],
-)
-def test_algorithms_that_cannot_be(call, told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        call()
-
-
 @pytest.mark.parametrize("order", ["product-first", "factors-first"])
 def test_tuples_by_trials_are_uniform(order: str) -> None:
     tuples = SemiprimeTuples(1, order)

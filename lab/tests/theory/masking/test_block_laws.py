@@ -25,7 +25,7 @@ LEMMA_LAW = torch.tensor(
 
 
 def test_conditioning_on_the_block_changes_the_conditionals():
-    table = conditionals(LEMMA, block_law(2, 2, blocks=[[0], [1]], law=LEMMA_LAW))
+    table = conditionals(LEMMA, block_law(2, 2, blocks=[[0], [1]], distribution=LEMMA_LAW))
     assert float(table[0, 1]) == pytest.approx(9 / 17, abs=1e-15)  # p(x_1 = 0 | x_0 = 0, K = {1}), not 3/5
     assert float(table[0, 0]) == pytest.approx(6 / 7, abs=1e-15)  # p(x_0 = 0 | x_1 = 0, K = {0}), not 3/4
     plain = conditionals(LEMMA, block_law(2, 2, blocks=[[0], [1]]))
@@ -37,7 +37,7 @@ def test_the_plain_conditional_is_the_mean_over_blocks(seed):
     """Lemma 4.3.2, by loops over states: the block that splits x is fixed, the block conditioned on is averaged."""
     p, given = random_simplex(8, names=("p", seed)), random_simplex(8, 3, names=("law", seed))
     states = list(itertools.product(range(2), repeat=3))
-    law = block_law(3, 2, blocks=[[0], [1, 2], [0, 2]], law=given)
+    law = block_law(3, 2, blocks=[[0], [1, 2], [0, 2]], distribution=given)
     for mask in law.blocks.tolist():
         for state in range(8):
             fibre = [
@@ -69,7 +69,7 @@ def test_block_dynamics_is_the_definition(block_size):
 def test_the_adaptive_chain_keeps_the_law_and_ignoring_the_block_loses_it():
     model, given = random_ising(4), random_simplex(16, 6)
     p = model.probabilities()
-    law = block_law(4, 2, blocks=SIX_BLOCKS, law=given)
+    law = block_law(4, 2, blocks=SIX_BLOCKS, distribution=given)
     assert reversibility_gap(block_dynamics(p, law), law=p) < 1e-15
     torch.testing.assert_close(stationary_law(block_dynamics(p, law)), p, rtol=1e-12, atol=0)
     # The mutant draws x_K from p(x_K | x_{-K}) though the law of K depends on x.
@@ -81,7 +81,7 @@ def test_the_adaptive_chain_keeps_the_law_and_ignoring_the_block_loses_it():
 
 
 def test_the_chain_on_pairs_keeps_the_block():
-    p, law = random_simplex(8), block_law(3, 2, blocks=[[0], [1, 2]], law=random_simplex(8, 2))
+    p, law = random_simplex(8), block_law(3, 2, blocks=[[0], [1, 2]], distribution=random_simplex(8, 2))
     matrix = joint_block_dynamics(p, law)
     torch.testing.assert_close(matrix.sum(1), torch.ones(16, dtype=torch.float64), rtol=0, atol=1e-14)
     pairs = torch.arange(16) % 2
@@ -112,9 +112,12 @@ def test_uniform_blocks_are_all_of_their_size():
         ({"blocks": [[0, 1, 2], [3]], "weights": [1.0, 0.0]}, "blocks"),
         ({"blocks": [[0, 1, 2], [3]], "weights": [1.5, -0.5]}, "weights"),
         ({"blocks": [[0, 1, 2], [3]], "weights": [math.nan, 1.0]}, "weights"),
-        ({"blocks": [[0, 1, 2], [3]], "law": lambda tokens: torch.ones(16, 2)}, "law"),
-        ({"blocks": [[0, 1, 2], [3]], "law": torch.full((8, 2), 0.5)}, "law"),
-        ({"blocks": [[0, 1], [2, 3]], "law": torch.full((16, 2), 0.5), "weights": [0.5, 0.5]}, "weights"),
+        ({"blocks": [[0, 1, 2], [3]], "distribution": lambda tokens: torch.ones(16, 2)}, "distribution"),
+        ({"blocks": [[0, 1, 2], [3]], "distribution": torch.full((8, 2), 0.5)}, "distribution"),
+        (
+            {"blocks": [[0, 1], [2, 3]], "distribution": torch.full((16, 2), 0.5), "weights": [0.5, 0.5]},
+            "weights",
+        ),
     ],
 )
 def test_bad_block_laws_are_refused(given, field):
@@ -124,5 +127,5 @@ def test_bad_block_laws_are_refused(given, field):
 
 
 def test_too_many_blocks_name_the_alternative():
-    with pytest.raises(InputError, match="monte_carlo_covariance"):
+    with pytest.raises(InputError, match=r"^block_size=20: 40 sites have .* use a smaller model"):
         uniform_blocks(40, 20)

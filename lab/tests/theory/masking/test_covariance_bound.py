@@ -27,7 +27,9 @@ def test_the_bound_on_the_printed_model():
 def test_the_covariance_is_bounded_and_the_bound_is_tight(seed, adaptive):
     model = random_ising(4, seed) if seed % 3 else random_family(4, 2, 6, seed)
     given = (
-        {"law": random_simplex(16, 6, names=seed)} if adaptive else {"weights": random_simplex(6, names=seed)}
+        {"distribution": random_simplex(16, 6, names=seed)}
+        if adaptive
+        else {"weights": random_simplex(6, names=seed)}
     )
     bound = covariance_bound(model, blocks=SIX_BLOCKS, **given)
     assert bound.information_slack > -1e-10

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from one_line_errors import refusals
 from theory.random_models import SIX_BLOCKS, random_ising, random_simplex
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
@@ -158,7 +159,7 @@ def test_dirichlet_form_by_differences():
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_dirichlet_form_of_blocks_three_ways(adaptive):
     blocks = [block for block in SIX_BLOCKS if max(block) < 3] + [(0, 1, 2), (1,)]
-    given = {"law": random_simplex(8, 5)} if adaptive else {"weights": random_simplex(5)}
+    given = {"distribution": random_simplex(8, 5)} if adaptive else {"weights": random_simplex(5)}
     law = block_law(3, 2, blocks=blocks, **given)
     p = random_ising(3).probabilities()
     f, g = random_simplex(8, 5, names="f"), random_simplex(8, 5, names="g")
@@ -207,7 +208,7 @@ def test_chi_square_of_laws_without_common_support():
 
 def test_no_finite_constant_on_pairs():
     """The chain on (X, K) keeps K: only its X-marginal has a Poincaré constant."""
-    law = block_law(2, 2, blocks=[[0], [1]], law=random_simplex(4, 2))
+    law = block_law(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
     p = random_simplex(4)
     assert poincare_constant(block_dynamics(p, law)) > 1
     with pytest.raises(InputError, match="reducible"):
@@ -217,8 +218,8 @@ def test_no_finite_constant_on_pairs():
 FLIP = two_states(1.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
+test_bad_input_is_refused = refusals(
+    "{}",
     [
         (lambda: mixing_time(FLIP), "periodic"),
         (lambda: mixing_time(torch.eye(3).roll(1, 0)), "transitions=3"),
@@ -228,9 +229,6 @@ FLIP = two_states(1.0, 1.0)
         (lambda: stationary_law(torch.eye(2)), "reducible"),
         (lambda: poincare_constant(two_states(1e-11, 1e-11)), "double precision"),
         (lambda: mixing_time(two_states(1e-11, 1e-11)), "double precision"),
-        (lambda: mixing_time(two_states(0.5, 0.5), eps=0.0), "eps"),
-        (lambda: mixing_time(two_states(0.5, 0.5), eps=1.0), "eps=1.0: use a distance"),
-        (lambda: mixing_time(two_states(0.5, 0.5), eps="a"), "eps='a'"),
         (lambda: mixing_time(torch.ones(2, 3)), "square"),
         (lambda: mixing_time(torch.ones(2, 2)), "sums to one"),
         (lambda: mixing_time(torch.tensor([[1.5, -0.5], [0.5, 0.5]])), "not negative"),
@@ -240,14 +238,6 @@ FLIP = two_states(1.0, 1.0)
         (
             lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [0.5], discrete=True),
             "whole",
-        ),
-        (lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [-1]), "times"),
-        (lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [math.nan]), "times"),
-        (
-            lambda: chi_square_decay(
-                two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [math.inf], discrete=True
-            ),
-            "times",
         ),
         (lambda: poincare_constant(two_states(0.2, 0.2), Ising.clique(1, 1, 0.0, 0.0)), "model='Ising'"),
         (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(3), torch.zeros(2)), "f="),
@@ -270,9 +260,6 @@ FLIP = two_states(1.0, 1.0)
         ),
     ],
 )
-def test_bad_input_is_refused(call, words):
-    with pytest.raises(InputError, match=words):
-        call()
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 4])

@@ -52,7 +52,7 @@ def test_printed_constants(sites, coupling, field, size, expected, poincare):
 def test_the_ratio_by_loops():
     """Adaptive law: both relative entropies written out over states and blocks."""
     q, r, given = random_simplex(8, names="q"), random_simplex(8, names="r"), random_simplex(8, 3)
-    law = block_law(3, 2, blocks=[[0], [1, 2], [0, 2]], law=given)
+    law = block_law(3, 2, blocks=[[0], [1, 2], [0, 2]], distribution=given)
     total = 0.0
     for k in range(3):
         for fibre in law.completions(k):
@@ -126,6 +126,6 @@ def test_the_bound_from_above_is_attained_by_product_laws():
 
 
 def test_a_bound_from_above_needs_a_law_of_blocks_alone():
-    adaptive = block_law(2, 2, blocks=[[0], [1]], law=random_simplex(4, 2))
+    adaptive = block_law(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
     with pytest.raises(InputError, match=r"^law='adaptive'"):
         tensorization_upper_bound(random_simplex(4), adaptive)

@@ -65,8 +65,6 @@ def test_associations_are_the_likeliest_tokens(vocab, width):
     assert encoder.kl < 1e-12
     vectors = harmonic_vectors(vocab, width)
     assert torch.allclose(vectors.norm(dim=1), vectors[0].norm().expand(vocab))
-    with pytest.raises(InputError, match="on a line"):
-        harmonic_vectors(vocab, 1)
 
 
 def test_looking_up_keeps_the_entropies_and_is_within_its_bound():

@@ -76,6 +76,10 @@ def test_the_rank_of_contexts_of_few_tokens(wide):
     assert expected_rank_of(config, few) < expected_rank(50, 3, 8, wide, 3, 27) or wide == 3
 
 
+def test_contexts_beyond_all_numbers_take_no_time():
+    assert expected_rank(2, 10**30, 4, 3, 5) == expected_rank(2, 100, 4, 3, 5)
+
+
 def test_too_many_contexts_to_list():
     with pytest.raises(InputError, match=r"contexts=None: 50\^4 contexts are more than 20000"):
         feature_rank(50, 4, 10, 10, 3)

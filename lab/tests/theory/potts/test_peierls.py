@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from trialogue.data.ising.grid import ising_grid
-from trialogue.errors import InputError
 from trialogue_lab.theory.potts.peierls import (
     critical_temperature,
     onsager_magnetisation,
@@ -71,20 +70,3 @@ def test_a_strip_with_its_border_held_agrees_with_onsager():
     assert magnetisation >= peierls_magnetisation_bound(temperature)
     assert magnetisation == pytest.approx(onsager_magnetisation(temperature), abs=1e-5)
     assert torch.isfinite(held).all()
-
-
-@pytest.mark.parametrize(
-    ("call", "field"),
-    [
-        (lambda: peierls_temperature(0.0), "min_energy"),
-        (lambda: peierls_free_energy_bound(4, 1.0, 1.0, 1), "patterns"),
-        (lambda: peierls_free_energy_bound(0, 1.0, 1.0, 2), "perimeter"),
-        (lambda: peierls_free_energy_bound(4, 1.0, 0.0, 2), "temperature"),
-        (lambda: peierls_magnetisation_bound(1.0, -1.0), "coupling"),
-        (lambda: onsager_magnetisation(math.inf), "temperature"),
-        (lambda: critical_temperature(math.nan), "coupling"),
-    ],
-)
-def test_other_numbers_are_named(call, field):
-    with pytest.raises(InputError, match=f"^{field}="):
-        call()

@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
+from one_line_errors import refusals
 from trialogue.data import PottsChain, Table
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, PrefixOracle, whole_sequences
@@ -148,7 +150,7 @@ def test_walks_run_on_it():
     exact = chain.at(5, 0.7)
     for tokens, probability in zip(exact.states().tolist(), exact.probabilities().tolist(), strict=True):
         assert law.probabilities[tuple(tokens)] == pytest.approx(probability, abs=1e-12)
-    assert generate(oracle, [()], walk=Ancestral(), num_samples=3, seed=0).lengths.tolist() == [5, 5, 5]
+    assert generate(oracle, [()], sampler=Ancestral(), num_samples=3, seed=0).lengths.tolist() == [5, 5, 5]
 
 
 def test_a_long_cold_chain_has_finite_answers():
@@ -237,13 +239,11 @@ def test_a_model_that_is_certain_stays_for_ever():
 CERTAIN = Table(lambda prefix: [1.0, 0.0] if prefix and prefix[-1] == 0 else [0.5, 0.5], 2)
 
 
-@pytest.mark.parametrize(
-    ("call", "field"),
+test_what_has_no_map_is_named = refusals(
+    "^{}=",
     [
         (lambda: hamiltonian_of(CERTAIN, 1), "oracle"),
         (lambda: hamiltonian_of(random_oracle(2), 1), "context"),
-        (lambda: hamiltonian_of(random_oracle(1), -1), "window"),
-        (lambda: hamiltonian_of(random_oracle(1), 1, "free"), "constant"),
         (lambda: hamiltonian_of(random_oracle(1), 20), "context"),
         (lambda: hamiltonian_of(Table([[0.5, 0.5], [0.5, 0.5]]), 1), "oracle.max_length"),
         (lambda: hamiltonian_of(Table(lambda prefix: [1, 1], 2, eos=1), 1), "oracle.eos"),
@@ -263,6 +263,31 @@ CERTAIN = Table(lambda prefix: [1.0, 0.0] if prefix and prefix[-1] == 0 else [0.
         (lambda: hamiltonian_of(random_oracle(1), 1).energy(torch.zeros(3).long()), "tokens"),
     ],
 )
-def test_what_has_no_map_is_named(call, field):
-    with pytest.raises(InputError, match=f"^{field}="):
-        call()
+
+
+def looking_back(distance: int) -> Table:
+    """Two tokens, the next one by the one `distance` tokens back alone."""
+
+    def law(prefix: tuple[int, ...]) -> list[float]:
+        return [0.3, 0.7] if len(prefix) >= distance and prefix[-distance] else [0.6, 0.4]
+
+    return Table(law, 2)
+
+
+@pytest.mark.parametrize(("distance", "window", "further"), [(3, 1, 2), (7, 1, 6), (7, 0, 7)])
+def test_an_oracle_that_looks_further_back_has_no_map(distance: int, window: int, further: int) -> None:
+    with pytest.raises(
+        InputError, match=f"^context={window}: what stands {further} tokens further back changes"
+    ):
+        hamiltonian_of(looking_back(distance), window)
+
+
+def test_an_oracle_is_asked_as_far_back_as_its_window_needs() -> None:
+    for distance in (1, 2, 3):
+        assert hamiltonian_of(looking_back(distance), distance).chain.window == distance + 1
+    with pytest.raises(InputError, match=r"^context=10+: there are 2\^10+1 contexts"):
+        hamiltonian_of(looking_back(1), 10**30)
+    # Of larger vocabularies not all contexts are listed: some are drawn.
+    wide = Table(lambda prefix: np.roll(np.arange(1, 31), prefix[-3] if len(prefix) > 2 else 0), 30)
+    with pytest.raises(InputError, match=r"^context=1: what stands 2 tokens further back changes"):
+        hamiltonian_of(wide, 1)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from mutants.modules import altered
+from one_line_errors import refusals
 from samplers.reference_laws import rejection_queries, tokenwise
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
@@ -217,21 +218,15 @@ class Silent(Verifier):
         return torch.ones(len(rows))
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
+test_bad_input_is_named = refusals(
+    "^{}",
     [
         (lambda: rejection_cost(UNIFORM, Dyck(8)), "max_new_tokens=None"),
         (lambda: rejection_cost(UNIFORM, Dyck(8), max_new_tokens=0), "max_new_tokens=0"),
         (
             lambda: tokenwise_cost(UNIFORM, Silent(), max_new_tokens=32, max_nodes=1000),
-            r"max_nodes=1000: 1024 prefixes of 5 tokens .* 4\^32 = 1.84e\+19: .*generate",
+            r"max_nodes=1000: 1024 prefixes of 5 tokens, of up to 4\^32 sequences, .*generate",
         ),
-        (
-            lambda: tokenwise_cost(UNIFORM, Silent(), max_new_tokens=1000, max_nodes=9),
-            r"max_nodes=9: 16 prefixes of 2 tokens .* 4\^1000 = 10\^602",
-        ),
-        (lambda: tokenwise_cost(UNIFORM, Dyck(8), max_new_tokens=8, max_nodes=0), "max_nodes=0"),
-        (lambda: tokenwise_cost(UNIFORM, Dyck(8), max_new_tokens=8, max_rejections=0), "max_rejections=0"),
         (lambda: tokenwise_cost(fair_bits(3), Dyck(8), prompt=(0, 1, 1)), "prompt="),
         (lambda: tokenwise_cost(UNIFORM, Dyck(8), prompt=(4,), max_new_tokens=4), r"prompts\[0\]\[0\]=4"),
         (lambda: rejection_cost("coin", Dyck(8)), "oracle='str'"),
@@ -239,6 +234,3 @@ class Silent(Verifier):
         (lambda: rejection_cost(fair_bits(3), SubsetSum), "verifier='SubsetSum'"),
     ],
 )
-def test_bad_input_is_named(call, told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}"):
-        call()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.validation import Count, validated
 from trialogue_lab.data.list_append.literals import (
     Fault,
     Lexeme,
@@ -88,18 +88,14 @@ def distinct_correct(evaluations: Iterable[Evaluation]) -> int:
     return len({case.key for evaluation in evaluations for case in evaluation.cases if case.correct})
 
 
-def evaluate(text: str, name: str, cases: int = 8, *, final: bool = True) -> Evaluation:
+@validated
+def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> Evaluation:
     """Read the completion `text` of a prompt that asked for `cases` test cases of the function `name`.
 
     A test case is a line `assert name(list, item) == list`, of literals in place. Blank lines are skipped, and the
     first `cases` lines that can be read count, right or wrong, whatever stands between them. With `final=False` the
     text may go on: what can still become right is no error yet.
     """
-    whole_number("cases", cases, 1)
-    truth_value("final", final)
-    for field, value in (("text", text), ("name", name)):
-        if not isinstance(value, str):
-            raise InputError(field, value, "give a text")
     error, position, right = None, -1, 0
     read: list[Case] = []
     start = 0
@@ -124,12 +120,6 @@ def evaluate(text: str, name: str, cases: int = 8, *, final: bool = True) -> Eva
     if error is None and final and right < cases:
         error, position = CaseError.FEWER_TEST_CASES_THAN_EXPECTED, len(text)
     return Evaluation(error, position, tuple(read))
-
-
-def is_viable(text: str, name: str, cases: int = 8) -> bool:
-    """Whether `text` may still become free of errors; what follows the last case that was asked for is none."""
-    error = evaluate(text, name, cases, final=False).error
-    return error in (None, CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION)
 
 
 class _Line(NamedTuple):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
+from trialogue.validation import Count, Natural, validated
 
 TRAINING_NAMES = ("ovs", "cyk", "mcl", "heh", "fgu", "knk", "zmf")
 """Names of the target function that the authors' verifier was trained with; no unseen name is one of them."""
@@ -20,17 +21,19 @@ _REQUEST = "List {cases} test cases of the above function {name}, one in each li
 _LETTERS = np.array(list(string.ascii_lowercase))
 
 
-def random_names(n: int, seed: int, unlike: Iterable[str] = ()) -> list[str]:
+@validated
+def random_names(n: Count, seed: int, unlike: Iterable[str] = ()) -> list[str]:
     """`n` different names of three lower-case letters, none of them in `unlike`."""
     generator, names = numpy_generator(seed, "names"), dict.fromkeys(unlike)
     taken = len(names)
-    if taken + whole_number("n", n, 1) > len(_LETTERS) ** 3:
+    if taken + n > len(_LETTERS) ** 3:
         raise InputError("n", n, f"there are only {len(_LETTERS) ** 3} names")
     while len(names) < taken + n:
         names.setdefault("".join(generator.choice(_LETTERS, 3)))
     return list(names)[taken:]
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """The layout of a prompt: a demonstration of addition, then the target function, `cases` test cases of each.
@@ -39,14 +42,9 @@ class Task:
     random names with correct test cases on lists of up to `example_length` digits.
     """
 
-    cases: int = 8
-    examples: int = 0
-    example_length: int = 3
-
-    def __post_init__(self) -> None:
-        whole_number("cases", self.cases, 1)
-        whole_number("examples", self.examples, 0)
-        whole_number("example_length", self.example_length, 0)
+    cases: Count = 8
+    examples: Natural = 0
+    example_length: Natural = 3
 
     def prompt(self, name: str, seed: int) -> str:
         """A prompt for test cases of the function `name`; `seed` draws the numbers of the demonstrations."""

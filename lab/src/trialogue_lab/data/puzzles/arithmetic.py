@@ -10,7 +10,7 @@ Source: "Theoretical Limitations of Autoregressive Models", section "Factoring".
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sympy import isprime
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, whole_number
+from trialogue.errors import InputError, whole_number
+from trialogue.validation import Count, validated
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.data.puzzles.random_primes import (
     INT64_DIGITS,
@@ -57,11 +58,11 @@ class SemiprimeTuples(DecimalLaw):
     beyond `ENUMERABLE` tuples. `sample` takes any number of digits.
     """
 
+    @validated
     def __init__(
-        self, digits: int = 2, order: Order = "product-first", arithmetic: Arithmetic | None = None
+        self, digits: Count = 2, order: Order = "product-first", arithmetic: Arithmetic | None = None
     ) -> None:
-        one_of("order", order, get_args(Order))
-        self.digits, self.order = whole_number("digits", digits, 1), order
+        self.digits, self.order = digits, order
         self.max_length = 4 * self.digits
         self.arithmetic = Arithmetic() if arithmetic is None else arithmetic
 
@@ -117,15 +118,9 @@ class SemiprimeTuples(DecimalLaw):
         outside = tokens[(tokens < 0) | (tokens > 9)]
         if len(outside):
             raise InputError("tokens", int(outside[0]), "use digits from 0 to 9")
-        starts = np.cumsum((0, *self._widths))
-        return [
-            (
-                number_of(row[starts[0] : starts[1]]),
-                number_of(row[starts[1] : starts[2]]),
-                number_of(row[starts[2] : starts[3]]),
-            )
-            for row in tokens.tolist()
-        ]
+        fields = [tokens_of.tolist() for tokens_of in tokens.split(self._widths, 1)]
+        numbers = [[number_of(digits) for digits in field] for field in fields]
+        return list(zip(*numbers, strict=True))
 
     def texts(self, tokens: Tensor) -> list[str]:
         """The tuples as the source writes them, such as "[143,11,13]"."""
@@ -210,12 +205,8 @@ class SemiprimeTuples(DecimalLaw):
     def _product_weights(self, prefix: Prefix) -> Sequence[float]:
         """How many ordered pairs have a product that continues `prefix` with each digit."""
         if self.digits > PAIR_DIGITS:
-            raise InputError(
-                "digits",
-                self.digits,
-                f"the next digit of a product takes all pairs of primes: use at most {PAIR_DIGITS} digits, or begin "
-                "with a product",
-            )
+            hint = f"the next digit of a product takes all pairs of primes: use at most {PAIR_DIGITS} digits"
+            raise InputError("digits", self.digits, hint)
         primes = primes_of(self.digits)
         self.arithmetic.read(11 * len(primes))
         edges = np.array(list(decimal_edges(prefix, 2 * self.digits)))

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
-from trialogue.errors import InputError, require_function, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, Natural, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes, primes_of
 from trialogue_lab.data.puzzles.weighted_prefixes import (
@@ -30,8 +31,9 @@ class RandomBits(WeightedPrefixes):
 
     vocab_size = 2
 
-    def __init__(self, bits: int) -> None:
-        self.max_length: int = whole_number("bits", bits, 1)
+    @validated
+    def __init__(self, bits: Count) -> None:
+        self.max_length: int = bits
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Equal weights."""
@@ -46,10 +48,11 @@ class RandomBits(WeightedPrefixes):
 class Independent(WeightedPrefixes):
     """`copies` sequences of an oracle of fixed length, drawn independently and written one after the other."""
 
-    def __init__(self, oracle: WeightedPrefixes, copies: int) -> None:
+    @validated
+    def __init__(self, oracle: WeightedPrefixes, copies: Count) -> None:
         self._oracle, self._length = oracle, fixed_length(oracle, "source")
         self.vocab_size = oracle.vocab_size
-        self.max_length: int = self._length * whole_number("copies", copies, 1)
+        self.max_length: int = self._length * copies
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """What the oracle answers within the present copy; all zero where a copy before it is none."""
@@ -73,14 +76,14 @@ class HiddenStream(WeightedPrefixes):
     `vocab_size`. Raises `InputError` where `source` has no fixed length, and where `public` answers otherwise.
     """
 
+    @validated
     def __init__(
-        self, source: WeightedPrefixes, public: Callable[[Prefix], Prefix], length: int, vocab_size: int
+        self, source: WeightedPrefixes, public: Callable[[Prefix], Prefix], length: Count, vocab_size: Count
     ) -> None:
-        require_function("public", public, "give a function from the hidden tokens to the public ones")
         self._source, self._public = source, public
         self.hidden = fixed_length(source, "source")
-        self.vocab_size = max(source.vocab_size, whole_number("vocab_size", vocab_size, 1))
-        self._visible = whole_number("length", length, 1)
+        self.vocab_size = max(source.vocab_size, vocab_size)
+        self._visible = length
         self.max_length: int = self.hidden + length
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
@@ -145,7 +148,8 @@ def random_seed(tuples: SemiprimeTuples, bits: int) -> HiddenStream:
     return HiddenStream(RandomBits(bits), public, tuples.max_length, tuples.vocab_size)
 
 
-def random_coins(tuples: SemiprimeTuples, candidates: int) -> HiddenStream:
+@validated
+def random_coins(tuples: SemiprimeTuples, candidates: Count) -> HiddenStream:
     """The tuples as a function of a seed that is read as the coins of the source's algorithm for primes.
 
     Takes no list of primes, so that it is of polynomial cost at any number of digits n. The seed holds `candidates`
@@ -156,7 +160,7 @@ def random_coins(tuples: SemiprimeTuples, candidates: int) -> HiddenStream:
     Where a share s of the numbers of n digits is prime, the law of the public tokens is within a total variation of
     2 (1 - s)^`candidates` + 2^-15 of that of `tuples`: no number has more coins than another by a share above 2^-16.
     """
-    candidates, bits = whole_number("candidates", candidates, 1), coin_bits(tuples.digits)
+    bits = coin_bits(tuples.digits)
 
     def prime(seed: Prefix) -> int:
         number = 0
@@ -175,12 +179,13 @@ def random_coins(tuples: SemiprimeTuples, candidates: int) -> HiddenStream:
     return HiddenStream(RandomBits(2 * candidates * bits), public, tuples.max_length, tuples.vocab_size)
 
 
-def coin_bits(digits: int) -> int:
+@validated
+def coin_bits(digits: Count) -> int:
     """Bits of a candidate of `random_coins`: 16 more than a number of so many digits takes."""
-    return int((9 * 10 ** (whole_number("digits", digits, 1) - 1)).bit_length() + 16)
+    return int((9 * 10 ** (digits - 1)).bit_length() + 16)
 
 
-def candidate(coins: int, digits: int) -> int:
+@validated
+def candidate(coins: Natural, digits: Count) -> int:
     """The number of so many digits that the bits `coins` of one candidate of `random_coins` stand for."""
-    coins, digits = whole_number("coins", coins, 0), whole_number("digits", digits, 1)
     return int(10 ** (digits - 1) + ((coins * 9 * 10 ** (digits - 1)) >> coin_bits(digits)))

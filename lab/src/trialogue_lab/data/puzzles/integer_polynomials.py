@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import product
 from math import comb
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
+from trialogue.validation import Count, Natural, validated
 from trialogue_lab.data.puzzles.random_primes import ENUMERABLE
 from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes, token_rows
 
@@ -35,17 +36,15 @@ class RootedPolynomials(WeightedPrefixes):
     roots are too many to list.
     """
 
-    def __init__(self, degree: int = 2, largest: int = 3, order: Order = "coefficients-first") -> None:
-        self.degree = degree = whole_number("degree", degree, 1)
-        self.largest = largest = whole_number("largest", largest, 1)
-        one_of("order", order, get_args(Order))
-        self.order, self.max_length = order, 2 * degree
+    @validated
+    def __init__(self, degree: Count = 2, largest: Count = 3, order: Order = "coefficients-first") -> None:
+        self.degree, self.largest, self.order = degree, largest, order
+        self.max_length = 2 * degree
         # The k-th coefficient is largest where all roots are, with equal signs.
         self.offset: int = max(comb(degree, k) * largest**k for k in range(1, degree + 1))
         if self.offset >= 1 << 62:
-            raise InputError(
-                "degree", degree, f"roots up to {largest} make coefficients beyond 62 bits: use less"
-            )
+            hint = f"roots up to {largest} make coefficients beyond 62 bits: use less"
+            raise InputError("degree", degree, hint)
         self.vocab_size = 2 * self.offset + 1
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
@@ -68,9 +67,10 @@ class RootedPolynomials(WeightedPrefixes):
         roots = np.array(list(product(range(-self.largest, self.largest + 1), repeat=self.degree)))
         return Listed(self._written(roots), torch.ones(choices), self.vocab_size)
 
-    def sample(self, n: int, seed: int = 0) -> Tensor:
+    @validated
+    def sample(self, n: Natural, seed: int = 0) -> Tensor:
         """Draw sequences (n, 2 degree) int64 by drawing roots; sequence i depends on `seed` and i alone."""
-        rows = torch.arange(whole_number("n", n, 0))
+        rows = torch.arange(n)
         streams = Streams(seed_of(seed, "roots"), rows)
         values = 2 * self.largest + 1
         drawn = [(streams.uniform(rows) * values).long() - self.largest for _ in range(self.degree)]

@@ -5,12 +5,13 @@ Primality is sympy's `isprime`; factoring is trial division, or Pollard's rho (1
 
 import math
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from sympy import isprime, pollard_rho
 
-from trialogue.errors import InputError, one_of, whole_number
+from trialogue.errors import InputError, whole_number
+from trialogue.validation import validated
 
 Factoring = Literal["pollard-rho", "trial-division"]
 _CHUNK = 1 << 16
@@ -42,8 +43,9 @@ class Arithmetic:
     Raises `InputError` for an unknown routine.
     """
 
+    @validated
     def __init__(self, factoring: Factoring = "pollard-rho") -> None:
-        self.factoring: Factoring = one_of("factoring", factoring, get_args(Factoring))
+        self.factoring: Factoring = factoring
         self._tests = self._products = self._factorings = self._steps = self._read = 0
 
     @property
@@ -81,9 +83,8 @@ class Arithmetic:
         """
         semiprime = whole_number("semiprime", semiprime, 0)
         if self.factoring == "trial-division" and semiprime >= 1 << 63:
-            raise InputError(
-                "semiprime", semiprime, "trial division takes numbers below 2^63: use pollard-rho"
-            )
+            hint = "trial division takes numbers below 2^63: use pollard-rho"
+            raise InputError("semiprime", semiprime, hint)
         self._factorings += 1
         first = _square_root(semiprime)
         if first is None:

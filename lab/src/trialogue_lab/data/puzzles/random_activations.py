@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, require_function, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
+from trialogue.validation import Count, Natural, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_primes import ENUMERABLE, primes_of
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, one_hot
@@ -35,14 +36,12 @@ class RandomActivations:
     Raises `InputError` where one of them answers without a positive weight, or `token` not with `vocab_size` weights.
     """
 
+    @validated
     def __init__(
-        self, activation: Weigh, token: Weigh, length: int, vocab_size: int, *, layers: int = 1
+        self, activation: Weigh, token: Weigh, length: Count, vocab_size: Count, *, layers: Count = 1
     ) -> None:
         self._activation, self._token = activation, token
-        self.length, self.layers = whole_number("length", length, 1), whole_number("layers", layers, 1)
-        self.vocab_size = whole_number("vocab_size", vocab_size, 1)
-        require_function("activation", activation, "give a function of tokens and activations")
-        require_function("token", token, "give a function of tokens and activations")
+        self.length, self.layers, self.vocab_size = length, layers, vocab_size
 
     def law(self) -> dict[Prefix, float]:
         """The exact law of the tokens, over all activations.
@@ -66,9 +65,9 @@ class RandomActivations:
             law[prefix] = law.get(prefix, 0.0) + probability
         return law
 
-    def sample(self, n: int, seed: int = 0) -> Tensor:
+    @validated
+    def sample(self, n: Natural, seed: int = 0) -> Tensor:
         """Draw sequences (n, length) int64, each with its own activations; number i depends on `seed` and i alone."""
-        n = whole_number("n", n, 0)
         streams = Streams(seed_of(seed, "random activations"), torch.arange(n))
         rows = [self._drawn(streams, torch.tensor([row])) for row in range(n)]
         return torch.tensor(rows, dtype=torch.int64).view(n, self.length)

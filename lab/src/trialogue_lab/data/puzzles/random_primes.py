@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sympy import isprime, sieve
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import Streams, numpy_generator, seed_of
+from trialogue.validation import Count, Natural, validated
 from trialogue_lab.data.puzzles.weighted_prefixes import (
     Prefix,
     WeightedPrefixes,
@@ -32,15 +33,12 @@ ENUMERABLE = 1 << 20
 """A law of more sequences is not listed."""
 
 
-def primes_of(digits: int) -> NDArray[np.int64]:
+@validated
+def primes_of(digits: Count) -> NDArray[np.int64]:
     """All primes of so many decimal digits, ascending; read only. Raises `InputError` beyond `LISTED_DIGITS`."""
-    digits = whole_number("digits", digits, 1)
     if digits > LISTED_DIGITS:
-        raise InputError(
-            "digits",
-            digits,
-            f"there are about {_about_primes(digits)} such primes, too many to list: use at most {LISTED_DIGITS}",
-        )
+        hint = f"there are about {_about_primes(digits)} such primes, too many to list: use at most {LISTED_DIGITS}"
+        raise InputError("digits", digits, hint)
     return _listed(digits)
 
 
@@ -92,8 +90,9 @@ class DecimalLaw(WeightedPrefixes):
 class RandomNumbers(DecimalLaw):
     """Numbers of exactly `digits` digits, uniformly: the source's "give me a random 6-digit number"."""
 
-    def __init__(self, digits: int = 6) -> None:
-        self.digits = self.max_length = whole_number("digits", digits, 1)
+    @validated
+    def __init__(self, digits: Count = 6) -> None:
+        self.digits = self.max_length = digits
 
     @property
     def size(self) -> int:
@@ -105,10 +104,11 @@ class RandomNumbers(DecimalLaw):
         size = self._enumerable()
         return digit_rows(np.arange(size) + size // 9, self.digits)
 
-    def sample(self, n: int, seed: int = 0) -> Tensor:
+    @validated
+    def sample(self, n: Natural, seed: int = 0) -> Tensor:
         """Draw numbers (n, digits) int64; number i depends on `seed` and i alone."""
-        streams = Streams(seed_of(seed, "random numbers"), torch.arange(whole_number("n", n, 0)))
         rows = torch.arange(n)
+        streams = Streams(seed_of(seed, "random numbers"), rows)
         columns = [(streams.uniform(rows) * 9).long() + 1]
         columns += [(streams.uniform(rows) * 10).long() for _ in range(self.digits - 1)]
         return torch.stack(columns, 1)
@@ -127,8 +127,9 @@ class RandomPrimes(DecimalLaw):
     them: raises `InputError` beyond `LISTED_DIGITS`. `sample` takes any number of digits.
     """
 
-    def __init__(self, digits: int) -> None:
-        self.digits = self.max_length = whole_number("digits", digits, 1)
+    @validated
+    def __init__(self, digits: Count) -> None:
+        self.digits = self.max_length = digits
 
     @property
     def size(self) -> int:
@@ -172,14 +173,13 @@ class RandomPrimes(DecimalLaw):
         )
 
 
-def draw_primes(n: int, each: int, digits: int, seed: int) -> NDArray[Any]:
+@validated
+def draw_primes(n: Natural, each: Count, digits: Count, seed: int) -> NDArray[Any]:
     """`each` primes (n, each) for each of n samples, uniform and independent; sample i depends on `seed` and i alone.
 
     They are places in the list of primes, or found by trial where there is no list; int64 up to `INT64_DIGITS`, and
     Python's own numbers beyond.
     """
-    n, each = whole_number("n", n, 0), whole_number("each", each, 1)
-    digits = whole_number("digits", digits, 1)
     if digits <= LISTED_DIGITS:
         primes = primes_of(digits)
         streams = Streams(seed_of(seed, "primes"), torch.arange(n))

@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 from math import comb
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
+from annotated_types import Interval
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
+from trialogue.validation import Natural, validated
 from trialogue_lab.data.puzzles.random_primes import ENUMERABLE
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes
 
@@ -74,10 +76,10 @@ class SudokuPuzzles(WeightedPrefixes):
     vocab_size = 5
     max_length: int = 2 * CELLS
 
-    def __init__(self, clues: int = 6, order: Order = "puzzle-first") -> None:
-        one_of("order", order, get_args(Order))
-        if whole_number("clues", clues, 0) > CELLS:
-            raise InputError("clues", clues, f"there are {CELLS} cells: use no more")
+    @validated
+    def __init__(
+        self, clues: Annotated[int, Interval(ge=0, le=CELLS)] = 6, order: Order = "puzzle-first"
+    ) -> None:
         self.clues, self.order = clues, order
         self.looked_up = 0
 
@@ -107,9 +109,10 @@ class SudokuPuzzles(WeightedPrefixes):
             )
             raise InputError("clues", self.clues, hint)
 
-    def sample(self, n: int, seed: int = 0) -> Tensor:
+    @validated
+    def sample(self, n: Natural, seed: int = 0) -> Tensor:
         """Draw sequences (n, 32) int64, solutions and then their clues; number i depends on `seed` and i alone."""
-        rows = torch.arange(whole_number("n", n, 0))
+        rows = torch.arange(n)
         streams = Streams(seed_of(seed, "sudoku"), rows)
         grids = sudoku_grids()[(streams.uniform(rows) * len(sudoku_grids())).long().numpy()]
         # The cells of the smallest of 16 random numbers are any cells.

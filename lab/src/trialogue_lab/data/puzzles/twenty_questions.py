@@ -10,14 +10,16 @@ Source: "Theoretical Limitations of Autoregressive Models", section "Where this 
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Annotated, Self
 
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, require_function, whole_number
+from trialogue.arrays import Reals
+from trialogue.errors import InputError, whole_number
 from trialogue.randomness import Streams, seed_of
+from trialogue.validation import Count, Natural, validated
 from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
 
 
@@ -34,19 +36,18 @@ class TwentyQuestions(WeightedPrefixes):
 
     vocab_size = 2
 
+    @validated
     def __init__(
-        self, answers: Tensor, rounds: int | None = None, question: Callable[[Prefix], int] | None = None
+        self,
+        answers: Annotated[Tensor, Reals("objects questions")],
+        rounds: Count | None = None,
+        question: Callable[[Prefix], int] | None = None,
     ) -> None:
-        answers = real_tensor("answers", answers, "give a table (objects, questions)")
-        if question is not None:
-            require_function("question", question, "give a function of the transcript")
-        if answers.ndim != 2 or not answers.numel():
-            raise InputError("answers", tuple(answers.shape), "give a table (objects, questions)")
         undecided = answers[(answers != 0) & (answers != 1)]
         if len(undecided):
             raise InputError("answers", undecided[0].item(), "give 0 or 1, False or True")
         self.objects, self.questions = answers.shape
-        rounds = self.questions if rounds is None else whole_number("rounds", rounds, 1)
+        rounds = self.questions if rounds is None else rounds
         if question is None and rounds > self.questions:
             raise InputError("rounds", rounds, f"there are {self.questions} questions: ask no more")
         self.max_length: int = rounds
@@ -55,27 +56,27 @@ class TwentyQuestions(WeightedPrefixes):
         self._ask = len if question is None else question
 
     @classmethod
-    def of_hashes(cls, objects: int, rounds: int) -> Self:
+    @validated
+    def of_hashes(cls, objects: Count, rounds: Annotated[int, Interval(ge=1, le=256)]) -> Self:
         """The source's extreme case: question i is bit i of the SHA-256 hash of the object's number, in decimal."""
-        whole_number("objects", objects, 1)
-        if not 1 <= whole_number("rounds", rounds, 1) <= 256:
-            raise InputError("rounds", rounds, "a hash has 256 bits: ask from 1 to 256 questions")
         hashes = [hashlib.sha256(str(number).encode()).digest() for number in range(objects)]
         bits = [[digest[bit // 8] >> (7 - bit % 8) & 1 for bit in range(rounds)] for digest in hashes]
         return cls(torch.tensor(bits, dtype=torch.bool))
 
-    def transcript(self, number: int) -> Prefix:
+    @validated
+    def transcript(self, number: Natural) -> Prefix:
         """The answers about one object; raises `InputError` where there is no such object."""
-        if whole_number("number", number, 0) >= self.objects:
+        if number >= self.objects:
             raise InputError("number", number, f"name an object from 0 to {self.objects - 1}")
         answers: list[int] = []
         for _ in range(self.max_length):
             answers.append(int(self._answers[number][self._asked(tuple(answers))]))
         return tuple(answers)
 
-    def sample(self, n: int, seed: int = 0) -> Tensor:
+    @validated
+    def sample(self, n: Natural, seed: int = 0) -> Tensor:
         """Draw transcripts (n, rounds) int64 by fixing an object each; transcript i depends on `seed` and i alone."""
-        rows = torch.arange(whole_number("n", n, 0))
+        rows = torch.arange(n)
         objects = (Streams(seed_of(seed, "objects"), rows).uniform(rows) * self.objects).long()
         drawn = [self.transcript(number) for number in objects.tolist()]
         return torch.tensor(drawn, dtype=torch.int64).view(n, self.max_length)

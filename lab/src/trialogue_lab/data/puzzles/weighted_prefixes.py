@@ -2,14 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import Integers, Reals, whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.oracles import PrefixOracle
+from trialogue.validation import Count, validated
 
 Prefix = tuple[int, ...]
 
@@ -56,18 +58,18 @@ class Listed(WeightedPrefixes):
     number from 0 to vocab_size - 1, or the weights are not N non-negative finite numbers of positive sum.
     """
 
-    def __init__(self, sequences: Tensor, weights: Tensor, vocab_size: int) -> None:
-        sequences = whole_tensor("sequences", sequences, "give tokens as whole numbers, a matrix (N, L)")
-        weights = real_tensor("weights", weights, f"give {len(sequences)} non-negative finite numbers")
-        if sequences.ndim != 2 or not sequences.numel():
-            raise InputError("sequences", tuple(sequences.shape), "give a matrix (N, L) of tokens")
-        if not 0 <= int(sequences.min()) <= int(sequences.max()) < whole_number("vocab_size", vocab_size, 1):
-            outside = sequences[(sequences < 0) | (sequences >= vocab_size)]
-            raise InputError("sequences", int(outside[0]), f"use tokens from 0 to {vocab_size - 1}")
-        if weights.shape != sequences.shape[:1] or not bool((weights >= 0).all() & weights.isfinite().all()):
-            raise InputError(
-                "weights", weights.tolist(), f"give {len(sequences)} non-negative finite numbers"
-            )
+    @validated
+    def __init__(
+        self,
+        sequences: Annotated[Tensor, Integers("N L", least=0)],
+        weights: Annotated[Tensor, Reals("N", least=0)],
+        vocab_size: Count,
+    ) -> None:
+        weights = weights.double()
+        if int(sequences.max()) >= vocab_size:
+            raise InputError("sequences", int(sequences.max()), f"use tokens from 0 to {vocab_size - 1}")
+        if len(weights) != len(sequences):
+            raise InputError("weights", weights.tolist(), f"give {len(sequences)} numbers")
         if float(weights.sum()) == 0:
             raise InputError("weights", 0.0, "give a positive weight to one sequence at least")
         self.vocab_size, self.max_length = vocab_size, sequences.shape[1]

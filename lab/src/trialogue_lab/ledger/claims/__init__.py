@@ -1,1 +1,1 @@
-"""Claims and how they are decided: quantities, criteria, intervals, registration, pilots, verdicts."""
+"""Claims and how they are decided: statistics, criteria, intervals, registration, pilots, verdicts."""

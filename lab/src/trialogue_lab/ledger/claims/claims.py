@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.documents import check_statement_id
-from trialogue_lab.ledger.claims.quantities import Criterion, Quantity, Unit
+from trialogue_lab.ledger.claims.statistics import Criterion, Statistic, Unit
 
 Origin = Literal["published", "ours"]
 ORIGINS: tuple[Origin, ...] = ("published", "ours")
@@ -20,7 +20,7 @@ NOT_PRINTED = "not printed"
 class Precondition:
     """A condition that a run must meet before a claim can be tested, such as a network that has learned its task.
 
-    The condition is met if the mean of the quantity over replications lies in the criterion's region.
+    The condition is met if the mean of the statistic over replications lies in the criterion's region.
     """
 
     statement: str
@@ -63,26 +63,25 @@ class Claim:
 
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, Criterion):
-            hint = f"claim {self.id}: compare a quantity with a number, as in `gain() > 0`"
+            hint = f"claim {self.id}: compare a statistic with a number, as in `gain() > 0`"
             raise InputError("criterion", self.criterion, hint)
         if self.origin not in ORIGINS:
             raise InputError("origin", self.origin, f"claim {self.id}: use one of {', '.join(ORIGINS)}")
         if self.grade and self.origin == "ours":
-            raise InputError(
-                "grade", self.grade, f"claim {self.id}: only published claims are held to a grade"
-            )
+            hint = f"claim {self.id}: only published claims are held to a grade"
+            raise InputError("grade", self.grade, hint)
         if self.statement_id:
             check_statement_id(self.statement_id, self.id)
 
     @property
-    def quantity(self) -> Quantity:
+    def statistic(self) -> Statistic:
         """What is set against the threshold."""
-        return self.criterion.quantity
+        return self.criterion.statistic
 
     @property
     def unit(self) -> Unit:
         """What is one replication."""
-        return self.quantity.replication.unit
+        return self.statistic.replication.unit
 
     @property
     def sampled(self) -> bool:
@@ -92,7 +91,7 @@ class Claim:
     @property
     def said(self) -> str:
         """The statement, and the trained objects of which it speaks where replications share them."""
-        objects = self.quantity.replication.objects
+        objects = self.statistic.replication.objects
         return f"{self.statement.rstrip('.')} (for {objects})." if objects else self.statement
 
     def registration(self, config: Mapping[str, Any]) -> dict[str, object]:
@@ -100,13 +99,13 @@ class Claim:
         return {
             "origin": self.origin,
             "statement": self.said,
-            "quantity": self.quantity.name,
+            "quantity": self.statistic.name,
             "direction": self.criterion.direction,
             "threshold": self.criterion.threshold,
             "margin": self.criterion.margin,
             "grade": self.grade,
             "unit": self.unit,
-            "replications": self.quantity.replication.required(config),
+            "replications": self.statistic.replication.required(config),
         }
 
 

@@ -6,7 +6,7 @@ largest("length", "free_energy - free_energy_bound", where="patterns > 1") < 0
 import numpy as np
 from numpy.typing import NDArray
 
-from trialogue_lab.ledger.claims.quantities import exact
+from trialogue_lab.ledger.claims.statistics import exact
 from trialogue_lab.ledger.rows import NoRows, Rows
 
 RESOLVED = 1e-12

@@ -1,4 +1,4 @@
-"""Pilots: what a study's quantities were on seeds of their own, frozen in a file beside the study.
+"""Pilots: what a study's statistics were on seeds of their own, frozen in a file beside the study.
 
 A pilot shows what power a run has. It never counts as evidence, and moves no published claim.
 """
@@ -15,7 +15,7 @@ from trialogue.storage import atomic_write
 
 @dataclass(frozen=True, kw_only=True)
 class Pilot:
-    """Estimates by name of quantity; `rows_sha256` and `commit` say where they come from, where that is known."""
+    """Estimates by name of statistic; `rows_sha256` and `commit` say where they come from, where that is known."""
 
     seeds: tuple[int, ...] = ()
     estimates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

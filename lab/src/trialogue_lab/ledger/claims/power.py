@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from trialogue.intervals import exponential
 from trialogue.intervals.bounds import critical_value, mean_bounds
 from trialogue.randomness import numpy_generator
-from trialogue_lab.ledger.claims.quantities import Criterion
+from trialogue_lab.ledger.claims.statistics import Criterion
 
 POWER = 0.8
 """The power at which the smallest effect that could have been seen is stated."""
@@ -48,7 +48,7 @@ def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: 
         without spread.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.log(pilot) if criterion.quantity.logarithmic else pilot
+        values = np.log(pilot) if criterion.statistic.logarithmic else pilot
     if len(values) < FEWEST or replications < 2 or not np.isfinite(values).all() or np.ptp(values) == 0:
         return math.nan
     mean, deviation = float(values.mean()), _largest_deviation(values)
@@ -61,10 +61,10 @@ def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], 
     The deviation is the upper limit of the deviation of `estimates` (n,) at confidence `CONFIDENCE`.
 
     Returns:
-        The distance, a factor if the quantity is logarithmic. For an equivalence, the margin that could have been
+        The distance, a factor if the statistic is logarithmic. For an equivalence, the margin that could have been
         confirmed if there were no difference. NaN for fewer than two estimates or estimates without spread.
     """
-    values = np.log(estimates) if criterion.quantity.logarithmic else estimates
+    values = np.log(estimates) if criterion.statistic.logarithmic else estimates
     if len(values) < 2 or np.ptp(values) == 0:
         return math.nan
     n, deviation = len(values), _largest_deviation(values)
@@ -77,19 +77,18 @@ def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], 
     # Twice the largest widening, and the quantile of normal deviations at which no power is left to gain.
     largest = deviation / math.sqrt(n) * (critical_value(n, alpha) + 3) * 12
     effect = float(brentq(excess, 0.0, largest, xtol=1e-6 * largest))
-    return exponential(effect) if criterion.quantity.logarithmic else effect
+    return exponential(effect) if criterion.statistic.logarithmic else effect
 
 
 def _largest_deviation(values: NDArray[np.floating[Any]]) -> float:
     """Upper confidence limit of the deviation of normal `values`."""
     degrees = len(values) - 1
-    chi2 = 2 * float(special.gammaincinv(degrees / 2, 1 - CONFIDENCE))
-    return float(values.std(ddof=1)) * math.sqrt(degrees / chi2)
+    return float(values.std(ddof=1)) * math.sqrt(degrees / special.chdtri(degrees, CONFIDENCE))
 
 
 def _region(criterion: Criterion) -> tuple[float, float]:
     """The criterion's region on the scale on which estimates are normal."""
-    if not criterion.quantity.logarithmic:
+    if not criterion.statistic.logarithmic:
         return criterion.region
     bottom, top = criterion.region
     return (math.log(bottom) if bottom > 0 else -math.inf), math.log(top) if top > 0 else -math.inf

@@ -16,7 +16,7 @@ from trialogue.intervals import Counts, Interval, interval
 from trialogue_lab.ledger.claims.claims import Claim, Precondition, Registration
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.claims.power import power, smallest_effect
-from trialogue_lab.ledger.claims.quantities import Decision, decide
+from trialogue_lab.ledger.claims.statistics import Decision, decide
 from trialogue_lab.ledger.rows import Rows
 
 ALPHA = 0.05
@@ -29,7 +29,7 @@ LATE = "registered after the run"
 DECIDE_NOTHING = ("smoke", "pilot")
 
 Estimates = Mapping[str, Mapping[int, Sequence[float]]]
-"""Estimates by claim, then by the version of its quantity."""
+"""Estimates by claim, then by the version of its statistic."""
 
 Answer = Literal["holds", "refuted", "undecided", "not tested", "altered since the run"]
 ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "altered since the run")
@@ -40,7 +40,7 @@ class Evidence:
     """What claims are judged by: the rows of one result, and what was fixed with them.
 
     `config` holds the values of the run's config, `registration` the claims as the run began, and `stored` what their
-    quantities gave when it ended. `reduced` holds the fields that make the run smaller than the preset `default`, with
+    statistics gave when it ended. `reduced` holds the fields that make the run smaller than the preset `default`, with
     both values: such a run decides nothing.
     """
 
@@ -82,18 +82,18 @@ def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
 
 
 def stored_estimates(claims: Sequence[Claim], rows: Rows) -> dict[str, dict[str, Any]]:
-    """What is stored with the rows when a run ends: version and estimates of every claim's quantity."""
+    """What is stored with the rows when a run ends: version and estimates of every claim's statistic."""
     return {
-        claim.id: {"version": claim.quantity.version, "estimates": claim.quantity(rows).tolist()}
+        claim.id: {"version": claim.statistic.version, "estimates": claim.statistic(rows).tolist()}
         for claim in claims
     }
 
 
 def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict:
-    series = claim.quantity(evidence.rows)
-    counts = claim.quantity.counts(evidence.rows)
+    series = claim.statistic(evidence.rows)
+    counts = claim.statistic.counts(evidence.rows)
     estimates = series.to_numpy(dtype=np.float64)
-    needed = claim.quantity.replication.required(evidence.config)
+    needed = claim.statistic.replication.required(evidence.config)
     alpha = evidence.registration.level(claim, claims, ALPHA) if claim.sampled else math.nan
     registered = evidence.registration.holds(claim)
     usable = len(estimates) > 0 and bool(np.isfinite(_scaled(claim, estimates)).all())
@@ -104,11 +104,11 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     effect = smallest_effect(claim.criterion, estimates, alpha) if usable and has_power else math.nan
     remarks = [] if registered else [LATE]
     stored = evidence.stored.get(claim.id, {})
-    changed = _differs(claim, estimates, counts, alpha, stored.get(claim.quantity.version))
+    changed = _differs(claim, estimates, counts, alpha, stored.get(claim.statistic.version))
     obstacle = _obstacle(claim, series.index.tolist(), needed, evidence)
     answer: Answer
     if changed:
-        answer, reason = "altered since the run", _both(stored[claim.quantity.version], estimates)
+        answer, reason = "altered since the run", _both(stored[claim.statistic.version], estimates)
     elif obstacle:
         answer, reason = "not tested", obstacle
     elif not usable:
@@ -124,10 +124,10 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
                 reason += _reach(claim, len(estimates), alpha)
         if claim.sampled:
             remarks += _leaning(claim, series.index.tolist(), estimates, counts, alpha, answer)
-    if claim.quantity.corrections:
+    if claim.statistic.corrections:
         first = stored.get(min(stored, default=1))
         numbers = f": {_both(first, estimates)}" if first is not None else ""
-        remarks.append(f"corrected, {'; '.join(claim.quantity.corrections)}{numbers}")
+        remarks.append(f"corrected, {'; '.join(claim.statistic.corrections)}{numbers}")
     return Verdict(
         claim=claim,
         answer=answer,
@@ -158,7 +158,7 @@ def _decision(claim: Claim, seen: Interval) -> Decision:
 
 
 def _above_zero(claim: Claim) -> str:
-    return " above zero" if claim.quantity.logarithmic else ""
+    return " above zero" if claim.statistic.logarithmic else ""
 
 
 def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evidence) -> str:
@@ -175,7 +175,7 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
         if obstacle := _unmet(precondition, evidence.rows):
             return obstacle
     if not labels:
-        absent = claim.quantity.absence(evidence.rows)
+        absent = claim.statistic.absence(evidence.rows)
         return f"the rows hold no estimate: {absent}" if absent else "the rows hold no estimate"
     if not claim.sampled:
         return "" if len(labels) == 1 else f"an exact claim has one number, the rows give {len(labels)}"
@@ -192,12 +192,12 @@ def _short(value: Any) -> str:
 
 
 def _unmet(precondition: Precondition, rows: Rows) -> str:
-    """Return why a precondition is not met, empty if the mean of its quantity lies in its criterion's region."""
+    """Return why a precondition is not met, empty if the mean of its statistic lies in its criterion's region."""
     criterion = precondition.criterion
-    estimates = criterion.quantity(rows).to_numpy(dtype=np.float64)
+    estimates = criterion.statistic(rows).to_numpy(dtype=np.float64)
     if not len(estimates) or not np.isfinite(estimates).all():
         return f"precondition cannot be checked, the rows hold no estimate: {precondition.statement}"
-    mean = float(np.exp(np.log(estimates).mean()) if criterion.quantity.logarithmic else estimates.mean())
+    mean = float(np.exp(np.log(estimates).mean()) if criterion.statistic.logarithmic else estimates.mean())
     return (
         "" if decide(mean, mean, criterion) == "holds" else f"precondition not met: {precondition.statement}"
     )
@@ -209,7 +209,7 @@ def _share_seeds(evidence: Evidence) -> bool:
 
 def _scaled(claim: Claim, estimates: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """The estimates on the scale on which they are averaged."""
-    if not claim.quantity.logarithmic or not claim.sampled:
+    if not claim.statistic.logarithmic or not claim.sampled:
         return estimates
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(estimates)
@@ -220,12 +220,12 @@ def _interval(
 ) -> Interval:
     if not claim.sampled:
         return Interval(*[float(estimates[0])] * 3)
-    return interval(estimates, alpha, logarithmic=claim.quantity.logarithmic, counts=counts)
+    return interval(estimates, alpha, logarithmic=claim.statistic.logarithmic, counts=counts)
 
 
 def _foreseen(claim: Claim, pilot: Pilot, needed: int, alpha: float) -> float:
     """The power that the pilot showed, NaN without one."""
-    estimates = np.array(pilot.estimates.get(claim.quantity.name, ()), dtype=np.float64)
+    estimates = np.array(pilot.estimates.get(claim.statistic.name, ()), dtype=np.float64)
     return power(claim.criterion, estimates, needed, alpha)
 
 
@@ -233,7 +233,7 @@ def _could_see(claim: Claim, foreseen: float, effect: float) -> str:
     said = "" if math.isnan(foreseen) else f"; the pilot showed a power of {foreseen:.2f}"
     if math.isnan(effect):
         return said
-    size = f"a factor of {effect:.3g}" if claim.quantity.logarithmic else f"{effect:.3g}"
+    size = f"a factor of {effect:.3g}" if claim.statistic.logarithmic else f"{effect:.3g}"
     if claim.criterion.direction == "equal":
         return f"{said}; that it differs by less than {size} could have been confirmed"
     return f"{said}; {size} from the threshold could have been seen"

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.claims.claims import ORIGINS, Origin
+from trialogue.validation import validated
+from trialogue_lab.ledger.claims.claims import Origin
 from trialogue_lab.ledger.claims.documents import check_statement_id
-from trialogue_lab.ledger.claims.verdicts import ANSWERS, Answer
+from trialogue_lab.ledger.claims.verdicts import Answer
 
 WITHDRAWN: Literal["withdrawn"] = "withdrawn"
 """The verdict of the ledger on a withdrawn claim."""
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class WithdrawnClaim:
     """A registered claim that its study no longer makes.
@@ -51,12 +53,6 @@ class WithdrawnClaim:
     result: str = ""
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("origin", self.origin, ORIGINS),
-            ("last_verdict", self.last_verdict, ANSWERS),
-        ):
-            if value not in known:
-                raise InputError(name, value, f"claim {self.id}: use one of {', '.join(known)}")
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", self.withdrawn_on):
             raise InputError("withdrawn_on", self.withdrawn_on, f"claim {self.id}: use a date YYYY-MM-DD")
         if self.statement_id:

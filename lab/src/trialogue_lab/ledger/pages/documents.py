@@ -13,7 +13,7 @@ A template is the text with Jinja expressions where numbers stand:
     {% for claim in traced("thesis:V-T311", "thesis:M-Q.*") %}                     claims about statements of a source
     {{ measured("decoding", "ours", what="tokens/s", batch=1) | whole }}         a row of a benchmark
 
-Quantities are those that a study names in `Study.numbers`.
+Statistics are those that a study names in `Study.numbers`.
 """
 
 import json
@@ -36,7 +36,7 @@ from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.claims.verdicts import Verdict
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN
 from trialogue_lab.ledger.entries import Entry
-from trialogue_lab.ledger.totals import LEDGER_ANSWERS, Families, LedgerAnswer, families, statements, totals
+from trialogue_lab.ledger.totals import Families, LedgerAnswer, families, statements, totals_table
 
 WIDTH = 120
 """Characters in a line of a filled text."""
@@ -46,8 +46,8 @@ _VERBATIM = ("|", "#", "!", "    ", "<")
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A quantity over its replications; the mean of a logarithmic one is geometric, as in its interval."""
+class Summary:
+    """Summary of a statistic over its replications; the mean of a logarithmic one is geometric, as in its interval."""
 
     mean: float
     median: float
@@ -99,6 +99,13 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         raise InputError("template", getattr(error, "lineno", None), f"cannot be filled: {error}") from error
 
 
+def markdown_table(table: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table of lines of cells, the first of which are the heads. All columns but one are numbers."""
+    heads, *lines = table
+    rows = [heads, ["---", *["--:"] * (len(heads) - 1)], *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def reflowed(text: str) -> str:
     """Markdown whose paragraphs and lists fill lines of `WIDTH`; code, tables and headings stay as they are."""
     lines: list[str] = []
@@ -140,19 +147,19 @@ class _Numbers:
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = {entry.study.name: entry for entry in entries}
 
-    def spread(self, study: str, name: str) -> Spread:
+    def spread(self, study: str, name: str) -> Summary:
         entry = self._entry(study)
         if name not in entry.study.numbers:
             known = ", ".join(entry.study.numbers)
-            raise InputError("number", name, f"the study {study} names no such quantity, but {known}")
-        quantity = entry.study.numbers[name]
-        values = quantity(entry.rows).to_numpy(dtype=np.float64)
+            raise InputError("number", name, f"the study {study} names no such statistic, but {known}")
+        statistic = entry.study.numbers[name]
+        values = statistic(entry.rows).to_numpy(dtype=np.float64)
         if not len(values):
             raise InputError("number", name, f"the result of {study} has no rows for it")
         deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
         ends = float(values.min()), float(values.max())
-        mean = np.exp(np.log(values).mean()) if quantity.logarithmic else values.mean()
-        return Spread(float(mean), float(np.median(values)), deviation, *ends)
+        mean = np.exp(np.log(values).mean()) if statistic.logarithmic else values.mean()
+        return Summary(float(mean), float(np.median(values)), deviation, *ends)
 
     def claim(self, study: str, identity: str) -> Verdict:
         for verdict in self._entry(study).verdicts:
@@ -201,14 +208,7 @@ class _Numbers:
 
     def totals(self, study: str | Sequence[str] | None = None) -> str:
         """Return a Markdown table: the numbers of statements, then of claims, by verdict."""
-        lines = totals(self._chosen(study))
-        answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
-        rows = [["", "all", *answers], ["---", *["--:"] * (len(answers) + 1)]]
-        rows += [
-            [name, str(sum(counts.values())), *(str(counts.get(answer, 0)) for answer in answers)]
-            for name, counts in lines.items()
-        ]
-        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return markdown_table(totals_table(self._chosen(study)))
 
     def families(self, study: str | Sequence[str] | None = None) -> Families:
         """Return the families of claims whose error is controlled together."""

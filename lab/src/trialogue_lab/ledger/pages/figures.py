@@ -15,7 +15,7 @@ from trialogue.display.figures import PUBLISHED as PUBLISHED
 from trialogue.display.figures import QUIET as QUIET
 from trialogue.display.figures import panels as panels
 from trialogue.display.figures import rendered
-from trialogue_lab.ledger.claims.quantities import Quantity
+from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.rows import Rows
 
 if TYPE_CHECKING:
@@ -91,13 +91,13 @@ def curves(
 def spread(
     axes: "Axes",
     places: Sequence[float],
-    cells: "Iterable[Quantity | Series[float]]",
+    cells: "Iterable[Statistic | Series[float]]",
     rows: Rows,
     fmt: str = "o-",
     **style: Any,
 ) -> None:
-    """Draw quantities, or series over replications, at `places`: means, and bars of one standard deviation."""
-    series = [cell(rows) if isinstance(cell, Quantity) else cell for cell in cells]
+    """Draw statistics, or series over replications, at `places`: means, and bars of one standard deviation."""
+    series = [cell(rows) if isinstance(cell, Statistic) else cell for cell in cells]
     means = [float(each.mean()) for each in series]
     bars = [float(each.std()) if len(each) > 1 else np.nan for each in series]
     axes.errorbar(places, means, bars, fmt=fmt, **style)

@@ -27,7 +27,7 @@ def forest(entry: Entry) -> Figure:
     """The picture of the claims of `entry`.
 
     Every line has a scale of its own, on which the threshold is the middle and the interval fills the band; a
-    logarithmic quantity is drawn by its logarithm. What the claim says is shaded.
+    logarithmic statistic is drawn by its logarithm. What the claim says is shaded.
     """
     caption = (
         "The claims, each on a scale of its own: dot and bar are estimate and interval, the line in the middle is the "
@@ -85,7 +85,7 @@ def _line(axes: "Axes", place: int, verdict: Verdict) -> None:
 def _placed(verdict: Verdict, value: float) -> float:
     """`value` less the threshold, on the scale on which the claim's interval is symmetric."""
     threshold = verdict.claim.criterion.threshold
-    if not verdict.claim.quantity.logarithmic or threshold <= 0 or math.isnan(value):
+    if not verdict.claim.statistic.logarithmic or threshold <= 0 or math.isnan(value):
         return value - threshold
     if value <= 0:
         return -math.inf

@@ -5,37 +5,18 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from trialogue.display.html import embedded, environment, prose
-from trialogue.display.numbers import format_number
 from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.pages.figures import Figure, svg
 from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.tables import sheet
-from trialogue_lab.ledger.pages.terminal import (
-    interval_text,
-    published_text,
-    registered_text,
-    replications_text,
-    result_text,
-    rule_text,
-    withdrawn_text,
-)
+from trialogue_lab.ledger.pages.terminal import FILTERS
 from trialogue_lab.ledger.totals import families, totals
 
 
 def render_report(entries: Sequence[Entry]) -> str:
     """The page of `entries` as text; it asks for nothing from the network."""
-    pages = environment()
-    pages.filters |= {
-        "number": format_number,
-        "interval": interval_text,
-        "replications": replications_text,
-        "rule": rule_text,
-        "printed": published_text,
-        "prose": prose,
-        "registered": registered_text,
-        "result": result_text,
-        "withdrawal": withdrawn_text,
-    }
+    pages = environment("trialogue_lab.ledger.pages")
+    pages.filters |= {**FILTERS, "prose": prose}
     template = pages.get_template("report.html.jinja")
     return template.render(
         entries=entries,

@@ -8,18 +8,12 @@ from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.claims import ORIGINS
 from trialogue_lab.ledger.entries import Entry
+from trialogue_lab.ledger.pages.documents import markdown_table
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.tables import sheet
-from trialogue_lab.ledger.pages.terminal import (
-    interval_text,
-    published_text,
-    replications_text,
-    result_text,
-    rule_text,
-    withdrawn_text,
-)
-from trialogue_lab.ledger.totals import LEDGER_ANSWERS, families, statements, totals
+from trialogue_lab.ledger.pages.terminal import FILTERS
+from trialogue_lab.ledger.totals import LEDGER_ANSWERS, families, statements, totals_table
 
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[]#"})
 
@@ -32,9 +26,8 @@ def study_page(entry: Entry) -> str:
     """
     study = entry.study
     if entry.result is None:
-        raise InputError(
-            "study", study.name, f"has no finished result: `trialogue run {study.name}` makes one"
-        )
+        hint = f"has no finished result: `trialogue run {study.name}` makes one"
+        raise InputError("study", study.name, hint)
     origins = {
         origin: [verdict for verdict in entry.verdicts if verdict.claim.origin == origin]
         for origin in ORIGINS
@@ -64,7 +57,7 @@ def studies_page(entries: Sequence[Entry]) -> str:
     return template.render(
         entries=entries,
         answers=LEDGER_ANSWERS,
-        totals=totals(entries),
+        totals=markdown_table(totals_table(entries)),
         families=families(entries),
         statements=by_study,
     )
@@ -79,13 +72,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "number": format_number,
-        "interval": interval_text,
-        "replications": replications_text,
-        "printed": published_text,
-        "rule": rule_text,
-        "result": result_text,
-        "withdrawal": withdrawn_text,
+        **FILTERS,
         "prose": _escaped,
         "cell": lambda text: " ".join(_escaped(text).split()),
         "minutes": lambda seconds: f"{format_number(seconds / 60, 2)} minutes",

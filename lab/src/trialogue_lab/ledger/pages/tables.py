@@ -8,22 +8,22 @@ from typing import Any, NamedTuple
 from pandas import DataFrame, Series
 
 from trialogue.display.numbers import format_number
-from trialogue_lab.ledger.claims.quantities import Quantity
+from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.rows import NoRows, Rows
 
-Cell = "Quantity | Series[float] | float | str | None"
-"""A cell: a quantity or a series over replications, shown as mean ± deviation, or a number or text as it is."""
+Cells = Mapping[str, Mapping[str, "Statistic | Series[float] | float | str | None"]]
+"""Cells by the label of their row, then of their column.
 
-Cells = Mapping[str, Mapping[str, "Quantity | Series[float] | float | str | None"]]
-"""Cells by the label of their row, then of their column."""
+A cell is a statistic or a series over replications, shown as mean ± deviation, or a number or text as it is.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultTable:
-    """A table of quantities, beside published numbers where there are some.
+    """A table of statistics, beside published numbers where there are some.
 
     `cells` are given by row label and column label, or by a function of the rows that returns them so, or as a
-    DataFrame. A `Quantity` or a series is shown as its mean ± one standard deviation over replications. `published`
+    DataFrame. A `Statistic` or a series is shown as its mean ± one standard deviation over replications. `published`
     has the same labels, and the number or the text in print. `digits` are significant digits, `rows_are` heads the
     first column.
     """
@@ -75,8 +75,8 @@ class Spread(NamedTuple):
     deviation: float = math.nan
 
 
-def _spread(cell: "Quantity | Series[float] | float | str | None", rows: Rows) -> Spread:
-    if isinstance(cell, Quantity):
+def _spread(cell: "Statistic | Series[float] | float | str | None", rows: Rows) -> Spread:
+    if isinstance(cell, Statistic):
         series = cell(rows)
         if cell.replication.unit == "exact":
             return Spread(series.iloc[0] if len(series) else None)

@@ -1,7 +1,7 @@
 """Verdicts, tables and comparisons as text for a terminal."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import rich.table
 from rich.console import Console
@@ -18,7 +18,7 @@ from trialogue_lab.ledger.pages.comparison import Comparison
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import Result
-from trialogue_lab.ledger.totals import LEDGER_ANSWERS, families, totals
+from trialogue_lab.ledger.totals import families, totals_table
 
 _INDENT = 4
 """Columns by which what belongs to a claim is indented below its name."""
@@ -85,6 +85,19 @@ def result_text(result: Result | None) -> str:
     return f"{result.preset or 'custom'}@{result.hash}" if result else ABSENT
 
 
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "number": format_number,
+    "interval": interval_text,
+    "replications": replications_text,
+    "rule": rule_text,
+    "printed": published_text,
+    "registered": registered_text,
+    "result": result_text,
+    "withdrawal": withdrawn_text,
+}
+"""Filters of the templates of pages, by name."""
+
+
 def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
     """Our numbers beside the published ones."""
     shown = sheet(table, rows)
@@ -121,17 +134,11 @@ def print_ledger(
 
 def print_totals(out: Console, entries: Sequence[Entry]) -> None:
     """Print the numbers of statements and of claims by verdict, and the number of families with their error rate."""
-    lines = totals(entries)
-    answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
-    shown = [
-        (name, str(sum(counts.values())), *(str(counts.get(answer, 0)) for answer in answers))
-        for name, counts in lines.items()
-    ]
-    table = rich.table.Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("Total")
-    for head in ("all", *answers):
+    (_, *heads), *lines = totals_table(entries)
+    table = rich.table.Table("Total", box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in heads:
         table.add_column(head, justify="right")
-    for line in shown:
+    for line in lines:
         table.add_row(*line)
     out.print(table)
     out.print(Text(str(families(entries)), style="dim"))

@@ -95,7 +95,7 @@ def execute(
 def _completed(study: Study[Config], result: Result) -> Result:
     """`result`, with a file for every figure of the study, and the estimates of claims added or corrected since."""
     known = result.estimates
-    added = [claim for claim in study.claims if claim.quantity.version not in known.get(claim.id, ())]
+    added = [claim for claim in study.claims if claim.statistic.version not in known.get(claim.id, ())]
     if added:
         late = result.folder / LATE
         entries: dict[str, list[Any]] = read_json(late) if late.is_file() else {}

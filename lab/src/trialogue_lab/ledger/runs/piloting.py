@@ -1,4 +1,4 @@
-"""What is frozen of a pilot: estimates of every quantity that a claim with sampling error is about."""
+"""What is frozen of a pilot: estimates of every statistic that a claim with sampling error is about."""
 
 from typing import Any
 
@@ -19,11 +19,10 @@ def pilot_of(study: Study[Any], result: Result) -> Pilot:
     for name, config in study.presets.items():
         shared = seeds & seeds_of(config) if name != "pilot" else set()
         if shared:
-            raise InputError(
-                "seeds", sorted(shared), f"are also those of the preset {name}: give the pilot its own"
-            )
-    quantities = {claim.quantity.name: claim.quantity for claim in study.claims if claim.sampled}
-    estimates = {name: tuple(map(float, quantity(rows))) for name, quantity in quantities.items()}
+            hint = f"are also those of the preset {name}: give the pilot its own"
+            raise InputError("seeds", sorted(shared), hint)
+    statistics = {claim.statistic.name: claim.statistic for claim in study.claims if claim.sampled}
+    estimates = {name: tuple(map(float, statistic(rows))) for name, statistic in statistics.items()}
     commits = {session.get("commit") for session in result.provenance["sessions"]}
     return Pilot(
         seeds=tuple(sorted(seeds)),

@@ -4,9 +4,9 @@ config.json      study, version, preset and every value of the config; the folde
 claims.json      the claims as they were registered when the run began, with the commit
 provenance.json  code, command, library versions, device and times
 rows.jsonl       one measurement a line, as Python's `json` writes it (NaN and Infinity as such)
-estimates.json   what the claims' quantities gave when the run ended
+estimates.json   what the claims' statistics gave when the run ended
 DONE             SHA-256 of each of the five files above; written last, and without it there is no result
-late.json        the same as estimates.json of claims added later and of corrected quantities, as first judged
+late.json        the same as estimates.json of claims added later and of corrected statistics, as first judged
 figures/*.svg    drawn from the rows
 """
 
@@ -41,7 +41,7 @@ FILES = ("config.json", CLAIMS, "provenance.json", "rows.jsonl", ESTIMATES)
 DONE = "DONE"
 
 LATE = "late.json"
-"""Estimates of claims that were added, or whose quantities were corrected, when the result was finished."""
+"""Estimates of claims that were added, or whose statistics were corrected, when the result was finished."""
 
 ORIGINS = "origins.json"
 """Whose the claims of a result are that did not say so when its run began."""
@@ -162,7 +162,7 @@ class Result:
 
     @property
     def estimates(self) -> Estimates:
-        """What each claim's quantity gave when the run ended, or the claim was added or corrected."""
+        """What each claim's statistic gave when the run ended, or the claim was added or corrected."""
         late = self.folder / LATE
         stored: dict[str, dict[int, list[float]]] = {}
         for identity, entry in read_json(self.folder / ESTIMATES).items():
@@ -253,9 +253,8 @@ def find_result(reference: str | Path, results: str | Path | None = None) -> Res
         if found:
             return found
     looked_in = " or ".join(map(str, folders))
-    raise InputError(
-        "result", str(reference), f"no finished result in {looked_in} has this name: see `trialogue ledger`"
-    )
+    hint = f"no finished result in {looked_in} has this name: see `trialogue ledger`"
+    raise InputError("result", str(reference), hint)
 
 
 def finished_results(study: str, results: Path, warn: Callable[[str], object]) -> list[Result]:

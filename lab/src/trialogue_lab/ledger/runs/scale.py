@@ -46,7 +46,7 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     """
     run, default = _run(study, values), _preset(study, "default")
     smoke = _preset(study, "smoke") if "smoke" in study.presets else {}
-    replications = {claim.quantity.replication.count for claim in study.claims}
+    replications = {claim.statistic.replication.count for claim in study.claims}
     reduced = {}
     for name in default.keys() & run.keys():
         given, full, small = run[name], default[name], smoke.get(name)

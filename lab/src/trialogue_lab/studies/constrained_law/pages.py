@@ -10,8 +10,8 @@ from trialogue_lab.ledger import (
     GOOD,
     QUIET,
     Cells,
-    Quantity,
     Rows,
+    Statistic,
     figure,
     finish,
     panels,
@@ -29,7 +29,7 @@ _COLUMNS = {
     "ESS a query": "ess_per_query",
     "CPU seconds an output": "cpu_seconds",
 }
-_REJECTION: dict[str, Quantity | float] = {
+_REJECTION: dict[str, Statistic | float] = {
     "valid": 1.0,
     "total variation": 0.0,
     "queries an output": rejection_queries(),
@@ -41,7 +41,7 @@ def _sizes(rows: Rows, measure: str) -> list[int]:
     return sorted(rows[measure]["size"].unique().tolist())
 
 
-def _line(measure: str, rule: str, **values: int) -> dict[str, Quantity]:
+def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
     return {head: decoded(measure, rule, column, **values) for head, column in _COLUMNS.items()}
 
 

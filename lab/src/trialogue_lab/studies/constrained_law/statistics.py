@@ -4,7 +4,7 @@ import math
 
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Quantity, Replication, Rows, exact
+from trialogue_lab.ledger import Replication, Rows, Statistic, exact
 
 prompt_sets = Replication("prompt set", "seeds", objects="the model of the run")
 
@@ -15,12 +15,12 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
     return rows.where(measure, rule=rule, **values).groupby("seed")[column].mean()
 
 
-def as_run(rule: str, column: str = "tv") -> Quantity:
+def as_run(rule: str, column: str = "tv") -> Statistic:
     """A number of a walk on the model itself."""
     return decoded("run", rule, column)
 
 
-def weighted(size: int, column: str = "tv", **values: object) -> Quantity:
+def weighted(size: int, column: str = "tv", **values: object) -> Statistic:
     """A number of what is drawn by weight among `size` masked samples, exactly; one is masked decoding."""
     return decoded("exact", "masked, weighted", column, size=size, **values)
 

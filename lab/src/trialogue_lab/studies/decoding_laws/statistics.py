@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pandas import DataFrame, Series
 from scipy.stats import spearmanr
 
-from trialogue_lab.ledger import Quantity, Replication, Rows
+from trialogue_lab.ledger import Replication, Rows, Statistic
 from trialogue_lab.ledger.claims.extremes import RESOLVED
 from trialogue_lab.studies.decoding_laws.rules import MASK, NO_RULE
 from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, VARYING
@@ -64,7 +64,7 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
     return ratio.groupby("seed").mean().map(math.exp)
 
 
-def price(rule: str) -> Quantity:
+def price(rule: str) -> Statistic:
     """Expected queries of a run over those of one that nothing rules: geometric means over tasks where runs end."""
     return queries(rule).as_ratio()
 

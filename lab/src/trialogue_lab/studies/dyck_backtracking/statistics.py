@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Counts, Quantity, Replication, Rows, shares_of
+from trialogue_lab.ledger import Counts, Replication, Rows, Statistic, shares_of
 
 THESIS = "Thesis section 3.2.1"
 ALGORITHM, LOW = "Q=4, B=4, top-p 1.0", "Q=4, B=4, top-p 1.0, low threshold"
@@ -53,23 +53,23 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
     return table.groupby("seed")[column].mean()
 
 
-def errors_ratio(first: str, second: str, top_p: float, of_first: float | None = None) -> Quantity:
+def errors_ratio(first: str, second: str, top_p: float, of_first: float | None = None) -> Statistic:
     """Errors with the first verifier over those with the second; half an error is added to each, as none may be."""
     top_p_of_first = top_p if of_first is None else of_first
     return (unseen(first, top_p_of_first) + 0.5) / (unseen(second, top_p) + 0.5)
 
 
-def queries_ratio(top_p: float) -> Quantity:
+def queries_ratio(top_p: float) -> Statistic:
     """Queries of Algorithm 1 over those without a verifier."""
     return unseen("trained", top_p, "queries") / unseen("none", top_p, "queries")
 
 
-def queries_ratio_until_correct(top_p: float) -> Quantity:
+def queries_ratio_until_correct(top_p: float) -> Statistic:
     """The same of queries over accuracy: how many it takes until a completion is correct, where each is a new try."""
     return unseen("trained", top_p, "queries_until_correct") / unseen("none", top_p, "queries_until_correct")
 
 
-def gain(top_p: float) -> Quantity:
+def gain(top_p: float) -> Statistic:
     """Accuracy on unseen prompts with Algorithm 1 minus that without a verifier."""
     return unseen("trained", top_p, "accuracy") - unseen("none", top_p, "accuracy")
 
@@ -84,7 +84,7 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
     return table.groupby("seed")[column].mean()
 
 
-def removed(top_p: float) -> Quantity:
+def removed(top_p: float) -> Statistic:
     """Log ratio of the errors without a verifier to those with Algorithm 1: above zero where it removes some."""
     return errors_ratio("none", "trained", top_p).log()
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from pandas import DataFrame
 
-from trialogue_lab.ledger import Cells, Quantity, ResultTable, Rows, result_table
+from trialogue_lab.ledger import Cells, ResultTable, Rows, Statistic, result_table
 from trialogue_lab.studies.dyck_backtracking import statistics as stats
 from trialogue_lab.studies.dyck_backtracking.config import (
     BATCHES,
@@ -67,7 +67,7 @@ ERRORS = {
 _TIMED = ("none", "trained", "trained, as released", "exact", "best of n")
 
 
-def _sentence(words: str, quantity: Callable[[float], Quantity], read_as: str, claims: str) -> Cells:
+def _sentence(words: str, quantity: Callable[[float], Statistic], read_as: str, claims: str) -> Cells:
     """Return the lines of a sentence of the summaries: a quantity by top-p, and the claims about it."""
     return {
         f"{words}, top-p {top_p}": {"measured": quantity(top_p), "read as": read_as, "claims": claims}
@@ -75,7 +75,7 @@ def _sentence(words: str, quantity: Callable[[float], Quantity], read_as: str, c
     }
 
 
-def _at_inducing(columns: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Quantity]]:
+def _at_inducing(columns: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Statistic]]:
     """Return a column of the tables on error-inducing prefixes by head, for every quota and stride."""
     return {
         _cell(quota, stride): {

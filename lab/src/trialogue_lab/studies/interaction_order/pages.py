@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Quantity, Rows, figure, finish, result_table, spread
+from trialogue_lab.ledger import Cells, Rows, Statistic, figure, finish, result_table, spread
 from trialogue_lab.studies.interaction_order import statistics
 from trialogue_lab.studies.interaction_order.statistics import FORMS
 
@@ -120,7 +120,7 @@ def _single_layers_figure(rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_laws(axes: Axes, rows: Rows, columns: Sequence[tuple[Quantity, str]]) -> None:
+def _draw_laws(axes: Axes, rows: Rows, columns: Sequence[tuple[Statistic, str]]) -> None:
     """Columns of points, one a law, with mean and deviation to the right of each."""
     for place, (quantity, color) in enumerate(columns):
         values = quantity(rows)

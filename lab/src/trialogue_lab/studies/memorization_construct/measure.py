@@ -160,8 +160,9 @@ def _likeliest(config: Config, seed: int) -> Row:
     prior /= prior.sum()
     width = size - 1
     for heads in config.kept_heads:
-        kept = memorization.memorize_likeliest(laws, contexts, width, heads, width, seed, prior=prior)
-        ridge = memorization.memorize_by_ridge(laws, contexts, width, heads, width, seed, prior=prior)
+        shape = (width, heads, width, seed)
+        kept = memorization.memorize_approximately(laws, contexts, *shape, method="likeliest", prior=prior)
+        ridge = memorization.memorize_approximately(laws, contexts, *shape, method="ridge", prior=prior)
         yield {
             "kind": "approximate",
             "heads": heads,

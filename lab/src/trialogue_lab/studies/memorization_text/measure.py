@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -18,14 +18,13 @@ from trialogue_lab.ledger import Part, note_model
 from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import (
     EXACT,
-    LIKELIEST,
-    RIDGE,
     TABLE,
     TRAINED,
     TRANSFORMER,
     Config,
 )
 from trialogue_lab.theory import memorization
+from trialogue_lab.theory.memorization.approximation import Method
 from trialogue_lab.theory.memorization.targets import divergence
 
 Row = Iterator[dict[str, Any]]
@@ -160,11 +159,8 @@ def _built(
             "condition": built.condition,
         } | _scores_of(law, built.model)
         return
-    for method, build in (
-        (LIKELIEST, memorization.memorize_likeliest),
-        (RIDGE, memorization.memorize_by_ridge),
-    ):
-        found = build(*asked, prior=law.prior, encoder=encoder)
+    for method in get_args(Method):
+        found = memorization.memorize_approximately(*asked, method=method, prior=law.prior, encoder=encoder)
         yield {
             "method": method,
             "kept": int(found.kept.sum()),

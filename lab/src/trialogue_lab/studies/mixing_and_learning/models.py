@@ -58,7 +58,7 @@ def random_law(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -
         if len(set().union(*chosen)) == sites:
             break
     weights = torch.from_numpy(draws.dirichlet(np.ones(blocks), 2**sites if adaptive else 1))
-    described: dict[str, Any] = {"law": weights} if adaptive else {"weights": weights[0]}
+    described: dict[str, Any] = {"distribution": weights} if adaptive else {"weights": weights[0]}
     return block_law(sites, 2, blocks=chosen, **described)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from pandas import Series
 
 from trialogue_lab.ledger import Replication, Rows, exact
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger.claims.statistics import Counts
 
 searches = Replication("draw", "search_seeds")
 walks = Replication("draw", "walk_seeds")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 
-from trialogue_lab.ledger import Cells, Quantity, ResultTable, Rows
+from trialogue_lab.ledger import Cells, ResultTable, Rows, Statistic
 from trialogue_lab.studies.test_cases.decodings import DecodingRule
 from trialogue_lab.studies.test_cases.published import PUBLISHED
 from trialogue_lab.studies.test_cases.statistics import measured, per_query
@@ -25,7 +25,7 @@ def headed(head: str, role: Role) -> str:
     return head if role == "pretrained" else f"{head}, from scratch"
 
 
-def line(decoding: DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Quantity]:
+def line(decoding: DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Statistic]:
     """What is measured of a decoding, with either model."""
     return {
         headed(head, role): quantity
@@ -38,7 +38,7 @@ def line(decoding: DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Q
     }
 
 
-def lines(decodings: Mapping[str, DecodingRule]) -> dict[str, dict[str, Quantity]]:
+def lines(decodings: Mapping[str, DecodingRule]) -> dict[str, dict[str, Statistic]]:
     """A line of each decoding, by its label."""
     return {label: line(decoding) for label, decoding in decodings.items()}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import NoRows, Quantity, Replication, Rows
+from trialogue_lab.ledger import NoRows, Replication, Rows, Statistic
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
@@ -56,7 +56,7 @@ def measured(
     column: str = "accuracy_distinct",
     role: Role = "pretrained",
     extent: Extent | None = None,
-) -> Quantity:
+) -> Statistic:
     """A number of each repetition with `decoding`, in the repetitions of an extent: by default its own."""
     among = extent or extent_of(decoding)
 
@@ -66,7 +66,7 @@ def measured(
     return _replication(role, among)(drawn)(decoding.name, column, role, among)
 
 
-def per_query(decoding: DecodingRule, role: Role = "pretrained", extent: Extent | None = None) -> Quantity:
+def per_query(decoding: DecodingRule, role: Role = "pretrained", extent: Extent | None = None) -> Statistic:
     """Distinct correct cases per 100 queries."""
     correct, queries = (
         measured(decoding, column, role, extent) for column in ("distinct_correct", "queries")
@@ -79,31 +79,31 @@ def gain(
     second: DecodingRule,
     role: Role = "pretrained",
     column: str = "accuracy_distinct",
-) -> Quantity:
+) -> Statistic:
     """A number with the first decoding less that with the second, by default distinct accuracy."""
     among = _widest([extent_of(first), extent_of(second)])
     return measured(first, column, role, among) - measured(second, column, role, among)
 
 
-def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Quantity:
+def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Statistic:
     """Distinct correct cases per 100 queries with the first decoding less those with the second."""
     among = _widest([extent_of(first), extent_of(second)])
     return per_query(first, role, among) - per_query(second, role, among)
 
 
-def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Quantity:
+def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Statistic:
     """A number with the first decoding over that with the second."""
     among = _widest([extent_of(first), extent_of(second)])
     return measured(first, column, role, among) / measured(second, column, role, among)
 
 
-def gain_of_depth(role: Role = "pretrained") -> Quantity:
+def gain_of_depth(role: Role = "pretrained") -> Statistic:
     """Mean distinct accuracy with verifiers of 2, 4 and 8 layers less that with those of one."""
     second, fourth, eighth = (measured(replace(TRAINED, depth=depth), role=role) for depth in (2, 4, 8))
     return (second + fourth + eighth) / 3 - measured(TRAINED, role=role, extent="comparisons")
 
 
-def gain_on_misleading(role: Role = "pretrained") -> Quantity:
+def gain_on_misleading(role: Role = "pretrained") -> Statistic:
     """What misleading names cost nucleus sampling less what they cost Algorithm 1, in distinct accuracy."""
     here, there = (
         gain(replace(TRAINED, out_of_distribution=ood), replace(BASELINE, out_of_distribution=ood), role)
@@ -115,7 +115,7 @@ def gain_on_misleading(role: Role = "pretrained") -> Quantity:
     return there - here
 
 
-def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Quantity:
+def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
     """Share of the correct cases that are distinct; 1 where no case is correct."""
 
     def distinct(rows: Rows, decoding: str, role: Role) -> "Series[float]":
@@ -127,7 +127,7 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Quantit
     return _replication(role, "all")(distinct)(decoding.name, role)
 
 
-def lead_of_best(role: Role = "pretrained") -> Quantity:
+def lead_of_best(role: Role = "pretrained") -> Statistic:
     """Distinct accuracy at (0.95, 1) less that of the best other setting, as other repetitions choose it."""
 
     def lead(rows: Rows, role: Role) -> "Series[float]":
@@ -146,7 +146,7 @@ def lead_of_best(role: Role = "pretrained") -> Quantity:
     return _replication(role, "plane")(lead)(role)
 
 
-def validation(role: Role, /, **values: object) -> Quantity:
+def validation(role: Role, /, **values: object) -> Statistic:
     """Validation accuracy of the probes whose columns have these values."""
 
     def validated(rows: Rows, /, role: Role, **values: object) -> "Series[float]":
@@ -155,7 +155,7 @@ def validation(role: Role, /, **values: object) -> Quantity:
     return _replication(role, "all")(validated)(role, **values)
 
 
-def timed(decoding: str, column: str, role: Role = "pretrained") -> Quantity:
+def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
     """A number of completions that are drawn one at a time; `milliseconds` are of the processor, per query."""
 
     def spent(rows: Rows, decoding: str, column: str, role: Role) -> "Series[float]":
@@ -166,7 +166,7 @@ def timed(decoding: str, column: str, role: Role = "pretrained") -> Quantity:
     return _replication(role, "comparisons")(spent)(decoding, column, role)
 
 
-def milliseconds(decoding: DecodingRule, role: Role = "pretrained") -> Quantity:
+def milliseconds(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
     """Processor milliseconds per query where all completions of the repetitions that share a model move at once."""
     spent, queries = (measured(decoding, column, role) for column in ("cpu_seconds", "queries"))
     return replace(spent * 1000 / queries, logarithmic=False)

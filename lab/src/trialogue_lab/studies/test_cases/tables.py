@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pandas import DataFrame
 
-from trialogue_lab.ledger import Cells, Quantity, ResultTable, Rows
+from trialogue_lab.ledger import Cells, ResultTable, Rows, Statistic
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     GREEDY,
@@ -50,7 +50,7 @@ _OTHERS = {"random verifier": RANDOM, "no verifier": BASELINE}
 
 def _layers(rows: Rows) -> Cells:
     probes = rows.where("probe", kind="token", depth=1)
-    found: dict[str, dict[str, Quantity]] = {}
+    found: dict[str, dict[str, Statistic]] = {}
     layers = probes[["model", "network", "layer", "chosen"]].drop_duplicates().itertuples(index=False)
     for role, network, layer, chosen in layers:
         for rule in (TRAINED, HIGH) if layer < 0 else (TRAINED,):
@@ -61,7 +61,7 @@ def _layers(rows: Rows) -> Cells:
 
 
 def _depths(rows: Rows) -> Cells:
-    def validated(**values: object) -> dict[str, Quantity]:
+    def validated(**values: object) -> dict[str, Statistic]:
         return {headed(VALIDATED, role): validation(role, **values) for role in ROLES}
 
     depths = {
@@ -72,9 +72,9 @@ def _depths(rows: Rows) -> Cells:
     return depths | lines(_OTHERS) | {"block verifier": validated(kind="block")}
 
 
-def _seconds() -> Iterator[tuple[str, dict[str, Quantity]]]:
+def _seconds() -> Iterator[tuple[str, dict[str, Statistic]]]:
     for decoding in TIMED:
-        cells: dict[str, Quantity] = {}
+        cells: dict[str, Statistic] = {}
         for role in ROLES:
             cells |= {
                 headed("queries alone", role): timed(decoding.name, "queries", role),

@@ -15,12 +15,12 @@ _UNDECIDED = (
 
 def _anew(claim: Claim) -> Claim:
     """Return the claim without corrections, which concern results of the other study."""
-    quantity = replace(claim.quantity, corrections=())
-    return replace(claim, criterion=replace(claim.criterion, quantity=quantity))
+    quantity = replace(claim.statistic, corrections=())
+    return replace(claim, criterion=replace(claim.criterion, statistic=quantity))
 
 
 _BY_ID = {claim.id: claim for claim in EARLIER}
 
 CLAIMS = tuple(_anew(_BY_ID[identity]) for identity in _UNDECIDED)
 
-NUMBERS = {claim.id: claim.quantity for claim in CLAIMS}
+NUMBERS = {claim.id: claim.statistic for claim in CLAIMS}

@@ -10,7 +10,7 @@ from pandas import Series
 from trialogue.display.figures import COLORS, PUBLISHED, QUIET, panels
 from trialogue.inspection.topic_structure.measure import AS_READ
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT, RAW_ATTENTION
-from trialogue_lab.ledger import Cells, Figure, NoRows, Quantity, ResultTable, Rows
+from trialogue_lab.ledger import Cells, Figure, NoRows, ResultTable, Rows, Statistic
 from trialogue_lab.ledger.pages.figures import spread
 from trialogue_lab.studies.topic_pretrained.config import MODELS, WORDS
 from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM, level, ratio, several
@@ -85,7 +85,7 @@ def _ratios(*, single: bool) -> Callable[[Rows], Cells]:
     return cells
 
 
-def _in_every_draw(cell: Quantity, rows: Rows) -> "Series[float] | None":
+def _in_every_draw(cell: Statistic, rows: Rows) -> "Series[float] | None":
     """A ratio that every draw has: where means vanish, those draws in which both are positive are chosen by chance."""
     values = cell(rows)
     return values if len(values) == rows["comparison"].seed.nunique() else None

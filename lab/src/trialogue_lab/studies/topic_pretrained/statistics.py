@@ -5,7 +5,7 @@ import math
 from pandas import DataFrame, Series
 
 from trialogue_lab.ledger import NoRows, Replication, Rows
-from trialogue_lab.ledger.claims.quantities import Counts
+from trialogue_lab.ledger.claims.statistics import Counts
 from trialogue_lab.studies.topic_pretrained.config import PUBLISHED
 
 draws = Replication("draw", "seeds", objects="these texts and models")

@@ -5,7 +5,7 @@ from pandas import DataFrame
 
 from trialogue.display.figures import panels
 from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.claims.quantities import Quantity
+from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.studies.translation.config import MASK_PREDICT, REFINER, RESCORED, SMALL, TWIN
 from trialogue_lab.studies.translation.statistics import attention, corpus, latency, score, small
 from trialogue_lab.studies.translation_dependency.attention import Attention, attention_tables
@@ -36,7 +36,7 @@ def _quality() -> Cells:
     return cells
 
 
-def _cells(arm: str, steps: int, hypotheses: int) -> "dict[str, Quantity]":
+def _cells(arm: str, steps: int, hypotheses: int) -> "dict[str, Statistic]":
     named = {"BLEU": "bleu", "from": "low", "to": "high", "chrF": "chrf", "stutter": "stutter"}
     named |= {"stutter from": "stutter_low", "stutter to": "stutter_high"}
     cells = {name: corpus(arm, steps, hypotheses, column=column) for name, column in named.items()}

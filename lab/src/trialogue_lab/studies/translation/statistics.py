@@ -4,7 +4,7 @@ from pandas import DataFrame, Series
 
 from trialogue_lab.ledger import NoRows, Replication, Rows
 from trialogue_lab.ledger.claims.jackknife import pseudo_values
-from trialogue_lab.ledger.claims.quantities import Quantity, exact
+from trialogue_lab.ledger.claims.statistics import Statistic, exact
 from trialogue_lab.studies.translation.config import REFINER, TWIN
 
 TRAINED = "the networks trained"
@@ -74,12 +74,12 @@ def parameters(rows: Rows, arm: str) -> float:
     return _only(rows.where("network", arm=arm), "parameters")
 
 
-def greedy(column: str = "bleu") -> Quantity:
+def greedy(column: str = "bleu") -> Statistic:
     """The twin's number, greedily."""
     return score(TWIN, 0, 1, column)
 
 
-def refined(steps: int, hypotheses: int, column: str = "bleu") -> Quantity:
+def refined(steps: int, hypotheses: int, column: str = "bleu") -> Statistic:
     """The refiner's number."""
     return score(REFINER, steps, hypotheses, column)
 

@@ -7,9 +7,9 @@ from typing import Any
 from pandas import DataFrame
 
 from trialogue_lab.analysis.adjacent_attention import AdjacentAttention
-from trialogue_lab.ledger import Cells, Claim, Precondition, Quantity, ResultTable, Rows
+from trialogue_lab.ledger import Cells, Claim, Precondition, ResultTable, Rows, Statistic
 
-Attention = Callable[[str, bool], Quantity]
+Attention = Callable[[str, bool], Statistic]
 """The quantity of a column of `attention_rows`, of the pairs that stutter or of the others."""
 Translators = Callable[[DataFrame], Mapping[str, Attention]]
 """Those that a table of such rows holds, by name."""

@@ -4,7 +4,7 @@ from functools import partial
 
 from pandas import DataFrame
 
-from trialogue_lab.ledger import Cells, Quantity, ResultTable, Rows
+from trialogue_lab.ledger import Cells, ResultTable, Rows, Statistic
 from trialogue_lab.studies.translation_dependency.attention import Attention, attention_tables
 from trialogue_lab.studies.translation_dependency.config import (
     ARMS,
@@ -55,7 +55,7 @@ def _stutters(rows: Rows) -> Cells:
 
 def _translations() -> Cells:
     heads = {"translations": "valid", "BLEU": "bleu", "stutter": "stutter"}
-    lines: dict[str, dict[str, Quantity]] = {
+    lines: dict[str, dict[str, Statistic]] = {
         TWIN: {head: translated(TWIN, column, 0) for head, column in heads.items()}
     }
     for arm in ARMS[1:]:

@@ -3,7 +3,7 @@
 The boxed claims of the post are lost in the extraction; those named Claim 1 to 3 here are read from its text.
 """
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim, Precondition, Quantity
+from trialogue_lab.ledger import NOT_PRINTED, Claim, Precondition, Statistic
 from trialogue_lab.studies.type_signature.config import (
     FACTORS_FIRST,
     HIDDEN,
@@ -40,7 +40,7 @@ _SMALL = "Sizes n of one and two digits, whose tuples can all be listed; the sou
 _GROWTH = "Sizes n of at most seven digits; the source speaks of n that grows without bound."
 
 
-def _gain(column: str, first: str, second: str, digits: int) -> Quantity:
+def _gain(column: str, first: str, second: str, digits: int) -> Statistic:
     return learned(column, first, digits) - learned(column, second, digits)
 
 

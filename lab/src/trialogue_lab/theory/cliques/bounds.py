@@ -8,14 +8,19 @@ J - ||h||_1 >= J_0 > 0. Exact counterparts are in `clique_chains`.
 
 import math
 import sys
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
+from annotated_types import Ge
 from scipy.special import logsumexp
 
 from trialogue.data.ising.model import Ising
-from trialogue.errors import InputError, positive_number, probability, whole_number
-from trialogue_lab.theory.cliques.chains import log_binomial
+from trialogue.errors import InputError
+from trialogue.validation import Count, Positive, Probability, validated
+from trialogue_lab.theory.cliques.chains import log_binomial, require_most
+
+Several = Annotated[int, Ge(2)]
+"""An integer of at least 2."""
 
 
 class CliqueAssumption(NamedTuple):
@@ -36,9 +41,8 @@ def clique_assumption(model: Ising, *, fields_outside: bool = True) -> CliqueAss
     """
     members = model.members if isinstance(model, Ising) else None
     if members is None or int(members.sum()) < 2:
-        raise InputError(
-            "model", type(model).__name__, "use one clique of equal couplings, such as Ising.clique"
-        )
+        hint = "use one clique of equal couplings, such as Ising.clique"
+        raise InputError("model", type(model).__name__, hint)
     inside, outside = model.field[members], model.field[~members]
     first, second = torch.nonzero(members)[:2, 0].tolist()
     clique_field = float(inside.sum())
@@ -90,29 +94,30 @@ class HittingBound(NamedTuple):
     steps: int
 
 
+@validated
 def hitting_bound(
-    sites: int, clique: int, block_size: int, excess: float, clique_field: float, delta: float = 0.5
+    sites: Several,
+    clique: Several,
+    block_size: Count,
+    excess: Positive,
+    clique_field: Positive,
+    delta: Probability = 0.5,
 ) -> HittingBound:
     """Proposition 4.1.4 for k-Gibbs, k = `block_size` >= |C_G| = `clique`, under Assumption 4.1.5.
 
     1 - c_{R1} = binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2),
     with `excess` = J_0 and `clique_field` = h_G. Raises `InputError` where the assumptions fail.
     """
-    sites, clique = _sizes(sites, clique)
-    block_size = whole_number("block_size", block_size, 1)
+    require_most("clique", clique, sites)
     if not clique <= block_size <= sites:
         raise InputError("block_size", block_size, f"use from clique={clique} to sites={sites}")
-    _positive("excess", excess)
-    _positive("clique_field", clique_field)
-    _risk(delta)
     covered = float(log_binomial(sites - clique, block_size - clique) - log_binomial(sites, block_size))
     # In logarithms, relative to the numerator: neither 2^{|C|} nor a small rate need fit into a float.
     rest = clique * math.log(2) + math.log1p(-(2.0 ** (1 - clique))) - 2 * (excess + clique_field)
     rate = math.exp(covered - float(logsumexp([0.0, -2 * clique_field, rest])))
     if rate < sys.float_info.min:
-        raise InputError(
-            "clique", clique, "its bound on the rate is below double precision: use a smaller one"
-        )
+        hint = "its bound on the rate is below double precision: use a smaller one"
+        raise InputError("clique", clique, hint)
     steps = 1 if rate >= 1 else math.ceil(math.log(delta) / math.log1p(-rate) - 1e-12)
     return HittingBound(rate, max(steps, 1))
 
@@ -127,23 +132,20 @@ class StuckBound(NamedTuple):
     steps: int
 
 
-def stuck_bound(clique: int, excess: float, delta: float = 0.5) -> StuckBound:
+@validated
+def stuck_bound(clique: Several, excess: Positive, delta: Probability = 0.5) -> StuckBound:
     """Proposition 4.1.5 for independent parallel sampling, under Assumption 4.1.5 and |C| tanh J_0 > 2.
 
     c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|, with `excess` = J_0. The second assumption, missing in the source,
     is what Hoeffding's inequality needs: without it the statement fails (|C| = 2, J_0 = 1e-4, delta = .74). For most
     moderate parameters `steps` is zero, and says nothing. Raises `InputError` where the assumptions fail.
     """
-    clique = whole_number("clique", clique, 2)
-    _positive("excess", excess)
-    _risk(delta)
     margin = math.tanh(excess) * clique / 2 - 1
+    if clique == 2:
+        raise InputError("clique", clique, "clique * tanh(excess) must exceed 2: use at least 3")
     if not margin > 0:
-        if clique == 2:
-            raise InputError("clique", clique, "clique * tanh(excess) must exceed 2: use at least 3")
-        raise InputError(
-            "excess", excess, f"clique * tanh(excess) must exceed 2: use a larger one for clique={clique}"
-        )
+        hint = f"clique * tanh(excess) must exceed 2: use a larger one for clique={clique}"
+        raise InputError("excess", excess, hint)
     exponent = 2 * margin**2 / clique
     # Beyond 2^53 a float is a whole number, and no chain is run for longer.
     steps = math.floor(delta / 2 * math.exp(min(exponent, 600.0)))
@@ -161,8 +163,16 @@ class OneStep(NamedTuple):
     stuck_exponent: float
 
 
+@validated
 def one_step_corollary(
-    sites: int, clique: int, block_size: int, excess: float, clique_field: float, *, delta: float, steps: int
+    sites: Several,
+    clique: Several,
+    block_size: Count,
+    excess: Positive,
+    clique_field: Positive,
+    *,
+    delta: Probability,
+    steps: Count,
 ) -> OneStep:
     """Corollary 4.1.1: one step of k-Gibbs against M = `steps` of independent parallel, started at sum_C x_i <= -2.
 
@@ -170,20 +180,16 @@ def one_step_corollary(
     4.1.7 (k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))), with Assumption 4.1.5. Raises `InputError`
     naming the first that fails.
     """
-    sites, clique = _sizes(sites, clique)
     needed = least_parameters(clique, delta=delta, steps=steps)
-    _positive("excess", excess)
-    _positive("clique_field", clique_field)
-    block_size = whole_number("block_size", block_size, 1)
-    if clique < needed.clique:
-        raise InputError("clique", clique, f"use at least {needed.clique}")
-    if clique_field < needed.clique_field:
-        raise InputError("clique_field", clique_field, f"use at least {needed.clique_field:g}")
-    if excess < needed.excess:
-        raise InputError("excess", excess, f"use at least {needed.excess:g}")
-    least = least_block_size(sites, clique, delta)
-    if block_size < least:
-        raise InputError("block_size", block_size, f"use at least {least}")
+    least_block = least_block_size(sites, clique, delta)
+    for field, value, least in (
+        ("clique", clique, needed.clique),
+        ("clique_field", clique_field, needed.clique_field),
+        ("excess", excess, needed.excess),
+        ("block_size", block_size, least_block),
+    ):
+        if value < least:
+            raise InputError(field, value, f"use at least {least:g}")
     return OneStep(
         hitting_bound(sites, clique, block_size, excess, clique_field, delta / 2).rate,
         stuck_bound(clique, excess, delta / 2).exponent,
@@ -198,34 +204,18 @@ class LeastParameters(NamedTuple):
     excess: float
 
 
-def least_parameters(clique: int, *, delta: float, steps: int) -> LeastParameters:
+@validated
+def least_parameters(clique: Several, *, delta: Probability, steps: Count) -> LeastParameters:
     """Assumption 4.1.6 for M = `steps`: the least |C|, the least h_G, and the least J_0 at |C| = `clique`."""
-    _risk(delta)
-    steps = whole_number("steps", steps, 1)
     return LeastParameters(
         math.ceil(8 * (1 + math.log(4 * steps / delta))),
         math.log(2 * (4 - delta) / delta) / 2,
-        whole_number("clique", clique, 2) * math.log(2) / 2,
+        clique * math.log(2) / 2,
     )
 
 
-def least_block_size(sites: int, clique: int, delta: float) -> int:
+@validated
+def least_block_size(sites: Several, clique: Several, delta: Probability) -> int:
     """Assumption 4.1.7: the smallest k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))."""
-    sites, clique = _sizes(sites, clique)
-    _risk(delta)
+    require_most("clique", clique, sites)
     return max(clique, math.ceil(sites - delta * (sites + 1) / ((4 - delta) * clique + delta) - 1e-9))
-
-
-def _sizes(sites: int, clique: int) -> tuple[int, int]:
-    sites, clique = whole_number("sites", sites, 2), whole_number("clique", clique, 2)
-    if clique > sites:
-        raise InputError("clique", clique, f"there are {sites} sites: use at most {sites}")
-    return sites, clique
-
-
-def _positive(field: str, value: float) -> None:
-    positive_number(field, value, "Assumption 4.1.5 needs a finite number above 0")
-
-
-def _risk(delta: float) -> None:
-    probability("delta", delta, zero=False, one=False, hint="use a probability between 0 and 1")

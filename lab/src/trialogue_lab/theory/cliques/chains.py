@@ -6,29 +6,32 @@ the numbers of up spins, 0 to m: R_{-1} is 0 and R_1 is m. Matrices hold log-pro
 elimination without subtraction, so that what is 1e-300 or 1e300 keeps its digits.
 """
 
+from typing import Annotated
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 from scipy.stats import hypergeom
 
-from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, finite_number, whole_number
+from trialogue.arrays import Reals
+from trialogue.errors import InputError
 from trialogue.probabilities import SINGLE
+from trialogue.validation import Count, Finite, Natural, validated
 
 Array = NDArray[np.float64]
+LogMatrix = Annotated[ArrayLike, Reals("states states", infinite="both")]
+"""Logarithms of a transition matrix."""
 
 
-def block_chain(sites: int, clique: int, coupling: float, field: float, block_size: int) -> Array:
+@validated
+def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, block_size: Count) -> Array:
     """Log transition matrix (clique + 1, clique + 1) of k-Gibbs on the number of up spins, k = `block_size`.
 
     The block holds a hypergeometric number of the clique's spins, of which a hypergeometric number is up; they are
     redrawn jointly given the rest of the clique (Definition 4.1.10). Time grows as clique ** 4 at worst.
     """
-    coupling, field = finite_number("coupling", coupling), finite_number("field", field)
-    sites, clique = _sizes(sites, clique)
-    block_size = whole_number("block_size", block_size, 1)
-    if block_size > sites:
-        raise InputError("block_size", block_size, f"there are {sites} sites: use at most {sites}")
+    require_most("clique", clique, sites)
+    require_most("block_size", block_size, sites)
     drawn = np.arange(max(0, block_size - (sites - clique)), min(clique, block_size) + 1)
     chances = hypergeom.logpmf(drawn, sites, clique, block_size)
     matrix = np.full((clique + 1, clique + 1), -np.inf)
@@ -48,13 +51,12 @@ def block_chain(sites: int, clique: int, coupling: float, field: float, block_si
     return matrix
 
 
-def parallel_chain(clique: int, coupling: float, field: float) -> Array:
+@validated
+def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
     """Log transition matrix (clique + 1, clique + 1) of independent parallel updates (Definition 4.1.11, eq. (4.4)).
 
     Each spin is redrawn given the old values of all others: an up spin sees one up spin fewer than a down one.
     """
-    coupling, field = finite_number("coupling", coupling), finite_number("field", field)
-    clique = whole_number("clique", clique, 1)
     matrix = np.full((clique + 1, clique + 1), -np.inf)
     for up in range(clique + 1):
         stay = _log_binomial_law(up, 2 * (field + coupling * (2 * up - clique - 1)))
@@ -65,26 +67,25 @@ def parallel_chain(clique: int, coupling: float, field: float) -> Array:
     return matrix
 
 
-def log_hitting_times(log_matrix: Array) -> Array:
+@validated
+def log_hitting_times(log_matrix: LogMatrix) -> Array:
     """Log of the expected number of steps (states,) until the last state is first visited; -inf at that state.
 
     `log_matrix` (states, states) is a log transition matrix. States are eliminated one after the other, adding
     positive terms only. Raises `InputError` where the last state is out of reach.
     """
-    log_matrix = _log_matrix(log_matrix)
-    size = len(log_matrix)
+    work = _checked(log_matrix).copy()
+    size = len(work)
     times = np.zeros(size)
     times[-1] = -np.inf
-    work = log_matrix.copy()
     np.fill_diagonal(work, -np.inf)
     exits = np.zeros(size)
     for state in range(size - 1):
         later = np.arange(size) > state
         exits[state] = logsumexp(work[state, later])
         if exits[state] == -np.inf:
-            raise InputError(
-                "log_matrix", state, "this state never leads further: the last one is out of reach"
-            )
+            hint = "this state never leads further: the last one is out of reach"
+            raise InputError("log_matrix", state, hint)
         back = work[later, state] - exits[state]
         times[later] = np.logaddexp(times[later], back + times[state])
         work[np.ix_(later, later)] = np.logaddexp(
@@ -100,33 +101,32 @@ def log_hitting_times(log_matrix: Array) -> Array:
     return solved
 
 
-def hitting_probability(log_matrix: Array, steps: int) -> Array:
+@validated
+def hitting_probability(log_matrix: LogMatrix, steps: Natural) -> Array:
     """Probability (states,) that the last state is visited within `steps` steps, to full relative precision."""
-    log_matrix = _log_matrix(log_matrix)
-    return _visits(log_matrix, np.arange(len(log_matrix)) == len(log_matrix) - 1, steps)
+    matrix = _checked(log_matrix)
+    return _visits(matrix, np.arange(len(matrix)) == len(matrix) - 1, steps)
 
 
-def escape_probability(log_matrix: Array, up: int, steps: int) -> Array:
+@validated
+def escape_probability(log_matrix: LogMatrix, up: Natural, steps: Natural) -> Array:
     """Probability (up + 1,), by start, that more than `up` spins are up at some time within `steps` steps."""
-    log_matrix = _log_matrix(log_matrix)
-    up = whole_number("up", up, 0, len(log_matrix) - 1)
-    return _visits(log_matrix, np.arange(len(log_matrix)) > up, steps)[: up + 1]
+    matrix = _checked(log_matrix)
+    require_most("up", up, len(matrix) - 1)
+    return _visits(matrix, np.arange(len(matrix)) > up, steps)[: up + 1]
 
 
-def _log_matrix(log_matrix: Array) -> Array:
-    hint = "give the logarithms of a square transition matrix"
-    matrix: Array = real_tensor("log_matrix", log_matrix, hint).numpy()
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix) or np.isnan(matrix).any():
-        raise InputError("log_matrix", matrix.shape, hint)
+def _checked(log_matrix: ArrayLike) -> Array:
+    matrix = np.asarray(log_matrix, dtype=np.float64)
     totals = logsumexp(matrix, axis=1)
     wrong = totals[~(abs(totals) <= SINGLE)]
     if len(wrong):
-        raise InputError("log_matrix", float(wrong[0]), f"{hint}: this is the logarithm of a row's sum")
+        hint = "give the logarithms of a transition matrix: this is the logarithm of a row's sum"
+        raise InputError("log_matrix", float(wrong[0]), hint)
     return matrix
 
 
 def _visits(log_matrix: Array, target: NDArray[np.bool_], steps: int) -> Array:
-    steps = whole_number("steps", steps, 0)
     matrix = np.exp(log_matrix)
     matrix[target] = np.eye(len(matrix))[target]
     power = np.linalg.matrix_power(matrix, steps)
@@ -145,9 +145,7 @@ def _log_binomial_law(size: int, log_odds: float) -> Array:
     return log_binomial(size, ups) + ups * log_up + (size - ups) * log_down
 
 
-def _sizes(sites: int, clique: int) -> tuple[int, int]:
-    sites = whole_number("sites", sites, 1)
-    clique = whole_number("clique", clique, 1)
-    if clique > sites:
-        raise InputError("clique", clique, f"there are {sites} sites: use at most {sites}")
-    return sites, clique
+def require_most(field: str, value: int, most: int) -> None:
+    """Raise `InputError` if `value` is above `most`."""
+    if value > most:
+        raise InputError(field, value, f"use at most {most}")

@@ -10,18 +10,22 @@ Source: "Theoretical Limitations of Autoregressive Models", appendix.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, probability, whole_number
+from trialogue.arrays import Reals
+from trialogue.errors import InputError, probability
 from trialogue.probabilities import checked_probabilities
+from trialogue.validation import Count, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.weighted_prefixes import Listed
 
 _SUM = 1e-9
+
+Chances = Annotated[Tensor, Reals("semiprimes", least=0, most=1)]
+"""One probability for each semiprime."""
 
 
 class Cheating(NamedTuple):
@@ -31,7 +35,8 @@ class Cheating(NamedTuple):
     first: Tensor
 
 
-def overlap(success: Tensor, first: Tensor, target: Tensor | None = None) -> float:
+@validated
+def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> float:
     """sum_i min(a_i p_i, t_i) for p = `success`, a = `first`, t = `target` (n,), by default uniform.
 
     Raises `InputError` where these are not probabilities, or laws.
@@ -41,13 +46,15 @@ def overlap(success: Tensor, first: Tensor, target: Tensor | None = None) -> flo
     return float(torch.minimum(first * success, target).sum())
 
 
-def overlap_bound(success: Tensor, target: Tensor | None = None) -> float:
+@validated
+def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
     """sqrt(sum_i t_i p_i): the square root of the chance epsilon to factor a semiprime of the target."""
     success, target = _checked(success, target)
     return float((target * success).sum().sqrt())
 
 
-def optimal_cheating(success: Tensor, target: Tensor | None = None) -> Cheating:
+@validated
+def optimal_cheating(success: Chances, target: Tensor | None = None) -> Cheating:
     """The largest overlap over all a: semiprimes of the largest p_i first, t_i / p_i each, until all mass is spent.
 
     What is left where every p_i > 0 is filled goes to the first semiprime, and gains nothing.
@@ -66,11 +73,11 @@ def optimal_cheating(success: Tensor, target: Tensor | None = None) -> Cheating:
     return Cheating(reached, first / first.sum())
 
 
-def tightest_success(semiprimes: int, factored: int) -> Tensor:
+@validated
+def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
     """The chances p (N,) for which sqrt(epsilon) is attained: k/N for `factored` = k semiprimes, 0 for the others."""
-    semiprimes = whole_number("semiprimes", semiprimes, 1)
-    hint = f"use from 1 to semiprimes={semiprimes}"
-    factored = whole_number("factored", factored, 1, semiprimes, hint)
+    if factored > semiprimes:
+        raise InputError("factored", factored, f"use from 1 to semiprimes={semiprimes}")
     success = torch.zeros(semiprimes, dtype=torch.float64)
     success[:factored] = factored / semiprimes
     return success
@@ -94,11 +101,8 @@ def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) ->
     if tuples.order != "product-first":
         raise InputError("order", tuples.order, "use product-first")
     masses = semiprime_masses(tuples)
-    hint = f"give a chance for each of the {len(masses)} products"
-    if not isinstance(success, Mapping):
-        raise InputError("success", success, hint)
-    if set(success) != set(masses):
-        raise InputError("success", len(success), hint)
+    if not isinstance(success, Mapping) or set(success) != set(masses):
+        raise InputError("success", success, f"give a chance for each of the {len(masses)} products")
     success = {product: probability("success", success[product]) for product in masses}
     chances = torch.tensor(list(success.values()), dtype=torch.float64)
     first = optimal_cheating(chances, torch.tensor(list(masses.values()), dtype=torch.float64)).first
@@ -111,12 +115,7 @@ def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) ->
 
 
 def _checked(success: Tensor, target: Tensor | None) -> tuple[Tensor, Tensor]:
-    success = real_tensor("success", success, "give one chance for each semiprime")
-    if success.ndim != 1 or not len(success):
-        raise InputError("success", tuple(success.shape), "give one chance for each semiprime")
-    outside = success[~((success >= 0) & (success <= 1))]
-    if len(outside):
-        raise InputError("success", float(outside[0]), "give probabilities")
+    success = success.double()
     if target is None:
         return success, torch.full_like(success, 1 / len(success))
     return success, checked_probabilities("target", target, (len(success),), tolerance=_SUM)

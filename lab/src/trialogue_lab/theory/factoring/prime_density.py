@@ -12,15 +12,17 @@ Source: "Theoretical Limitations of Autoregressive Models", appendix, "Generatin
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expi
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.arrays import Reals
+from trialogue.errors import InputError
+from trialogue.validation import Count, Natural, validated
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.data.puzzles.random_primes import primes_of
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, decimal_edges
@@ -40,12 +42,11 @@ class PrimesByDensity(WeightedPrefixes):
 
     vocab_size = 10
 
-    def __init__(self, digits: int, counted: int, arithmetic: Arithmetic | None = None) -> None:
-        self.digits = whole_number("digits", digits, 1)
-        self.max_length: int = self.digits
-        self.counted = whole_number("counted", counted, 0)
-        if self.counted > self.digits:
-            raise InputError("counted", counted, f"use at most digits={digits}")
+    @validated
+    def __init__(self, digits: Count, counted: Natural, arithmetic: Arithmetic | None = None) -> None:
+        _require_fewer(counted, digits)
+        self.digits = self.max_length = digits
+        self.counted = counted
         self.arithmetic = Arithmetic() if arithmetic is None else arithmetic
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
@@ -64,13 +65,13 @@ class PrimesByDensity(WeightedPrefixes):
         return [*zeros, *weights]
 
 
-def mean_density(first: int, last: int) -> float:
+@validated
+def mean_density(first: Natural, last: Natural) -> float:
     """Integral of 1 / ln x from `first` to `last` over their distance, but of nothing below 2, where no primes are.
 
     By Gauss-Legendre quadrature, to rounding where `last` is at most twice `first`, as with digits after a prefix:
     between large numbers the difference of their logarithmic integrals would be lost in rounding.
     """
-    first, last = whole_number("first", first, 0), whole_number("last", last, 0)
     start = max(first, 2)
     if last <= start:
         return 0.0
@@ -79,23 +80,21 @@ def mean_density(first: int, last: int) -> float:
     return float(_SHARES @ (1 / logarithms)) * (width / (last - first))
 
 
-def density_integral(numbers: Sequence[int] | NDArray[np.int64]) -> Tensor:
+@validated
+def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
     """The logarithmic integral li(x) (n,) float64 of `numbers`, and li(2) below 2, where there are no primes."""
-    given = real_tensor("numbers", numbers, "give numbers (n,)").numpy()
-    if np.isnan(given).any():
-        raise InputError("numbers", math.nan, "give numbers (n,)")
-    return torch.from_numpy(np.asarray(expi(np.log(np.maximum(given, 2.0)))))
+    return torch.from_numpy(np.asarray(expi(np.log(np.maximum(np.asarray(numbers), 2.0)))))
 
 
-def density_variation(digits: int, counted: int = 0) -> Tensor:
+@validated
+def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
     """TV (digits,) float64 between the laws of the first 1, ..., n digits of `PrimesByDensity` and of a random prime.
 
     Exact, over all prefixes; the last digits are counted in the list of primes. Raises `InputError` where the primes
     are too many to list, or `counted` is out of range.
     """
-    primes = primes_of(whole_number("digits", digits, 1))
-    if whole_number("counted", counted, 0) > digits:
-        raise InputError("counted", counted, f"use at most digits={digits}")
+    primes = primes_of(digits)
+    _require_fewer(counted, digits)
     law, distances = np.ones(1), []
     for length in range(1, digits + 1):
         block = 10 ** (digits - length)
@@ -112,10 +111,15 @@ def density_variation(digits: int, counted: int = 0) -> Tensor:
 
 def uniform_variation(digits: int) -> Tensor:
     """TV (digits,) between the laws of the first k digits of a random number and of a random prime: the baseline."""
-    primes = primes_of(whole_number("digits", digits, 1))
+    primes = primes_of(digits)
     distances = []
     for length in range(1, digits + 1):
         edges = np.arange(10 ** (length - 1), 10**length + 1) * 10 ** (digits - length)
         shares = np.diff(np.searchsorted(primes, edges)) / len(primes)
         distances.append(np.abs(shares - 1 / len(shares)).sum() / 2)
     return torch.tensor(distances, dtype=torch.float64)
+
+
+def _require_fewer(counted: int, digits: int) -> None:
+    if counted > digits:
+        raise InputError("counted", counted, f"use at most digits={digits}")

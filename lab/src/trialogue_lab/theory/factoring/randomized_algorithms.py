@@ -8,7 +8,7 @@ Source: "Theoretical Limitations of Autoregressive Models", section "A Note on A
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from itertools import product
@@ -20,8 +20,9 @@ from scipy import stats
 from torch import Tensor
 
 from trialogue.data.table import Table
-from trialogue.errors import InputError, reason, require_function, truth_value, whole_number
+from trialogue.errors import InputError, reason, whole_number
 from trialogue.randomness import numpy_generator
+from trialogue.validation import Count, Natural, Several, validated
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, one_hot
 
 
@@ -33,18 +34,18 @@ class Algorithm(Protocol):
         ...
 
 
-def run_algorithm(algorithm: Algorithm, length: int, n: int, seed: int = 0) -> Tensor:
+@validated
+def run_algorithm(algorithm: Algorithm, length: Count, n: Natural, seed: int = 0) -> Tensor:
     """Sequences (n, length) int64 written token by token, with coins of their own for every call.
 
     Raises `InputError` for an algorithm that answers with no token, and for one that keeps anything from call to call:
     asked again for the tokens of the first sequence, out of order and among questions about another sequence, it must
     give them again. A copy of it is asked, so that its counters stay as they are.
     """
-    whole_number("length", length, 1)
     if isinstance(algorithm, type) or not callable(getattr(algorithm, "next_token", None)):
         raise InputError("algorithm", algorithm, "give an object with next_token(prefix, coins)")
     rows = []
-    for sample in range(whole_number("n", n, 0)):
+    for sample in range(n):
         prefix: Prefix = ()
         for place in range(length):
             token = algorithm.next_token(prefix, numpy_generator(seed, "coins", sample, place))
@@ -84,13 +85,12 @@ CoinFunction = Callable[[Prefix, int], int]
 """The next token after a prefix as a function of the coins, which are one whole number below some `outcomes`."""
 
 
-def derandomized(function: CoinFunction, outcomes: int, vocab_size: int, length: int) -> Table:
+@validated
+def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, length: Count) -> Table:
     """Footnote 1: the oracle that answers with the average of the algorithm over its coins.
 
     The oracle raises `InputError` where the algorithm writes no token below `vocab_size`.
     """
-    outcomes, length = whole_number("outcomes", outcomes, 1), whole_number("length", length, 1)
-    require_function("function", function, "give a function of a prefix and the coins")
 
     def law(prefix: Prefix) -> list[float]:
         answers = [one_hot(function(prefix, coins), vocab_size) for coins in range(outcomes)]
@@ -99,16 +99,15 @@ def derandomized(function: CoinFunction, outcomes: int, vocab_size: int, length:
     return Table(law, vocab_size, max_length=length)
 
 
+@validated
 def law_over_coins(
-    function: CoinFunction, outcomes: int, length: int, *, fresh: bool = True
+    function: CoinFunction, outcomes: Count, length: Count, *, fresh: bool = True
 ) -> dict[Prefix, float]:
     """The law of sequences by going through all coins: of every call by itself, or of one toss for all calls.
 
     Raises `InputError` where there are more than `TOSSES` to go through.
     """
-    outcomes, length = whole_number("outcomes", outcomes, 1), whole_number("length", length, 1)
-    require_function("function", function, "give a function of a prefix and the coins")
-    calls = length if truth_value("fresh", fresh) else 1
+    calls = length if fresh else 1
     # Logarithms first: the power itself may take for ever.
     if calls * math.log(outcomes) > math.log(TOSSES) + 1 or outcomes**calls > TOSSES:
         raise InputError("outcomes", outcomes, f"{outcomes}^{calls} tosses are too many to go through")
@@ -142,14 +141,13 @@ class RandomnessTest(NamedTuple):
     distinct_p: float
 
 
-def randomness_test(numbers: Sequence[int]) -> RandomnessTest:
+@validated
+def randomness_test(numbers: Several[Count]) -> RandomnessTest:
     """Hold numbers of one length against the uniform law on such numbers: leading digit 1 to 9, others 0 to 9.
 
     Raises `InputError` where there are none, they have fewer than 2 or more than 10 digits, or lengths differ.
     """
-    if isinstance(numbers, str) or not isinstance(numbers, Iterable):
-        raise InputError("numbers", numbers, "give a list of numbers")
-    texts = [str(whole_number("numbers", number, 1)) for number in numbers]
+    texts = [str(number) for number in numbers]
     lengths = {len(text) for text in texts}
     if len(lengths) != 1 or not 2 <= min(lengths) <= 10:
         raise InputError("numbers", sorted(lengths), "give numbers of one length, from 2 to 10 digits")

@@ -9,7 +9,6 @@ coins that are fresh at every call (`randomized_algorithms`). Their average over
 `trialogue_lab.data.puzzles.arithmetic`. They need no lists of primes, and count their operations in `arithmetic`.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -17,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import generate
+from trialogue.validation import Count, InstanceOf, Several, validated
 from trialogue_lab.data.puzzles.arithmetic import Order, SemiprimeTuples
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic, Operations
 from trialogue_lab.data.puzzles.random_primes import primes_of, random_numbers
@@ -29,13 +29,15 @@ from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, digits_of, numb
 Factors = tuple[int, int]
 
 
-def digits_of_factors(product: int) -> int:
+@validated
+def digits_of_factors(product: Count) -> int:
     """Footnote 3: n = ceil(log10(s) / 2) for the product s of two primes of n digits, computed in integers."""
-    return (len(str(whole_number("product", product, 1))) + 1) // 2
+    return (len(str(product)) + 1) // 2
 
 
+@validated
 def factor_by_generating(
-    oracle: Autoregressive, products: Sequence[int], *, seed: int = 0
+    oracle: InstanceOf[Autoregressive], products: Several[Count], *, seed: int = 0
 ) -> list[Factors | None]:
     """The reduction of Claim 1: prompt a generator of [pq, p, q] with each product and read off what it goes on with.
 
@@ -43,15 +45,10 @@ def factor_by_generating(
     the factors in the order written, or None where two factors of n digits were not written: an exact generator never
     fails, another may. Raises `InputError` where products or the generator's sequences have another length.
     """
-    if isinstance(products, str) or not isinstance(products, Iterable):
-        raise InputError("products", products, "give a list of whole numbers")
-    if not isinstance(oracle, Autoregressive):
-        raise InputError("oracle", oracle, "give an oracle (see trialogue.oracles.Autoregressive)")
     sizes = {digits_of_factors(product) for product in products}
     if len(sizes) != 1:
-        raise InputError(
-            "products", sorted(sizes), "give one or more products of factors with one number of digits"
-        )
+        hint = "give one or more products of factors with one number of digits"
+        raise InputError("products", sorted(sizes), hint)
     (digits,) = sizes
     length = oracle.max_length
     # Without an end of sequence, only the length says where a tuple ends.
@@ -74,6 +71,7 @@ def _factors(product: int, written: Prefix, digits: int) -> Factors | None:
     return (first, second) if min(first, second) >= least and first * second == product else None
 
 
+@validated
 @dataclass(frozen=True)
 class PrimeByTrials:
     """The source's algorithm for a random prime: random completions of the digits so far until one is prime.
@@ -82,13 +80,9 @@ class PrimeByTrials:
     begins no prime does not run for ever.
     """
 
-    digits: int
+    digits: Count
     arithmetic: Arithmetic
-    most: int = 100_000
-
-    def __post_init__(self) -> None:
-        whole_number("digits", self.digits, 1)
-        whole_number("most", self.most, 1)
+    most: Count = 100_000
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
         """The digit after `prefix`."""
@@ -101,6 +95,7 @@ class PrimeByTrials:
         raise InputError("tokens", prefix, f"{told}, after {self.most} trials")
 
 
+@validated
 @dataclass(frozen=True)
 class TupleByTrials:
     """The tuples in either order, with nothing but trials, multiplications, and, product first, factoring.
@@ -112,15 +107,10 @@ class TupleByTrials:
     fits what is written, and after `most` completions or pairs.
     """
 
-    digits: int
+    digits: Count
     order: Order
     arithmetic: Arithmetic
-    most: int = 1_000_000
-
-    def __post_init__(self) -> None:
-        # The law checks digits and order.
-        SemiprimeTuples(self.digits, self.order)
-        whole_number("most", self.most, 1)
+    most: Count = 1_000_000
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
         """The digit after `prefix`."""
@@ -160,9 +150,8 @@ class TupleByTrials:
             digits = digits_of(product, 2 * self.digits)
             if digits[: len(prefix)] == prefix:
                 return digits[len(prefix)]
-        raise InputError(
-            "tokens", prefix, f"none of {self.most} random products begins like this: raise most"
-        )
+        hint = f"none of {self.most} random products begins like this: raise most"
+        raise InputError("tokens", prefix, hint)
 
 
 class DigitCost(NamedTuple):
@@ -173,14 +162,14 @@ class DigitCost(NamedTuple):
     factorings: float
 
 
+@validated
 def second_number_cost(
-    digits: int, order: Order, samples: int, seed: int = 0, *, arithmetic: Arithmetic | None = None
+    digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> DigitCost:
     """What `TupleByTrials` spends on the first digit of the tuple's second number, given the first, per call.
 
     Factors first that is the digit of a prime, product first that of a factor. The tuples are drawn from the law.
     """
-    samples = whole_number("samples", samples, 1)
     arithmetic = Arithmetic() if arithmetic is None else arithmetic
     law = SemiprimeTuples(digits, order)
     algorithm = TupleByTrials(digits, order, arithmetic)
@@ -194,8 +183,9 @@ def second_number_cost(
     )
 
 
+@validated
 def first_number_costs(
-    digits: int, order: Order, samples: int, seed: int = 0, *, arithmetic: Arithmetic | None = None
+    digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> list[Operations]:
     """What `TupleByTrials` spends on each digit of the tuple's first number in turn, in sum over so many tuples.
 
@@ -205,7 +195,7 @@ def first_number_costs(
     """
     arithmetic = Arithmetic() if arithmetic is None else arithmetic
     algorithm = TupleByTrials(digits, order, arithmetic)
-    tuples = SemiprimeTuples(digits, order).sample(whole_number("samples", samples, 1), seed).tolist()
+    tuples = SemiprimeTuples(digits, order).sample(samples, seed).tolist()
     costs = []
     for position in range(2 * digits if order == "product-first" else digits):
         before = arithmetic.cost
@@ -215,13 +205,13 @@ def first_number_costs(
     return costs
 
 
-def share_factored(digits: int, divisions: int) -> float:
+@validated
+def share_factored(digits: Count, divisions: Count) -> float:
     """Share of the tuples whose product trial division factors within a budget, exactly.
 
     `divisions` count 2, then 3, 5, 7, ...: the budget reaches factors up to 2 `divisions` - 1. Two primes are drawn;
     the smaller must lie within reach. Raises `InputError` where the primes are too many to list.
     """
-    digits, reach = whole_number("digits", digits, 1), 2 * whole_number("divisions", divisions, 1) - 1
-    primes = primes_of(digits)
+    reach, primes = 2 * divisions - 1, primes_of(digits)
     beyond = 1 - float(np.searchsorted(primes, max(reach, 2), side="right")) / len(primes)
     return 1 - beyond**2

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
@@ -25,10 +25,10 @@ from trialogue.blocks import (
     require_one_law,
     weighted_law,
 )
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.probabilities import checked_law
-from trialogue.validation import InstanceOf, validated
+from trialogue.validation import Count, InstanceOf, validated
 
 AdaptiveLaw = StateLaw | Tensor
 """A law that depends on the state, as a function, or as the probabilities (states, blocks) of all states."""
@@ -94,71 +94,75 @@ class BlockLaw:
             yield Fibres(states, weights, weights / totals.where(totals > 0, 1.0))
 
 
-def uniform_blocks(sites: int, block_size: int) -> Tensor:
+@validated
+def uniform_blocks(sites: Count, block_size: int) -> Tensor:
     """All blocks of `block_size` of `sites` sites, (binom(sites, block_size), sites) bool, lexicographic.
 
     Raises `InputError` where the block is empty or larger than the sequence, or the blocks are too many to list.
     """
-    sites = whole_number("sites", sites, 1)
     block_size = checked_block_size(block_size, sites)
     count = math.comb(sites, block_size)
     if count > _MOST_BLOCKS:
-        raise InputError(
-            "block_size",
-            block_size,
-            f"{sites} sites have {count} such blocks, above {_MOST_BLOCKS}: "
-            "use a smaller model, or monte_carlo_covariance",
-        )
+        hint = f"{sites} sites have {count} such blocks, above {_MOST_BLOCKS}: use a smaller model"
+        raise InputError("block_size", block_size, hint)
     members = torch.tensor(list(combinations(range(sites), block_size)))
     return torch.zeros(count, sites, dtype=torch.bool).scatter_(1, members, True)
 
 
+class Described(TypedDict, total=False):
+    """A description of the masked block, as `block_law` reads it."""
+
+    blocks: Blocks | None
+    weights: Weights | None
+    distribution: AdaptiveLaw | None
+
+
+@validated
 def block_law(
-    sites: int,
-    vocab_size: int,
+    sites: Count,
+    vocab_size: Count,
     *,
     block_size: int | None = None,
     blocks: Blocks | None = None,
     weights: Weights | None = None,
-    law: AdaptiveLaw | None = None,
+    distribution: AdaptiveLaw | None = None,
 ) -> BlockLaw:
     """The law of the block from how it is described (Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis).
 
     `block_size` k: all blocks of that size, uniformly. `blocks`, as (blocks, sites) bool or lists of sites: those,
-    uniformly, or in proportion to `weights` (blocks,), or adaptively with `law`: (states, blocks) probabilities, or a
-    function from tokens (rows, sites) int64 to (rows, blocks) of them. Rows of the law sum to one.
+    uniformly, or in proportion to `weights` (blocks,), or adaptively with `distribution`: probabilities (states,
+    blocks), or a function from tokens (rows, sites) int64 to probabilities (rows, blocks). Its rows sum to one.
 
     Raises `InputError` where the description is not exactly one of these, the probabilities are none, or the law
     never covers a site.
     """
-    require_one_law(block_size, blocks, weights, law)
-    sites, vocab_size = whole_number("sites", sites, 1), whole_number("vocab_size", vocab_size, 1)
+    require_one_law(block_size, blocks, weights, distribution)
     if block_size is not None:
         masks = uniform_blocks(sites, block_size)
     else:
         assert blocks is not None
         masks = block_masks(blocks, sites)
-    if law is None:
+    if distribution is None:
         given = weighted_law(weights, len(masks))[None]
-    elif callable(law):
-        given = adaptive_law(law, whole_sequences(vocab_size, sites), len(masks))
+    elif callable(distribution):
+        given = adaptive_law(distribution, whole_sequences(vocab_size, sites), len(masks))
     else:
-        given = checked_law("law", law, (int(vocab_size**sites), len(masks)))
+        given = checked_law("distribution", distribution, (int(vocab_size**sites), len(masks)))
     require_covered("blocks", masks[(given > 0).any(0)])
     return BlockLaw(masks, given, vocab_size)
 
 
 @validated
-def block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
+def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
     """Transition matrix (states, states) of block dynamics on X (Definitions 4.1.6 and 4.1.8).
 
     P(x, x') = sum_K p_K(K | x) 1[x_{-K} = x'_{-K}] p(x'_K | x_{-K}, K): with an adaptive law this is the chain of
     the X-marginal, reversible under p = `probabilities` (states,).
     """
-    probabilities = law_of_states(probabilities, law.states)
-    matrix = torch.zeros(law.states, law.states, dtype=torch.float64)
-    given = law.each_state()
-    for block, fibres in enumerate(law.fibres(probabilities)):
+    probabilities = law_of_states(probabilities, distribution.states)
+    matrix = torch.zeros(distribution.states, distribution.states, dtype=torch.float64)
+    given = distribution.each_state()
+    for block, fibres in enumerate(distribution.fibres(probabilities)):
         drawn = given[:, block][fibres.states]
         matrix[fibres.states[:, :, None], fibres.states[:, None, :]] += (
             drawn[:, :, None] * fibres.conditionals[:, None, :]
@@ -167,16 +171,16 @@ def block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
 
 
 @validated
-def joint_block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
+def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
     """Transition matrix of eq. (4.26) on pairs (X, K), (states * blocks, states * blocks), K counting fastest.
 
     It redraws X_K from p(. | x_{-K}, K) and keeps K, so it is reducible: its eigenvalue one is multiple. Pairs of
     probability zero stay where they are.
     """
-    probabilities = law_of_states(probabilities, law.states)
-    blocks = len(law.blocks)
-    matrix = torch.eye(law.states * blocks, dtype=torch.float64)
-    for block, fibres in enumerate(law.fibres(probabilities)):
+    probabilities = law_of_states(probabilities, distribution.states)
+    blocks = len(distribution.blocks)
+    matrix = torch.eye(distribution.states * blocks, dtype=torch.float64)
+    for block, fibres in enumerate(distribution.fibres(probabilities)):
         possible = fibres.weights.sum(1) > 0
         pairs = fibres.states[possible] * blocks + block
         conditionals = fibres.conditionals[possible]
@@ -185,11 +189,11 @@ def joint_block_dynamics(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Te
 
 
 @validated
-def conditionals(probabilities: Tensor, law: InstanceOf[BlockLaw]) -> Tensor:
+def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
     """p(x_K | x_{-K}, K) as (states, blocks), with the law of K in it: eq. (4.1)."""
-    probabilities = law_of_states(probabilities, law.states)
-    table = torch.empty(law.states, len(law.blocks), dtype=torch.float64)
-    for block, fibres in enumerate(law.fibres(probabilities)):
+    probabilities = law_of_states(probabilities, distribution.states)
+    table = torch.empty(distribution.states, len(distribution.blocks), dtype=torch.float64)
+    for block, fibres in enumerate(distribution.fibres(probabilities)):
         table[fibres.states, block] = fibres.conditionals
     return table
 

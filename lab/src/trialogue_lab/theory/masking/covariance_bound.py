@@ -1,13 +1,12 @@
 """Why the chain bounds the learning: the covariance of a pseudolikelihood against its chain's Poincaré constant."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import torch
 from torch import Tensor
 
-from trialogue.blocks import Blocks, Weights
 from trialogue.errors import InputError
-from trialogue_lab.theory.masking.block_laws import AdaptiveLaw, BlockLaw, block_dynamics, block_law
+from trialogue_lab.theory.masking.block_laws import BlockLaw, Described, block_dynamics, block_law
 from trialogue_lab.theory.masking.mixing import poincare_constant
 from trialogue_lab.theory.masking.pseudolikelihood import (
     ExponentialFamily,
@@ -34,10 +33,7 @@ class CovarianceBound(NamedTuple):
 def covariance_bound(
     model: ExponentialFamily,
     block_size: int | None = None,
-    *,
-    blocks: Blocks | None = None,
-    weights: Weights | None = None,
-    law: AdaptiveLaw | None = None,
+    **described: Unpack[Described],
 ) -> CovarianceBound:
     """Theorem 4.1.2 (weighted) and 4.1.3 (adaptive) on `model`, for a block law described as in `block_law`.
 
@@ -45,9 +41,7 @@ def covariance_bound(
     chain on (X, K) keeps K and has none. Assumes realizability and identified parameters; raises `InputError`
     where the information is singular or the chain reducible.
     """
-    own = block_law(
-        model.sites, model.vocab_size, block_size=block_size, blocks=blocks, weights=weights, law=law
-    )
+    own = block_law(model.sites, model.vocab_size, block_size=block_size, **described)
     return bound_covariance(*enumerated(model), own)
 
 
@@ -60,9 +54,8 @@ def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockLaw) -> 
     factor, info = torch.linalg.cholesky_ex(information)
     fisher_factor, fisher_info = torch.linalg.cholesky_ex(fisher)
     if int(info) or int(fisher_info):
-        raise InputError(
-            "features", features.shape[1], "the information is singular: drop dependent features"
-        )
+        hint = "the information is singular: drop dependent features"
+        raise InputError("features", features.shape[1], hint)
     half = torch.linalg.solve_triangular(factor, fisher, upper=False)
     relative = torch.linalg.solve_triangular(factor, half.T, upper=False)
     gap = constant * torch.cholesky_inverse(fisher_factor) - torch.cholesky_inverse(factor)

@@ -7,7 +7,7 @@ function takes a chain and a model instead, the matrix is that of the chain's ow
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,10 +16,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, non_negative_number, probability, truth_value
+from trialogue.arrays import Reals, real_tensor
+from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
 from trialogue.samplers.exact import ergodicity, transition_matrix
+from trialogue.validation import Probability, validated
 from trialogue_lab.theory.masking.block_laws import BlockLaw, joint_block_dynamics, law_of_states
 
 _ROW_SUM = 1e-9
@@ -79,22 +80,19 @@ def poincare_constant(transitions: Any, model: Any = None) -> float:
     np.fill_diagonal(laplacian, off.sum(1))
     gap = float(np.linalg.eigvalsh(laplacian)[1])
     if gap < _SMALLEST_GAP:
-        raise InputError(
-            "transitions",
-            gap,
-            "the spectral gap is below double precision: the chain practically never mixes",
-        )
+        hint = "the spectral gap is below double precision: the chain practically never mixes"
+        raise InputError("transitions", gap, hint)
     return 1 / gap
 
 
-def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> float:
+@validated
+def mixing_time(transitions: Any, model: Any = None, *, eps: Probability = 0.25) -> float:
     """Smallest t with max_x TV(P^t(x, .), mu) <= `eps`: a whole number of steps, as a float.
 
     `transitions` is a transition matrix, or a chain with its `model`. A distance within 1e-12 `eps` of `eps` counts
     as equal to it; of a slow chain rounding may move t by a share of 1e-16 t. Raises `InputError` where the chain is
     not ergodic (reducible or periodic), and where it mixes too slowly for double precision.
     """
-    eps = probability("eps", eps, zero=False, one=False, hint="use a distance between 0 and 1")
     matrix = _matrix(transitions, model)
     members = _closed_class(matrix)
     period = ergodicity(torch.from_numpy(matrix)).period
@@ -108,9 +106,8 @@ def mixing_time(transitions: Any, model: Any = None, *, eps: float = 0.25) -> fl
     powers = [matrix - law]
     while _distance(powers[-1]) > reached_at:
         if 2 ** len(powers) > _LONGEST:
-            raise InputError(
-                "transitions", 2 ** len(powers), "not mixed after so many steps: beyond double precision"
-            )
+            hint = "not mixed after this many steps: beyond double precision"
+            raise InputError("transitions", 2 ** len(powers), hint)
         powers.append(powers[-1] @ powers[-1])
     if len(powers) == 1:
         return 1.0
@@ -141,8 +138,13 @@ class Decay(NamedTuple):
     bounds: Tensor
 
 
+@validated
 def chi_square_decay(
-    transitions: Any, start: Tensor, times: Sequence[float], *, discrete: bool = False
+    transitions: Any,
+    start: Tensor,
+    times: Annotated[Sequence[float] | Tensor, Reals("times", least=0)],
+    *,
+    discrete: bool = False,
 ) -> Decay:
     """How chi^2(p_t, mu) falls from the law `start` (states,), beside the bound of Definition 4.1.5.
 
@@ -155,25 +157,21 @@ def chi_square_decay(
     law, constant = stationary_law(matrix), poincare_constant(matrix)
     start = law_of_states(start, len(law), "start")
     initial = chi_square(start, law)
-    if truth_value("discrete", discrete):
+    if discrete:
         _require_positive(matrix, law)
-    hint = "use whole numbers of steps" if discrete else "use finite times that are not negative"
-    times = real_tensor("times", times, hint).tolist()
-    if not isinstance(times, list):
-        raise InputError("times", times, "give a list of times")
+    times = torch.as_tensor(times, dtype=torch.float64)
     values, bounds = [], []
-    for time in times:
-        time = non_negative_number("times", time, hint)
-        if discrete and time != int(time):
-            raise InputError("times", time, hint)
+    for time in times.tolist():
         if discrete:
+            if time != int(time):
+                raise InputError("times", time, "use whole numbers of steps")
             power = torch.linalg.matrix_power(matrix, int(time))
             bounds.append((1 - 1 / constant) ** (2 * time) * initial)
         else:
             power = torch.linalg.matrix_exp(time * (matrix - torch.eye(len(law))))
             bounds.append(math.exp(-2 * time / constant) * initial)
         values.append(chi_square(start @ power, law))
-    return Decay(*(torch.tensor(one, dtype=torch.float64) for one in (list(times), values, bounds)))
+    return Decay(times, *torch.tensor((values, bounds), dtype=torch.float64))
 
 
 class BlockDirichlet(NamedTuple):
@@ -213,9 +211,8 @@ def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Ten
 def _matrix(transitions: Any, model: Any) -> NDArray[np.float64]:
     given = isinstance(transitions, Tensor | np.ndarray | list)
     if given and model is not None:
-        raise InputError(
-            "model", type(model).__name__, "a transition matrix needs none: give a chain with it"
-        )
+        hint = "a transition matrix needs none: give a chain with it"
+        raise InputError("model", type(model).__name__, hint)
     if model is not None:
         transitions = transition_matrix(transitions, model)
     elif not given:
@@ -247,11 +244,8 @@ def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
     leaves = [bool((matrix[label == one][:, label != one] > 0).any()) for one in range(count)]
     closed = [one for one in range(count) if not leaves[one]]
     if len(closed) > 1:
-        raise InputError(
-            "transitions",
-            len(closed),
-            "so many closed classes: the chain is reducible, use one that is ergodic",
-        )
+        hint = "the chain is reducible, with this many closed classes: use one that is ergodic"
+        raise InputError("transitions", len(closed), hint)
     return np.flatnonzero(label == closed[0])
 
 

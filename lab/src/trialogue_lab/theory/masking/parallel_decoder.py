@@ -7,16 +7,17 @@ embedding 2 |Omega| + N + 2 N |Omega|, hidden width N |Omega|^N.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import Integers, Reals
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.probabilities import checked_probabilities
+from trialogue.validation import validated
 
 
 class Block(NamedTuple):
@@ -49,11 +50,11 @@ class ParallelDecoder:
     w_pred: Tensor
     b_pred: Tensor
 
-    def predictions(self, states: Tensor) -> Tensor:
+    @validated
+    def predictions(self, states: Annotated[Tensor, Integers("rows N", least=0)]) -> Tensor:
         """Laws (rows, N, |Omega|) float64 of every position after `states` (rows, N) int64, eq. (4.60)."""
-        hint = f"give tokens (rows, {self.positions.shape[1]}) below {self.tokens.shape[1]}"
-        states = whole_tensor("states", states, hint)
-        if states.ndim != 2 or states.shape[1] != self.positions.shape[1]:
+        if states.shape[1] != self.positions.shape[1]:
+            hint = f"give tokens (rows, {self.positions.shape[1]}) below {self.tokens.shape[1]}"
             raise InputError("states", tuple(states.shape), hint)
         x = self.tokens[:, states].movedim(1, 0) + self.positions
         for block in self.blocks:
@@ -66,14 +67,15 @@ class ParallelDecoder:
         return (laws == laws.amax(-1, keepdim=True)).int().argmax(-1)
 
 
-def kernel_decoder(predictions: Tensor) -> ParallelDecoder:
+@validated
+def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) -> ParallelDecoder:
     """A decoder whose laws are `predictions` (|Omega|^N, N, |Omega|), positive: Proposition 4.1.3, the positive half.
 
     Raises `InputError` where these are no positive laws for every state and position.
     """
     hint = "give positive laws (vocab ** sites, sites, vocab)"
-    laws = real_tensor("predictions", predictions, hint)
-    if laws.ndim != 3 or laws.shape[0] != laws.shape[2] ** laws.shape[1]:
+    laws = predictions.double()
+    if laws.shape[0] != laws.shape[2] ** laws.shape[1]:
         raise InputError("predictions", tuple(laws.shape), hint)
     checked_probabilities("predictions", laws, tuple(laws.shape), hint=hint)
     if not bool((laws > 0).all()):
@@ -81,16 +83,18 @@ def kernel_decoder(predictions: Tensor) -> ParallelDecoder:
     return _lookup(laws.log())
 
 
-def map_decoder(following: Tensor, vocab_size: int) -> ParallelDecoder:
+@validated
+def map_decoder(
+    following: Annotated[Tensor, Integers("states sites", least=0)], vocab_size: int
+) -> ParallelDecoder:
     """A decoder whose greedy steps are a map: `following` (|Omega|^N, N) is the state after each, in their order.
 
     Propositions 4.1.2 and 4.3.4, and so for any number of steps. Raises `InputError` for anything but states.
     """
     hint = f"give the state after each of vocab_size ** sites states, of tokens below {vocab_size}"
-    following = whole_tensor("following", following, hint)
-    if following.ndim != 2 or len(following) != vocab_size ** following.shape[1]:
+    if len(following) != vocab_size ** following.shape[1]:
         raise InputError("following", tuple(following.shape), hint)
-    if not 0 <= int(following.min()) <= int(following.max()) < vocab_size:
+    if int(following.max()) >= vocab_size:
         raise InputError("following", int(following.max()), hint)
     return _lookup(one_hot(following, vocab_size).double())
 

@@ -12,13 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import rel_entr, softmax
 
-from trialogue.arrays import Reals, real_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.arrays import Reals
+from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
 from trialogue.randomness import numpy_generator
-from trialogue.validation import validated
+from trialogue.validation import Count, Natural, validated
 
 Array = NDArray[np.float64]
+Law = Annotated[ArrayLike, Reals("vocab*", least=0)]
+"""A distribution with one axis per site, shape (vocab,) * sites."""
 _WIDTHS = [10.0**-digits for digits in range(1, 11)]
 
 
@@ -36,9 +38,8 @@ class ProductLaw(NamedTuple):
 @validated
 def joint_law(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)]) -> Array:
     """The joint law, shape (vocab,) * sites, of independent sites with laws `sites` (sites, vocab)."""
-    laws = _array("sites", sites, "give the laws (sites, vocab)")
-    checked_probabilities("sites", laws, laws.shape)
-    return _joint(laws)
+    laws = np.asarray(sites)
+    return _joint(checked_probabilities("sites", laws, laws.shape).numpy())
 
 
 def _joint(sites: Array) -> Array:
@@ -48,42 +49,45 @@ def _joint(sites: Array) -> Array:
     return joint
 
 
-def closest_in_divergence(law: ArrayLike) -> ProductLaw:
+@validated
+def closest_in_divergence(law: Law) -> ProductLaw:
     """The product law q with the smallest KL(p, q) in nats: the product of the marginals of p; exact.
 
     `law` is p, one axis per site, shape (vocab,) * sites. The distance is p's total correlation, what a predictor
     trained to imitate p keeps losing however well it is trained.
     """
-    law = _law(law)
-    sites = np.stack([law.sum(tuple(a for a in range(law.ndim) if a != axis)) for axis in range(law.ndim)])
-    return ProductLaw(float(rel_entr(law, _joint(sites)).sum()), sites)
+    p = _normalised(law)
+    sites = np.stack([p.sum(tuple(a for a in range(p.ndim) if a != axis)) for axis in range(p.ndim)])
+    return ProductLaw(float(rel_entr(p, _joint(sites)).sum()), sites)
 
 
-def closest_in_variation(law: ArrayLike, *, starts: int = 4, seed: int = 0) -> ProductLaw:
+@validated
+def closest_in_variation(law: Law, *, starts: Natural = 4, seed: int = 0) -> ProductLaw:
     """A product law q with small TV(p, q); its distance is exact, and bounds the smallest one from above.
 
     `law` is p, one axis per site, shape (vocab,) * sites. From near the marginals, the best point mass and `starts`
     random products, a distance that is rounded off at zero is lowered while the rounding shrinks to nothing: each
     start ends in a local minimum, to about 1e-10.
     """
-    law = _law(law)
+    p = _normalised(law)
     draws = numpy_generator(seed, "closest_in_variation")
-    shape = (law.ndim, law.shape[0])
-    mode = np.eye(shape[1])[list(np.unravel_index(law.argmax(), law.shape))]
-    nearby = 0.9 * closest_in_divergence(law).sites + 0.1 * draws.dirichlet(np.ones(shape[1]), shape[0])
+    shape = (p.ndim, p.shape[0])
+    mode = np.eye(shape[1])[list(np.unravel_index(p.argmax(), p.shape))]
+    nearby = 0.9 * closest_in_divergence(p).sites + 0.1 * draws.dirichlet(np.ones(shape[1]), shape[0])
     first = [nearby, 0.9 * mode + 0.1 / shape[1]]
-    first += [draws.dirichlet(np.ones(shape[1]), shape[0]) for _ in range(whole_number("starts", starts, 0))]
-    found = [ProductLaw(_variation(law, mode), mode), *(_descend(law, sites) for sites in first)]
+    first += [draws.dirichlet(np.ones(shape[1]), shape[0]) for _ in range(starts)]
+    found = [ProductLaw(_variation(p, mode), mode), *(_descend(p, sites) for sites in first)]
     return min(found, key=lambda product: product.distance)
 
 
-def product_transitions(predictions: ArrayLike) -> Array:
+@validated
+def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vocab")]) -> Array:
     """P (states, states) of a predictor with `predictions` (states, sites, vocab): Proposition 4.3.5.
 
     Raises `InputError` where the predictions are no laws, or not one for each of vocab ** sites states.
     """
-    table = _array("predictions", predictions, "use the shape (vocab ** sites, sites, vocab)")
-    if table.ndim != 3 or table.shape[0] != table.shape[2] ** table.shape[1]:
+    table = np.asarray(predictions)
+    if table.shape[0] != table.shape[2] ** table.shape[1]:
         raise InputError("predictions", table.shape, "use the shape (vocab ** sites, sites, vocab)")
     hint = "give probabilities that sum to one for every site"
     checked_probabilities("predictions", table, table.shape, hint=hint)
@@ -97,15 +101,15 @@ class Factorization(NamedTuple):
     variation: Array
 
 
-def factorization_gap(transitions: ArrayLike, sites: int) -> Factorization:
+@validated
+def factorization_gap(
+    transitions: Annotated[ArrayLike, Reals("states states")], sites: Count
+) -> Factorization:
     """For each row of P (states, states): KL and TV to the product of its marginals; all zero for a product kernel.
 
     The divergence is the smallest to any product law; the variation need not be (`closest_in_variation`).
     """
-    matrix = _array("transitions", transitions, "use a square matrix")
-    sites = whole_number("sites", sites, 1)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError("transitions", matrix.shape, "use a square matrix")
+    matrix = np.asarray(transitions)
     vocab = round(len(matrix) ** (1 / sites))
     if vocab**sites != len(matrix):
         raise InputError("sites", sites, f"{len(matrix)} states are no power of it")
@@ -117,15 +121,8 @@ def factorization_gap(transitions: ArrayLike, sites: int) -> Factorization:
     )
 
 
-def _array(field: str, values: ArrayLike, hint: str) -> Array:
-    array: Array = real_tensor(field, values, hint).numpy()
-    return array
-
-
-def _law(law: ArrayLike) -> Array:
-    array = _array("law", law, "use one axis per site, shape (vocab,) * sites")
-    if array.ndim == 0 or len(set(array.shape)) != 1:
-        raise InputError("law", array.shape, "use one axis per site, shape (vocab,) * sites")
+def _normalised(law: ArrayLike) -> Array:
+    array = np.asarray(law, dtype=np.float64)
     checked_probabilities("law", array.ravel(), (array.size,))
     return array / array.sum()
 

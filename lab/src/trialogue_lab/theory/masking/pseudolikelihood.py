@@ -9,20 +9,21 @@ family such as `trialogue.data.Ising` and the description of a block law that `b
 
 import math
 from itertools import combinations
-from typing import Annotated, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, NamedTuple, Protocol, Unpack, runtime_checkable
 
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
 from trialogue.arrays import Reals, real_tensor
-from trialogue.blocks import Blocks, Weights
-from trialogue.errors import InputError, at_least
+from trialogue.errors import InputError
 from trialogue.validation import InstanceOf, validated
-from trialogue_lab.theory.masking.block_laws import AdaptiveLaw, BlockLaw, block_law, law_of_states
+from trialogue_lab.theory.masking.block_laws import BlockLaw, Described, block_law, law_of_states
 
 Features = Annotated[Tensor, Reals("states parameters")]
 """Features of an exponential family, one row for each state."""
-_MASKS = "use at least 1, or math.inf for all masks"
+Masks = Annotated[float, Ge(1)]
+"""A number of masks for each sample, or `math.inf` for all masks."""
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
 
 
@@ -62,7 +63,7 @@ class ExponentialFamily(Protocol):
 def pseudolikelihood_loss(
     data: Tensor,
     log_weights: Annotated[Tensor, Reals("states", infinite="negative")],
-    law: InstanceOf[BlockLaw],
+    distribution: InstanceOf[BlockLaw],
 ) -> Tensor:
     """Population loss E_{X ~ data} E_{K ~ p_K(. | X)} [-log p_theta(X_K | X_{-K}, K)], in nats, differentiable.
 
@@ -70,14 +71,14 @@ def pseudolikelihood_loss(
     the conditional). `data` (states,) is the law of the data, an empirical one included; `log_weights` (states,)
     is log p_theta up to a constant. Infinite where data fall on conditionals of probability zero.
     """
-    data = law_of_states(data, law.states, "data")
-    if log_weights.shape != (law.states,):
-        raise InputError("log_weights", tuple(log_weights.shape), f"use the shape ({law.states},)")
+    data = law_of_states(data, distribution.states, "data")
+    if log_weights.shape != (distribution.states,):
+        raise InputError("log_weights", tuple(log_weights.shape), f"use the shape ({distribution.states},)")
     log_weights = log_weights.double()
-    given = law.each_state()
+    given = distribution.each_state()
     loss = log_weights.new_zeros(())
-    for block in range(len(law.blocks)):
-        states = law.completions(block)
+    for block in range(len(distribution.blocks)):
+        states = distribution.completions(block)
         joint = (log_weights + given[:, block].log())[states]
         # Where every completion is impossible there is no conditional, and no data to ask for it.
         conditionals = joint.masked_fill((joint == -math.inf).all(1, keepdim=True), 0.0).log_softmax(1)
@@ -98,17 +99,20 @@ def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
 
 @validated
 def pseudolikelihood_information(
-    probabilities: Tensor, features: Features, law: InstanceOf[BlockLaw]
+    probabilities: Tensor, features: Features, distribution: InstanceOf[BlockLaw]
 ) -> Tensor:
     """I_PL = E Cov(F | X_{-K}, K) (parameters, parameters), Hessian of the loss and covariance of the score.
 
     Lemma 4.1.2 (weighted) and Lemma 4.3.3 (adaptive); assumes realizability: the data have the law
     `probabilities` (states,) of the model itself.
     """
-    probabilities, features = law_of_states(probabilities, law.states), _features(features, law.states)
-    _affordable(law, features)
+    probabilities, features = (
+        law_of_states(probabilities, distribution.states),
+        _features(features, distribution.states),
+    )
+    _affordable(distribution, features)
     information = features.new_zeros(features.shape[1], features.shape[1])
-    for states, weights, conditionals in law.fibres(probabilities):
+    for states, weights, conditionals in distribution.fibres(probabilities):
         own = features[states]
         scores = (own - torch.einsum("rc,rcp->rp", conditionals, own)[:, None]).flatten(0, 1)
         information += (weights.reshape(-1, 1) * scores).T @ scores
@@ -120,8 +124,8 @@ def sandwich_covariance(
     data: Tensor,
     probabilities: Tensor,
     features: Features,
-    law: InstanceOf[BlockLaw],
-    masks_per_sample: float = 1,
+    distribution: InstanceOf[BlockLaw],
+    masks_per_sample: Masks = 1,
 ) -> Tensor:
     """H^{-1} V H^{-1} (parameters, parameters): Lemmas 4.1.1 and 4.3.9, realizable or not.
 
@@ -131,10 +135,12 @@ def sandwich_covariance(
     Hessian of the population loss and V the covariance of the gradient of one sample.
     Raises `InputError` where `masks_per_sample` is below one, H is singular, or theta is no minimiser.
     """
-    masks_per_sample = at_least("masks_per_sample", masks_per_sample, 1, _MASKS)
-    data, features = law_of_states(data, law.states, "data"), _features(features, law.states)
-    probabilities = law_of_states(probabilities, law.states)
-    hessian, once, averaged, gradient = _score_moments(data, probabilities, features, law)
+    data, features = (
+        law_of_states(data, distribution.states, "data"),
+        _features(features, distribution.states),
+    )
+    probabilities = law_of_states(probabilities, distribution.states)
+    hessian, once, averaged, gradient = _score_moments(data, probabilities, features, distribution)
     if float(gradient.abs().max()) > 1e-6:
         hint = "the loss has a gradient here: give the law that minimises it"
         raise InputError("probabilities", float(gradient.abs().max()), hint)
@@ -147,10 +153,8 @@ def asymptotic_covariance(
     model: InstanceOf[ExponentialFamily],
     block_size: int | None = None,
     *,
-    blocks: Blocks | None = None,
-    weights: Weights | None = None,
-    law: AdaptiveLaw | None = None,
-    masks_per_sample: float = 1,
+    masks_per_sample: Masks = 1,
+    **described: Unpack[Described],
 ) -> Tensor:
     """Gamma (parameters, parameters) float64: n Cov(theta^ - theta*) as the number n of samples grows.
 
@@ -163,11 +167,9 @@ def asymptotic_covariance(
     Raises `InputError` where the block law is none, the model is too large to enumerate, or the parameters are
     not identified.
     """
-    own = block_law(
-        model.sites, model.vocab_size, block_size=block_size, blocks=blocks, weights=weights, law=law
-    )
+    own = block_law(model.sites, model.vocab_size, block_size=block_size, **described)
     probabilities, features = enumerated(model)
-    if at_least("masks_per_sample", masks_per_sample, 1, _MASKS) == 1:
+    if masks_per_sample == 1:
         return _inverse(pseudolikelihood_information(probabilities, features, own))
     return sandwich_covariance(probabilities, probabilities, features, own, masks_per_sample)
 
@@ -182,7 +184,9 @@ class InformationEquality(NamedTuple):
 
 @validated
 def information_equality(
-    model: InstanceOf[ExponentialFamily], law: InstanceOf[BlockLaw], shift: Tensor | float = 0.0
+    model: InstanceOf[ExponentialFamily],
+    distribution: InstanceOf[BlockLaw],
+    shift: Annotated[Tensor | float, Reals()] = 0.0,
 ) -> InformationEquality:
     """Lemmas 4.1.2 and 4.3.3: the Hessian of the loss, differentiated, beside the covariance of the score.
 
@@ -191,15 +195,15 @@ def information_equality(
     else.
     """
     probabilities, features = enumerated(model)
-    hint = f"give one number, or one for each of {len(model.parameters)} parameters"
-    moved = real_tensor("shift", shift, hint)
-    if moved.shape not in ((), model.parameters.shape) or not bool(moved.isfinite().all()):
+    moved = torch.as_tensor(shift)
+    if moved.shape not in ((), model.parameters.shape):
+        hint = f"give one number, or one for each of {len(model.parameters)} parameters"
         raise InputError("shift", tuple(moved.shape), hint)
     parameters = model.parameters.double() + moved
     hessian = torch.autograd.functional.hessian(
-        lambda theta: pseudolikelihood_loss(probabilities, features @ theta, law), parameters
+        lambda theta: pseudolikelihood_loss(probabilities, features @ theta, distribution), parameters
     )
-    covariance = _score_moments(probabilities, (features @ parameters).softmax(0), features, law)[1]
+    covariance = _score_moments(probabilities, (features @ parameters).softmax(0), features, distribution)[1]
     return InformationEquality(hessian, covariance, float((hessian - covariance).abs().max()))
 
 
@@ -226,7 +230,9 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
         raise InputError("model", model.sites, "one site can only be masked: use two or more")
     probabilities, features = enumerated(model)
     laws = [block_law(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)]
-    information = [pseudolikelihood_information(probabilities, features, law) for law in laws]
+    information = [
+        pseudolikelihood_information(probabilities, features, distribution) for distribution in laws
+    ]
     covariances = [_inverse(matrix) for matrix in information]
     means = _conditional_means(probabilities, features, laws)
     eigenvalues, discrepancies = [], []
@@ -253,15 +259,15 @@ def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
 
 
 def _score_moments(
-    data: Tensor, probabilities: Tensor, features: Tensor, law: BlockLaw
+    data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockLaw
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Hessian; covariance of the score with one mask, and averaged over the masks; mean score."""
-    _affordable(law, features)
-    given = law.each_state()
+    _affordable(distribution, features)
+    given = distribution.each_state()
     hessian = features.new_zeros(features.shape[1], features.shape[1])
     once = torch.zeros_like(hessian)
     averaged = torch.zeros_like(features)
-    for block, (states, _, conditionals) in enumerate(law.fibres(probabilities)):
+    for block, (states, _, conditionals) in enumerate(distribution.fibres(probabilities)):
         own = features[states]
         scores = (own - torch.einsum("rc,rcp->rp", conditionals, own)[:, None]).flatten(0, 1)
         weights = (data * given[:, block])[states]
@@ -279,8 +285,10 @@ def _conditional_means(
 ) -> dict[frozenset[int], Tensor]:
     """E[F | x_{-K}] (states, parameters) for every block K of every law."""
     means = {}
-    for law in laws:
-        for mask, (states, _, conditionals) in zip(law.blocks, law.fibres(probabilities), strict=True):
+    for distribution in laws:
+        for mask, (states, _, conditionals) in zip(
+            distribution.blocks, distribution.fibres(probabilities), strict=True
+        ):
             mean = torch.empty_like(features)
             mean[states] = torch.einsum("rc,rcp->rp", conditionals, features[states])[:, None]
             means[frozenset(torch.nonzero(mask)[:, 0].tolist())] = mean
@@ -290,12 +298,8 @@ def _conditional_means(
 def _inverse(information: Tensor) -> Tensor:
     eigenvalues = torch.linalg.eigvalsh(information)
     if not float(eigenvalues[0]) > 1e-13 * float(eigenvalues[-1]):
-        raise InputError(
-            "features",
-            float(eigenvalues[0]),
-            "the information is singular in double precision: the blocks do not identify all parameters, or states "
-            "that would are too improbable",
-        )
+        hint = "the information is singular in double precision: the blocks do not identify all parameters"
+        raise InputError("features", float(eigenvalues[0]), hint)
     inverse: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(information))
     return inverse
 
@@ -306,11 +310,10 @@ def _features(features: Tensor, states: int) -> Tensor:
     return features.double()
 
 
-def _affordable(law: BlockLaw, features: Tensor) -> None:
-    work = law.states * len(law.blocks) * features.shape[1] ** 2
+def _affordable(distribution: BlockLaw, features: Tensor) -> None:
+    work = distribution.states * len(distribution.blocks) * features.shape[1] ** 2
     if work > _MOST_WORK:
-        raise InputError(
-            "model",
-            f"{law.states} states, {len(law.blocks)} blocks, {features.shape[1]} parameters",
-            "too large to enumerate: use monte_carlo_covariance",
+        size = (
+            f"{distribution.states} states, {len(distribution.blocks)} blocks, {features.shape[1]} parameters"
         )
+        raise InputError("model", size, "too large to enumerate: use a smaller model")

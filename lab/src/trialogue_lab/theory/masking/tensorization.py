@@ -10,9 +10,10 @@ from scipy.optimize import linprog, minimize
 from scipy.special import softmax, xlogy
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import numpy_generator
+from trialogue.validation import Natural, validated
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, conditionals, law_of_states
 from trialogue_lab.theory.masking.mixing import poincare_constant
 
@@ -32,8 +33,9 @@ class Tensorization(NamedTuple):
     witness: Tensor
 
 
+@validated
 def approximate_tensorization(
-    probabilities: Tensor, law: BlockLaw, *, starts: int = 8, seed: int = 0
+    probabilities: Tensor, law: BlockLaw, *, starts: Natural = 8, seed: int = 0
 ) -> Tensorization:
     """Definition 4.1.9: the largest KL(r, q) / E_{X ~ r} E_K KL(r(. | X_{-K}, K), q(. | X_{-K}, K)) found over r.
 
@@ -43,10 +45,7 @@ def approximate_tensorization(
     ratio at every point mass itself. Nothing says that the maximum found is the supremum. Raises `InputError` for
     q with a zero, and where the block dynamics are reducible (then no finite C_AT exists).
     """
-    q = law_of_states(probabilities, law.states)
-    if not bool((q > 0).all()):
-        raise InputError("probabilities", 0.0, "use a law that is positive everywhere")
-    whole_number("starts", starts, 0)
+    q = _positive_law(probabilities, law)
     entropies = _Entropies(q.numpy(), law)
     slow = _slowest(q, law)
     draws = numpy_generator(seed, "tensorization")
@@ -74,9 +73,7 @@ def tensorization_upper_bound(probabilities: Tensor, law: BlockLaw) -> float:
     is at most that times max(q / pi) / min(q / pi) for any product law pi (Holley and Stroock): here the pi of least
     ratio, by linear programming. Raises `InputError` for q with a zero, and for a block law that depends on the state.
     """
-    q = law_of_states(probabilities, law.states)
-    if not bool((q > 0).all()):
-        raise InputError("probabilities", 0.0, "use a law that is positive everywhere")
+    q = _positive_law(probabilities, law)
     if law.adaptive:
         raise InputError("law", "adaptive", "use one that does not depend on the state")
     masked = float((law.given[0] @ law.blocks.double()).min())
@@ -89,6 +86,13 @@ def tensorization_upper_bound(probabilities: Tensor, law: BlockLaw) -> float:
     found = linprog(cost, rows, np.concatenate((-logs, logs)), bounds=(None, None))
     fitted = chosen @ found.x[:-2] if found.success else np.zeros_like(logs)
     return math.exp(float(np.ptp(logs - fitted))) / masked
+
+
+def _positive_law(probabilities: Tensor, law: BlockLaw) -> Tensor:
+    q = law_of_states(probabilities, law.states)
+    if not bool((q > 0).all()):
+        raise InputError("probabilities", 0.0, "use a law that is positive everywhere")
+    return q
 
 
 class _Entropies:

@@ -1,6 +1,5 @@
 from .approximation import Approximated as Approximated
-from .approximation import memorize_by_ridge as memorize_by_ridge
-from .approximation import memorize_likeliest as memorize_likeliest
+from .approximation import memorize_approximately as memorize_approximately
 from .capacity import accuracy_bound as accuracy_bound
 from .capacity import capacity as capacity
 from .capacity import previous_capacity as previous_capacity

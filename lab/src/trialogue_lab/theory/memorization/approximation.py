@@ -7,7 +7,7 @@ beside it the ridge regression on all contexts that does better.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ from trialogue_lab.theory.memorization.targets import (
     checked_prior,
     divergence,
 )
+
+Method = Literal["likeliest", "ridge"]
 
 _RIDGES = np.logspace(-14, 0, 29)
 _DEPENDENT = 1e-9
@@ -105,7 +107,7 @@ class _Problem:
         return Approximated(network, kept, left, self.encoder.kl, kl, tight, loose_bound)
 
 
-def memorize_likeliest(
+def memorize_approximately(
     targets: Tensor,
     contexts: Tensor,
     width: int,
@@ -113,17 +115,35 @@ def memorize_likeliest(
     head_width: int,
     seed: int = 0,
     *,
+    method: Method,
     prior: Tensor | None = None,
     encoder: Encoder | None = None,
 ) -> Approximated:
-    """Build a network that is exact on the likeliest contexts, as many as its features have rank.
+    """Build a network with fewer features than contexts.
 
-    A context whose features depend on those of likelier ones is passed over.
-    `targets` (T, N) are log-probabilities without zeros, `prior` (T,) says how likely each context is. What it answers
-    after the others is what the same weights make of them. `encoder` is the one to build in, by default that of
-    `nearest_encoder`. Raises `InputError` as `memorize` does.
+    Args:
+        targets: Log-probabilities (T, N) without zeros.
+        contexts: Contexts (T, S) int64.
+        width: Width d of the embeddings.
+        heads: Number of heads.
+        head_width: Width of the values of a head.
+        seed: Seed of the generic heads.
+        method: "likeliest" is exact on the likeliest contexts, as many as the features have rank. A context whose
+            features depend on those of likelier ones is passed over, and the answers after other contexts are what
+            the same weights make of them. "ridge" maps the features of all contexts, weighed by `prior`,
+            with the penalty of a grid that brings the network nearest to the distributions.
+        prior: How likely each context is (T,), uniform by default.
+        encoder: The encoder to build in, by default that of `nearest_encoder`.
+
+    Raises:
+        InputError: As `memorize` does.
     """
     problem = _Problem(targets, contexts, width, heads, head_width, seed, prior, encoder)
+    return _likeliest(problem) if method == "likeliest" else _ridge(problem)
+
+
+def _likeliest(problem: _Problem) -> Approximated:
+    width = problem.config.width
     order = problem.prior.argsort(descending=True, stable=True).numpy()
     kept = torch.zeros(len(order), dtype=torch.bool)
     kept[order[_independent(problem.features[order])]] = True
@@ -161,23 +181,8 @@ def _independent(rows: NDArray[np.float64]) -> list[int]:
     return places
 
 
-def memorize_by_ridge(
-    targets: Tensor,
-    contexts: Tensor,
-    width: int,
-    heads: int,
-    head_width: int,
-    seed: int = 0,
-    *,
-    prior: Tensor | None = None,
-    encoder: Encoder | None = None,
-) -> Approximated:
-    """Build a network by ridge regression of the states on the features, contexts weighed by `prior` (T,).
-
-    The penalty is that of a grid which brings the network nearest to the laws. Arguments and errors are those of
-    `memorize_likeliest`.
-    """
-    problem = _Problem(targets, contexts, width, heads, head_width, seed, prior, encoder)
+def _ridge(problem: _Problem) -> Approximated:
+    width = problem.config.width
     roots = problem.prior.sqrt().numpy()[:, None]
     left, singular, right = svd(roots * problem.features, full_matrices=False)
     turned = left.T @ (roots * problem.states)

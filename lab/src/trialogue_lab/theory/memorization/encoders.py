@@ -11,14 +11,15 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
+from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, brentq, minimize
 from torch import Tensor
 
 from trialogue.arrays import Integers
-from trialogue.errors import InputError, probability, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import generator
-from trialogue.validation import InstanceOf, validated
+from trialogue.validation import Count, InstanceOf, validated
 from trialogue_lab.theory.memorization.targets import checked_log_probs, checked_prior, divergence
 
 _ITERATIONS = 1000
@@ -53,9 +54,9 @@ class Encoder(NamedTuple):
 
 
 @validated
-def checked_encoder(encoder: InstanceOf[Encoder], laws: Tensor, width: int) -> Encoder:
+def checked_encoder(encoder: InstanceOf[Encoder], laws: Tensor, width: Count) -> Encoder:
     """Return `encoder`; raises `InputError` where it is none of `laws` (T, N) with at most `width` numbers a state."""
-    (total, vocab), rank = laws.shape, min(encoder.states.shape[1], whole_number("width", width, 1))
+    (total, vocab), rank = laws.shape, min(encoder.states.shape[1], width)
     wanted = (total, rank), (vocab, rank)
     if (tuple(encoder.states.shape), tuple(encoder.unembedding.shape)) != wanted:
         hint = f"give one of {total} contexts and {vocab} tokens, of width {width} at most"
@@ -63,7 +64,8 @@ def checked_encoder(encoder: InstanceOf[Encoder], laws: Tensor, width: int) -> E
     return encoder
 
 
-def truncated_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
+@validated
+def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None) -> Encoder:
     """The `width` largest singular vectors of `log_probs` (T, N), centred in every row.
 
     Exact for a width of at least N - 1 (Proposition 2), an upper bound on the distance below. Raises `InputError` for
@@ -72,7 +74,7 @@ def truncated_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None
     laws = checked_log_probs(log_probs)
     weights = checked_prior(prior, len(laws))
     left, scale, right = torch.linalg.svd(laws - laws.mean(1, keepdim=True), full_matrices=False)
-    kept = min(whole_number("width", width, 1), len(scale))
+    kept = min(width, len(scale))
     # Both factors get the square root: of factors of one size the optimiser moves both alike.
     root = scale[:kept].sqrt()
     return _encoder(laws, weights, (right[:kept].T * root), left[:, :kept] * root)
@@ -120,20 +122,17 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
     return min(start, _encoder(laws, weights, unembedding, states), key=lambda encoder: encoder.kl)
 
 
-def harmonic_vectors(vocab_size: int, width: int) -> Tensor:
+@validated
+def harmonic_vectors(vocab_size: Annotated[int, Ge(2)], width: Annotated[int, Ge(2)]) -> Tensor:
     """Rows W_g (N, d) float64 of one length: cosines and sines of multiples of 2 pi g / N.
 
     Each has its largest product with itself. With d = 2 they lie on the circle of Proposition 3; more harmonics tell
     tokens apart by more. An odd last column is
     zero. Raises `InputError` for a width of one.
     """
-    size = whole_number("vocab_size", vocab_size, 2)
-    width = whole_number(
-        "width", width, 2, hint="use at least 2: on a line no three tokens can each come first"
-    )
-    waves = torch.arange(1, min(width // 2, size // 2) + 1, dtype=torch.float64)
-    angles = 2 * math.pi / size * torch.arange(size, dtype=torch.float64)[:, None] * waves
-    vectors = torch.zeros(size, width, dtype=torch.float64)
+    waves = torch.arange(1, min(width, vocab_size) // 2 + 1, dtype=torch.float64)
+    angles = 2 * math.pi / vocab_size * torch.arange(vocab_size, dtype=torch.float64)[:, None] * waves
+    vectors = torch.zeros(vocab_size, width, dtype=torch.float64)
     vectors[:, 0 : 2 * len(waves) : 2], vectors[:, 1 : 2 * len(waves) : 2] = angles.cos(), angles.sin()
     return vectors
 
@@ -172,7 +171,8 @@ class LookUp(NamedTuple):
     """nats: the weaker form, with the mean entropy"""
 
 
-def look_up_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None, seed: int = 0) -> LookUp:
+@validated
+def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
     """E(t) = lambda(t) W_g(t) with g(t) the likeliest token, and lambda(t) from the entropy of the law.
 
     The rows of W are unit vectors (Johnson-Lindenstrauss; the identity where `width` is N). The document's H is the
@@ -182,7 +182,7 @@ def look_up_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None, 
     weights = checked_prior(prior, len(laws))
     vocab = laws.shape[1]
     vectors = torch.eye(vocab, dtype=torch.float64)
-    if whole_number("width", width, 1) != vocab:
+    if width != vocab:
         drawn = torch.randn(vocab, width, generator=generator(seed, "look-up"), dtype=torch.float64)
         vectors = drawn / drawn.norm(dim=1, keepdim=True)
     products = vectors @ vectors.T
@@ -208,13 +208,13 @@ def look_up_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None, 
     return LookUp(encoder, coherence, bound, simple)
 
 
-def softened(log_probs: Tensor, floor: float) -> Tensor:
+@validated
+def softened(log_probs: Tensor, floor: Annotated[float, Interval(gt=0, le=1)]) -> Tensor:
     """log((pi + floor) / (1 + N floor)) (T, N) of laws (T, N) that may have zeros: what a network can be built for.
 
     The encoders f_delta of Definition 2, whose logits range over O(log 1 / floor) (Lemma 4).
     """
     laws = checked_log_probs(log_probs, zeros=True)
-    floor = probability("floor", floor, zero=False)
     return torch.log(laws.exp() + floor) - math.log1p(laws.shape[1] * floor)
 
 

@@ -99,7 +99,9 @@ def expected_rank(
     the skip connection too. That knows the last token alone, and adds min(d, N). With one token of context attention
     is the identity, and all that is known is the token.
     """
-    total = vocab_size**context if contexts is None else contexts
+    # No rank is above H d_h + d: the power itself may take forever.
+    enough = capacity(width, head_width, heads).bit_length()
+    total = vocab_size ** min(context, enough) if contexts is None else contexts
     return _rank(total, context, vocab_size + context - 1, vocab_size, width, head_width, heads)
 
 

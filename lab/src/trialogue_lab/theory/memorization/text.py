@@ -18,12 +18,13 @@ from tyro.conf import arg
 from trialogue.data.corpus.corpus import Corpus
 from trialogue.data.corpus.ngrams import NgramLaws, ngram_laws
 from trialogue.data.corpus.texts import END
-from trialogue.errors import InputError, one_of, positive_number, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.memory import require_memory
 from trialogue.models.text_network import save_text_network
 from trialogue.storage import require_folder
-from trialogue_lab.theory.memorization.approximation import memorize_by_ridge
+from trialogue.validation import Count, Natural, Positive, validated
+from trialogue_lab.theory.memorization.approximation import memorize_approximately
 from trialogue_lab.theory.memorization.construction import memorize
 from trialogue_lab.theory.memorization.rank import expected_rank
 
@@ -32,6 +33,7 @@ _SCRATCH = 4
 """How many matrices of features a solve holds at once"""
 
 
+@validated
 @dataclass(frozen=True)
 class TextMemorySettings:
     """A text, the network that is to hold it, and where that is kept."""
@@ -40,24 +42,24 @@ class TextMemorySettings:
     """The text: a UTF-8 file, a folder of .txt files, or the name of a corpus of the hub."""
     out: Annotated[Path | None, arg(metavar="DIR")] = None
     """Folder to save the model in; it is then a name for `generate --model`. Without it the plan is printed alone."""
-    context: Annotated[int, arg(metavar="S")] = 2
+    context: Annotated[Count, arg(metavar="S")] = 2
     """How many tokens the model looks back."""
     vocab_size: Annotated[int, arg(metavar="N")] = 320
     """Tokens of the byte-level BPE that is trained on the text; 256 stand for bytes."""
-    width: Annotated[int, arg(metavar="d")] = 64
+    width: Annotated[Count, arg(metavar="d")] = 64
     """Width of the embeddings. Below N - 1 the laws stored are the nearest ones whose logits have this rank."""
-    heads: Annotated[int, arg(metavar="H")] = 16
+    heads: Annotated[Count, arg(metavar="H")] = 16
     """Attention heads: H d_h + d features hold as many contexts."""
     head_width: Annotated[int | None, arg(metavar="D_H")] = None
     """Width d_h of the values of a head (the width)."""
-    contexts: Annotated[int | None, arg(metavar="T")] = None
+    contexts: Annotated[Count | None, arg(metavar="T")] = None
     """Contexts to store, the most frequent ones (as many as the features hold with 5 % to spare)."""
     method: Literal["exact", "ridge"] = "exact"
     """exact: the stored contexts are answered to rounding, others arbitrarily. ridge: least squares on the stored
     contexts by how often they come, which may then be more than the features."""
-    smoothing: Annotated[float, arg(metavar="A")] = 0.01
+    smoothing: Annotated[Positive, arg(metavar="A")] = 0.01
     """Added to every count of a token after a context: finite logits give no token probability zero."""
-    seed: int = 0
+    seed: Natural = 0
     """Names the random numbers of the generic heads."""
     json: bool = False
     """Print one JSON record."""
@@ -65,17 +67,9 @@ class TextMemorySettings:
     def __post_init__(self) -> None:
         if self.text is None:
             raise InputError("text", None, "name what is to be memorized: --text FILE")
-        for field in ("context", "width", "heads"):
-            whole_number(field, getattr(self, field), 1)
         if self.context == 1:
             hint = "with one token of context attention is the identity and heads add nothing: use at least 2"
             raise InputError("context", 1, hint)
-        if self.contexts is not None:
-            whole_number("contexts", self.contexts, 1)
-        whole_number("seed", self.seed, 0)
-        one_of("method", self.method, ("exact", "ridge"))
-        positive_number("smoothing", self.smoothing)
-        truth_value("json", self.json)
         if self.out is not None:
             require_folder(self.out)
 
@@ -192,7 +186,9 @@ class TextMemory:
         exact = (
             memorize(targets, laws.contexts, *dimensions, prior=prior) if settings.method == "exact" else None
         )
-        found = exact or memorize_by_ridge(targets, laws.contexts, *dimensions, prior=prior)
+        found = exact or memorize_approximately(
+            targets, laws.contexts, *dimensions, method="ridge", prior=prior
+        )
         model = found.model
         model.remember(laws.contexts)
         known, loss, table = self._tested(model, targets)

@@ -10,39 +10,46 @@ Energies are the table (V,) * W of one window, in units where the temperature is
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.data import PottsChain
-from trialogue.errors import InputError, non_negative_number, positive_number, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, InstanceOf, NonNegative, Positive, validated
 from trialogue_lab.theory.potts.transfer_decay import kept_decay
 
+Several = Annotated[int, Ge(2)]
+"""A number of patterns: a wall needs two or more."""
 
-def largest_wall_energy(window: int, max_energy: float) -> float:
+
+@validated
+def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
     """(W - 1) E_max, the most that one wall can cost (equation 3).
 
     Raises `InputError` where E_max is not finite: windows that are forbidden can make every wall impossible, and then
     the theorem does not hold.
     """
-    hint = "use a finite number of at least 0: a chain with forbidden windows may never have a wall"
-    return (whole_number("window", window, 1) - 1) * non_negative_number("max_energy", max_energy, hint)
+    return (window - 1) * max_energy
 
 
-def largest_wall_entropy(length: int, patterns: int) -> float:
+@validated
+def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: Several) -> float:
     """log[(N - 1)(L - 1)], the entropy of a single wall in nats (equation 4), if all splices are different.
 
     Raises `InputError` for less than two patterns, between which alone there are walls.
     """
-    return math.log((_several(patterns) - 1) * (whole_number("length", length, 2) - 1))
+    return math.log((patterns - 1) * (length - 1))
 
 
+@validated
 def free_energy_bound(
-    length: int, window: int, max_energy: float, temperature: float, patterns: int
+    length: int, window: int, max_energy: float, temperature: Positive, patterns: int
 ) -> float:
     """(W - 1) E_max - T log[(N - 1)(L - 1)], which bounds the free energy of a single wall (equation 5).
 
@@ -50,43 +57,43 @@ def free_energy_bound(
     otherwise: T not positive, E_max not finite, less than two patterns.
     """
     energy = largest_wall_energy(window, max_energy)
-    return energy - positive_number("temperature", temperature) * largest_wall_entropy(length, patterns)
+    return energy - temperature * largest_wall_entropy(length, patterns)
 
 
-def crossing_length(window: int, max_energy: float, temperature: float, patterns: int) -> float:
+@validated
+def crossing_length(window: int, max_energy: float, temperature: Positive, patterns: Several) -> float:
     """L* = 1 + exp((W - 1) E_max / T) / (N - 1), beyond which `free_energy_bound` is negative; inf if it overflows.
 
     Raises `InputError` where the theorem assumes otherwise: T not positive, E_max not finite, less than two patterns.
     """
-    exponent = largest_wall_energy(window, max_energy) / positive_number("temperature", temperature)
-    log_walls = exponent - math.log(_several(patterns) - 1)
+    exponent = largest_wall_energy(window, max_energy) / temperature
+    log_walls = exponent - math.log(patterns - 1)
     return 1 + math.exp(log_walls) if log_walls < math.log(np.finfo(float).max) else math.inf
 
 
-def straddling_windows(length: int, window: int) -> Tensor:
+@validated
+def straddling_windows(length: Count, window: Count) -> Tensor:
     """How many windows cut each bond (L - 1,) int64: W - 1 inside the chain, fewer near its ends.
 
     Bond b = 1 .. L - 1 lies between sites b - 1 and b. Raises `InputError` for a window longer than the chain.
     """
-    length = whole_number("length", length, 1)
-    if whole_number("window", window, 1) > length:
+    if window > length:
         raise InputError("window", window, f"use at most the length {length}")
     bonds = torch.arange(1, length)
     first, last = (bonds - window + 1).clamp_min(0), (bonds - 1).clamp_max(length - window)
     return last - first + 1
 
 
-def stored_sequences(chain: PottsChain, length: int) -> Tensor:
+@validated
+def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
     """The different sequences (N, L) int64 that follow one of the patterns of `chain` in any phase.
 
     Raises `InputError` for a chain that stores none.
     """
-    _require_chain(chain)
     if chain.patterns is None:
-        raise InputError(
-            "patterns", None, "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
-        )
-    sites = torch.arange(whole_number("length", length, 1))
+        hint = "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
+        raise InputError("patterns", None, hint)
+    sites = torch.arange(length)
     followed = [
         tuple(pattern[(sites + phase) % len(pattern)].tolist())
         for pattern in chain.patterns
@@ -136,16 +143,17 @@ class OneWall(NamedTuple):
         return math.log(self.states) if self.states else -math.inf
 
 
-def one_wall(energies: Tensor, patterns: Tensor, temperature: float) -> OneWall:
+@validated
+def one_wall(energies: Tensor, patterns: Tensor, temperature: Positive) -> OneWall:
     """The exact counterparts of equations 2 to 5 for walls out of pattern 0 of `patterns` (N, L).
 
     Where patterns share tokens several (bond, pattern) give the same sequence, and some give a stored pattern, which
     has no wall: those are left out. Infinite energies may be given; such walls weigh nothing. Raises `InputError` for a
     temperature that is not positive, for less than two patterns, and as `splice_energies`.
     """
-    temperature = positive_number("temperature", temperature)
     cost = splice_energies(energies, patterns).numpy()
-    _several(len(patterns))
+    if len(patterns) < 2:
+        raise InputError("patterns", len(patterns), "a wall needs two or more stored patterns")
     other, bond = _different_splices(torch.as_tensor(patterns).numpy())
     chosen = cost[other - 1, bond - 1]
     if not len(chosen):
@@ -154,10 +162,11 @@ def one_wall(energies: Tensor, patterns: Tensor, temperature: float) -> OneWall:
     return OneWall(len(chosen), float(chosen.max()), float(log_weight), temperature)
 
 
-def stored_pattern_count(energies: Tensor, length: int) -> int:
+@validated
+def stored_pattern_count(energies: Tensor, length: Count) -> int:
     """How many sequences of `length` tokens have energy zero: the number of stored patterns, exact at any length."""
     table = _table(energies)
-    if whole_number("length", length, 1) < table.ndim:
+    if length < table.ndim:
         raise InputError("length", length, f"use at least one window of {table.ndim} tokens")
     free = (table == 0).reshape(-1, table.shape[0]).astype(object)
     counts = np.array([1] * len(free), dtype=object)
@@ -167,7 +176,8 @@ def stored_pattern_count(energies: Tensor, length: int) -> int:
     return int(counts.sum())
 
 
-def stored_pattern_decay(energies: Tensor, temperature: float) -> float:
+@validated
+def stored_pattern_decay(energies: Tensor, temperature: Positive) -> float:
     """Rate c at which the probability of no excitation at all falls, P(energy zero) ~ exp(-c L), in nats per site.
 
     It is log(lambda(T) / lambda(0)) of the leading eigenvalues of the transfer matrices with all windows, and with
@@ -182,7 +192,8 @@ def stored_pattern_decay(energies: Tensor, temperature: float) -> float:
     return rate
 
 
-def no_wall_decay(chain: PottsChain, temperature: float) -> float:
+@validated
+def no_wall_decay(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
     """Rate c at which the probability of no domain wall falls, P(all windows follow one label) ~ exp(-c L), per site.
 
     It is log(lambda / lambda_0): the leading eigenvalue of the transfer matrix, and the largest one with windows of a
@@ -190,29 +201,16 @@ def no_wall_decay(chain: PottsChain, temperature: float) -> float:
     temperature that is not positive, for a chain that stores nothing, and as `transfer_decay.kept_decay` for chains so
     cold that the eigenvalues are not resolved.
     """
-    _require_chain(chain)
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
     kept = [[of_site == label for of_site in labels] for label in np.unique(labels)]
     return kept_decay(_log_weights(_table(chain.energies), temperature), kept, temperature)
 
 
-def _require_chain(chain: object) -> None:
-    if not isinstance(chain, PottsChain):
-        raise InputError("chain", type(chain).__name__, "give a PottsChain")
-
-
-def _several(patterns: int) -> int:
-    number = whole_number("patterns", patterns, 1)
-    if number < 2:
-        raise InputError("patterns", patterns, "a wall needs two or more stored patterns")
-    return number
-
-
 def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
     """-E / T, which is infinite where E is."""
     with np.errstate(over="ignore"):
-        log_weights = -energies / positive_number("temperature", temperature)
+        log_weights = -energies / temperature
     if np.isinf(log_weights[np.isfinite(energies)]).any():
         largest = float(energies[np.isfinite(energies)].max())
         raise InputError("temperature", temperature, f"E / T overflows: the largest energy is {largest}")
@@ -225,9 +223,8 @@ def _table(energies: Tensor) -> NDArray[np.float64]:
     if table.ndim == 0 or len(set(table.shape)) != 1 or not table.size:
         raise InputError("energies", table.shape, hint)
     if np.isnan(table).any() or table.min() < 0:
-        raise InputError(
-            "energies", float(table.min()), "give numbers of at least 0, of which the least is 0"
-        )
+        hint = "give numbers of at least 0, of which the least is 0"
+        raise InputError("energies", float(table.min()), hint)
     return table
 
 
@@ -242,11 +239,8 @@ def _checked(energies: Tensor, patterns: Tensor) -> tuple[NDArray[np.float64], N
     windows = np.lib.stride_tricks.sliding_window_view(sequences, table.ndim, axis=1)
     cost = table[tuple(np.moveaxis(windows, 2, 0))].sum(1)
     if cost.any():
-        raise InputError(
-            "patterns",
-            float(cost.max()),
-            f"pattern {int(cost.argmax())} has this energy: stored ones have none",
-        )
+        hint = f"pattern {int(cost.argmax())} has this energy: stored ones have none"
+        raise InputError("patterns", float(cost.max()), hint)
     return table, sequences
 
 

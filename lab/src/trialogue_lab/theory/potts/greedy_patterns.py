@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
+from trialogue.validation import Count, Natural, validated
 
 _NORMALISED = 1e-4
 
@@ -54,15 +55,16 @@ def greedy_patterns(log_probs: Tensor) -> list[GreedyPattern]:
     return patterns
 
 
-def log_survival(log_probs: Tensor, context: int, length: int) -> Tensor:
+@validated
+def log_survival(log_probs: Tensor, context: Natural, length: Count) -> Tensor:
     """log P(the first 1, .., L tokens after `context` are the greedy ones) (L,) float64.
 
     `context` is a number below V^w. Raises `InputError` for one that is not, and as `greedy_patterns`.
     """
     likeliest, _, following = _greedy_map(log_probs)
-    if whole_number("context", context, 0) >= len(following):
+    if context >= len(following):
         raise InputError("context", context, f"there are {len(following)} contexts")
-    path = torch.empty(whole_number("length", length, 1), dtype=torch.int64)
+    path = torch.empty(length, dtype=torch.int64)
     for step in range(len(path)):
         path[step] = context
         context = int(following[context])

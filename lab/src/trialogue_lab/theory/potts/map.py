@@ -12,15 +12,16 @@ a model with the same window, which changes along the sequence as its end comes 
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from trialogue.data import PottsChain
-from trialogue.errors import InputError, one_of, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, PrefixOracle, as_oracle, next_log_probs, whole_sequences
 from trialogue.randomness import generator
+from trialogue.validation import Count, Natural, validated
 
 Constant = Literal["global", "per-context"]
 """The two readings of the constant in equation 9."""
@@ -64,7 +65,8 @@ class AutoregressiveHamiltonian:
         return float(_weights_of_beginnings(self, length, temperature).logsumexp(0))
 
 
-def context_log_probs(oracle: Autoregressive, context: int) -> Tensor:
+@validated
+def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
     """log p(c | the last w tokens) (V^w, V) float64 of an oracle that looks no further back than w = `context` tokens.
 
     Contexts are in the order of `itertools.product`. Raises `InputError` for oracles that end sequences, and for those
@@ -72,26 +74,19 @@ def context_log_probs(oracle: Autoregressive, context: int) -> Tensor:
     prefixes of one token more are asked about; of longer ones all where there are at most `PREFIXES` of a length, and
     so many of them, drawn uniformly, where there are more.
     """
-    width = whole_number("context", context, 0)
     oracle = as_oracle(oracle)
     if oracle.eos is not None:
-        raise InputError(
-            "oracle.eos", oracle.eos, "sequences that end have no length: use an oracle without one"
-        )
-    if oracle.max_length is not None and oracle.max_length < width + 2:
-        raise InputError(
-            "oracle.max_length",
-            oracle.max_length,
-            f"whether the last {width} tokens suffice shows after {width + 1}: use longer sequences",
-        )
-    if oracle.vocab_size ** (width + 1) > MAX_CONTEXTS:
-        raise InputError(
-            "context",
-            context,
-            f"there are {oracle.vocab_size}^{width + 1} contexts to ask about: use at most {MAX_CONTEXTS}",
-        )
-    answer = _prefix_log_probs(oracle, width)
-    _require_window(oracle, width, answer)
+        hint = "sequences that end have no length: use an oracle without one"
+        raise InputError("oracle.eos", oracle.eos, hint)
+    if oracle.max_length is not None and oracle.max_length < context + 2:
+        hint = f"whether the last {context} tokens suffice shows after {context + 1}: use longer sequences"
+        raise InputError("oracle.max_length", oracle.max_length, hint)
+    # The power itself may take forever.
+    if context >= MAX_CONTEXTS or (context + 1) * math.log(oracle.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
+        hint = f"there are {oracle.vocab_size}^{context + 1} contexts: use at most {MAX_CONTEXTS}"
+        raise InputError("context", context, hint)
+    answer = _prefix_log_probs(oracle, context)
+    _require_window(oracle, context, answer)
     return answer.double()
 
 
@@ -114,16 +109,16 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
         own = (prefixes[:, length - width :] * places).sum(1)
         further = next_log_probs(oracle, prefixes).log_softmax(1)
         change = float((further.exp() - answer[own].exp()).abs().max())
-        if change > math.sqrt(
-            torch.finfo(answer.dtype).eps
-        ):  # networks' answers change a little with the length
+        # The answers of a network change a little with the length.
+        if change > math.sqrt(torch.finfo(answer.dtype).eps):
             back = "one token" if length == width + 1 else f"{length - width} tokens"
             hint = f"what stands {back} further back changes a probability by {change:.2g}: use more"
             raise InputError("context", width, hint)
 
 
+@validated
 def hamiltonian_of(
-    oracle: Autoregressive, window: int, constant: Constant = "global"
+    oracle: Autoregressive, window: Natural, constant: Constant = "global"
 ) -> AutoregressiveHamiltonian:
     """The Hamiltonian of an oracle whose next token depends on the last w = `window` tokens (equations 7 to 9).
 
@@ -132,27 +127,22 @@ def hamiltonian_of(
     text after equation 8 has it. Raises `InputError` for a token of probability zero, whose energy is infinite (the
     domain walls of Theorem 1.1 need E_max to be finite), and as `context_log_probs`.
     """
-    one_of("constant", constant, get_args(Constant), 'use "global" or "per-context"')
-    width = whole_number("window", window, 0)
-    last, vocab = -context_log_probs(oracle, width), oracle.vocab_size
-    terms = [*(-_prefix_log_probs(oracle, length).double() for length in range(width)), last]
+    last, vocab = -context_log_probs(oracle, window), oracle.vocab_size
+    terms = [*(-_prefix_log_probs(oracle, length).double() for length in range(window)), last]
     for length, term in enumerate(terms):
         if not bool(torch.isfinite(term).all()):
             context, token = (~torch.isfinite(term)).nonzero()[0].tolist()
             prefix = tuple(whole_sequences(vocab, length)[context].tolist())
-            raise InputError(
-                "oracle",
-                f"p({token} | {prefix}) = 0",
-                "its energy would be infinite: use an oracle whose probabilities are all positive",
-            )
+            hint = "its energy would be infinite: use an oracle whose probabilities are all positive"
+            raise InputError("oracle", f"p({token} | {prefix}) = 0", hint)
     if constant == "per-context":
         terms = [term - term.amin(1, keepdim=True) for term in terms]
     boundary = torch.zeros(1, dtype=torch.float64)
     for term in terms[:-1]:
         boundary = (boundary[:, None] + term).flatten()
     least = float(terms[-1].min()), float(boundary.min())
-    chain = PottsChain((terms[-1] - least[0]).view([vocab] * (width + 1)))
-    return AutoregressiveHamiltonian(chain, (boundary - least[1]).view([vocab] * width), constant, *least)
+    chain = PottsChain((terms[-1] - least[0]).view([vocab] * (window + 1)))
+    return AutoregressiveHamiltonian(chain, (boundary - least[1]).view([vocab] * window), constant, *least)
 
 
 class ChainConditionals(PrefixOracle):
@@ -221,13 +211,14 @@ def _chain_of(chain: PottsChain | AutoregressiveHamiltonian) -> PottsChain:
     return chain if isinstance(chain, PottsChain) else chain.chain
 
 
+@validated
 def _weights_of_beginnings(
-    chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
+    chain: PottsChain | AutoregressiveHamiltonian, length: Count, temperature: float
 ) -> Tensor:
     """Log-weights (V^(W-1),) of the first W - 1 tokens, all that follows summed over."""
     inner = _chain_of(chain)
     messages = inner.messages(temperature)
-    if whole_number("length", length, 1) < inner.window:
+    if length < inner.window:
         raise InputError("length", length, f"use at least one window of {inner.window} tokens")
     inner.at(length, temperature)  # refuses energies whose sum overflows
     weights, scale = messages.backward(length - inner.window + 1)

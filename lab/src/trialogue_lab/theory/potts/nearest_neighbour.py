@@ -6,13 +6,16 @@ gives the density of walls in equilibrium where equation 5 of the document on th
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
-from trialogue.errors import at_least, positive_number, whole_number
+from trialogue.validation import Count, Positive, validated
 
 
+@validated
 @dataclass(frozen=True)
 class NearestNeighbourPotts:
     """V values per site, energy `coupling` = J for every two neighbours that differ, at `temperature` T.
@@ -21,15 +24,9 @@ class NearestNeighbourPotts:
     than two values, a negative or undefined J, and a temperature that is not positive.
     """
 
-    vocab_size: int
-    coupling: float
-    temperature: float
-
-    def __post_init__(self) -> None:
-        """Check the three numbers."""
-        whole_number("vocab_size", self.vocab_size, 2)
-        at_least("coupling", self.coupling, 0.0, "use a number of at least 0")
-        positive_number("temperature", self.temperature)
+    vocab_size: Annotated[int, Ge(2)]
+    coupling: Annotated[float, Ge(0)]
+    temperature: Positive
 
     @property
     def _odds(self) -> float:
@@ -60,21 +57,25 @@ class NearestNeighbourPotts:
         # -log of (1 - e^{-J/T}) / (1 + (V - 1) e^{-J/T}), whose two terms are small where it is cold.
         return 1 / (self.decay_rate - math.log1p(-weight))
 
-    def log_partition(self, length: int) -> float:
+    @validated
+    def log_partition(self, length: Count) -> float:
         """log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T})."""
-        return math.log(self.vocab_size) + (whole_number("length", length, 1) - 1) * self.decay_rate
+        return math.log(self.vocab_size) + (length - 1) * self.decay_rate
 
-    def expected_walls(self, length: int) -> float:
+    @validated
+    def expected_walls(self, length: Count) -> float:
         """(L - 1) p."""
-        return (whole_number("length", length, 1) - 1) * self.wall_probability
+        return (length - 1) * self.wall_probability
 
-    def no_wall_probability(self, length: int) -> float:
+    @validated
+    def no_wall_probability(self, length: Count) -> float:
         """(1 - p)^(L - 1)."""
-        return math.exp(-(whole_number("length", length, 1) - 1) * self.decay_rate)
+        return math.exp(-(length - 1) * self.decay_rate)
 
-    def run_length_law(self, length: int) -> Tensor:
+    @validated
+    def run_length_law(self, length: Count) -> Tensor:
         """P(the first token is repeated up to site r) for r = 1 .. L, (L,) float64: geometric, cut at L."""
-        bonds = torch.arange(whole_number("length", length, 1), dtype=torch.float64)
+        bonds = torch.arange(length, dtype=torch.float64)
         law = torch.exp(-self.decay_rate * bonds)
         law[:-1] *= self.wall_probability
         return law

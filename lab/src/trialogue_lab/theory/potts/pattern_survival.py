@@ -17,7 +17,8 @@ from torch import Tensor
 from trialogue.arrays import real_tensor
 from trialogue.compilation import compiled
 from trialogue.data.potts.patterns import StoredPatterns
-from trialogue.errors import InputError, finite_number, whole_number
+from trialogue.errors import InputError, whole_number
+from trialogue.validation import Finite, Natural, validated
 from trialogue_lab.theory.potts.greedy_patterns import checked_log_probs
 
 Array = NDArray[np.float64]
@@ -60,16 +61,17 @@ class PatternSurvival:
     not exist, and for more than 2^24 windows.
     """
 
+    @validated
     def __init__(
         self,
         patterns: Iterable[Sequence[int] | Tensor],
         window: int,
-        label: int,
+        label: Natural,
         vocab_size: int | None = None,
     ) -> None:
         stored = StoredPatterns(patterns, window, vocab_size)
         self.vocab_size, self.window, self.period = stored.vocab_size, stored.window, stored.period
-        if whole_number("label", label, 0) >= stored.labels:
+        if label >= stored.labels:
             raise InputError("label", label, f"the patterns have {stored.labels} labels: use a lower one")
         if self.vocab_size**window > _MOST_STATES:
             hint = f"{self.vocab_size}^{window} windows are too many to list: use a shorter one"
@@ -81,7 +83,8 @@ class PatternSurvival:
         self._alive = [self._followers(position) for position in range(self.period)]
         self._next = [self._successors(position) for position in range(self.period)]
 
-    def curve(self, log_probs: Tensor, steps: int, *, prompt: int | None = None) -> Array:
+    @validated
+    def curve(self, log_probs: Tensor, steps: Natural, *, prompt: int | None = None) -> Array:
         """Probability (steps + 1,) that no wall has come after 0, 1, ..., steps tokens.
 
         `log_probs` (V^w, V), or (steps, V^w, V) where they differ from step to step, are those of the next token given
@@ -90,7 +93,7 @@ class PatternSurvival:
         are none.
         """
         prompt = self.window if prompt is None else whole_number("prompt", prompt, self.window)
-        by_step = self._checked(log_probs, whole_number("steps", steps, 0))
+        by_step = self._checked(log_probs, steps)
         position = prompt - self.window
         places = self.vocab_size ** np.arange(self.window - 1, -1, -1)
         spot = np.arange(position, prompt) % self.period
@@ -98,9 +101,8 @@ class PatternSurvival:
         alive = self._alive[position % self.period]
         mass = (alive == start).astype(np.float64)
         if not mass.any():
-            raise InputError(
-                "patterns", start, "the label's own window follows another label: use a longer window"
-            )
+            hint = "the label's own window follows another label: use a longer window"
+            raise InputError("patterns", start, hint)
         log_survival = np.zeros(steps + 1)
         for step in range(steps):
             table = by_step[step if len(by_step) > 1 else 0]
@@ -113,7 +115,8 @@ class PatternSurvival:
         survival: Array = np.exp(log_survival)
         return survival
 
-    def decay_rate(self, log_probs: Tensor, *, tolerance: float = 1e-9) -> DecayRate:
+    @validated
+    def decay_rate(self, log_probs: Tensor, *, tolerance: Finite = 1e-9) -> DecayRate:
         """The rate at which survival falls in the long run: minus the log of the chain's largest eigenvalue, per token.
 
         `log_probs` (V^w, V) as in `curve`. Found by powers of the chain over one period, until the rate
@@ -124,7 +127,6 @@ class PatternSurvival:
         if log_probs.ndim == 3 and len(log_probs) > 1:
             raise InputError("log_probs", tuple(log_probs.shape), "a rate needs one law for all steps")
         (table,) = self._checked(log_probs, 1)
-        finite_number("tolerance", tolerance)
         states = len(self._alive[0])
         mass = np.full(states, 1 / max(1, states))
         rate, change = math.nan, math.inf
@@ -144,9 +146,8 @@ class PatternSurvival:
                 # the same leading vector.
                 mass = start + mass * math.exp(-total)
                 mass /= mass.sum()
-        raise InputError(
-            "log_probs", rate, f"the rate still changes by {change:.1e} of itself: use a larger tolerance"
-        )
+        hint = f"the rate still changes by {change:.1e} of itself: use a larger tolerance"
+        raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
         """The law after one token, of those that live on, and the share that does not."""

@@ -8,55 +8,57 @@ equilibrium: how long a system takes to get there is another matter.
 """
 
 import math
+from typing import Annotated
 
-from trialogue.errors import InputError, positive_number, whole_number
+from annotated_types import Ge
+
+from trialogue.validation import Count, Positive, validated
 
 
-def peierls_free_energy_bound(perimeter: int, min_energy: float, temperature: float, patterns: int) -> float:
+@validated
+def peierls_free_energy_bound(
+    perimeter: Count, min_energy: Positive, temperature: Positive, patterns: Annotated[int, Ge(2)]
+) -> float:
     """P E_min - T log[(N - 1) P^2 3^P], a lower bound of the free energy of a wall of perimeter P (Theorem 2.1).
 
     `min_energy` is what a unit of wall costs at least. Raises `InputError` for less than two patterns, and for numbers
     that are not positive.
     """
-    if whole_number("patterns", patterns, 1) < 2:
-        raise InputError("patterns", patterns, "a wall needs two or more stored patterns")
-    length = whole_number("perimeter", perimeter, 1)
-    log_walls = math.log(patterns - 1) + 2 * math.log(length) + length * math.log(3)
-    return (
-        length * positive_number("min_energy", min_energy)
-        - positive_number("temperature", temperature) * log_walls
-    )
+    log_walls = math.log(patterns - 1) + 2 * math.log(perimeter) + perimeter * math.log(3)
+    return perimeter * min_energy - temperature * log_walls
 
 
-def peierls_temperature(min_energy: float) -> float:
+@validated
+def peierls_temperature(min_energy: Positive) -> float:
     """E_min / log 3, up to which `peierls_free_energy_bound` grows with the perimeter."""
-    return positive_number("min_energy", min_energy) / math.log(3)
+    return min_energy / math.log(3)
 
 
-def peierls_magnetisation_bound(temperature: float, coupling: float = 1.0) -> float:
+@validated
+def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0) -> float:
     """A lower bound of the spontaneous magnetisation of the Ising model on the square lattice, at least -1.
 
     1 - 2 P(a site lies within a wall), where at most (P / 2) 3^(P - 1) walls of perimeter P = 4, 6, .. enclose the site
     and each has probability at most e^{-2 J P / T}. The sum converges below `peierls_temperature` of 2 J; the bound is
     positive up to about three quarters of it.
     """
-    ratio = 9 * math.exp(
-        -4 * positive_number("coupling", coupling) / positive_number("temperature", temperature)
-    )
+    ratio = 9 * math.exp(-4 * coupling / temperature)
     if ratio >= 1:
         return -1.0
     enclosed = (ratio / (1 - ratio) ** 2 - ratio) / 3
     return max(-1.0, 1 - 2 * enclosed)
 
 
-def critical_temperature(coupling: float = 1.0) -> float:
+@validated
+def critical_temperature(coupling: Positive = 1.0) -> float:
     """T_c = 2 J / log(1 + sqrt 2) of the Ising model on the square lattice."""
-    return 2 * positive_number("coupling", coupling) / math.log1p(math.sqrt(2))
+    return 2 * coupling / math.log1p(math.sqrt(2))
 
 
-def onsager_magnetisation(temperature: float, coupling: float = 1.0) -> float:
+@validated
+def onsager_magnetisation(temperature: Positive, coupling: Positive = 1.0) -> float:
     """(1 - sinh(2 J / T)^-4)^(1/8) below T_c and 0 above: what a site of the infinite lattice keeps."""
-    if positive_number("temperature", temperature) >= critical_temperature(coupling):
+    if temperature >= critical_temperature(coupling):
         return 0.0
     exponent = 2 * coupling / temperature
     # sinh^-4 of a large number is smaller than what 1 can be told apart from.

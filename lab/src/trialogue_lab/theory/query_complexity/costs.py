@@ -10,18 +10,20 @@ that tasks with few states are computed at any length: Dyck strings of length 32
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.exact.elimination import SMALLEST
+from trialogue.samplers.exact.prefix_trees import TreeLimits
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, token_ids
+from trialogue.validation import Count, validated
 from trialogue.verifiers.function import VerifierLike, as_verifier
 
 Prompt = tuple[int, ...]
@@ -32,21 +34,14 @@ MAX_NODES = 1 << 19
 _ROWS_AT_ONCE = 1 << 14
 
 
-def rejection_cost(
-    oracle: Autoregressive,
-    verifier: VerifierLike,
-    *,
-    prompt: Prompt = (),
-    max_new_tokens: int | None = None,
-    max_nodes: int = MAX_NODES,
-) -> float:
+def rejection_cost(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
     """Expected oracle calls of rejection sampling: the expected length of a completion over p_O(A).
 
     For strings of one length D this is D / p_O(A). Infinite where no completion is accepted. The verifier is asked
     about complete sequences alone. Raises `InputError` where more than `max_nodes` prefixes of one length are to be
     told apart, and wherever `generate` would.
     """
-    tree = _Tree.of(oracle, verifier, prompt, max_new_tokens, max_nodes)
+    tree = _Tree.of(oracle, verifier, **limits)
     calls = accepted = 0.0
     level = tree.root()
     while len(level.weights):
@@ -60,14 +55,13 @@ def rejection_cost(
     return calls / accepted if accepted > 0 else math.inf
 
 
+@validated
 def tokenwise_cost(
     oracle: Autoregressive,
     verifier: VerifierLike,
     *,
-    prompt: Prompt = (),
-    max_new_tokens: int | None = None,
-    max_rejections: int | None = None,
-    max_nodes: int = MAX_NODES,
+    max_rejections: Count | None = None,
+    **limits: Unpack[TreeLimits],
 ) -> float:
     """Expected oracle calls of tokenwise rejection by redrawing: the sum of q(s) / a(s) over the prefixes s.
 
@@ -75,25 +69,22 @@ def tokenwise_cost(
     position: (1 - (1 - a)^R) / a are then made, R where a is 0. Raises `InputError` as `rejection_cost` does, and where
     some a(s) is positive but below 1e-300.
     """
-    tree = _Tree.of(oracle, verifier, prompt, max_new_tokens, max_nodes)
-    return _tokenwise(tree, max_rejections).calls
+    return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections).calls
 
 
+@validated
 def tokenwise_success(
     oracle: Autoregressive,
     verifier: VerifierLike,
     *,
-    prompt: Prompt = (),
-    max_new_tokens: int | None = None,
-    max_rejections: int | None = None,
-    max_nodes: int = MAX_NODES,
+    max_rejections: Count | None = None,
+    **limits: Unpack[TreeLimits],
 ) -> float:
     """The probability that tokenwise rejection gives an output: 1 less that of FAIL, or of going on for ever.
 
     Raises `InputError` as `tokenwise_cost` does.
     """
-    tree = _Tree.of(oracle, verifier, prompt, max_new_tokens, max_nodes)
-    return _tokenwise(tree, max_rejections).success
+    return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections).success
 
 
 class _Run(NamedTuple):
@@ -102,7 +93,7 @@ class _Run(NamedTuple):
 
 
 def _tokenwise(tree: "_Tree", max_rejections: int | None) -> _Run:
-    most = math.inf if max_rejections is None else whole_number("max_rejections", max_rejections, 1)
+    most = math.inf if max_rejections is None else max_rejections
     calls = success = 0.0
     level = tree.root()
     while len(level.weights):
@@ -163,12 +154,13 @@ class _Tree:
     max_nodes: int
 
     @staticmethod
+    @validated
     def of(
         oracle: Autoregressive,
         verifier: VerifierLike,
-        prompt: Prompt,
-        max_new_tokens: int | None,
-        max_nodes: int,
+        prompt: Prompt = (),
+        max_new_tokens: int | None = None,
+        max_nodes: Count = MAX_NODES,
     ) -> "_Tree":
         oracle = as_oracle(oracle)
         tokens = token_ids("prompt", prompt)[None]
@@ -177,7 +169,6 @@ class _Tree:
         limit = int(limits(oracle, length, max_new_tokens))
         if tokens.shape[1] == limit or (oracle.eos is not None and prompt[-1:] == (oracle.eos,)):
             raise InputError("prompt", prompt, "it is complete as it stands: give one that goes on")
-        max_nodes = whole_number("max_nodes", max_nodes, 1)
         return _Tree(oracle, as_verifier(verifier), tuple(tokens[0].tolist()), limit, max_nodes)
 
     def root(self) -> _Level:
@@ -206,15 +197,12 @@ class _Tree:
         length = level.tokens.shape[1] + 1
         if len(rows) > self.max_nodes:
             depth, vocab = self.limit - len(self.prompt), self.oracle.vocab_size
-            size = depth * math.log10(vocab)
-            said = f"{vocab**depth:.3g}" if size < 300 else f"10^{size:.0f}"
-            raise InputError(
-                "max_nodes",
-                self.max_nodes,
-                f"{len(rows)} prefixes of {length} tokens are to be told apart, and sequences are up to {vocab}^{depth}"
-                f" = {said}: allow more, take fewer tokens, let the oracle and the verifier say which prefixes are "
-                "alike (`sufficient`, `residuals`), or measure the mean of `generate(...).queries`",
+            hint = (
+                f"{len(rows)} prefixes of {length} tokens, of up to {vocab}^{depth} sequences, must be distinguished: "
+                "allow more, take fewer tokens, let the oracle and the verifier say which prefixes are alike "
+                "(`sufficient`, `residuals`), or measure the mean of `generate(...).queries`"
             )
+            raise InputError("max_nodes", self.max_nodes, hint)
         tokens = torch.cat((level.tokens[rows], token[:, None]), 1)
         return self._merged(_Level(tokens, weights[rows, token]))
 

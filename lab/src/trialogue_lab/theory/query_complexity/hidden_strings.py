@@ -11,13 +11,15 @@ theorem prints 2^(D-1), which is what a fixed order takes at worst.
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
+from annotated_types import Interval
 
-from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, next_log_probs
 from trialogue.randomness import numpy_generator
+from trialogue.validation import validated
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 
 _LONGEST_SEARCH = 21
@@ -26,23 +28,27 @@ _LONGEST = 10_000
 """Largest length of a closed form: its fractions have twice as many bits."""
 
 
-def hidden_string_optimum(length: int) -> Fraction:
+@validated
+def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -> Fraction:
     """Expected queries of the best searcher for strings of `length` D: (M - 1)(M + 2) / (2 M) with M = 2^(D-1).
 
     It need not ask about the last candidate. Raises `InputError` for a length outside 1 to 10,000.
     """
-    candidates = 1 << (whole_number("length", length, 1, _LONGEST) - 1)
+    candidates = 1 << (length - 1)
     return Fraction((candidates - 1) * (candidates + 2), 2 * candidates)
 
 
-def hidden_string_values(candidates: int, *, infer_last: bool = True) -> list[Fraction]:
+@validated
+def hidden_string_values(
+    candidates: Annotated[int, Interval(ge=1, le=_MOST_CANDIDATES)], *, infer_last: bool = True
+) -> list[Fraction]:
     """The dynamic program: expected queries of the best searcher while m = 1, ..., `candidates` are left.
 
     Without `infer_last` the hidden string must be asked about. Raises `InputError` for
     a number of candidates outside 1 to 2^20.
     """
-    values = [Fraction(0 if truth_value("infer_last", infer_last) else 1)]
-    for left in range(2, whole_number("candidates", candidates, 1, _MOST_CANDIDATES) + 1):
+    values = [Fraction(0 if infer_last else 1)]
+    for left in range(2, candidates + 1):
         values.append(1 + Fraction(left - 1, left) * values[-1])
     return values
 
@@ -54,9 +60,10 @@ class Search(NamedTuple):
     queries: int
 
 
+@validated
 def search_hidden_string(
     oracle: Autoregressive,
-    length: int,
+    length: Annotated[int, Interval(ge=1, le=_LONGEST_SEARCH)],
     *,
     order: Iterable[Prefix] | None = None,
     infer_last: bool = True,
@@ -65,18 +72,18 @@ def search_hidden_string(
     """Run the best searcher against `oracle`, which is taken to be a `HiddenString` of `length` bits.
 
     It asks about candidates, tuples of `length` - 1 bits, in their `order`, by default a random one of all; each query
-    draws one token. With `infer_last` it does not ask about the last candidate if there is but one left; without, it
-    gives FAIL where no candidate was right. Raises `InputError` for a length outside 1 to 21, and candidates of another
-    length.
+    draws one token. With `infer_last` the last of all candidates is not asked about. Without it, or if `order` lacks
+    candidates, the answer is FAIL where no candidate was right. Raises `InputError` for a length outside 1 to 21, and
+    candidates of another length.
     """
-    length = whole_number("length", length, 1, _LONGEST_SEARCH)
-    infer_last = truth_value("infer_last", infer_last)
     coins = numpy_generator(seed, "hidden-string", "answers")
     if order is None:
         numbers = numpy_generator(seed, "hidden-string", "order").permutation(1 << (length - 1)).tolist()
         candidates = [bits_of(number, length - 1) for number in numbers]
     else:
         candidates = _checked_order(order, length - 1)
+    # Only what is left of all candidates can be inferred.
+    infer_last &= len(set(candidates)) == 1 << (length - 1)
     for queries, candidate in enumerate(candidates):
         if infer_last and queries == len(candidates) - 1:
             return Search((*candidate, sum(candidate) % 2), queries)

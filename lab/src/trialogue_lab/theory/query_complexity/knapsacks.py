@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from sympy import ZZ
 from sympy.polys.matrices import DomainMatrix
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Natural, validated
 from trialogue_lab.data.hidden_string import checked_weights, subset_sum_task
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 from trialogue_lab.theory.query_complexity.trying_tokens import generated
@@ -21,12 +22,13 @@ _DIGITS = 16
 """Binary digits that each step of a reduction adds."""
 
 
-def knapsack_by_table(weights: Sequence[int], total: int) -> Prefix | None:
+@validated
+def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
     """The dynamic program over which sums up to `total` the first weights reach: D (c + 1) cells, pseudo-polynomial.
 
     Raises `InputError` for weights or a total that are no whole numbers of at least 0, and for more than 2^33 cells.
     """
-    weights, total = checked_weights(weights), whole_number("total", total, 0)
+    weights = checked_weights(weights)
     if table_cells(weights, total) > _MOST_CELLS:
         raise InputError("total", total, f"the table has {table_cells(weights, total)} cells, too many")
     # A row of the table is a number whose bit s says whether the sum s is reached.
@@ -55,12 +57,13 @@ def is_superincreasing(weights: Sequence[int]) -> bool:
     return all(weight >= sum(weights[:place]) for place, weight in enumerate(weights))
 
 
-def superincreasing_knapsack(weights: Sequence[int], total: int) -> Prefix | None:
+@validated
+def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix | None:
     """The greedy pass, heaviest first, one comparison a weight: right where X_i >= sum_{j<i} X_j.
 
     Raises `InputError` for weights that are not superincreasing, or no whole numbers of at least 0, as `total` must be.
     """
-    weights, left = checked_weights(weights), whole_number("total", total, 0)
+    weights, left = checked_weights(weights), total
     if not is_superincreasing(weights):
         raise InputError("weights", weights, "give every weight at least the sum of those before it")
     bits = []
@@ -76,7 +79,8 @@ def density(weights: Sequence[int]) -> float:
     return len(weights) / math.log2(heaviest) if heaviest > 1 else math.inf
 
 
-def knapsack_by_lattice(weights: Sequence[int], total: int) -> Prefix | None:
+@validated
+def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None:
     """The bits, where they are read off a reduced basis of a lattice, as Coster et al. (1992) do; None proves nothing.
 
     Rows of the basis are (2 e_i, 0, n X_i) and (1, ..., 1, 1, n c) with n > sqrt(D + 1): bits a give the vector
@@ -84,7 +88,7 @@ def knapsack_by_lattice(weights: Sequence[int], total: int) -> Prefix | None:
     the algorithm of Lenstra, Lenstra and Lovasz (1982), which need not find it. Raises `InputError` for weights or a
     total that are no whole numbers of at least 0.
     """
-    weights, total = checked_weights(weights), whole_number("total", total, 0)
+    weights = checked_weights(weights)
     size = len(weights)
     scale = math.isqrt(size + 1) + 1
     basis = [

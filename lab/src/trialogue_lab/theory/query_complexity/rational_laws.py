@@ -1,9 +1,10 @@
 """Laws of tokenwise rejection as fractions, without rounding: what Proposition 3.1.2 compares."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from trialogue.errors import InputError, require_function, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, validated
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 
 RationalLaw = dict[Prefix, Fraction]
@@ -13,7 +14,8 @@ Conditional = Callable[[Prefix], Sequence[int | Fraction]]
 _MOST_STRINGS = 1 << 14
 
 
-def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: int) -> RationalLaw:
+@validated
+def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count) -> RationalLaw:
     """Law of the output of tokenwise rejection on strings of `length` tokens, prefixes and strings that are accepted.
 
     q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), a being the probability that a drawn token is accepted; what reaches a
@@ -23,7 +25,8 @@ def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], l
     return _law(conditional, length, accepts, tokenwise=True)
 
 
-def restricted_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: int) -> RationalLaw:
+@validated
+def restricted_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count) -> RationalLaw:
     """The law p of strings of `length` tokens, restricted to those that are accepted, whose sum is one.
 
     Raises `InputError` as `tokenwise_law` does, and where no string is accepted.
@@ -36,18 +39,22 @@ def restricted_law(conditional: Conditional, accepts: Callable[[Prefix], bool], 
 
 
 def rational_variation(first: Mapping[Prefix, Fraction], second: Mapping[Prefix, Fraction]) -> Fraction:
-    """Total variation of two laws whose sums are one."""
+    """Return the total variation of two distributions whose sums are one.
+
+    Raises:
+        InputError: If a probability is not a finite number.
+    """
+    p, q = (
+        dict(zip(law, _fractions(field, law.values(), "give finite probabilities"), strict=True))
+        for field, law in (("first", first), ("second", second))
+    )
     zero = Fraction(0)
-    differences = (abs(first.get(x, zero) - second.get(x, zero)) for x in first.keys() | second.keys())
-    return sum(differences, zero) / 2
+    return sum((abs(p.get(x, zero) - q.get(x, zero)) for x in p.keys() | q.keys()), zero) / 2
 
 
 def _law(
     conditional: Conditional, length: int, accepts: Callable[[Prefix], bool], *, tokenwise: bool
 ) -> RationalLaw:
-    require_function("conditional", conditional, "give a function of a prefix (tuple of ints)")
-    require_function("accepts", accepts, "give a function of a prefix (tuple of ints)")
-    whole_number("length", length, 1)
     law: RationalLaw = {(): Fraction(1)}
     for _ in range(length):
         longer: RationalLaw = {}
@@ -66,10 +73,14 @@ def _weights(conditional: Conditional, prefix: Prefix) -> list[Fraction]:
     """The weights of the tokens after `prefix`; raises `InputError` unless they are non-negative numbers."""
     given = conditional(prefix)
     hint = f"after {prefix} give one non-negative number for each token"
-    try:
-        weights = [Fraction(weight) for weight in given]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError("conditional", given, hint) from error
+    weights = _fractions("conditional", given, hint)
     if any(weight < 0 for weight in weights):
         raise InputError("conditional", given, hint)
     return weights
+
+
+def _fractions(field: str, numbers: Iterable[int | Fraction], hint: str) -> list[Fraction]:
+    try:
+        return [Fraction(number) for number in numbers]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(field, numbers, hint) from error

@@ -6,7 +6,7 @@ alpha, and to any other with weight 1, all before normalisation. Values are thos
 """
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor
 from trialogue.data import BertMasking, TopicModel
-from trialogue.errors import InputError, one_of
+from trialogue.errors import InputError
 from trialogue.validation import InstanceOf, validated
 from trialogue_lab.theory.topics.values import constants
 
@@ -144,8 +144,6 @@ def _loss(
 
 def _read(model: TopicModel, masking: BertMasking, values: str, variant: str) -> _Read:
     """q of the proofs: exact where the attention to [MASK] is known, at p_0 as printed."""
-    one_of("values", values, get_args(Values))
-    one_of("variant", variant, get_args(Variant))
     c1, c2, c3 = constants(model, masking)
     if variant == "printed":
         return _Read(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)

@@ -5,10 +5,10 @@ The proofs of both theorems bound the loss on three ranges; what they leave is a
 """
 
 import math
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from trialogue.data import BertMasking, TopicModel
-from trialogue.errors import InputError, one_of
+from trialogue.errors import InputError
 from trialogue.validation import InstanceOf, validated
 from trialogue_lab.theory.topics.attention import Values, Variant
 from trialogue_lab.theory.topics.values import constants
@@ -41,16 +41,13 @@ def attention_bounds(
     end is not there: without random words, and of diagonal values where v is too small for lambda_4 to be positive.
     Whether the theorems' assumptions hold, which ask for more, is not looked at.
     """
-    one_of("values", values, get_args(Values))
-    one_of("variant", variant, get_args(Variant))
     c4 = constants(model, masking).c3
     topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document
     assert tau is not None
     random = masking.p_mask * masking.p_random
     if random == 0:
-        raise InputError(
-            "p_random", masking.p_random, "without random words no upper end is finite: use more"
-        )
+        hint = "without random words no upper end is finite: use more"
+        raise InputError("p_random", masking.p_random, hint)
     kept = 1 / c4
     hidden = masking.p_mask * masking.p_hidden if variant == "mask" else 0.0
     # What queries of the document's topics give to others of no topic of it, over p_1.

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from trialogue.arrays import Reals
 from trialogue.data import BertMasking, TopicModel
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.validation import Count, InstanceOf, NonNegative, as_tuple, validated
 
 Range = Annotated[tuple[Count, Count], BeforeValidator(as_tuple)]
@@ -77,8 +77,9 @@ def moments_of(
 def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
     """Chances (lengths, most) of a document's length and number of masked positions, which is not zero, and both."""
     least, most = lengths if isinstance(lengths, tuple) else (lengths, lengths)
-    least = whole_number("lengths", least, 1)
-    n = np.arange(least, whole_number("lengths", most, least) + 1)[:, None]
+    if most < least:
+        raise InputError("lengths", lengths, "give the shortest length first")
+    n = np.arange(least, most + 1)[:, None]
     m = np.arange(1, most + 1)[None]
     chance = scipy.stats.binom.pmf(m, n, p_mask)
     chance /= chance.sum(1, keepdims=True) * len(n)

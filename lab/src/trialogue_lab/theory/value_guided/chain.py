@@ -11,12 +11,14 @@ from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array, diags_array, issparse
 from scipy.sparse.linalg import eigsh
 
-from trialogue.errors import InputError, probability, whole_number
+from trialogue.errors import InputError
+from trialogue.models.memory import require_room
 from trialogue.oracles import Autoregressive
 from trialogue.probabilities import checked_probabilities
 from trialogue.samplers.exact import sampler_transitions, total_variation
 from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution, stationary_distribution
 from trialogue.samplers.prefix.value_guided import ValueGuided
+from trialogue.validation import Natural, Share, validated
 from trialogue.verifiers.function import VerifierLike
 
 Array = NDArray[np.float64]
@@ -88,11 +90,8 @@ class WalkChain:
         Raises `InputError` where it is not.
         """
         if self.reversibility_residual > 1e-9:
-            raise InputError(
-                "transitions",
-                self.reversibility_residual,
-                "the walk is not reversible: its spectrum is not real",
-            )
+            hint = "the walk is not reversible: its spectrum is not real"
+            raise InputError("transitions", self.reversibility_residual, hint)
         root = np.sqrt(self.stationary)
         symmetric = diags_array(root) @ self.transitions @ diags_array(1 / root)
         symmetric = (symmetric + symmetric.T) / 2
@@ -104,9 +103,11 @@ class WalkChain:
             values = eigsh(symmetric, k=3, which="LM", return_eigenvectors=False, v0=root)
         return float(1 - np.sort(abs(values))[-2])
 
-    def laws(self, steps: int) -> Array:
+    @validated
+    def laws(self, steps: Natural) -> Array:
         """The laws (steps + 1, n) of the state after 0, 1, ... steps from the root."""
-        laws = np.zeros((whole_number("steps", steps, 0) + 1, len(self.states)))
+        require_room("steps", steps, steps + 1, 8 * len(self.states))
+        laws = np.zeros((steps + 1, len(self.states)))
         laws[0, 0] = 1.0
         for step in range(1, len(laws)):
             laws[step] = laws[step - 1] @ self.transitions
@@ -133,11 +134,11 @@ class WalkChain:
 
         return self._first(far, distance, max_steps)
 
-    def _first(self, far: Callable[[Array], float], distance: float, max_steps: int) -> int:
-        probability("distance", distance, zero=False)
+    @validated
+    def _first(self, far: Callable[[Array], float], distance: Share, max_steps: Natural) -> int:
         law = np.zeros(len(self.states))
         law[0] = 1.0
-        for step in range(whole_number("max_steps", max_steps, 0) + 1):
+        for step in range(max_steps + 1):
             if far(law) <= distance:
                 return step
             law = law @ self.transitions

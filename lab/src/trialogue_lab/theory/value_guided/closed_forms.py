@@ -93,9 +93,8 @@ def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
     weight = walk_conductances(tree, values).weight
     total = math.fsum(weight)
     if not total >= SMALLEST:
-        raise InputError(
-            "values", total, f"the conductances sum to less than {SMALLEST:g}: beyond double precision"
-        )
+        hint = f"the conductances sum to less than {SMALLEST:g}: beyond double precision"
+        raise InputError("values", total, hint)
     mass: NDArray[np.float64] = weight / total
     require_distribution("values", mass.tolist())
     return mass

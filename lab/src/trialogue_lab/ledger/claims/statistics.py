@@ -1,6 +1,6 @@
-"""Quantities: functions from rows to one number per replication, or to one exact number, written once.
+"""Statistics: functions from rows to one number per replication, or to one exact number, written once.
 
-A claim sets a quantity against a threshold, a table prints it as mean and deviation, a figure draws it with its bars.
+A claim sets a statistic against a threshold, a table prints it as mean and deviation, a figure draws it with its bars.
 
     trainings = Replication("training", "seeds")
 
@@ -32,7 +32,7 @@ Direction = Literal["above", "below", "equal"]
 Decision = Literal["holds", "refuted", "undecided"]
 
 
-Statistic = Callable[[Rows], "Series[float] | Counts | float"]
+Computation = Callable[[Rows], "Series[float] | Counts | float"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Replication:
 
     `count` names a field that holds a number, or things of which each is one replication. `objects` names trained
     objects that all replications share, such as "the verifiers trained": what is said is then said of these objects.
-    A replication decorates a function of rows and further arguments; what it makes of the arguments is a `Quantity`.
+    A replication decorates a function of rows and further arguments; what it makes of the arguments is a `Statistic`.
     """
 
     unit: Unit
@@ -49,17 +49,17 @@ class Replication:
     objects: str = ""
 
     def __call__(
-        self, statistic: "Callable[Concatenate[Rows, Arguments], Series[float] | Counts | float]"
-    ) -> "Callable[Arguments, Quantity]":
-        """The function from arguments to the `Quantity` that `statistic` computes with them."""
+        self, compute: "Callable[Concatenate[Rows, Arguments], Series[float] | Counts | float]"
+    ) -> "Callable[Arguments, Statistic]":
+        """The function from arguments to the `Statistic` that `compute` gives with them."""
 
-        @wraps(statistic)
-        def quantity(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Quantity:
+        @wraps(compute)
+        def statistic(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Statistic:
             words = [_word(value) for value in args] + [f"{k}={_word(value)}" for k, value in kwargs.items()]
-            name = f"{statistic.__name__}({', '.join(words)})" if words else statistic.__name__
-            return Quantity(name, lambda rows: statistic(rows, *args, **kwargs), self)
+            name = f"{compute.__name__}({', '.join(words)})" if words else compute.__name__
+            return Statistic(name, lambda rows: compute(rows, *args, **kwargs), self)
 
-        return quantity
+        return statistic
 
     def required(self, config: Mapping[str, Any]) -> int:
         """How many replications a run with the values `config` has."""
@@ -77,16 +77,16 @@ exact = Replication("exact")
 
 
 @dataclass(frozen=True, eq=False)
-class Quantity:
-    """A named statistic of rows; compared with a number it is a `Criterion`.
+class Statistic:
+    """A named number of rows for each replication; compared with a number it is a `Criterion`.
 
-    `logarithmic` quantities are positive, such as ratios and times: their interval is that of their logarithms, and
+    `logarithmic` statistics are positive, such as ratios and times: their interval is that of their logarithms, and
     their estimate is the geometric mean. `corrections` are the reasons for which the statistic has changed since it
     was first run; `version` counts them.
     """
 
     name: str
-    statistic: Statistic = field(repr=False)
+    compute: Computation = field(repr=False)
     replication: Replication
     logarithmic: bool = False
     corrections: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Quantity:
         return 1 + len(self.corrections)
 
     def __call__(self, rows: Rows) -> "Series[float]":
-        """One number per replication, in their order; a single one for an exact quantity.
+        """One number per replication, in their order; a single one for an exact statistic.
 
         Empty where the rows do not hold what the statistic asks for: another kind, another setting.
         """
@@ -110,7 +110,7 @@ class Quantity:
         return estimates.sort_index()
 
     def counts(self, rows: Rows) -> Counts | None:
-        """Successes and trials of each replication, where the quantity is a share that counts them."""
+        """Successes and trials of each replication, where the statistic is a share that counts them."""
         value = self._value(rows)
         if not isinstance(value, Counts):
             return None
@@ -120,7 +120,7 @@ class Quantity:
     def absence(self, rows: Rows) -> str:
         """What the rows lack that the statistic asks for; empty where they hold all of it."""
         try:
-            self.statistic(rows)
+            self.compute(rows)
         except LookupError as error:
             return str(error)
         return ""
@@ -128,35 +128,37 @@ class Quantity:
     def _value(self, rows: Rows) -> "Series[float] | Counts | float | None":
         """What the statistic gives, None where the rows do not hold what it asks for."""
         try:
-            return self.statistic(rows)
+            return self.compute(rows)
         except LookupError:
             return None
 
-    def corrected(self, reason: str) -> "Quantity":
-        """This quantity, whose statistic differs for `reason` from the one that earlier results were run with."""
+    def corrected(self, reason: str) -> "Statistic":
+        """This statistic, whose computation differs for `reason` from the one that earlier results were run with."""
         return replace(self, corrections=(*self.corrections, reason))
 
-    def as_ratio(self) -> "Quantity":
-        """This quantity, whose numbers are positive, averaged by their logarithms: a ratio, or a time."""
+    def as_ratio(self) -> "Statistic":
+        """This statistic, whose numbers are positive, averaged by their logarithms: a ratio, or a time."""
         return replace(self, logarithmic=True)
 
-    def log(self) -> "Quantity":
+    def log(self) -> "Statistic":
         """The natural logarithm."""
-        return Quantity(f"log({self.name})", lambda rows: self._numbers(rows).map(math.log), self.replication)
+        return Statistic(
+            f"log({self.name})", lambda rows: self._numbers(rows).map(math.log), self.replication
+        )
 
-    def __add__(self, other: "Quantity | float") -> "Quantity":
+    def __add__(self, other: "Statistic | float") -> "Statistic":
         return self._with(other, "+", operator.add)
 
-    def __sub__(self, other: "Quantity | float") -> "Quantity":
+    def __sub__(self, other: "Statistic | float") -> "Statistic":
         return self._with(other, "-", operator.sub)
 
-    def __mul__(self, factor: float) -> "Quantity":
+    def __mul__(self, factor: float) -> "Statistic":
         return self._with(factor, "*", operator.mul)
 
-    def __truediv__(self, other: "Quantity | float") -> "Quantity":
-        """The quotient, of two quantities a logarithmic one."""
+    def __truediv__(self, other: "Statistic | float") -> "Statistic":
+        """The quotient, of two statistics a logarithmic one."""
         quotient = self._with(other, "/", operator.truediv)
-        return replace(quotient, logarithmic=True) if isinstance(other, Quantity) else quotient
+        return replace(quotient, logarithmic=True) if isinstance(other, Statistic) else quotient
 
     def __gt__(self, threshold: float) -> "Criterion":
         return Criterion(self, "above", threshold)
@@ -165,7 +167,7 @@ class Quantity:
         return Criterion(self, "below", threshold)
 
     def near(self, value: float, margin: float) -> "Criterion":
-        """The criterion that the quantity differs from `value` by at most `margin`."""
+        """The criterion that the statistic differs from `value` by at most `margin`."""
         return Criterion(self, "equal", value, margin)
 
     def _numbers(self, rows: Rows) -> "Series[float]":
@@ -176,22 +178,22 @@ class Quantity:
         return estimates
 
     def _with(
-        self, other: "Quantity | float", sign: str, operation: Callable[[Any, Any], "Series[float]"]
-    ) -> "Quantity":
-        if not isinstance(other, Quantity):
+        self, other: "Statistic | float", sign: str, operation: Callable[[Any, Any], "Series[float]"]
+    ) -> "Statistic":
+        if not isinstance(other, Statistic):
             name = f"{self.name} {sign} {_word(other)}"
-            return Quantity(name, lambda rows: operation(self._numbers(rows), other), self.replication)
+            return Statistic(name, lambda rows: operation(self._numbers(rows), other), self.replication)
         sampled = [side.replication for side in (self, other) if side.replication.unit != "exact"]
         if len({(replication.unit, replication.count) for replication in sampled}) > 1:
-            raise InputError("quantity", f"{self.name} {sign} {other.name}", "both must be repeated alike")
+            raise InputError("statistic", f"{self.name} {sign} {other.name}", "both must be repeated alike")
         objects = " and ".join(dict.fromkeys(each.objects for each in sampled if each.objects))
 
-        def side(quantity: Quantity, rows: Rows) -> "Series[float] | float":
-            numbers = quantity._numbers(rows)
-            one_for_all = bool(sampled) and quantity.replication.unit == "exact"
+        def side(statistic: Statistic, rows: Rows) -> "Series[float] | float":
+            numbers = statistic._numbers(rows)
+            one_for_all = bool(sampled) and statistic.replication.unit == "exact"
             return float(numbers.iloc[0]) if one_for_all else numbers
 
-        return Quantity(
+        return Statistic(
             f"{self.name} {sign} {_grouped(other.name)}",
             lambda rows: operation(side(self, rows), side(other, rows)),
             replace(sampled[0], objects=objects) if sampled else self.replication,
@@ -200,21 +202,21 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What a claim asks of a quantity: to lie above or below a threshold, or within a margin of it.
+    """What a claim asks of a statistic: to lie above or below a threshold, or within a margin of it.
 
     Raises `InputError` for a threshold that is not finite or a margin that is not positive.
     """
 
-    quantity: Quantity
+    statistic: Statistic
     direction: Direction
     threshold: float
     margin: float = 0.0
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.threshold):
-            raise InputError("threshold", self.threshold, f"{self.quantity.name}: use a finite number")
+            raise InputError("threshold", self.threshold, f"{self.statistic.name}: use a finite number")
         if self.direction == "equal" and not 0 < self.margin < math.inf:
-            raise InputError("margin", self.margin, f"{self.quantity.name}: use a finite number above 0")
+            raise InputError("margin", self.margin, f"{self.statistic.name}: use a finite number above 0")
 
     @property
     def region(self) -> tuple[float, float]:

@@ -1,0 +1,13 @@
+"""One finished run that tests of several files read."""
+
+import pytest
+from biased_coin import STUDY
+
+from trialogue_lab.ledger import Entry, judged
+from trialogue_lab.ledger.runs.execution import execute
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Entry:
+    """The study of the coin, judged by a run of its preset `default`."""
+    return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
