@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.topic_pretrained import STUDY
 from trialogue_lab.studies.topic_pretrained.claims import MEASURES
-from trialogue_lab.studies.topic_pretrained.config import HERE, PUBLISHED, WORDS, Config
+from trialogue_lab.studies.topic_pretrained.config import HERE, PUBLISHED, WORDS
 from trialogue_lab.studies.topic_pretrained.statistics import (
     RANDOM,
     beyond_random,
@@ -106,10 +105,3 @@ def test_claims_of_the_source_are_about_every_model_that_can_be_had() -> None:
         assert all(origins[f"{name}-same-topic-{measure}"] == "ours" for measure in MEASURES)
     told = [claim for claim in STUDY.claims if claim.origin == "published" or "same-topic" in claim.id]
     assert all(claim.criterion.threshold in (0, 0.5, 1) for claim in told)
-
-
-def test_lengths_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(InputError, match="shortest=50: use at most length=30"):
-        Config(shortest=50, length=30)
-    with pytest.raises(InputError, match="models="):
-        Config(models=("unknown",))  # type: ignore[arg-type]

@@ -289,20 +289,3 @@ def test_what_is_said_of_attention_is_what_is_said_of_the_made_up_language():
         assert claim.statement.split("scale, ")[1] == theirs[name].statement.split("scale, ")[1]
         assert claim.criterion.region == theirs[name].criterion.region
         assert (claim.published, claim.grade) == (theirs[name].published, theirs[name].grade)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sets", 3),
-        ("small_sets", 30),
-        ("steps", (1, 2)),
-        ("width", 10),
-        ("hypotheses", (3, 1)),
-        ("columns", (1,)),
-    ],
-)
-def test_bad_settings_are_named(field, value):
-    with pytest.raises(InputError) as told:
-        replace(DEFAULT, **{field: value})
-    assert told.value.field == field

@@ -39,16 +39,12 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
     sources = language.sources(config.pairs, config.source_lengths, seed=seed)
     pairs = encoded_pairs(sources, language.translate(sources, seed=seed), config.longest)
     training = TranslationTraining(
-        layers=config.layers,
-        heads=config.heads,
-        width=config.width,
+        **config.shared(TranslationTraining),
         mlp_width=4 * config.width,
         max_length=config.longest,
         activation="gelu",
         stages=1 if arm == ONE_STAGE else 2,
-        correct=config.correct,
         steps=config.training_steps,
-        batch_size=config.batch_size,
         learning_rate=2e-3,
         optimizer="adamw",
         bf16=False,
@@ -115,10 +111,8 @@ def _listed(config: Config, network: EncoderDecoder, seed: int, laws_of: Any) ->
     for number, source in enumerate(listed_sources(config)):
         law = language.condition(source)
         truth = Truth(law, language.condition(source, slips=0.0), config.listed_words * 2)
-        exact = {
-            length: perfect_laws(config, law, random_targets(config, length, seed))
-            for length in truth.lengths
-        }
+        starts = {length: random_targets(config, length, seed) for length in truth.lengths}
+        exact = {length: perfect_laws(config, law, targets) for length, targets in starts.items()}
         for passes, laws in laws_of(config, network, law, source, truth, seed):
             divergence, variation = truth.joint(laws)
             told = {"passes": passes, "divergence": divergence, "variation": variation}
@@ -151,10 +145,8 @@ def listed_sources(config: Config) -> list[list[int]]:
     """Sentences of so few words that their translations can be listed, with alphabets of at most 6 tokens."""
     language = config.language()
     drawn = language.sources(50 * config.listed, (config.listed_words,) * 2, seed=0)
-    short = [
-        source for source in drawn if len(language.condition(source).alphabet) <= 3 * config.listed_words
-    ]
-    return short[: config.listed]
+    most = 3 * config.listed_words
+    return [source for source in drawn if len(language.condition(source).alphabet) <= most][: config.listed]
 
 
 @torch.no_grad()
