@@ -118,9 +118,8 @@ def test_every_sentence_draws_as_its_place():
         return [Translation([Hypothesis([place], 0.0, 0.0)], 1) for place in numbers]
 
     places = list(range(0, 150, 2))
-    assert [answer.best for answer in _in_order_of_length(translate, tested, places)] == [
-        [place] for place in places
-    ]
+    found = _in_order_of_length(translate, tested, places)
+    assert [(place, answer.best) for place, answer in found.items()] == [(place, [place]) for place in places]
 
 
 def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkeypatch):
