@@ -49,8 +49,9 @@ OURS = (
     *(
         ours(
             f"values-stand-out-{'penalty-' if name == 'with L2' else ''}{loss.lower()}",
-            f"Trained by Adam on {LOSSES[loss]}, {name}, values are larger for different words of one topic than for words "
-            f"of two, by more than {least:g} deviations of the latter, which a constant in each column leaves as it is.",
+            f"Trained by Adam on {LOSSES[loss]}, {name}, values are larger for different words of one topic than for "
+            f"words of two, by more than {least:g} deviations of the latter, which a constant in each column leaves as "
+            "it is.",
             contrast(name, loss, "adam") > least,
             "Thesis Figures 2.2 and 2.5",
         )
