@@ -39,22 +39,11 @@ def rows(**changes: Any) -> Rows:
         if weights == RANDOM and text == "b":
             continue
         of = 1.0 if weights == RANDOM else ratios[words]
+        setting = {"kind": "comparison", "seed": seed, "model": model, "text": text, "words": words}
         numbers = {"same": 0.1 * of, "different": 0.1, "together": changes.get("together", 0.3)}
         pairs = {"same_pairs": 40, "together_pairs": 40} | changes.get("pairs", {})
-        records.append(
-            {
-                "kind": "comparison",
-                "seed": seed,
-                "model": model,
-                "text": text,
-                "words": words,
-                "measure": measure,
-                "single": single,
-                "weights": weights,
-                **numbers,
-                **pairs,
-            }
-        )
+        kinds = {"measure": measure, "single": single, "weights": weights}
+        records.append({**setting, **kinds, **numbers, **pairs})
     return Rows(records)
 
 

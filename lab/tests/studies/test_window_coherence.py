@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def train_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_best_models_by_window_and_temperature() -> None:
-    rows = list(reference_rows(SHORT))
+    rows = list(reference_rows(SHORT, Path()))
     assert rows[0]["survival"] == pytest.approx(0.98, abs=0.01)
     found = {(row["window"], row["temperature"]): row["rate"] for row in rows[1:]}
     known = {(3, 1.0): 0.252, (5, 1.0): 0.0930, (7, 1.0): 0.0186, (3, 0.5): 0.251, (7, 0.5): 1.62e-4}
@@ -54,9 +55,8 @@ def test_the_best_models_by_window_and_temperature() -> None:
 
 def text_is_exact(name: str, temperature: float = 1.0) -> bool:
     """Within five standard errors of 600 texts, at the horizon, and at temperature 1 on the way to it."""
-    rows = network_rows(SHORT, name, 0)
-    found = [row for row in rows if row.get("temperature", 1.0) == temperature]
-    shares = [(row["survival"], row["exact_survival"]) for row in found if "exact_survival" in row]
+    rows = [row for row in network_rows(SHORT, name, 0, Path()) if row.get("temperature", 1.0) == temperature]
+    shares = [(row["survival"], row["exact_survival"]) for row in rows if "exact_survival" in row]
     assert len(shares) > (5 if temperature == 1 else 0)
     return all(
         abs(share - exact) < 5 * math.sqrt(exact * (1 - exact) / 600) + 0.005 for share, exact in shares
