@@ -82,7 +82,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
         lambda: generate(Table(lambda p: [1e308, 1e308], 2, max_length=2)),
         r"distribution=\[1e\+308, 1e\+308\]: after",
     ),
-    (lambda: PatternCorpus([[0, 1]], noise="0.1"), "noise='0.1': use a probability above 0 and below 1"),
+    (lambda: PatternCorpus([[0, 1]], noise="0.1"), "noise='0.1': use a number"),
     (lambda: PatternCorpus(None, 0.1), "patterns=None: give a list of patterns"),
     (lambda: PatternCorpus(torch.tensor([[1j, 0]]), 0.1), "patterns=torch.complex64: each pattern"),
     (lambda: PottsChain("ab"), "energies='ab': give W axes"),

@@ -7,7 +7,7 @@ import torch
 
 from trialogue.data import TopicModel
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.topic_training import STUDY, statistics
+from trialogue_lab.studies.topic_training import statistics
 from trialogue_lab.studies.topic_training.config import PRESETS, SETTINGS
 from trialogue_lab.studies.topic_training.matrices import classes
 from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, documents, trained
@@ -123,14 +123,3 @@ def test_stages_are_told_apart_and_their_absence_is() -> None:
     assert statistics.slowing()(together).item() == pytest.approx(1)
     still = stages([1.0] * 5, [0.0, 5.0, 9.0, 10.0, 10.0])
     assert statistics.slowing()(still).item() == 1
-
-
-def test_a_refuted_claim_that_was_restated_stays_in_the_record() -> None:
-    withdrawn = {claim.id: claim for claim in STUDY.withdrawn}
-    assert len(withdrawn) == len(STUDY.withdrawn) == 13
-    restated = withdrawn["values-in-blocks-penalty-ce-adam"]
-    assert (restated.last_verdict, restated.result) == ("refuted", "1687814d4124")
-    assert 8 < restated.low < restated.estimate < restated.high < 10
-    (now,) = (claim for claim in STUDY.claims if claim.id == restated.id)
-    assert now.statement != restated.statement
-    assert now.statement_id == restated.statement_id == "thesis:T-Fig2.2"

@@ -26,7 +26,6 @@ from trialogue_lab.studies.translation.statistics import (
     refined,
     small,
 )
-from trialogue_lab.studies.translation_dependency import STUDY as dependency
 
 DEFAULT = PRESETS["default"]
 
@@ -250,15 +249,3 @@ def test_tables_of_attention_have_the_cells_in_print():
     cells = tables["Table 4.4"].filled(found)
     assert cells["refiner, stutter: yes", "avg"].value == pytest.approx(0.2)
     assert cells["refiner, stutter: no", "avg"].value == pytest.approx(0.5)
-
-
-def test_what_is_said_of_attention_is_what_is_said_of_the_made_up_language():
-    theirs = {claim.id: claim for claim in dependency.claims if "Table 4." in claim.source}
-    ours = {claim.id: claim for claim in STUDY.claims if claim.id in theirs}
-    said = [claim.id for claim in dependency.claims if claim.origin == "published"]
-    assert list(ours) == said
-    for name, claim in ours.items():
-        assert claim.statement.startswith("On held-out sentences of Tatoeba, at a reduced scale, ")
-        assert claim.statement.split("scale, ")[1] == theirs[name].statement.split("scale, ")[1]
-        assert claim.criterion.region == theirs[name].criterion.region
-        assert (claim.published, claim.grade) == (theirs[name].published, theirs[name].grade)

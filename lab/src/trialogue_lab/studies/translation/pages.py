@@ -31,10 +31,7 @@ _IN_PRINT = {
     "WMT14, German to English, of masks by the BLEU of Table 4.2",
 )
 def _quality_table(_: Rows) -> Cells:
-    cells = {
-        "twin, greedy": _quality(TWIN, 0, 1),
-        f"twin, beam of {_MOST}": _quality(TWIN, 0, _MOST),
-    }
+    cells = {"twin, greedy": _quality(TWIN, 0, 1), f"twin, beam of {_MOST}": _quality(TWIN, 0, _MOST)}
     for name, arm in (("refiner", REFINER), ("ranked by the twin", RESCORED), ("mask-predict", MASK_PREDICT)):
         for steps, count in _SETTINGS[: len(_STEPS)] if arm == MASK_PREDICT else _SETTINGS:
             cells[f"{name}, {steps} steps, {count} hypotheses"] = _quality(arm, steps, count)

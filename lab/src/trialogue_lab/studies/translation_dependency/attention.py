@@ -118,7 +118,7 @@ def attention_tables(translators: Translators, printed: str, over: str) -> tuple
     """
 
     def table(
-        title: str, source: str, heads: dict[str, str], in_print: dict[bool, tuple[float, ...]], note: str
+        title: str, source: str, heads: dict[str, str], in_print: Mapping[bool, tuple[float, ...]], note: str
     ) -> ResultTable:
         return ResultTable(
             title=title,
