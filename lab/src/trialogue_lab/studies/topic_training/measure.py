@@ -208,12 +208,12 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
 def _stages(config: Config, seed: int, _: Path) -> Row:
     """Figures 2.4 and 2.9, and the saddle at which they begin."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
-    for name, *setting, network in (
-        ("one layer", "sgd", config.stage_rate, config.stage_steps, ONE_HOT),
-        ("one layer", "adam", FIGURE_RATE, config.attention_steps, ONE_HOT),
-        ("four layers", "adam", config.deep_rate, config.deep_steps, deep),
+    one_layer = partial(Training, "stages", "one layer", "CE", network=ONE_HOT)
+    for run in (
+        one_layer("sgd", config.stage_rate, config.stage_steps),
+        one_layer("adam", FIGURE_RATE, config.attention_steps),
+        Training("stages", "four layers", "CE", "adam", config.deep_rate, config.deep_steps, network=deep),
     ):
-        run = Training("stages", name, "CE", *setting, network=network)
         every = max(1, run.steps // _CURVE)
         norms = WeightNorms(range(0, run.steps + 1, every), TopicTransformer.matrices)
         row = trained(config, run, seed, norms, deviation=config.stage_deviation)[1]

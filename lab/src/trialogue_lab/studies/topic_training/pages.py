@@ -1,5 +1,6 @@
 """Figures and tables of the study."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,7 @@ def _attention_cells(name: str, settings: list[tuple[str, float]], shift: int = 
     }
 
 
-def _published(table: dict[str, tuple[float, ...]]) -> dict[str, dict[str, float]]:
+def _published(table: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
     return {label: dict(zip(_CLASSES, numbers, strict=True)) for label, numbers in table.items()}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ from trialogue_lab.studies.translation_dependency.language import SPECIAL, Trans
 
 Rows = Iterator[dict[str, Any]]
 Tokens = list[list[int]]
-KEPT = ("nothing", "stutter")
+KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
 """What a pass leaves as it was: nothing, or tokens that would repeat the one before."""
 
 
@@ -56,27 +56,21 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
 def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
     """Train one network, translate with it, list its laws, and look at how it attends."""
     network = trained(recipe(config, arm, seed), artifacts).network
+    sources, *_ = _tested(config, seed)
     if arm == TWIN:
-        twin = CausalTranslator(network)
-        outputs = [found.best for found in BeamSearch().translate(twin, _tested(config, seed)[0])]
+        outputs = [found.best for found in BeamSearch().translate(CausalTranslator(network), sources)]
         yield {"kind": "quality", "keep": KEPT[0], "passes": 0, **_judged(config, seed, outputs)}
         yield from _listed(config, network, seed, _twin_laws)
         return
     refiner = Refiner(network)
     for keep in KEPT:
         for passes in config.tested_passes:
-            outputs = _refined(config, refiner, seed, passes, keep)
+            # The likeliest length, refined by argmax.
+            beam = LengthBeam(steps=passes, hypotheses=1, chain=Refinement(keep=keep), drop_repeats=False)
+            outputs = [found.best for found in beam.translate(refiner, sources, seed=seed)]
             yield {"kind": "quality", "keep": keep, "passes": passes, **_judged(config, seed, outputs)}
     yield from _listed(config, network, seed, _refiner_laws)
-    sources, *_ = _tested(config, seed)
     yield from attention_rows(refined_attention(refiner, sources, config.attended_pass, seed))
-
-
-def _refined(config: Config, refiner: Refiner, seed: int, passes: int, keep: str) -> Tokens:
-    """The likeliest length, refined by argmax."""
-    chain = Refinement(keep="stutter" if keep == KEPT[1] else "nothing")
-    beam = LengthBeam(steps=passes, hypotheses=1, chain=chain, drop_repeats=False)
-    return [found.best for found in beam.translate(refiner, _tested(config, seed)[0], seed=seed)]
 
 
 @cache
@@ -91,18 +85,14 @@ def _tested(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translation
 def _judged(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     """BLEU and stutter beside one drawn translation each, and the share of outputs that are translations."""
     _, references, laws = _tested(config, seed)
-    texts, told = _texts(outputs), _texts(references)
+    # Token ids as words.
+    texts, told = ([" ".join(f"w{token}" for token in row) for row in rows] for rows in (outputs, references))
     valid = [law.log_prob(output) > -torch.inf for law, output in zip(laws, outputs, strict=True)]
     return {
         "bleu": quality(texts, told).bleu,
         "stutter": stutter_rate(texts, told),
         "valid": sum(valid) / len(valid),
     }
-
-
-def _texts(rows: Tokens) -> list[str]:
-    """Token ids as words."""
-    return [" ".join(f"w{token}" for token in row) for row in rows]
 
 
 def _listed(config: Config, network: EncoderDecoder, seed: int, laws_of: Any) -> Rows:

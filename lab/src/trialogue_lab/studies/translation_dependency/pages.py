@@ -1,6 +1,7 @@
 """Tables and figures of the study: exact gaps by pass and coupling, networks beside them, and Tables 4.4 and 4.5."""
 
 from functools import partial
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
@@ -60,7 +61,7 @@ def _gaps_table(rows: Rows) -> Cells:
         for passes in (2, 4, 10)
     }
     lines: dict[str, dict[str, float | str]] = {}
-    for one in rows["truth"].to_dict("records"):
+    for one in (record for record in rows.records if record["kind"] == "truth"):
         place = one["sentence"], one["coupling"]
         lines["{sentence} ({pattern}), J = {coupling:g}".format(**one)] = {
             "total correlation": one["total_correlation"],
@@ -213,7 +214,7 @@ def _dial_figure(rows: Rows) -> Drawing:
 )
 def _networks_figure(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=3.9, height=3.4)
-    passes = rows.where("law", arm=ONE_STAGE).passes.sort_values().unique()
+    passes = rows.where("law", arm=ONE_STAGE).passes.sort_values().unique().tolist()
     lines = {"perfect answers": (ONE_STAGE, "perfect_divergence", QUIET)}
     lines |= {arm: (arm, "divergence", _COLOR_OF[arm]) for arm in (ONE_STAGE, TWO_STAGES)}
     for label, (arm, column, color) in lines.items():
@@ -221,7 +222,7 @@ def _networks_figure(rows: Rows) -> Drawing:
     left.axhline(listed(TWIN, "divergence", 0)(rows).mean(), color=GOOD, linestyle="--", label=TWIN)
     left.set(xlabel="passes", ylabel="KL from the truth (nats)", title="Laws that can be listed")
     left.legend()
-    passes = rows.where("quality", arm=ONE_STAGE).passes.sort_values().unique()
+    passes = rows.where("quality", arm=ONE_STAGE).passes.sort_values().unique().tolist()
     for arm in ARMS[1:]:
         valid = [translated(arm, "valid", count) for count in passes]
         spread(middle, passes, valid, rows, color=_COLOR_OF[arm], label=arm)
@@ -239,7 +240,7 @@ def _draw_attention(axes: Axes, rows: Rows) -> None:
         "cross-attention: TV": ("variation_mean", (0.13, 0.23)),
         "cosine": ("cosine_mean", (0.10, 0.20)),
     }
-    mark = {"color": PUBLISHED, "markersize": 18, "markeredgewidth": 2}
+    mark: dict[str, Any] = {"color": PUBLISHED, "markersize": 18, "markeredgewidth": 2}
     for number, (column, printed) in enumerate(heads.values()):
         for stutter, color, shift, in_print in (
             (True, BAD, -0.18, printed[0]),

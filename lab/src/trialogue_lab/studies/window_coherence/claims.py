@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from typing import Any
 
 from trialogue_lab.ledger import Claim, largest, ours, smallest
 from trialogue_lab.ledger.claims.extremes import RESOLVED
@@ -12,11 +13,11 @@ _COROLLARY = "Potts chains, Corollary 1.2.1"
 _OURS = f"{_COROLLARY} (not in the document)"
 _TOPOLOGIES = "Potts chains, section on topologies (not measured there)"
 _CROSSING = "Potts chains, Theorem 1.1, equation 5"
-_GROWING = {
+_GROWING: dict[str, Any] = {
     "source": "Potts chains, Theorem 1.1, equation 3",
     "published": "the most a wall can cost grows with W - 1",
 }
-_COLDER = {"source": _CROSSING, "published": "exp(-(W - 1) E_max / T)"}
+_COLDER: dict[str, Any] = {"source": _CROSSING, "published": "exp(-(W - 1) E_max / T)"}
 _STAY = "the product of the probabilities to stay"
 _SETTING = (
     "Small networks with windows of 3 to 11 tokens, trained on two noisy patterns of seven tokens, stand for any "
