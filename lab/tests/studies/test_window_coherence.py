@@ -19,7 +19,6 @@ from trialogue_lab.studies.window_coherence import measure
 from trialogue_lab.studies.window_coherence.config import PRESETS, SLIDING, UNLIMITED, Config, cropped
 from trialogue_lab.studies.window_coherence.measure import (
     network_rows,
-    parts,
     reference_rows,
     text_rows,
     token_loss,
@@ -106,11 +105,6 @@ def _log_prob(model: Transformer, prefix: Tensor, token: int) -> float:
     inputs = torch.cat((torch.tensor([model.bos]), prefix))[None]
     with torch.no_grad():
         return float(model(inputs)[0, -1].log_softmax(0)[token])
-
-
-def test_every_network_is_a_part() -> None:
-    assert len(parts(SMOKE)) == 1 + 2 * 5
-    assert {part.lane for part in parts(SMOKE)} == {"", "0", "1"}
 
 
 def rows_of(rates: dict[str, float], late: dict[str, tuple[int, int]] | None = None) -> Rows:
