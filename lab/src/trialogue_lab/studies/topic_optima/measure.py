@@ -32,7 +32,7 @@ from trialogue_lab.theory.topics import (
     squared_loss,
     values_violation,
 )
-from trialogue_lab.theory.topics.attention_bounds import attention_bounds
+from trialogue_lab.theory.topics.bounds import attention_bounds
 
 Row = Iterator[dict[str, Any]]
 RIDGES = (1e-3, 1e-5, 1e-7, 1e-9)
