@@ -12,8 +12,8 @@ from trialogue.models.pretrained import load_pretrained
 from trialogue_lab.ledger.runs.provenance import models_noted
 from trialogue_lab.studies.constrained_law import cases
 from trialogue_lab.studies.constrained_law.config import Config as LawConfig
-from trialogue_lab.studies.test_cases.models import oracle_of
-from trialogue_lab.studies.test_cases.subjects import Subject
+from trialogue_lab.studies.test_cases.config import Subject
+from trialogue_lab.studies.test_cases.learning import oracle_of
 
 
 def sum_of(file: Path) -> str:

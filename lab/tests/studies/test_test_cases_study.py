@@ -19,7 +19,7 @@ from trialogue_lab.data.list_append.cases import evaluate
 from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.runs.results import Result
 from trialogue_lab.studies.test_cases import STUDY, draws, surrogate
-from trialogue_lab.studies.test_cases.config import PRESETS, Config
+from trialogue_lab.studies.test_cases.config import PRESETS, SMALLEST, Config, Subject
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
@@ -30,10 +30,15 @@ from trialogue_lab.studies.test_cases.decodings import (
     block_best_of,
     extent_of,
 )
-from trialogue_lab.studies.test_cases.examples import Completion, GroundTruth, examples_of, token_of
-from trialogue_lab.studies.test_cases.models import after_first_error, trained_verifier
+from trialogue_lab.studies.test_cases.learning import (
+    Completion,
+    GroundTruth,
+    after_first_error,
+    examples_of,
+    token_of,
+    trained_verifier,
+)
 from trialogue_lab.studies.test_cases.statistics import measured
-from trialogue_lab.studies.test_cases.subjects import SMALLEST, Subject
 from trialogue_lab.studies.test_cases.surrogate import (
     PieceTokens,
     Surrogate,
@@ -248,14 +253,14 @@ def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
     truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
     walk = Backtracking(5, 1, argmax_redo=False)
     samples = generate(
-        oracle, [prompt], walk=walk, verifier=truth, num_samples=50, max_new_tokens=6, trace=True
+        oracle, [prompt], sampler=walk, verifier=truth, num_samples=50, max_new_tokens=6, trace=True
     )
     assert samples.trace is not None
     went_back = (samples.trace.kept < samples.trace.length).sum()
     blind = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
     blind.values = lambda decoding, rows: torch.ones(len(rows))  # type: ignore[method-assign]
     unseeing = generate(
-        oracle, [prompt], walk=walk, verifier=blind, num_samples=50, max_new_tokens=6, trace=True
+        oracle, [prompt], sampler=walk, verifier=blind, num_samples=50, max_new_tokens=6, trace=True
     )
     assert unseeing.trace is not None
     assert went_back == 50 * 5

@@ -10,7 +10,7 @@ from case_rows import drawn_records, probe_records, speed_records
 from trialogue_lab.ledger import ResultTable, Rows
 from trialogue_lab.ledger.runs.results import config_values
 from trialogue_lab.studies.test_cases import STUDY
-from trialogue_lab.studies.test_cases.config import PRESETS, Config
+from trialogue_lab.studies.test_cases.config import PRESETS, ROLES, Config, Role, headed
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
@@ -22,10 +22,8 @@ from trialogue_lab.studies.test_cases.decodings import (
     out_of_distribution,
 )
 from trialogue_lab.studies.test_cases.figures import FIGURES, curve_of
-from trialogue_lab.studies.test_cases.lines import HEAD, headed
 from trialogue_lab.studies.test_cases.published import MODEL, PUBLISHED, TABLE_3_13, VALIDATION
-from trialogue_lab.studies.test_cases.subjects import ROLES, Role
-from trialogue_lab.studies.test_cases.tables import TABLES
+from trialogue_lab.studies.test_cases.tables import HEAD, TABLES
 
 TABLE = """
 | 4 | 4 | 27 | 0.1 | 0.95 | 1.0 | | 0.714 +- 0.011 | 39443 +- 235 |
