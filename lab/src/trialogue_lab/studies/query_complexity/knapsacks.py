@@ -1,7 +1,7 @@
 """Knapsacks: by generating, by brute force and by a table; superincreasing ones; and those of low density."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -36,7 +36,7 @@ def knapsack_rows(count: int) -> Rows:
         if place % 2:
             total = sum(weight for weight in weights if coins.random() < 0.5)
         chance = float(coins.uniform(0.1, 0.9))
-        feasible = _solutions(weights, total) > 0
+        feasible = any(solves(bits, weights, total) for bits in product((0, 1), repeat=len(weights)))
         run = generated(subset_sum_task(weights, total, chance), seed=place)
         yield {
             "kind": "knapsack",
@@ -79,7 +79,7 @@ def lattice_rows(config: Config) -> Rows:
                 _with_solution(config.lattice_size, digits, numpy_generator(seed, "lattice", digits, place))
                 for place in range(config.lattices)
             ]
-            solved = [_solved(knapsack_by_lattice, *each) for each in drawn]
+            solved = [not _wrong(knapsack_by_lattice(*each), *each, feasible=True) for each in drawn]
             yield {
                 "kind": "lattice",
                 "seed": seed,
@@ -98,18 +98,7 @@ def _with_solution(size: int, digits: int, coins: np.random.Generator) -> Knapsa
     return weights, sum(weight for weight in weights if coins.random() < 0.5)
 
 
-def _solved(
-    solver: Callable[[Sequence[int], int], Prefix | None], weights: Sequence[int], total: int
-) -> bool:
-    bits = solver(weights, total)
-    return bits is not None and solves(bits, tuple(weights), total)
-
-
 def _wrong(bits: Prefix | None, weights: Sequence[int], total: int, feasible: bool) -> bool:
     if bits is None:
         return feasible
     return not solves(bits, weights, total)
-
-
-def _solutions(weights: Sequence[int], total: int) -> int:
-    return sum(solves(bits, weights, total) for bits in product((0, 1), repeat=len(weights)))

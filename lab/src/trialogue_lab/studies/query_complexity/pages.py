@@ -6,8 +6,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import Cells, Rows, figure, result_table, spread
 from trialogue_lab.studies.query_complexity.config import PRESETS
 from trialogue_lab.studies.query_complexity.exact import DYCK, HIDDEN
 from trialogue_lab.studies.query_complexity.measure import REJECTION, SAMPLERS, TOKENWISE
@@ -27,7 +26,15 @@ def _lengths(rows: Rows, kind: str) -> list[int]:
     return sorted(rows[kind].length.unique().tolist())
 
 
-def _optimum(rows: Rows) -> Cells:
+@result_table(
+    "Queries to find the hidden string",
+    "Theorem 3.1.1",
+    published={f"D = {length}": {_BEST: 2.0 ** (length - 1)} for length in _DEFAULT.optimum_lengths},
+    rows_are="length",
+    note="Expected, by dynamic programming; as it runs: in random order, ± one deviation over seeds.",
+    digits=5,
+)
+def _optimum_table(rows: Rows) -> Cells:
     ran, worst = _lengths(rows, "search"), rows.where("order", inferred=False).set_index("length").most
     return {
         f"D = {one['length']}": {
@@ -41,7 +48,13 @@ def _optimum(rows: Rows) -> Cells:
     }
 
 
-def _hidden(rows: Rows) -> DataFrame:
+@result_table(
+    "The hidden string with a perfect verifier",
+    "Theorem 3.1.1, section 3.1.3",
+    rows_are="length",
+    note="Exact. Capped: FAIL after so many rejections at one position; per output: begun again after FAIL.",
+)
+def _hidden_table(rows: Rows) -> DataFrame:
     columns = {"optimum": "best searcher", "rejection": "rejection", "success": "tokenwise halts, uncapped"}
     table = _by_length(rows, "hidden", columns)
     table["calls, uncapped"] = np.inf
@@ -51,7 +64,17 @@ def _hidden(rows: Rows) -> DataFrame:
     return table
 
 
-def _zeros(rows: Rows) -> Cells:
+@result_table(
+    "One string, of zeros",
+    "Proposition 3.1.1",
+    published={
+        f"D = {length}": {REJECTION: length * 2.0**length, TOKENWISE: 2.0 * length}
+        for length in _DEFAULT.zero_lengths
+    },
+    rows_are="length",
+    note="Exact; as it runs: ± one deviation over seeds.",
+)
+def _zeros_table(rows: Rows) -> Cells:
     ran = _lengths(rows, "walk")
     return {
         f"D = {one['length']}": {
@@ -64,7 +87,14 @@ def _zeros(rows: Rows) -> Cells:
     }
 
 
-def _dyck(rows: Rows) -> DataFrame:
+@result_table(
+    "Dyck strings by a uniform oracle",
+    "Section 3.1.3",
+    rows_are="length",
+    note="Expected calls of the oracle, exact; two types of brackets.",
+    digits=4,
+)
+def _dyck_table(rows: Rows) -> DataFrame:
     table = _by_length(rows, "dyck", {"rejection": REJECTION, "tokenwise": TOKENWISE})
     calls = rows.where("verifier", task=DYCK).sort_values("length")
     table["calls of the verifier"] = calls.calls.to_numpy()
@@ -72,12 +102,21 @@ def _dyck(rows: Rows) -> DataFrame:
     return table
 
 
-def _verifier(rows: Rows) -> DataFrame:
+@result_table(
+    "A verifier alone, on hidden strings",
+    'Section 3.1.3, "|Sigma| D calls"',
+    rows_are="length",
+    note="The first token that is accepted is taken; solved: share of oracles that can give the output.",
+)
+def _verifier_table(rows: Rows) -> DataFrame:
     columns = {"calls": "calls of the verifier", "bound": "|Sigma| D", "solved": "hidden strings solved"}
     return _by_length(rows, "verifier", columns, task=HIDDEN)
 
 
-def _law(rows: Rows) -> DataFrame:
+@result_table(
+    "All strings but one", "Proposition 3.1.2", rows_are="length", note="Exact, masses in units of 2^-D."
+)
+def _law_table(rows: Rows) -> DataFrame:
     columns = {
         "variation": "total variation",
         "last": "mass of 1..10",
@@ -88,7 +127,13 @@ def _law(rows: Rows) -> DataFrame:
     return _by_length(rows, "law", columns)
 
 
-def _knapsacks(rows: Rows) -> Cells:
+@result_table(
+    "Knapsacks",
+    "Theorem 3.1.2, section 3.5.1",
+    rows_are="knapsacks",
+    note="Held against brute force; of superincreasing ones every total is tried.",
+)
+def _knapsacks_table(rows: Rows) -> Cells:
     lines: dict[str, dict[str, float]] = {}
     for feasible, group in rows["knapsack"].groupby("feasible"):
         lines[f"random, {'with' if feasible else 'without'} a solution"] = {
@@ -112,7 +157,13 @@ def _densities(rows: Rows) -> dict[int, float]:
     return dict(zip(means.index.tolist(), means.tolist(), strict=True))
 
 
-def _lattices(rows: Rows) -> Cells:
+@result_table(
+    "Knapsacks by a reduced lattice",
+    "Section 3.5.1",
+    rows_are="weights of",
+    note="Knapsacks with a solution; ± one deviation over seeds.",
+)
+def _lattices_table(rows: Rows) -> Cells:
     return {
         f"{digits} binary digits": {"density": density, "solved": solved(digits)}
         for digits, density in _densities(rows).items()
@@ -120,73 +171,25 @@ def _lattices(rows: Rows) -> Cells:
 
 
 TABLES = (
-    ResultTable(
-        title="Queries to find the hidden string",
-        source="Theorem 3.1.1",
-        cells=_optimum,
-        published={f"D = {length}": {_BEST: 2.0 ** (length - 1)} for length in _DEFAULT.optimum_lengths},
-        rows_are="length",
-        note="Expected, by dynamic programming; as it runs: in random order, ± one deviation over seeds.",
-        digits=5,
-    ),
-    ResultTable(
-        title="The hidden string with a perfect verifier",
-        source="Theorem 3.1.1, section 3.1.3",
-        cells=_hidden,
-        rows_are="length",
-        note="Exact. Capped: FAIL after so many rejections at one position; per output: begun again after FAIL.",
-    ),
-    ResultTable(
-        title="One string, of zeros",
-        source="Proposition 3.1.1",
-        cells=_zeros,
-        published={
-            f"D = {length}": {REJECTION: length * 2.0**length, TOKENWISE: 2.0 * length}
-            for length in _DEFAULT.zero_lengths
-        },
-        rows_are="length",
-        note="Exact; as it runs: ± one deviation over seeds.",
-    ),
-    ResultTable(
-        title="Dyck strings by a uniform oracle",
-        source="Section 3.1.3",
-        cells=_dyck,
-        rows_are="length",
-        note="Expected calls of the oracle, exact; two types of brackets.",
-        digits=4,
-    ),
-    ResultTable(
-        title="A verifier alone, on hidden strings",
-        source='Section 3.1.3, "|Sigma| D calls"',
-        cells=_verifier,
-        rows_are="length",
-        note="The first token that is accepted is taken; solved: share of oracles that can give the output.",
-    ),
-    ResultTable(
-        title="All strings but one",
-        source="Proposition 3.1.2",
-        cells=_law,
-        rows_are="length",
-        note="Exact, masses in units of 2^-D.",
-    ),
-    ResultTable(
-        title="Knapsacks",
-        source="Theorem 3.1.2, section 3.5.1",
-        cells=_knapsacks,
-        rows_are="knapsacks",
-        note="Held against brute force; of superincreasing ones every total is tried.",
-    ),
-    ResultTable(
-        title="Knapsacks by a reduced lattice",
-        source="Section 3.5.1",
-        cells=_lattices,
-        rows_are="weights of",
-        note="Knapsacks with a solution; ± one deviation over seeds.",
-    ),
+    _optimum_table,
+    _hidden_table,
+    _zeros_table,
+    _dyck_table,
+    _verifier_table,
+    _law_table,
+    _knapsacks_table,
+    _lattices_table,
 )
 
 
-def _draw_costs(rows: Rows) -> Drawing:
+@figure(
+    "costs",
+    "Expected calls of the oracle. Left: the hidden string of Theorem 3.1.1; the best searcher, and the "
+    "bound in print, which no searcher needs to reach; tokenwise rejection with a perfect verifier fails after one "
+    "rejection and begins again. Middle: Proposition 3.1.1. Right: Dyck strings of two types of brackets. Crosses: "
+    "means as searchers and walks run, bars of one deviation over seeds.",
+)
+def _costs_figure(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.1, height=3.9)
     optimum, hidden = rows["optimum"], rows["hidden"]
     capped = rows.where("capped", cap=rows["capped"].cap.min())
@@ -232,7 +235,14 @@ def _draw_costs(rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_laws(rows: Rows) -> Drawing:
+@figure(
+    "laws-and-lattices",
+    "Left: total variation between what tokenwise rejection samples and the restricted law, all strings "
+    "but that of ones allowed (Proposition 3.1.2); at D = 1 it is zero. Right: share of knapsacks with a solution "
+    "that a lattice, reduced by the algorithm of Lenstra, Lenstra and Lovasz, solves, against their density; bars "
+    "of one deviation over seeds.",
+)
+def _laws_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.6, height=3.6)
     law = rows["law"]
     true = law[law.variation > 0]
@@ -262,20 +272,6 @@ def _draw_lattices(axes: Axes, rows: Rows) -> None:
 
 
 FIGURES = (
-    Figure(
-        name="costs",
-        caption="Expected calls of the oracle. Left: the hidden string of Theorem 3.1.1; the best searcher, and the "
-        "bound in print, which no searcher needs to reach; tokenwise rejection with a perfect verifier fails after one "
-        "rejection and begins again. Middle: Proposition 3.1.1. Right: Dyck strings of two types of brackets. Crosses: "
-        "means as searchers and walks run, bars of one deviation over seeds.",
-        draw=_draw_costs,
-    ),
-    Figure(
-        name="laws-and-lattices",
-        caption="Left: total variation between what tokenwise rejection samples and the restricted law, all strings "
-        "but that of ones allowed (Proposition 3.1.2); at D = 1 it is zero. Right: share of knapsacks with a solution "
-        "that a lattice, reduced by the algorithm of Lenstra, Lenstra and Lovasz, solves, against their density; bars "
-        "of one deviation over seeds.",
-        draw=_draw_laws,
-    ),
+    _costs_figure,
+    _laws_figure,
 )

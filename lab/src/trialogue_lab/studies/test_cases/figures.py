@@ -5,7 +5,8 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from trialogue_lab.ledger import COLORS, GOOD, OURS, PUBLISHED, Rows, figure, panels
+from trialogue.display.figures import COLORS, GOOD, OURS, PUBLISHED, panels
+from trialogue_lab.ledger import Rows, figure
 from trialogue_lab.studies.test_cases.config import Role
 from trialogue_lab.studies.test_cases.decodings import MAIN, DecodingRule, block_best_of
 from trialogue_lab.studies.test_cases.published import PUBLISHED as PRINTED

@@ -1,6 +1,6 @@
 """Claims of the study: blocks in value matrices that are trained by SGD on the squared loss."""
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim
+from trialogue_lab.ledger import Claim, cited, ours
 from trialogue_lab.studies.topic_values.measure import LIBRARY, WITH_ATTENTION, WITH_L2, WITHOUT_L2
 from trialogue_lab.studies.topic_values.statistics import entries, prominence, standing
 
@@ -34,11 +34,13 @@ PUBLISHED = (
             f"From weights near zero and {where}, W^V trained by the squared loss and SGD at a rate of 0.01 {_SHAPE} "
             "(the smaller of these is 1).",
             standing(arm).as_ratio() > 1,
-            f"Thesis Figure {figure}, third panel",
-            printed,
-            grade=True,
-            statement_id=f"thesis:T-Fig{figure}",
-            setting=_SETTING,
+            **cited(
+                f"Thesis Figure {figure}, third panel",
+                printed,
+                f"thesis:T-Fig{figure}",
+                grade=True,
+                setting=_SETTING,
+            ),
         )
         for arm, (figure, where, printed) in _ARMS.items()
     ),
@@ -49,24 +51,24 @@ PUBLISHED = (
             "on average more than ten times as large for words of one topic as for words of two, whatever the sign of "
             "the latter (ratio).",
             prominence(arm).as_ratio() > 10,
-            f"Thesis Figure {_ARMS[arm][0]}, caption",
-            _ARMS[arm][2],
-            statement_id=f"thesis:T-Fig{_ARMS[arm][0]}",
-            setting=_SETTING,
+            **cited(
+                f"Thesis Figure {_ARMS[arm][0]}, caption",
+                _ARMS[arm][2],
+                f"thesis:T-Fig{_ARMS[arm][0]}",
+                setting=_SETTING,
+            ),
         )
         for arm in (WITHOUT_L2, WITH_ATTENTION)
     ),
 )
 
 OURS = (
-    Claim(
+    ours(
         "usual-initial-weights-hide-blocks",
         "From a deviation of 0.02 the same training leaves the mean within topics below one deviation of the entries "
         "elsewhere (ratio).",
         entries(LIBRARY, "in_topic") / entries(LIBRARY, "other_std") < 1,
         "Thesis Figure 2.5, third panel",
-        NOT_PRINTED,
-        "ours",
     ),
 )
 

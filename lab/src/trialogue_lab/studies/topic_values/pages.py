@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.display.figures import panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import Cells, ResultTable, Rows, figure
 from trialogue_lab.studies.topic_values.measure import ARMS, WITH_ATTENTION, WITHOUT_L2
 from trialogue_lab.studies.topic_values.statistics import entries, prominence
 
@@ -18,7 +18,12 @@ _PRINTED = {
 }
 
 
-def _draw(rows: Rows) -> Drawing:
+@figure(
+    "values",
+    "Value matrices trained by SGD on the squared loss, of the first set of documents. Words are sorted by "
+    "topic. Colours end at 0.01.",
+)
+def _figure(rows: Rows) -> Drawing:
     drawing, axes = panels(len(ARMS), width=2.9, height=2.9)
     for ax, arm in zip(axes, ARMS, strict=True):
         table = rows.where("matrix", name=arm).sort_values("row")
@@ -38,14 +43,7 @@ def _cells() -> Cells:
     }
 
 
-FIGURES = (
-    Figure(
-        name="values",
-        caption="Value matrices trained by SGD on the squared loss, of the first set of documents. Words are sorted by "
-        "topic. Colours end at 0.01.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_figure,)
 TABLES = (
     ResultTable(
         title="Entries of value matrices trained by SGD on the squared loss",

@@ -1,7 +1,6 @@
 """Claims of the study: the three properties of section 3.3.1, error amplification, and what values are worth."""
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion
-from trialogue_lab.ledger.claims.extremes import largest
+from trialogue_lab.ledger import Claim, Criterion, cited, largest, ours
 from trialogue_lab.studies.value_guided.config import EXACT, SIGNS
 from trialogue_lab.studies.value_guided.dyck import EXACT as EXACT_VALUES
 from trialogue_lab.studies.value_guided.dyck import NOISY, TRAINED
@@ -38,30 +37,26 @@ PUBLISHED = (
         "With exact outcomes and values inside that err by any of the factors tried, the stationary law given that the "
         "node is a leaf is the restricted law (largest total variation, all trees).",
         _RESTRICTED < _ROUNDING,
-        f"{_SECTION}, property (3)",
-        "proportional to the restricted law at the leaves",
-        grade=True,
-        statement_id="thesis:V-VGB.leaves",
+        **cited(
+            f"{_SECTION}, property (3)",
+            "proportional to the restricted law at the leaves",
+            "thesis:V-VGB.leaves",
+            grade=True,
+        ),
     ),
     Claim(
         "leaves-have-mass-one-over-h",
         "The stationary law gives the leaves at least 1 / (2 (1 + e) H), for values within a factor 1 + e of the exact "
         "ones (smallest ratio, all trees).",
         least_leaf_mass() > 1 - _ROUNDING,
-        f"{_SECTION}, property (2)",
-        "Omega(1 / H) on the leaves",
-        grade=True,
-        statement_id="thesis:V-VGB.mass",
+        **cited(f"{_SECTION}, property (2)", "Omega(1 / H) on the leaves", "thesis:V-VGB.mass", grade=True),
     ),
     Claim(
         "mixes-rapidly",
         "With exact values the steps until the law of the node is within 0.25 of the stationary one grow more slowly "
         "than the third power of the horizon (slope of logarithms).",
         cost_exponent("mixing") < 3,
-        f"{_SECTION}, property (1)",
-        "mixes rapidly",
-        grade=True,
-        statement_id="thesis:V-VGB.mixing",
+        **cited(f"{_SECTION}, property (1)", "mixes rapidly", "thesis:V-VGB.mixing", grade=True),
     ),
     Claim(
         "mixes-rapidly-with-approximate-values",
@@ -69,53 +64,55 @@ PUBLISHED = (
         "within 0.25 of the stationary one grow more slowly than the third power of the horizon (largest slope of "
         "logarithms over kinds and sizes of errors).",
         largest_cost_exponent("mixing") < 3,
-        f"{_SECTION}, property (1)",
-        "mixes rapidly",
-        grade=True,
-        statement_id="thesis:V-VGB.mixing",
+        **cited(f"{_SECTION}, property (1)", "mixes rapidly", "thesis:V-VGB.mixing", grade=True),
     ),
     Claim(
         "backtracking-mends-amplified-errors",
         "At the longest horizon that is listed, with values that err by the last token, the first leaf of the "
         "value-guided walk is closer to the restricted law than action-level sampling with the same values.",
         tree("first_leaf") - tree("action_level") < 0,
-        _AMPLIFICATION,
-        _MITIGATED,
-        statement_id="thesis:V-SUM.amplification",
+        **cited(_AMPLIFICATION, _MITIGATED, "thesis:V-SUM.amplification"),
     ),
     Claim(
         "backtracking-mends-amplified-errors-at-length",
         "So it is at the longest horizon at which the walks are run.",
         long("first leaf") - long("action level") < 0,
-        _AMPLIFICATION,
-        _MITIGATED,
-        statement_id="thesis:V-SUM.amplification",
+        **cited(_AMPLIFICATION, _MITIGATED, "thesis:V-SUM.amplification"),
     ),
     Claim(
         "closer-on-dyck",
         "On models of Dyck strings, with trained values, the first leaf is closer to the restricted law than "
         "action-level sampling.",
         dyck("first leaf", TRAINED) - dyck("action level", TRAINED) < 0,
-        "Thesis section 3.3.1, last paragraph",
-        "a favorable quality-efficiency trade-off on the Dyck grammar",
-        statement_id="thesis:V-VGB.trade-off",
-        setting=_COMPLETIONS,
+        **cited(
+            "Thesis section 3.3.1, last paragraph",
+            "a favorable quality-efficiency trade-off on the Dyck grammar",
+            "thesis:V-VGB.trade-off",
+            setting=_COMPLETIONS,
+        ),
     ),
     Claim(
         "cheaper-than-rejection-on-dyck",
         "On models of Dyck strings, with trained values, an output of the first leaf takes fewer queries than one of "
         "rejection, whose outputs have the restricted distribution (ratio, no node remembered).",
         dyck("first leaf", TRAINED, "queries") / dyck("rejection", column="queries") < 1,
-        "Thesis section 3.3.1, last paragraph",
-        "a favorable quality-efficiency trade-off (with what it is compared is not said)",
-        statement_id="thesis:V-VGB.trade-off",
-        setting=f"{_COMPLETIONS} The comparison with rejection is ours.",
+        **cited(
+            "Thesis section 3.3.1, last paragraph",
+            "a favorable quality-efficiency trade-off (with what it is compared is not said)",
+            "thesis:V-VGB.trade-off",
+            setting=f"{_COMPLETIONS} The comparison with rejection is ours.",
+        ),
     ),
 )
 
 
 def _ours(identity: str, statement: str, criterion: Criterion, source: str = _SECTION) -> Claim:
-    return Claim(identity, statement, criterion, source, NOT_PRINTED, "ours")
+    return ours(
+        identity,
+        statement,
+        criterion,
+        source,
+    )
 
 
 OURS = (

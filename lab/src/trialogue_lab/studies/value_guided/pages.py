@@ -3,8 +3,7 @@
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import Cells, Rows, figure, result_table, spread
 from trialogue_lab.studies.value_guided.config import EXACT, LAST_TOKEN, SIGNS
 from trialogue_lab.studies.value_guided.statistics import dyck, long, tree
 
@@ -20,7 +19,13 @@ def _errors(rows: Rows) -> list[float]:
     return sorted(rows.where("tree", values=LAST_TOKEN).error.unique().tolist())
 
 
-def _draw_horizons(rows: Rows) -> Drawing:
+@figure(
+    "error-and-horizon",
+    "Errors of the values and the horizon: going down only, they multiply; the walk that goes back keeps "
+    "its first leaf about as far, and its leaves in the long run exact. Bars: one deviation over trees or sets of "
+    "draws. Right: what going back costs.",
+)
+def _horizons_figure(rows: Rows) -> Drawing:
     drawing, (listed, run, cost) = panels(3, width=3.9, height=3.6)
     horizons, least = _horizons(rows, "tree"), _errors(rows)[0]
     for column, (label, color) in _RULES.items():
@@ -59,7 +64,12 @@ def _draw_horizons(rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_errors(rows: Rows) -> Drawing:
+@figure(
+    "error-of-the-values",
+    "The distance by the size and kind of the error, the mass of the leaves, and how long the walk takes "
+    "to mix, exactly.",
+)
+def _errors_figure(rows: Rows) -> Drawing:
     drawing, (far, mass, mixing) = panels(3, width=3.9, height=3.4)
     errors = [0.0, *_errors(rows)]
     horizons = _horizons(rows, "tree")
@@ -89,7 +99,13 @@ def _draw_errors(rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_dyck(rows: Rows) -> Drawing:
+@figure(
+    "dyck",
+    "Small transformers trained on Dyck strings complete prompts of another law: how far outputs are from "
+    "the model's own law restricted to balanced strings, and what they cost. First leaf, action level and "
+    "rejection are exact; the others are counts of outputs.",
+)
+def _dyck_figure(rows: Rows) -> Drawing:
     drawing, (axes,) = panels(1, width=7.6, height=4.2)
     marks = {
         "first leaf": "o",
@@ -115,7 +131,14 @@ def _draw_dyck(rows: Rows) -> Drawing:
     return drawing
 
 
-def _tree_table(rows: Rows) -> Cells:
+@result_table(
+    "Value-guided rules on random trees",
+    "Section 3.3.1, Algorithm 2, Figure 3.5",
+    rows_are="errors of the values",
+    note="means over trees, ± one standard deviation. Three columns of total variation to the restricted law; lazy "
+    "steps to the first leaf (2 H² for exact values), and how many different nodes ask the model",
+)
+def _tree_table_table(rows: Rows) -> Cells:
     errors = [(EXACT, 0.0), *((kind, error) for kind in (LAST_TOKEN, SIGNS) for error in _errors(rows))]
     return {
         f"{kind}{f', e = {error:g}' if error else ''}; H = {horizon}": {
@@ -131,7 +154,15 @@ def _tree_table(rows: Rows) -> Cells:
     }
 
 
-def _dyck_table(rows: Rows) -> Cells:
+@result_table(
+    "Models of Dyck strings",
+    "Section 3.3.1",
+    rows_are="rule",
+    note="means over prompts, ± one standard deviation over trainings. Backtracking has the exact verifier; its "
+    "total variation, that of sequential Monte Carlo and that of no rule are of counts of outputs, whose own "
+    "sampling error is that of the last row",
+)
+def _dyck_table_table(rows: Rows) -> Cells:
     pairs = dict.fromkeys(zip(rows["dyck"].rule, rows["dyck"]["values"], strict=True))
     return {
         f"{rule}, {values} values" if values else rule: {
@@ -145,43 +176,11 @@ def _dyck_table(rows: Rows) -> Cells:
 
 
 FIGURES = (
-    Figure(
-        name="error-and-horizon",
-        caption="Errors of the values and the horizon: going down only, they multiply; the walk that goes back keeps "
-        "its first leaf about as far, and its leaves in the long run exact. Bars: one deviation over trees or sets of "
-        "draws. Right: what going back costs.",
-        draw=_draw_horizons,
-    ),
-    Figure(
-        name="error-of-the-values",
-        caption="The distance by the size and kind of the error, the mass of the leaves, and how long the walk takes "
-        "to mix, exactly.",
-        draw=_draw_errors,
-    ),
-    Figure(
-        name="dyck",
-        caption="Small transformers trained on Dyck strings complete prompts of another law: how far outputs are from "
-        "the model's own law restricted to balanced strings, and what they cost. First leaf, action level and "
-        "rejection are exact; the others are counts of outputs.",
-        draw=_draw_dyck,
-    ),
+    _horizons_figure,
+    _errors_figure,
+    _dyck_figure,
 )
 TABLES = (
-    ResultTable(
-        title="Value-guided rules on random trees",
-        source="Section 3.3.1, Algorithm 2, Figure 3.5",
-        cells=_tree_table,
-        rows_are="errors of the values",
-        note="means over trees, ± one standard deviation. Three columns of total variation to the restricted law; lazy "
-        "steps to the first leaf (2 H² for exact values), and how many different nodes ask the model",
-    ),
-    ResultTable(
-        title="Models of Dyck strings",
-        source="Section 3.3.1",
-        cells=_dyck_table,
-        rows_are="rule",
-        note="means over prompts, ± one standard deviation over trainings. Backtracking has the exact verifier; its "
-        "total variation, that of sequential Monte Carlo and that of no rule are of counts of outputs, whose own "
-        "sampling error is that of the last row",
-    ),
+    _tree_table_table,
+    _dyck_table_table,
 )
