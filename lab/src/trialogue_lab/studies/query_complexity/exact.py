@@ -122,8 +122,11 @@ def law_rows(lengths: Iterable[int]) -> Rows:
         def rule(prefix: Prefix, length: int = length) -> bool:
             return len(prefix) < length or 0 in prefix
 
-        law = tokenwise_law(_fair, rule, length)
-        variation = rational_variation(law, restricted_law(_fair, rule, length))
+        def fair(_: Prefix) -> tuple[int, int]:
+            return (1, 1)
+
+        law = tokenwise_law(fair, rule, length)
+        variation = rational_variation(law, restricted_law(fair, rule, length))
         strings = product((0, 1), repeat=length)
         others = [law.get(string, 0) * 2**length for string in strings if string != last]
         task = some_zero_task(length)
@@ -139,10 +142,6 @@ def law_rows(lengths: Iterable[int]) -> Rows:
             "least_of_a": float(min(mass for mass in others if mass)) if length > 1 else 1.0,
             "most": float(max(others)),
         }
-
-
-def _fair(_: Prefix) -> tuple[int, int]:
-    return (1, 1)
 
 
 def dyck_rows(lengths: Iterable[int]) -> Rows:
@@ -168,32 +167,22 @@ def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) ->
 
     Of hidden strings all are tried, and the first token that the verifier accepts is taken.
     """
+
+    def row(task: str, length: int, calls: int, tokens: int, solved: float) -> dict[str, Any]:
+        place = {"kind": "verifier", "task": task, "length": length}
+        return {**place, "calls": calls, "bound": tokens * length, "solved": solved}
+
     for length in dyck_lengths:
         run = generated(dyck_task(length))
-        yield {
-            "kind": "verifier",
-            "task": DYCK,
-            "length": length,
-            "calls": run.verifier_calls,
-            "bound": BRACKETS * length,
-            "solved": float(run.output is not None),
-        }
+        yield row(DYCK, length, run.verifier_calls, BRACKETS, float(run.output is not None))
     for length in hidden_lengths:
         # The oracle is not asked: of tokens that are equally probable the first that is accepted is likeliest.
-        asked = hidden_string_task((0,) * (length - 1))._replace(
-            oracle=truncated(fair_bits(length), temperature=0)
-        )
-        run = generated(asked)
+        greedy = truncated(fair_bits(length), temperature=0)
+        run = generated(hidden_string_task((0,) * (length - 1))._replace(oracle=greedy))
         assert run.output is not None
         hidden = [HiddenString(string) for string in product((0, 1), repeat=length - 1)]
-        yield {
-            "kind": "verifier",
-            "task": HIDDEN,
-            "length": length,
-            "calls": run.verifier_calls,
-            "bound": 2 * length,
-            "solved": sum(possible(oracle, run.output) for oracle in hidden) / len(hidden),
-        }
+        solved = sum(possible(oracle, run.output) for oracle in hidden) / len(hidden)
+        yield row(HIDDEN, length, run.verifier_calls, 2, solved)
 
 
 def possible(oracle: HiddenString, string: Prefix) -> bool:
