@@ -251,7 +251,4 @@ def _laws_figure(rows: Rows) -> Drawing:
     return drawing
 
 
-FIGURES = (
-    _costs_figure,
-    _laws_figure,
-)
+FIGURES = (_costs_figure, _laws_figure)

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, QUIET, panels
-from trialogue_lab.ledger import Cells, Rows, figure, largest, result_table
+from trialogue_lab.ledger import Cells, Rows, figure, finish, largest, result_table
 from trialogue_lab.studies.solution_first.config import ORDERS
 from trialogue_lab.studies.solution_first.statistics import dearest, sudoku, variations
 
@@ -84,13 +84,7 @@ def _first_number_table(rows: Rows) -> Cells:
     }
 
 
-TABLES = (
-    _tasks_table,
-    _sudoku_table,
-    _questions_table,
-    _density_table,
-    _first_number_table,
-)
+TABLES = (_tasks_table, _sudoku_table, _questions_table, _density_table, _first_number_table)
 
 
 @figure(
@@ -109,8 +103,14 @@ def _figure(rows: Rows) -> Drawing:
     left.plot([], [], "x--", color=QUIET, label="rescanning all")
     left.plot([], [], ":", color=QUIET, label=r"$N / 2^i$")
     # Below what is shown there is room for the legend.
-    left.set(yscale="log", ylim=(1e-3, None), xlabel="answers so far, i", ylabel="looks for one answer")
-    left.set_title("Twenty questions without memory")
+    finish(
+        left,
+        "Twenty questions without memory",
+        yscale="log",
+        ylim=(1e-3, None),
+        xlabel="answers so far, i",
+        ylabel="looks for one answer",
+    )
     left.legend(loc="lower left", fontsize=7)
     table = variations(rows)
     for counted, color in zip((1, 2, 3, 4), COLORS, strict=False):
@@ -137,9 +137,14 @@ def _figure(rows: Rows) -> Drawing:
                 label=label,
                 alpha=0.4 + 0.2 * int(of_size.digits.iloc[0]),
             )
-    right.set(yscale="log", xlabel="position in the first number", ylabel="primality tests for one digit")
-    right.set_title("The first number, by trial")
-    right.legend()
+    finish(
+        right,
+        "The first number, by trial",
+        legend=True,
+        yscale="log",
+        xlabel="position in the first number",
+        ylabel="primality tests for one digit",
+    )
     return drawing
 
 

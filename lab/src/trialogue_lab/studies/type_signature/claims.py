@@ -3,7 +3,10 @@
 The boxed claims of the post are lost in the extraction; those named Claim 1 to 3 here are read from its text.
 """
 
+from functools import partial
+
 from trialogue_lab.ledger import Claim, Precondition, Quantity, cited, ours
+from trialogue_lab.studies.type_signature import statistics
 from trialogue_lab.studies.type_signature.config import (
     FACTORS_FIRST,
     HIDDEN,
@@ -13,28 +16,15 @@ from trialogue_lab.studies.type_signature.config import (
     TESTS,
     TRIAL_DIVISION,
 )
-from trialogue_lab.studies.type_signature.statistics import (
-    density_error,
-    factored,
-    growth,
-    growth_factor,
-    hidden_factorings,
-    largest,
-    largest_excess,
-    largest_fall,
-    largest_gap,
-    learned,
-    least_valid,
-    trials_over_bound,
-    unfactored,
-)
+from trialogue_lab.studies.type_signature.statistics import growth, growth_factor, largest, learned
 
+_TASKS = 'Section "Randomized Tasks"'
 _FACTORING = 'Section "Factoring"'
 _WAYS = 'Section "Ways to get around this"'
 _WHERE = 'Section "Where this comes up"'
 _PRIMES = 'Appendix, "Generating primes deterministically"'
 _APPENDIX = "Appendix, Claim 3"
-_NETWORKS = f"{_FACTORING}, {_WAYS} (networks not in the post)"
+_network = partial(ours, source=f"{_FACTORING}, {_WAYS} (networks not in the post)")
 _ROUNDING = 1e-12
 _SMALL = "Sizes n of one and two digits, whose tuples can all be listed; the source speaks of any n."
 _GROWTH = "Sizes n of at most seven digits; the source speaks of n that grows without bound."
@@ -48,10 +38,8 @@ CLAIMS = (
     Claim(
         "digits-of-a-random-prime",
         "A digit of a random n-digit prime takes at most n ln 10 trials, in expectation (largest ratio, n to 6).",
-        trials_over_bound() < 1,
-        **cited(
-            'Section "Randomized Tasks"', "poly(n)", "type-signature:A-PRIME", grade=True, setting=_GROWTH
-        ),
+        statistics.trials_over_bound() < 1,
+        **cited(_TASKS, "poly(n)", "type-signature:A-PRIME", grade=True, setting=_GROWTH),
     ),
     Claim(
         "factors-first-is-exact",
@@ -68,7 +56,7 @@ CLAIMS = (
     Claim(
         "generators-factor",
         "Prompted with the product, an exact generator of [pq, p, q] factors every semiprime (failures, n = 1, 2, 3).",
-        unfactored() < 0.5,
+        statistics.unfactored() < 0.5,
         **cited(f"{_FACTORING}, Claim 1", "0", "type-signature:A-REV"),
     ),
     Claim(
@@ -80,13 +68,13 @@ CLAIMS = (
     Claim(
         "work-arounds-never-factor",
         "Neither the hidden stream nor the random seed ever factors (number of factorings).",
-        hidden_factorings() < 0.5,
+        statistics.hidden_factorings() < 0.5,
         **cited(_WAYS, "0", "type-signature:A-WORK", setting=_SMALL),
     ),
     Claim(
         "a-seed-suffices",
         "A random seed of b bits brings the law within TV N / 2^b, with nothing else random (largest excess).",
-        largest_excess("seed", "variation") < _ROUNDING,
+        statistics.largest_excess("seed", "variation") < _ROUNDING,
         **cited(_WAYS, "removes all other forms of randomness", "type-signature:A-WORK", grade=True),
     ),
     Claim(
@@ -104,19 +92,19 @@ CLAIMS = (
     Claim(
         "overlap-below-root",
         "No generator overlaps more than the root of its chance to factor (largest excess over random chances).",
-        largest_excess("chances", "overlap") < _ROUNDING,
+        statistics.largest_excess("chances", "overlap") < _ROUNDING,
         **cited(_APPENDIX, "not above 0", "type-signature:A-TVD"),
     ),
     ours(
         "root-is-attained",
         "Chances k/N on k semiprimes attain the root (largest gap).",
-        largest_gap("tight", "overlap", "bound") < _ROUNDING,
+        statistics.largest_gap("tight", "overlap", "bound") < _ROUNDING,
         _APPENDIX,
     ),
     ours(
         "cheating-is-possible",
         "A generator that cheats best has the law with the overlap that was computed (largest error of 1 - TV).",
-        largest_gap("generator", "reached", "overlap") < _ROUNDING,
+        statistics.largest_gap("generator", "reached", "overlap") < _ROUNDING,
         _APPENDIX,
     ),
     Claim(
@@ -124,19 +112,19 @@ CLAIMS = (
         "Correct tuples alone, factored by trial division in n^4 to n^6 steps, overlap less with every further digit "
         "from n = 2 on (largest quotient at n + 1 and n, where the budget factors some tuples and not all; at n = 1 "
         "every budget is one step).",
-        largest_fall(2) < 1,
+        statistics.largest_fall(2) < 1,
         **cited("Appendix, Claim 2", "o(1)", "type-signature:A-SUPP", setting=_GROWTH),
     ),
     Claim(
         "primes-without-coins",
         "With four digits counted, primes by density are within TV 0.01 of random ones (n = 6).",
-        density_error(4) < 0.01,
+        statistics.density_error(4) < 0.01,
         **cited(_PRIMES, "exponentially small", "type-signature:A-PRIMEDET", grade=True, setting=_GROWTH),
     ),
     Claim(
         "density-alone-is-not-enough",
         "With no digit counted they are further than TV 0.5 (n = 6).",
-        density_error(0) > 0.5,
+        statistics.density_error(0) > 0.5,
         **cited(_PRIMES, "not precise enough", "type-signature:A-PRIMEDET", grade=True, setting=_GROWTH),
     ),
     Claim(
@@ -177,49 +165,36 @@ CLAIMS = (
         growth(TESTS) < 0.25,
         **cited(_FACTORING, "poly(n)", "type-signature:A-PQ", grade=True, setting=_GROWTH),
     ),
-    *(
-        ours(
-            identity,
-            statement,
-            criterion,
-            _NETWORKS,
-        )
-        for identity, statement, criterion in (
-            (
-                "networks-can-learn-small-tuples",
-                "With one-digit primes more than 90 % of the tuples emitted are valid in every order (least share).",
-                least_valid(1) > 0.9,
-            ),
-            (
-                "networks-do-better-factors-first",
-                "With two-digit primes the share of valid tuples is higher by more than 0.2 factors first.",
-                _gain("valid", FACTORS_FIRST, PRODUCT_FIRST, 2) > 0.2,
-            ),
-            (
-                "networks-do-better-with-a-hidden-stream",
-                "With two-digit primes a hidden stream raises the share of valid tuples, product first, by more "
-                "than 0.2.",
-                _gain("valid", HIDDEN, PRODUCT_FIRST, 2) > 0.2,
-            ),
-            (
-                "a-hidden-stream-is-no-worse-than-the-easy-order",
-                "With two-digit primes the hidden stream loses less than 0.05 against factors first (share of valid "
-                "tuples).",
-                _gain("valid", HIDDEN, FACTORS_FIRST, 2) > -0.05,
-            ),
-            (
-                "a-hidden-stream-is-as-good-as-the-easy-order",
-                "With two-digit primes the hidden stream is within 0.1 of factors first (share of valid tuples).",
-                _gain("valid", HIDDEN, FACTORS_FIRST, 2).near(0, margin=0.1),
-            ),
-        )
+    _network(
+        "networks-can-learn-small-tuples",
+        "With one-digit primes more than 90 % of the tuples emitted are valid in every order (least share).",
+        statistics.least_valid(1) > 0.9,
+    ),
+    _network(
+        "networks-do-better-factors-first",
+        "With two-digit primes the share of valid tuples is higher by more than 0.2 factors first.",
+        _gain("valid", FACTORS_FIRST, PRODUCT_FIRST, 2) > 0.2,
+    ),
+    _network(
+        "networks-do-better-with-a-hidden-stream",
+        "With two-digit primes a hidden stream raises the share of valid tuples, product first, by more than 0.2.",
+        _gain("valid", HIDDEN, PRODUCT_FIRST, 2) > 0.2,
+    ),
+    _network(
+        "a-hidden-stream-is-no-worse-than-the-easy-order",
+        "With two-digit primes the hidden stream loses less than 0.05 against factors first (share of valid tuples).",
+        _gain("valid", HIDDEN, FACTORS_FIRST, 2) > -0.05,
+    ),
+    _network(
+        "a-hidden-stream-is-as-good-as-the-easy-order",
+        "With two-digit primes the hidden stream is within 0.1 of factors first (share of valid tuples).",
+        _gain("valid", HIDDEN, FACTORS_FIRST, 2).near(0, margin=0.1),
     ),
     *(
-        ours(
-            identity,
-            statement,
+        _network(
+            f"three-digits-are-closer-{where.replace(' ', '-')}",
+            f"With three-digit primes the law learned is closer in KL {where} (difference in nats, below 0).",
             _gain("excess", stream, PRODUCT_FIRST, 3) < 0,
-            _NETWORKS,
             preconditions=(
                 Precondition(
                     f"networks have learned three-digit tuples, {stream}: a tenth of those emitted are valid",
@@ -227,24 +202,12 @@ CLAIMS = (
                 ),
             ),
         )
-        for identity, statement, stream in (
-            (
-                "three-digits-are-closer-factors-first",
-                "With three-digit primes the law learned is closer in KL factors first (difference in nats, below 0).",
-                FACTORS_FIRST,
-            ),
-            (
-                "three-digits-are-closer-with-a-hidden-stream",
-                "With three-digit primes the law learned is closer in KL with a hidden stream (difference in nats, "
-                "below 0).",
-                HIDDEN,
-            ),
-        )
+        for where, stream in (("factors first", FACTORS_FIRST), ("with a hidden stream", HIDDEN))
     ),
 )
 
 NUMBERS = {
-    "products of three digits factored": factored(3),
+    "products of three digits factored": statistics.factored(3),
     "growth of trial division": growth_factor(TRIAL_DIVISION),
     "growth of rho": growth_factor(RHO),
     "growth of primality tests": growth_factor(TESTS),

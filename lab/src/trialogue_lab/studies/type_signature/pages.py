@@ -6,7 +6,7 @@ from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Rows, figure, result_table, spread
+from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table, spread
 from trialogue_lab.studies.type_signature.config import (
     FACTORS_FIRST,
     HIDDEN,
@@ -121,14 +121,7 @@ def _networks_table(rows: Rows) -> Cells:
     }
 
 
-TABLES = (
-    _trials_table,
-    _density_table,
-    _costs_table,
-    _laws_table,
-    _questions_table,
-    _networks_table,
-)
+TABLES = (_trials_table, _density_table, _costs_table, _laws_table, _questions_table, _networks_table)
 
 
 @figure(
@@ -144,24 +137,38 @@ def _limits_figure(rows: Rows) -> Drawing:
     for routine, (color, style, label) in _ROUTINES.items():
         costs = [cost(routine, digits) for digits in sizes]
         spread(left, sizes, costs, rows, style, color=color, label=label)
-    left.set(yscale="log", xlabel="digits of the primes", ylabel="operations for one digit")
-    left.set_title("First digit of the second number")
-    left.legend(loc="upper left")
+    finish(
+        left,
+        "First digit of the second number",
+        legend="upper left",
+        yscale="log",
+        xlabel="digits of the primes",
+        ylabel="operations for one digit",
+    )
     chances, tight, root = rows["chances"], rows["tight"], np.linspace(0, 1, 200)
     middle.plot(root, np.sqrt(root), color="black", label=r"bound $\sqrt{\epsilon}$")
     middle.plot(root, root, color=QUIET, ls="--", label=r"chances 0 or 1: $\epsilon$")
     middle.plot(chances.epsilon, chances.overlap, ".", ms=3, alpha=0.3, color=OURS, label="random chances")
     middle.plot(tight.bound**2, tight.overlap, "o", color=BAD, label="k/N on k semiprimes")
-    middle.set(xlabel=r"mean chance to factor $\epsilon$", ylabel="largest overlap 1 - TV")
-    middle.set_title("The best that cheating reaches, exact")
-    middle.legend(loc="lower right")
+    finish(
+        middle,
+        "The best that cheating reaches, exact",
+        legend="lower right",
+        xlabel=r"mean chance to factor $\epsilon$",
+        ylabel="largest overlap 1 - TV",
+    )
     # Of one digit every power is one division.
     shares = rows["support"].query("digits > 1").pivot_table("share", "digits", "exponent")
     for exponent, color in zip(shares, COLORS[4:], strict=False):
         right.plot(shares.index, shares[exponent], "o-", color=color, label=f"$n^{exponent}$ divisions")
-    right.set(xlabel="digits n of the primes", ylabel="overlap with the law", ylim=(-0.03, 1.05))
-    right.set_title("Correct tuples only, factored on a budget")
-    right.legend()
+    finish(
+        right,
+        "Correct tuples only, factored on a budget",
+        legend=True,
+        xlabel="digits n of the primes",
+        ylabel="overlap with the law",
+        ylim=(-0.03, 1.05),
+    )
     return drawing
 
 
@@ -192,13 +199,14 @@ def _networks_figure(rows: Rows) -> Drawing:
             positions = sorted(table.position.unique().tolist())
             lost = [missed(stream, digits, position) for position in positions]
             spread(axes, positions, lost, rows, color=color, ms=3, label=stream)
-        axes.set(xlabel="position (hidden tokens below 0)", ylabel="excess over the law (nats)")
-        axes.set_title(f"Where they miss, n = {digits}")
+        finish(
+            axes,
+            f"Where they miss, n = {digits}",
+            xlabel="position (hidden tokens below 0)",
+            ylabel="excess over the law (nats)",
+        )
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return drawing
 
 
-FIGURES = (
-    _limits_figure,
-    _networks_figure,
-)
+FIGURES = (_limits_figure, _networks_figure)

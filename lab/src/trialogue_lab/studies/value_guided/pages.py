@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Rows, figure, result_table, spread
+from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table, spread
 from trialogue_lab.studies.value_guided.config import EXACT, LAST_TOKEN, SIGNS
 from trialogue_lab.studies.value_guided.statistics import dyck, long, tree
 
@@ -41,8 +41,13 @@ def _horizons_figure(rows: Rows) -> Drawing:
         color=GOOD,
         label="any leaf of the walk, in the long run",
     )
-    listed.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
-    listed.set_title(f"Total variation, values off by {1 + least:g}:\nexact")
+    finish(
+        listed,
+        f"Total variation, values off by {1 + least:g}:\nexact",
+        xlabel="horizon H",
+        ylim=(-0.02, None),
+        xticks=horizons,
+    )
     listed.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
     horizons = _horizons(rows, "long")
     for walk, color in _WALKS.items():
@@ -52,9 +57,14 @@ def _horizons_figure(rows: Rows) -> Drawing:
         spread(run, horizons, cells, rows, "o", color=color, label=f"{walk}, as run")
         cells = [long(walk, "queries", horizon) for horizon in horizons]
         spread(cost, horizons, cells, rows, "o-", color=color, label=f"{walk}, as run")
-    run.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
-    run.set_title("Total variation at longer horizons:\nwalks as they run")
-    run.legend()
+    finish(
+        run,
+        "Total variation at longer horizons:\nwalks as they run",
+        legend=True,
+        xlabel="horizon H",
+        ylim=(-0.02, None),
+        xticks=horizons,
+    )
     cost.plot(horizons, [horizon**2 for horizon in horizons], color=QUIET, ls=":", label="H²: exact values")
     cost.set(xscale="log", yscale="log", xlabel="horizon H", xticks=horizons)
     cost.set_xticklabels([str(horizon) for horizon in horizons])
@@ -77,8 +87,12 @@ def _errors_figure(rows: Rows) -> Drawing:
         for kind, style in ((LAST_TOKEN, "o-"), (SIGNS, "s--")):
             cells = [tree(column, None, kind if error else EXACT, error) for error in errors]
             spread(far, errors, cells, rows, style, color=color, label=f"{label}; {kind}")
-    far.set(xlabel="error e: values off by a factor of 1 + e", ylim=(-0.02, None))
-    far.set_title(f"Total variation, H = {horizons[-1]}")
+    finish(
+        far,
+        f"Total variation, H = {horizons[-1]}",
+        xlabel="error e: values off by a factor of 1 + e",
+        ylim=(-0.02, None),
+    )
     far.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
     for error, color in zip(errors, COLORS, strict=False):
         kind = LAST_TOKEN if error else EXACT
@@ -88,10 +102,22 @@ def _errors_figure(rows: Rows) -> Drawing:
         mass.plot(horizons, [1 / (2 * (1 + error) * h) for h in horizons], color=color, lw=0.8, ls=":")
         steps = rows.where("chain", values=kind, error=error).groupby("horizon").leaf_mixing.mean()
         mixing.plot(steps.index, steps, "o-", color=color, label=label)
-    mass.set(xlabel="horizon H", xscale="log", yscale="log", xticks=horizons)
-    mass.set_title("Stationary mass of the leaves\n(dotted: 1 / (2 (1 + e) H))")
-    mixing.set(xlabel="horizon H", xscale="log", yscale="log", xticks=horizons)
-    mixing.set_title("Steps until a leaf of the walk is within\n0.05 of the restricted law")
+    finish(
+        mass,
+        "Stationary mass of the leaves\n(dotted: 1 / (2 (1 + e) H))",
+        xlabel="horizon H",
+        xscale="log",
+        yscale="log",
+        xticks=horizons,
+    )
+    finish(
+        mixing,
+        "Steps until a leaf of the walk is within\n0.05 of the restricted law",
+        xlabel="horizon H",
+        xscale="log",
+        yscale="log",
+        xticks=horizons,
+    )
     for axes in (mass, mixing):
         axes.set_xticklabels([str(horizon) for horizon in horizons])
         axes.minorticks_off()
@@ -175,12 +201,5 @@ def _dyck_table_table(rows: Rows) -> Cells:
     }
 
 
-FIGURES = (
-    _horizons_figure,
-    _errors_figure,
-    _dyck_figure,
-)
-TABLES = (
-    _tree_table_table,
-    _dyck_table_table,
-)
+FIGURES = (_horizons_figure, _errors_figure, _dyck_figure)
+TABLES = (_tree_table_table, _dyck_table_table)
