@@ -103,14 +103,8 @@ def _figure(rows: Rows) -> Drawing:
     left.plot([], [], "x--", color=QUIET, label="rescanning all")
     left.plot([], [], ":", color=QUIET, label=r"$N / 2^i$")
     # Below what is shown there is room for the legend.
-    finish(
-        left,
-        "Twenty questions without memory",
-        yscale="log",
-        ylim=(1e-3, None),
-        xlabel="answers so far, i",
-        ylabel="looks for one answer",
-    )
+    left.set(yscale="log", ylim=(1e-3, None), xlabel="answers so far, i", ylabel="looks for one answer")
+    left.set_title("Twenty questions without memory")
     left.legend(loc="lower left", fontsize=7)
     table = variations(rows)
     for counted, color in zip((1, 2, 3, 4), COLORS, strict=False):
@@ -137,14 +131,8 @@ def _figure(rows: Rows) -> Drawing:
                 label=label,
                 alpha=0.4 + 0.2 * int(of_size.digits.iloc[0]),
             )
-    finish(
-        right,
-        "The first number, by trial",
-        legend=True,
-        yscale="log",
-        xlabel="position in the first number",
-        ylabel="primality tests for one digit",
-    )
+    right.set(yscale="log", xlabel="position in the first number", ylabel="primality tests for one digit")
+    finish(right, "The first number, by trial", legend=True)
     return drawing
 
 

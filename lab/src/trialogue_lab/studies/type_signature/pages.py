@@ -137,38 +137,21 @@ def _limits_figure(rows: Rows) -> Drawing:
     for routine, (color, style, label) in _ROUTINES.items():
         costs = [cost(routine, digits) for digits in sizes]
         spread(left, sizes, costs, rows, style, color=color, label=label)
-    finish(
-        left,
-        "First digit of the second number",
-        legend="upper left",
-        yscale="log",
-        xlabel="digits of the primes",
-        ylabel="operations for one digit",
-    )
+    left.set(yscale="log", xlabel="digits of the primes", ylabel="operations for one digit")
+    finish(left, "First digit of the second number", legend="upper left")
     chances, tight, root = rows["chances"], rows["tight"], np.linspace(0, 1, 200)
     middle.plot(root, np.sqrt(root), color="black", label=r"bound $\sqrt{\epsilon}$")
     middle.plot(root, root, color=QUIET, ls="--", label=r"chances 0 or 1: $\epsilon$")
     middle.plot(chances.epsilon, chances.overlap, ".", ms=3, alpha=0.3, color=OURS, label="random chances")
     middle.plot(tight.bound**2, tight.overlap, "o", color=BAD, label="k/N on k semiprimes")
-    finish(
-        middle,
-        "The best that cheating reaches, exact",
-        legend="lower right",
-        xlabel=r"mean chance to factor $\epsilon$",
-        ylabel="largest overlap 1 - TV",
-    )
+    middle.set(xlabel=r"mean chance to factor $\epsilon$", ylabel="largest overlap 1 - TV")
+    finish(middle, "The best that cheating reaches, exact", legend="lower right")
     # Of one digit every power is one division.
     shares = rows["support"].query("digits > 1").pivot_table("share", "digits", "exponent")
     for exponent, color in zip(shares, COLORS[4:], strict=False):
         right.plot(shares.index, shares[exponent], "o-", color=color, label=f"$n^{exponent}$ divisions")
-    finish(
-        right,
-        "Correct tuples only, factored on a budget",
-        legend=True,
-        xlabel="digits n of the primes",
-        ylabel="overlap with the law",
-        ylim=(-0.03, 1.05),
-    )
+    right.set(xlabel="digits n of the primes", ylabel="overlap with the law", ylim=(-0.03, 1.05))
+    finish(right, "Correct tuples only, factored on a budget", legend=True)
     return drawing
 
 
@@ -199,12 +182,8 @@ def _networks_figure(rows: Rows) -> Drawing:
             positions = sorted(table.position.unique().tolist())
             lost = [missed(stream, digits, position) for position in positions]
             spread(axes, positions, lost, rows, color=color, ms=3, label=stream)
-        finish(
-            axes,
-            f"Where they miss, n = {digits}",
-            xlabel="position (hidden tokens below 0)",
-            ylabel="excess over the law (nats)",
-        )
+        axes.set(xlabel="position (hidden tokens below 0)", ylabel="excess over the law (nats)")
+        axes.set_title(f"Where they miss, n = {digits}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return drawing
 

@@ -86,7 +86,6 @@ PRESETS = {
         seeds=(0, 1),
         chain_seeds=(0,),
         horizons=(2, 4, 6),
-        errors=(0.3, 1.0),
         long_horizons=(4, 6),
         draw_seeds=(0, 1),
         draws=100,

@@ -1,5 +1,6 @@
 """Figures and tables of the study."""
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
@@ -13,6 +14,14 @@ _WALKS = {"action level": BAD, "first leaf": OURS}
 
 def _horizons(rows: Rows, kind: str) -> list[int]:
     return sorted(rows[kind].horizon.unique().tolist())
+
+
+def _by_horizon(axes: Axes, horizons: list[int], title: str) -> None:
+    """Finish logarithmic axes over the horizon."""
+    axes.set(xscale="log", yscale="log", xlabel="horizon H", xticks=horizons)
+    axes.set_xticklabels([str(horizon) for horizon in horizons])
+    axes.minorticks_off()
+    finish(axes, title, legend=True)
 
 
 def _errors(rows: Rows) -> list[float]:
@@ -32,22 +41,10 @@ def _horizons_figure(rows: Rows) -> Drawing:
         for kind, style in ((LAST_TOKEN, "o-"), (SIGNS, "s--")):
             cells = [tree(column, horizon, kind, least) for horizon in horizons]
             spread(listed, horizons, cells, rows, style, color=color, label=f"{label}; errors: {kind}")
-    spread(
-        listed,
-        horizons,
-        [tree("stationary", horizon, LAST_TOKEN, least) for horizon in horizons],
-        rows,
-        "^-",
-        color=GOOD,
-        label="any leaf of the walk, in the long run",
-    )
-    finish(
-        listed,
-        f"Total variation, values off by {1 + least:g}:\nexact",
-        xlabel="horizon H",
-        ylim=(-0.02, None),
-        xticks=horizons,
-    )
+    cells = [tree("stationary", horizon, LAST_TOKEN, least) for horizon in horizons]
+    spread(listed, horizons, cells, rows, "^-", color=GOOD, label="any leaf of the walk, in the long run")
+    listed.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
+    listed.set_title(f"Total variation, values off by {1 + least:g}:\nexact")
     listed.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
     horizons = _horizons(rows, "long")
     for walk, color in _WALKS.items():
@@ -57,20 +54,10 @@ def _horizons_figure(rows: Rows) -> Drawing:
         spread(run, horizons, cells, rows, "o", color=color, label=f"{walk}, as run")
         cells = [long(walk, "queries", horizon) for horizon in horizons]
         spread(cost, horizons, cells, rows, "o-", color=color, label=f"{walk}, as run")
-    finish(
-        run,
-        "Total variation at longer horizons:\nwalks as they run",
-        legend=True,
-        xlabel="horizon H",
-        ylim=(-0.02, None),
-        xticks=horizons,
-    )
+    run.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
+    finish(run, "Total variation at longer horizons:\nwalks as they run", legend=True)
     cost.plot(horizons, [horizon**2 for horizon in horizons], color=QUIET, ls=":", label="H²: exact values")
-    cost.set(xscale="log", yscale="log", xlabel="horizon H", xticks=horizons)
-    cost.set_xticklabels([str(horizon) for horizon in horizons])
-    cost.minorticks_off()
-    cost.set_title("Queries an output\n(a walk that remembers nothing)")
-    cost.legend()
+    _by_horizon(cost, horizons, "Queries an output\n(a walk that remembers nothing)")
     return drawing
 
 
@@ -87,12 +74,8 @@ def _errors_figure(rows: Rows) -> Drawing:
         for kind, style in ((LAST_TOKEN, "o-"), (SIGNS, "s--")):
             cells = [tree(column, None, kind if error else EXACT, error) for error in errors]
             spread(far, errors, cells, rows, style, color=color, label=f"{label}; {kind}")
-    finish(
-        far,
-        f"Total variation, H = {horizons[-1]}",
-        xlabel="error e: values off by a factor of 1 + e",
-        ylim=(-0.02, None),
-    )
+    far.set(xlabel="error e: values off by a factor of 1 + e", ylim=(-0.02, None))
+    far.set_title(f"Total variation, H = {horizons[-1]}")
     far.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
     for error, color in zip(errors, COLORS, strict=False):
         kind = LAST_TOKEN if error else EXACT
@@ -102,27 +85,15 @@ def _errors_figure(rows: Rows) -> Drawing:
         mass.plot(horizons, [1 / (2 * (1 + error) * h) for h in horizons], color=color, lw=0.8, ls=":")
         steps = rows.where("chain", values=kind, error=error).groupby("horizon").leaf_mixing.mean()
         mixing.plot(steps.index, steps, "o-", color=color, label=label)
-    finish(
-        mass,
-        "Stationary mass of the leaves\n(dotted: 1 / (2 (1 + e) H))",
-        xlabel="horizon H",
-        xscale="log",
-        yscale="log",
-        xticks=horizons,
-    )
-    finish(
-        mixing,
-        "Steps until a leaf of the walk is within\n0.05 of the restricted law",
-        xlabel="horizon H",
-        xscale="log",
-        yscale="log",
-        xticks=horizons,
-    )
-    for axes in (mass, mixing):
-        axes.set_xticklabels([str(horizon) for horizon in horizons])
-        axes.minorticks_off()
-        axes.legend()
+    _by_horizon(mass, horizons, "Stationary mass of the leaves\n(dotted: 1 / (2 (1 + e) H))")
+    _by_horizon(mixing, horizons, "Steps until a leaf of the walk is within\n0.05 of the restricted law")
     return drawing
+
+
+def _rules(rows: Rows) -> dict[str, tuple[str, str]]:
+    """Return the decoding rules on Dyck strings and the values that guide them, by label."""
+    pairs = zip(rows["dyck"].rule, rows["dyck"]["values"], strict=True)
+    return {f"{rule}, {values} values" if values else rule: (rule, values) for rule, values in pairs}
 
 
 @figure(
@@ -142,10 +113,8 @@ def _dyck_figure(rows: Rows) -> Drawing:
         "rejection": "P",
     }
     colors = {"exact": GOOD, "trained": OURS, "noisy": COLORS[3], "": QUIET}
-    pairs = dict.fromkeys(zip(rows["dyck"].rule, rows["dyck"]["values"], strict=True))
-    for rule, values in pairs:
+    for label, (rule, values) in _rules(rows).items():
         far, queries = dyck(rule, values)(rows), dyck(rule, values, "queries")(rows).mean()
-        label = f"{rule}, {values} values" if values else rule
         fmt, color = marks.get(rule, "+"), colors[values]
         axes.errorbar(queries, far.mean(), far.std(), fmt=fmt, color=color, label=label)
     ticks = [4, 6, 10, 20, 30, 40]
@@ -164,7 +133,7 @@ def _dyck_figure(rows: Rows) -> Drawing:
     note="means over trees, ± one standard deviation. Three columns of total variation to the restricted law; lazy "
     "steps to the first leaf (2 H² for exact values), and how many different nodes ask the model",
 )
-def _tree_table_table(rows: Rows) -> Cells:
+def _tree_table(rows: Rows) -> Cells:
     errors = [(EXACT, 0.0), *((kind, error) for kind in (LAST_TOKEN, SIGNS) for error in _errors(rows))]
     return {
         f"{kind}{f', e = {error:g}' if error else ''}; H = {horizon}": {
@@ -188,18 +157,17 @@ def _tree_table_table(rows: Rows) -> Cells:
     "total variation, that of sequential Monte Carlo and that of no rule are of counts of outputs, whose own "
     "sampling error is that of the last row",
 )
-def _dyck_table_table(rows: Rows) -> Cells:
-    pairs = dict.fromkeys(zip(rows["dyck"].rule, rows["dyck"]["values"], strict=True))
+def _dyck_table(rows: Rows) -> Cells:
     return {
-        f"{rule}, {values} values" if values else rule: {
+        label: {
             "total variation": dyck(rule, values),
             "accuracy": dyck(rule, values, "accuracy"),
             "queries": dyck(rule, values, "queries"),
             "queries, nodes remembered": dyck(rule, values, "nodes"),
         }
-        for rule, values in pairs
+        for label, (rule, values) in _rules(rows).items()
     }
 
 
 FIGURES = (_horizons_figure, _errors_figure, _dyck_figure)
-TABLES = (_tree_table_table, _dyck_table_table)
+TABLES = (_tree_table, _dyck_table)
