@@ -94,7 +94,7 @@ TABLES = (_tasks_table, _sudoku_table, _questions_table, _density_table, _first_
     "leading digits, and rises with n where a fixed number of last digits is counted. Right: primality tests for "
     "each digit of the tuple's first number, primes of one to three digits (paler: fewer).",
 )
-def _figure(rows: Rows) -> Drawing:
+def _tasks_figure(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.1, height=3.9)
     for color, (objects, table) in zip(COLORS, rows["question"].groupby("objects"), strict=False):
         left.plot(table.asked, table.indexed, "o-", color=color, label=f"{objects} objects, index")
@@ -109,31 +109,18 @@ def _figure(rows: Rows) -> Drawing:
     table = variations(rows)
     for counted, color in zip((1, 2, 3, 4), COLORS, strict=False):
         middle.plot(table.index, table[counted], "o-", color=color, label=f"{counted} counted")
-    middle.set(
-        yscale="log",
-        ylim=(None, 8),
-        xlabel="digits n of the prime",
-        ylabel="total variation",
-        xticks=list(table.index),
-    )
-    middle.set_title("Primes without coins")
+    middle.set(yscale="log", ylim=(None, 8), xticks=list(table.index))
+    finish(middle, "Primes without coins", xlabel="digits n of the prime", ylabel="total variation")
     middle.legend(loc="upper left", ncols=2)
     for order, color in zip(ORDERS, (BAD, GOOD), strict=True):
         costs = rows.where("first number", order=order)
         for digits, of_size in costs.groupby("digits"):
             means = of_size.groupby("position").tests.mean()
             label = order.replace("-", " ") if digits == costs.digits.max() else None
-            right.plot(
-                means.index,
-                means,
-                "o-",
-                color=color,
-                label=label,
-                alpha=0.4 + 0.2 * int(of_size.digits.iloc[0]),
-            )
+            right.plot(means.index, means, "o-", color=color, label=label, alpha=0.4 + 0.2 * digits)
     right.set(yscale="log", xlabel="position in the first number", ylabel="primality tests for one digit")
     finish(right, "The first number, by trial", legend=True)
     return drawing
 
 
-FIGURES = (_figure,)
+FIGURES = (_tasks_figure,)
