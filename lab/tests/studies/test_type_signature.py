@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
 from trialogue.models.transformer import Transformer
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.ledger import Rows
@@ -240,30 +239,3 @@ def test_parts_of_one_training_seed_share_a_lane() -> None:
     assert [part.name for part in parts][:3] == ["exact", "costs", "network-0-1-0"]
     assert len(parts) == 2 + 2 * 3 * 3
     assert {part.lane for part in parts[2:11]} == {"0"}
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("vectors", 0),
-        ("cost_digits", (3,)),
-        ("cost_digits", (3, 10)),
-        ("cost_digits", (3, 3, 4)),
-        ("cost_digits", (2.5, 3)),
-        ("cost_samples", 0),
-        ("cost_seeds", ()),
-        ("training_digits", ()),
-        ("training_digits", (4,)),
-        ("training_digits", (2, 2)),
-        ("training_digits", (1.5,)),
-        ("training_seeds", (1, 1)),
-        ("training_seeds", (-1,)),
-        ("training_steps", 0),
-        ("batch_size", 0),
-        ("emitted", 0),
-        ("width", 6),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})

@@ -3,22 +3,10 @@
 from functools import partial
 
 from trialogue_lab.ledger import NOT_PRINTED, RESOLVED, Claim, cited, largest, ours, smallest
+from trialogue_lab.studies.query_complexity import statistics
 from trialogue_lab.studies.query_complexity.exact import DYCK, HIDDEN
 from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE
-from trialogue_lab.studies.query_complexity.statistics import (
-    at_length,
-    calls_beyond,
-    capped_error,
-    growth,
-    largest_error,
-    least_growth,
-    power,
-    searched_over,
-    solved,
-    unsolved,
-    walked_over_printed,
-    wrong,
-)
+from trialogue_lab.studies.query_complexity.statistics import growth, solved
 
 ROUNDING = 1e-9
 """Relative differences below this are rounding errors."""
@@ -50,14 +38,14 @@ PUBLISHED = (
         "generation-solves-knapsacks",
         "A generator of the strings of A solves the knapsack, and gives FAIL where there is no solution (wrong "
         "answers, all random instances).",
-        wrong("knapsack", "generated_wrong") < 0.5,
+        statistics.wrong("knapsack", "generated_wrong") < 0.5,
         **cited(_KNAPSACK, "a reduction", "thesis:V-T312"),
     ),
     *(
         Claim(
             f"{name}-of-all-but-zeros",
             f"{sampler} of the string of zeros takes {calls} expected calls (largest relative difference).",
-            largest_error("zeros", column, f"{column}_printed") < ROUNDING,
+            statistics.largest_error("zeros", column, f"{column}_printed") < ROUNDING,
             **cited(f"{_ZEROS} ({part})", calls, "thesis:V-P311"),
         )
         for part, name, sampler, column, calls in (
@@ -68,21 +56,21 @@ PUBLISHED = (
     Claim(
         "verifier-calls-suffice-on-dyck-strings",
         "Trying every token at every position yields a Dyck string (largest share of failures).",
-        unsolved(DYCK) < ROUNDING,
+        statistics.unsolved(DYCK) < ROUNDING,
         **cited(_CALLS, "solves the task", "thesis:V-SIGMAD"),
     ),
     Claim(
         "verifier-calls-on-dyck-strings",
         "Trying every token at every position takes at most |Sigma| D calls of a perfect verifier of Dyck strings "
         "(calls beyond that, the most).",
-        calls_beyond("verifier", task=DYCK) < 0.5,
+        statistics.calls_beyond("verifier", task=DYCK) < 0.5,
         **cited(_CALLS, "|Sigma| D", "thesis:V-SIGMAD"),
     ),
     Claim(
         "verifier-calls-suffice-on-the-hidden-string",
         "What |Sigma| D calls of a perfect verifier yield on the hidden string is a string that the oracle can give "
         "(largest share of hidden strings where it is none, for the lengths tried).",
-        unsolved(HIDDEN) < ROUNDING,
+        statistics.unsolved(HIDDEN) < ROUNDING,
         **cited(f"{_CALLS}, on the instance of {_HIDDEN}", "solves the task", "thesis:V-SIGMAD"),
     ),
     Claim(
@@ -107,13 +95,13 @@ PUBLISHED = (
     Claim(
         "tables-solve-knapsacks",
         "The dynamic program solves knapsacks (wrong answers, all random instances).",
-        wrong("knapsack", "table_wrong") < 0.5,
+        statistics.wrong("knapsack", "table_wrong") < 0.5,
         **cited("Section 3.5.1", NOT_PRINTED, "thesis:V-KNAP.tables"),
     ),
     Claim(
         "greedy-solves-superincreasing-knapsacks",
         "A greedy pass solves knapsacks with X_i >= sum_{j<i} X_j (wrong answers, all totals of random instances).",
-        wrong("greedy", "wrong") < 0.5,
+        statistics.wrong("greedy", "wrong") < 0.5,
         **cited("Section 3.5.1", NOT_PRINTED, "thesis:V-KNAP.greedy"),
     ),
     Claim(
@@ -152,7 +140,7 @@ OURS = (
         _corrected(
             f"searcher-{ending}",
             f"In random order the searcher takes {said} (mean queries over the optimum's, mean over lengths).",
-            searched_over(column, inferred).near(1, margin=0.05),
+            statistics.searched_over(column, inferred).near(1, margin=0.05),
         )
         for ending, said, column, inferred in (
             ("infers", "(M - 1)(M + 2) / (2 M) queries if it infers the last candidate", "inferred", True),
@@ -162,13 +150,13 @@ OURS = (
     _corrected(
         "searcher-takes-less-than-printed",
         "In random order the searcher takes less than 2^(D-1) queries (mean queries over that, mean over lengths).",
-        searched_over("printed", True) < 1,
+        statistics.searched_over("printed", True) < 1,
     ),
     _no_help(
         "verifier-is-no-help-on-the-hidden-string",
         "With a perfect verifier and any cap on rejections, tokenwise rejection has an output with probability "
         "2^-(D-1), else FAIL (largest relative difference).",
-        capped_error() < ROUNDING,
+        statistics.capped_error() < ROUNDING,
     ),
     _no_help(
         "cost-of-an-output-on-the-hidden-string",
@@ -180,7 +168,7 @@ OURS = (
         ours(
             f"{ending}-of-zeros-simulated",
             f"As it runs, {walk} takes {said} calls on the string of zeros (mean over that, mean over lengths).",
-            walked_over_printed(walk).near(1, margin=0.1),
+            statistics.walked_over_printed(walk).near(1, margin=0.1),
             _ZEROS,
             said,
         )
@@ -192,14 +180,14 @@ OURS = (
     ours(
         "rejection-on-dyck-strings-is-exponential",
         "The cost of rejection on Dyck strings grows by over half a binary digit per token (least between lengths).",
-        least_growth("dyck", "rejection") > 0.5,
+        statistics.least_growth("dyck", "rejection") > 0.5,
         _ZEROS,
     ),
     ours(
         "tokenwise-rejection-on-dyck-strings-is-linear",
         "The cost of tokenwise rejection on Dyck strings grows in proportion to their length (power of the length, "
         "between the two greatest).",
-        power("dyck", "tokenwise").near(1, margin=0.1),
+        statistics.power("dyck", "tokenwise").near(1, margin=0.1),
         _ZEROS,
     ),
     ours(
@@ -231,7 +219,7 @@ OURS = (
     ours(
         "verifier-calls-on-knapsacks",
         "Generating with a perfect verifier of knapsacks takes at most 2 D of its calls (calls beyond that, the most).",
-        calls_beyond("knapsack") < 0.5,
+        statistics.calls_beyond("knapsack") < 0.5,
         _CALLS,
         "|Sigma| D",
     ),
@@ -246,9 +234,9 @@ OURS = (
 CLAIMS = PUBLISHED + OURS
 
 NUMBERS = {
-    "queries of the best searcher, D = 8": at_length("optimum", "inferred", 8),
+    "queries of the best searcher, D = 8": statistics.at_length("optimum", "inferred", 8),
     **{
-        f"{label} on Dyck strings, D = {length}": at_length("dyck", column, length)
+        f"{label} on Dyck strings, D = {length}": statistics.at_length("dyck", column, length)
         for length in (32, 8)
         for label, column in (("rejection", "rejection"), ("tokenwise rejection", "tokenwise"))
     },

@@ -18,18 +18,7 @@ from trialogue_lab.data.hidden_string import (
     some_zero_task,
 )
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
-from trialogue_lab.theory.query_complexity import (
-    generated,
-    hidden_string_optimum,
-    hidden_string_values,
-    rational_variation,
-    rejection_cost,
-    restricted_law,
-    search_hidden_string,
-    tokenwise_cost,
-    tokenwise_law,
-    tokenwise_success,
-)
+from trialogue_lab.theory import query_complexity as theory
 
 Rows = Iterator[dict[str, Any]]
 
@@ -45,9 +34,9 @@ def optimum_rows(lengths: Iterable[int]) -> Rows:
         yield {
             "kind": "optimum",
             "length": length,
-            "queried": float(hidden_string_values(candidates, infer_last=False)[-1]),
-            "inferred": float(hidden_string_values(candidates)[-1]),
-            "closed_form": float(hidden_string_optimum(length)),
+            "queried": float(theory.hidden_string_values(candidates, infer_last=False)[-1]),
+            "inferred": float(theory.hidden_string_values(candidates)[-1]),
+            "closed_form": float(theory.hidden_string_optimum(length)),
             "printed": float(candidates),
         }
 
@@ -58,7 +47,9 @@ def order_rows(lengths: Iterable[int]) -> Rows:
         order = list(product((0, 1), repeat=length - 1))
         for inferred in (True, False):
             queries = [
-                search_hidden_string(HiddenString(hidden), length, order=order, infer_last=inferred).queries
+                theory.search_hidden_string(
+                    HiddenString(hidden), length, order=order, infer_last=inferred
+                ).queries
                 for hidden in order
             ]
             yield {
@@ -80,13 +71,13 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
         yield {
             "kind": "hidden",
             "length": length,
-            "rejection": rejection_cost(oracle, verifier),
-            "success": tokenwise_success(oracle, verifier),
-            "optimum": float(hidden_string_optimum(length)),
+            "rejection": theory.rejection_cost(oracle, verifier),
+            "success": theory.tokenwise_success(oracle, verifier),
+            "optimum": float(theory.hidden_string_optimum(length)),
         }
         for cap in caps:
-            success = tokenwise_success(oracle, verifier, max_rejections=cap)
-            queries = tokenwise_cost(oracle, verifier, max_rejections=cap)
+            success = theory.tokenwise_success(oracle, verifier, max_rejections=cap)
+            queries = theory.tokenwise_cost(oracle, verifier, max_rejections=cap)
             yield {
                 "kind": "capped",
                 "length": length,
@@ -104,9 +95,9 @@ def zero_rows(lengths: Iterable[int]) -> Rows:
         yield {
             "kind": "zeros",
             "length": length,
-            "rejection": rejection_cost(oracle, verifier),
+            "rejection": theory.rejection_cost(oracle, verifier),
             "rejection_printed": length * 2.0**length,
-            "tokenwise": tokenwise_cost(oracle, verifier),
+            "tokenwise": theory.tokenwise_cost(oracle, verifier),
             "tokenwise_printed": 2.0 * length,
         }
 
@@ -125,8 +116,8 @@ def law_rows(lengths: Iterable[int]) -> Rows:
         def fair(_: Prefix) -> tuple[int, int]:
             return (1, 1)
 
-        law = tokenwise_law(fair, rule, length)
-        variation = rational_variation(law, restricted_law(fair, rule, length))
+        law = theory.tokenwise_law(fair, rule, length)
+        variation = theory.rational_variation(law, theory.restricted_law(fair, rule, length))
         strings = product((0, 1), repeat=length)
         others = [law.get(string, 0) * 2**length for string in strings if string != last]
         task = some_zero_task(length)
@@ -151,8 +142,8 @@ def dyck_rows(lengths: Iterable[int]) -> Rows:
         yield {
             "kind": "dyck",
             "length": length,
-            "rejection": rejection_cost(task.oracle, task.verifier),
-            "tokenwise": tokenwise_cost(task.oracle, task.verifier),
+            "rejection": theory.rejection_cost(task.oracle, task.verifier),
+            "tokenwise": theory.tokenwise_cost(task.oracle, task.verifier),
         }
 
 
@@ -173,12 +164,12 @@ def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) ->
         return {**place, "calls": calls, "bound": tokens * length, "solved": solved}
 
     for length in dyck_lengths:
-        run = generated(dyck_task(length))
+        run = theory.generated(dyck_task(length))
         yield row(DYCK, length, run.verifier_calls, BRACKETS, float(run.output is not None))
     for length in hidden_lengths:
         # The oracle is not asked: of tokens that are equally probable the first that is accepted is likeliest.
         greedy = truncated(fair_bits(length), temperature=0)
-        run = generated(hidden_string_task((0,) * (length - 1))._replace(oracle=greedy))
+        run = theory.generated(hidden_string_task((0,) * (length - 1))._replace(oracle=greedy))
         assert run.output is not None
         hidden = [HiddenString(string) for string in product((0, 1), repeat=length - 1)]
         solved = sum(possible(oracle, run.output) for oracle in hidden) / len(hidden)

@@ -72,7 +72,8 @@ def _draw_queries(role: Role, rows: Rows) -> Drawing:
             line = panel.plot(mean.queries, mean.distinct_correct, "o", ms=3, color=curve.color, label=label)
             line[0].set_linestyle(curve.line)
     for panel, title in zip(axes, ("Figure 3.3", f"Figure 3.4: without {_BLOCK}"), strict=True):
-        finish(panel, title, xlabel="queries", ylabel="distinct correct test cases", xlim=(0, None), ylim=(0, None))
+        panel.set(xlabel="queries", ylabel="distinct correct test cases", xlim=(0, None), ylim=(0, None))
+        panel.set_title(title)
     axes[0].legend(loc="upper right")
     return drawing
 

@@ -7,26 +7,12 @@ from dataclasses import replace
 from pandas import DataFrame
 
 from trialogue_lab.ledger import Cells, Quantity, ResultTable, Rows, result_table
+from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.config import ROLES, Role, headed
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
-    GREEDY,
-    GROUND_TRUTH,
-    GROUND_TRUTH_LARGE_QUOTA,
     HIGH,
-    HIGH_NO_ARGMAX,
-    HOT,
-    HOT_BASELINE,
-    LARGE_QUOTA,
-    LONG_STRIDE,
-    NO_ARGMAX,
-    PLANE,
-    RANDOM,
-    RELEASED,
     TRAINED,
-    WIDE,
-    WIDE_BASELINE,
-    WIDE_LONG_STRIDE,
     DecodingRule,
     below_half,
     block_best_of,
@@ -60,15 +46,15 @@ def line(decoding: DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Q
     }
 
 
-def lines(decodings: Mapping[str, DecodingRule]) -> dict[str, dict[str, Quantity]]:
-    """A line of each decoding, by its label."""
-    return {label: line(decoding) for label, decoding in decodings.items()}
+def lines(rules: Mapping[str, DecodingRule]) -> dict[str, dict[str, Quantity]]:
+    """Return a line of each decoding, by its label."""
+    return {label: line(rule) for label, rule in rules.items()}
 
 
 def table(
     title: str,
     source: str,
-    decodings: Mapping[str, DecodingRule],
+    rules: Mapping[str, DecodingRule],
     note: str = "",
     cells: Cells | Callable[[Rows], Cells] | None = None,
     accuracies: Mapping[str, float] | None = None,
@@ -78,21 +64,21 @@ def table(
     Args:
         title: The title above the table.
         source: Place within the thesis' section.
-        decodings: The decodings of the table's lines, by label. A decoding without published numbers has only ours.
+        rules: The decodings of the table's lines, by label. A decoding without published numbers has only ours.
         note: A remark below the table.
-        cells: Our cells, by default those of `decodings`.
+        cells: Our cells, by default those of `rules`.
         accuracies: Published validation accuracies, by label.
     """
     published = {}
-    for label, decoding in decodings.items():
-        if decoding in PUBLISHED:
-            accuracy, queries = PUBLISHED[decoding]
+    for label, rule in rules.items():
+        if rule in PUBLISHED:
+            accuracy, queries = PUBLISHED[rule]
             printed = {HEAD: accuracy, "queries": queries, VALIDATED: (accuracies or {}).get(label, math.nan)}
             published[label] = {head: number for head, number in printed.items() if not math.isnan(number)}
     return ResultTable(
         title=title,
         source=f"{THESIS}, {source}",
-        cells=cells or lines(decodings),
+        cells=cells or lines(rules),
         published=published,
         note="; ".join(filter(None, (_SPREAD, note, DEVIATIONS))),
     )
@@ -110,7 +96,7 @@ def layer_label(layer: int, threshold: float, network: str) -> str:
     return f"{'last layer' if layer < 0 else f'layer {layer}'}, below {threshold}, {network}"
 
 
-_OTHERS = {"random verifier": RANDOM, "no verifier": BASELINE}
+_OTHERS = {"random verifier": decodings.RANDOM, "no verifier": BASELINE}
 
 
 def _layers(rows: Rows) -> Cells:
@@ -177,20 +163,29 @@ TABLES = (
             "no verifier": BASELINE,
             "block best-of-4": block_best_of(4),
             "block best-of-8": block_best_of(8),
-            "greedy": GREEDY,
+            "greedy": decodings.GREEDY,
         },
     ),
     table(
         "Tables 3.6 and 3.13. The same at top-p 1",
         "Tables 3.6 and 3.13",
-        {setting(rule): rule for rule in (WIDE, WIDE_LONG_STRIDE, WIDE_BASELINE, HOT, HOT_BASELINE)},
+        {
+            setting(rule): rule
+            for rule in (
+                decodings.WIDE,
+                decodings.WIDE_LONG_STRIDE,
+                decodings.WIDE_BASELINE,
+                decodings.HOT,
+                decodings.HOT_BASELINE,
+            )
+        },
     ),
     table(
         "Table 3.10. The threshold below which a prefix is rejected",
         "Table 3.10",
         {
             setting(rule): rule
-            for low in (TRAINED, WIDE, HOT, WIDE_LONG_STRIDE)
+            for low in (TRAINED, decodings.WIDE, decodings.HOT, decodings.WIDE_LONG_STRIDE)
             for rule in (low, below_half(low))
         },
         "the last row's threshold is 0.5: the thesis prints 0.1 there, and 0.5 in Table 3.13",
@@ -199,13 +194,13 @@ TABLES = (
         "Table 3.12. What the verifier knows, and larger quotas and strides",
         "Table 3.12",
         {
-            "ground truth, Q = 4, B = 4": GROUND_TRUTH,
-            "ground truth, Q = 10, B = 4": GROUND_TRUTH_LARGE_QUOTA,
+            "ground truth, Q = 4, B = 4": decodings.GROUND_TRUTH,
+            "ground truth, Q = 10, B = 4": decodings.GROUND_TRUTH_LARGE_QUOTA,
             "trained, Q = 4, B = 4": TRAINED,
-            "trained, Q = 10, B = 4": LARGE_QUOTA,
-            "random, Q = 4, B = 4": RANDOM,
+            "trained, Q = 10, B = 4": decodings.LARGE_QUOTA,
+            "random, Q = 4, B = 4": decodings.RANDOM,
             "no verifier": BASELINE,
-            "trained, Q = 4, B = 10": LONG_STRIDE,
+            "trained, Q = 4, B = 10": decodings.LONG_STRIDE,
         },
         "the thesis' last row is that of top-p 1 in Table 3.13, although the caption says 0.95",
     ),
@@ -224,27 +219,26 @@ TABLES = (
         "Table 3.17",
         {
             "Algorithm 1, below 0.1": TRAINED,
-            "no argmax, below 0.1": NO_ARGMAX,
-            "as released, below 0.1": RELEASED,
+            "no argmax, below 0.1": decodings.NO_ARGMAX,
+            "as released, below 0.1": decodings.RELEASED,
             "Algorithm 1, below 0.5": HIGH,
-            "no argmax, below 0.5": HIGH_NO_ARGMAX,
+            "no argmax, below 0.5": decodings.HIGH_NO_ARGMAX,
         },
         "as released, redone tokens accumulate and every prefix is judged",
     ),
     table(
         "Table 3.13. Nucleus and temperature grid without a verifier",
         "Table 3.13",
-        {f"top-p {decoding.top_p}, T = {decoding.temperature}": decoding for decoding in (*PLANE, GREEDY)},
+        {
+            f"top-p {rule.top_p}, T = {rule.temperature}": rule
+            for rule in (*decodings.PLANE, decodings.GREEDY)
+        },
         "greedy decoding stands for top-p 0 and for T = 0",
     ),
     table(
         "Table 3.9. The layer that the verifier reads",
         "Tables 3.9 and 3.13",
-        {
-            layer_label(decoding.layer, decoding.threshold, MODEL): decoding
-            for decoding in PUBLISHED
-            if decoding.layer is not None
-        }
+        {layer_label(rule.layer, rule.threshold, MODEL): rule for rule in PUBLISHED if rule.layer is not None}
         | {layer_label(LAYER, TRAINED.threshold, MODEL): TRAINED}
         | _OTHERS,
         "layers counted in blocks (the thesis' layer 27 is 28 here, its 31 the last, after the final norm); for its "

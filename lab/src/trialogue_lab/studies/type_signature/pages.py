@@ -7,23 +7,14 @@ from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table, spread
-from trialogue_lab.studies.type_signature.config import (
-    FACTORS_FIRST,
-    HIDDEN,
-    PRODUCT_FIRST,
-    RHO,
-    ROUTINES,
-    STREAMS,
-    TESTS,
-    TRIAL_DIVISION,
-)
+from trialogue_lab.studies.type_signature import config
 from trialogue_lab.studies.type_signature.statistics import cost, learned, missed
 
-_COLORS = {PRODUCT_FIRST: BAD, FACTORS_FIRST: GOOD, HIDDEN: OURS}
+_COLORS = {config.PRODUCT_FIRST: BAD, config.FACTORS_FIRST: GOOD, config.HIDDEN: OURS}
 _ROUTINES = {
-    TRIAL_DIVISION: (BAD, "o-", "[pq, p, q]: trial divisions"),
-    RHO: (COLORS[3], "s-", "[pq, p, q]: iterations of rho"),
-    TESTS: (GOOD, "^-", "[p, q, pq]: primality tests"),
+    config.TRIAL_DIVISION: (BAD, "o-", "[pq, p, q]: trial divisions"),
+    config.RHO: (COLORS[3], "s-", "[pq, p, q]: iterations of rho"),
+    config.TESTS: (GOOD, "^-", "[p, q, pq]: primality tests"),
 }
 _NETWORKS = {"valid": "valid tuples", "overlap": "overlap with the law", "excess": "KL (nats)"}
 
@@ -69,8 +60,8 @@ def _density_table(rows: Rows) -> DataFrame:
 def _costs_table(rows: Rows) -> Cells:
     return {
         f"n = {digits}": {
-            f"{routine}, {'factors' if routine == TESTS else 'product'} first": cost(routine, digits)
-            for routine in ROUTINES
+            f"{routine}, {'factors' if routine == config.TESTS else 'product'} first": cost(routine, digits)
+            for routine in config.ROUTINES
         }
         for digits in _sizes(rows, "cost")
     }
@@ -117,7 +108,7 @@ def _networks_table(rows: Rows) -> Cells:
             head: learned(column, stream, digits) for column, head in _NETWORKS.items()
         }
         for digits in _sizes(rows, "network")
-        for stream in STREAMS
+        for stream in config.STREAMS
     }
 
 
