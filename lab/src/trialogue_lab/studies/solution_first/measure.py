@@ -1,7 +1,7 @@
 """The parts of a run: exact numbers of every task, and the digits of a tuple's first number, metered."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, get_args
@@ -20,6 +20,7 @@ from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions, 
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, Stopped
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.solution_first.config import ORDERS, Config
+from trialogue_lab.studies.type_signature.exact import listed_law
 from trialogue_lab.theory.factoring.overlap import optimal_cheating, overlap_bound
 from trialogue_lab.theory.factoring.prime_density import density_variation
 from trialogue_lab.theory.factoring.reduction import first_number_costs
@@ -37,16 +38,9 @@ def parts(config: Config) -> list[Part]:
         "questions": partial(question_rows, config),
         "density": partial(density_rows, config),
         "overlap": partial(overlap_rows, config),
+        **{f"costs-{seed}": partial(cost_rows, config, seed) for seed in config.cost_seeds},
     }
-    return [
-        *(_part(name, rows) for name, rows in tasks.items()),
-        *(_part(f"costs-{seed}", partial(cost_rows, config, seed)) for seed in config.cost_seeds),
-    ]
-
-
-def _part(name: str, rows: Callable[[], Rows]) -> Part:
-    """A part that shares no artifacts."""
-    return Part(name, lambda _: rows())
+    return [Part(name, lambda _, rows=rows: rows()) for name, rows in tasks.items()]
 
 
 def stop_rows(config: Config) -> Rows:
@@ -85,9 +79,8 @@ def sudoku_rows(config: Config) -> Rows:
         for row in puzzles.sample(config.puzzles).tolist():
             log_probability = 0.0
             for place, token in enumerate(row):
-                before = puzzles.looked_up
-                weights = puzzles.weights(tuple(row[:place]))
-                looks[place] += puzzles.looked_up - before
+                looked_at, weights = _looks(puzzles, tuple(row[:place]))
+                looks[place] += looked_at
                 log_probability += math.log(weights[token] / sum(weights))
             errors.append(abs(log_probability + math.log(puzzles.size)))
         looks /= config.puzzles
@@ -109,17 +102,14 @@ def question_rows(config: Config) -> Rows:
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
         rescanning = TwentyQuestions.of_hashes(objects, config.rounds)
-        fixed = indexed.law()
-        states = list(map(tuple, fixed.states().tolist()))
-        shares = fixed.probabilities().tolist()
-        law = exact_distribution(Ancestral(), indexed).probabilities
-        variation = total_variation(law, dict(zip(states, shares, strict=True)))
+        games = listed_law(indexed.law())
+        variation = total_variation(exact_distribution(Ancestral(), indexed).probabilities, games)
         for asked in range(config.rounds):
             reached: dict[Prefix, float] = {}
-            for state, share in zip(states, shares, strict=True):
-                reached[state[:asked]] = reached.get(state[:asked], 0.0) + share
+            for game, share in games.items():
+                reached[game[:asked]] = reached.get(game[:asked], 0.0) + share
             looks = [
-                sum(share * _looks(player, transcript) for transcript, share in reached.items())
+                sum(share * _looks(player, transcript)[0] for transcript, share in reached.items())
                 for player in (indexed, rescanning)
             ]
             yield {
@@ -133,10 +123,11 @@ def question_rows(config: Config) -> Rows:
             }
 
 
-def _looks(player: TwentyQuestions, transcript: Prefix) -> int:
+def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int, Sequence[float]]:
+    """Return how often a player looks before the next token, and the weights of the tokens."""
     before = player.looked_up
-    player.weights(transcript)
-    return player.looked_up - before
+    weights = player.weights(prefix)
+    return player.looked_up - before, weights
 
 
 def density_rows(config: Config) -> Rows:
