@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from trialogue.data.table import Table
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.transformer import TransformerConfig
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import Backtracking, generate
 from trialogue_lab.data.list_append.cases import evaluate
@@ -44,7 +44,7 @@ from trialogue_lab.studies.test_cases.surrogate import (
 
 TOKENS = PieceTokens()
 _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
-UNTRAINED = Surrogate(_SHAPE, seed=0)
+UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
 
 
 def test_repetitions_that_move_together_share_a_lane_and_each_extent_has_its_repetitions() -> None:

@@ -7,16 +7,17 @@ follows. Its prompt is the name of the function alone.
 
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.oracles import padded
+from trialogue.oracles import Autoregressive, Context, padded
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.training.config import TrainingConfig
 from trialogue.training.recipes import Recipe, trained
@@ -57,10 +58,18 @@ class PieceTokens:
         return torch.tensor([token for token, piece in enumerate(_PIECES) if piece.endswith(text)])
 
 
-class Surrogate(Transformer):
-    """A transformer whose tokens are pieces of text."""
+class Surrogate(Autoregressive):
+    """The trained transformer as an oracle that has a tokenization."""
 
-    tokenization = PieceTokens()
+    tokenization: Any
+
+    def __init__(self, model: Transformer) -> None:
+        self.model, self.tokenization = model, PieceTokens()
+        self.vocab_size, self.eos, self.max_length = model.vocab_size, model.eos, model.max_length
+
+    def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
+        """The transformer's own context."""
+        return self.model.open(rows, capacity, layers)
 
 
 def surrogate_prompt(name: str) -> str:
@@ -92,8 +101,8 @@ def trained_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Sur
         vocab_size=len(_PIECES), max_length=12 + 20 * cases, layers=_BLOCKS, width=64, heads=4, mlp_width=256
     )
     training = TrainingConfig(steps=steps, warmup_steps=min(100, steps), batch_size=_BATCH, seed=seed)
-    recipe = Recipe(Surrogate, config, partial(_completions, cases, seed), training)
-    return trained(recipe, artifacts).network
+    recipe = Recipe(Transformer, config, partial(_completions, cases, seed), training)
+    return Surrogate(trained(recipe, artifacts).network)
 
 
 @cache
