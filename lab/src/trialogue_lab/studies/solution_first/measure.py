@@ -1,9 +1,10 @@
 """The parts of a run: exact numbers of every task, and the digits of a tuple's first number, metered."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, get_args
 
 import torch
@@ -31,16 +32,15 @@ _BATCH = 100
 
 def parts(config: Config) -> list[Part]:
     """One part per task, and one for each seed of what is metered."""
-    tasks: dict[str, Callable[[], Rows]] = {
-        "stop": partial(stop_rows, config),
-        "activations": activation_rows,
-        "sudoku": partial(sudoku_rows, config),
-        "questions": partial(question_rows, config),
-        "density": partial(density_rows, config),
-        "overlap": partial(overlap_rows, config),
-        **{f"costs-{seed}": partial(cost_rows, config, seed) for seed in config.cost_seeds},
-    }
-    return [Part(name, lambda _, rows=rows: rows()) for name, rows in tasks.items()]
+    return [
+        Part("stop", lambda _: stop_rows(config)),
+        Part("activations", lambda _: activation_rows()),
+        Part("sudoku", lambda _: sudoku_rows(config)),
+        Part("questions", lambda _: question_rows(config)),
+        Part("density", lambda _: density_rows(config)),
+        Part("overlap", lambda _: overlap_rows(config)),
+        *(Part(f"costs-{seed}", partial(cost_rows, config, seed)) for seed in config.cost_seeds),
+    ]
 
 
 def stop_rows(config: Config) -> Rows:
@@ -153,7 +153,7 @@ def overlap_rows(config: Config) -> Rows:
         yield {"kind": "overlap", "vectors": len(batch), "excess": worst[0], "ratio": worst[1]}
 
 
-def cost_rows(config: Config, seed: int) -> Rows:
+def cost_rows(config: Config, seed: int, _: Path) -> Rows:
     """What each digit of the tuple's first number costs, mean over tuples: tests, products and steps of factoring."""
     for digits, order in product(config.cost_digits, ORDERS):
         costs = first_number_costs(digits, order, config.cost_samples, seed)

@@ -117,7 +117,8 @@ def _tasks_figure(rows: Rows) -> Drawing:
         for digits, of_size in costs.groupby("digits"):
             means = of_size.groupby("position").tests.mean()
             label = order.replace("-", " ") if digits == costs.digits.max() else None
-            right.plot(means.index, means, "o-", color=color, label=label, alpha=0.4 + 0.2 * digits)
+            shade = 0.4 + 0.2 * int(of_size.digits.iloc[0])
+            right.plot(means.index, means, "o-", color=color, label=label, alpha=shade)
     right.set(yscale="log", xlabel="position in the first number", ylabel="primality tests for one digit")
     finish(right, "The first number, by trial", legend=True)
     return drawing
