@@ -1,6 +1,7 @@
 """Tables and figures of the study: corrected constants beside printed ones, costs, and knapsacks."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
@@ -149,8 +150,8 @@ def _knapsacks_table(rows: Rows) -> Cells:
 
 def _densities(rows: Rows) -> dict[int, float]:
     """Return the mean density of the knapsacks by the binary digits of their weights."""
-    means: dict[int, float] = rows["lattice"].groupby("digits").density.mean().to_dict()
-    return means
+    means = rows["lattice"].groupby("digits").density.mean()
+    return dict(zip(means.index.tolist(), means.tolist(), strict=True))
 
 
 @result_table(
@@ -198,7 +199,7 @@ def _costs_figure(rows: Rows) -> Drawing:
     left.plot(optimum.length, optimum.printed, "-", color="black", label="printed bound $2^{D-1}$")
     found = optimum[optimum.length > 1]
     left.plot(found.length, found.inferred, "o-", color=GOOD, label="best searcher")
-    simulated = {"fmt": "+", "color": OURS, "ms": 9}
+    simulated: dict[str, Any] = {"fmt": "+", "color": OURS, "ms": 9}
     ran = _lengths(rows, "search")
     spread(left, ran, [searched(length, True) for length in ran], rows, label="as it runs", **simulated)
     costs = {"yscale": "log", "xlabel": "length D", "ylabel": "expected queries"}
@@ -213,8 +214,8 @@ def _costs_figure(rows: Rows) -> Drawing:
         axes.plot(table.length, table.tokenwise, "o-", color=GOOD, label="tokenwise rejection")
         axes.set(**costs, title=title)
     ran = _lengths(rows, "walk")
-    for walk, label in ((REJECTION, "as they run"), (TOKENWISE, None)):
-        spread(middle, ran, [walked(walk, length) for length in ran], rows, label=label, **simulated)
+    for walk, shown in ((REJECTION, "as they run"), (TOKENWISE, None)):
+        spread(middle, ran, [walked(walk, length) for length in ran], rows, label=shown, **simulated)
     middle.legend(loc="upper left")
     calls = rows.where("verifier", task=DYCK)
     right.plot(calls.length, calls.calls, "^:", color=QUIET, label=r"calls of the verifier, $|\Sigma| D$")

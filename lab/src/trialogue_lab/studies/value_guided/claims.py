@@ -20,7 +20,7 @@ _ROUNDING = 1e-12
 
 _ours = partial(ours, source=_SECTION)
 _amplification = partial(ours, source=_AMPLIFICATION)
-_mitigated = cited(_AMPLIFICATION, _MITIGATED, "thesis:V-SUM.amplification")
+_of_amplification = cited(_AMPLIFICATION, _MITIGATED, "thesis:V-SUM.amplification")
 _trade_off = partial(cited, f"{_SECTION}, last paragraph", statement_id="thesis:V-VGB.trade-off")
 
 
@@ -67,13 +67,13 @@ PUBLISHED = (
         "At the longest horizon that is listed, with values that err by the last token, the first leaf of the "
         "value-guided walk is closer to the restricted law than action-level sampling with the same values.",
         tree("first_leaf") - tree("action_level") < 0,
-        **_mitigated,
+        **_of_amplification,
     ),
     Claim(
         "backtracking-mends-amplified-errors-at-length",
         "So it is at the longest horizon at which the walks are run.",
         long("first leaf") - long("action level") < 0,
-        **_mitigated,
+        **_of_amplification,
     ),
     Claim(
         "closer-on-dyck",
