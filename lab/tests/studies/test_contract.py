@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import trialogue
 from trialogue_lab import studies
 from trialogue_lab.ledger import Entry, Quantity, Result, Study, judged, ledger
 from trialogue_lab.ledger.claims.claims import NOT_PRINTED
@@ -62,7 +61,7 @@ def test_a_study_is_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_study_is_a_package_of_files_that_say_what_they_are(name: str) -> None:
-    folder = Path(trialogue.__file__).parent / "studies" / name.replace("-", "_")
+    folder = Path(studies.__file__).parent / name.replace("-", "_")
     files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
     assert {"__init__.py", "config.py", "claims.py", "pilot.json"} <= files
     assert not [path.name for path in folder.glob("*.py") if path.read_text("utf-8").count("\n") > 300]
