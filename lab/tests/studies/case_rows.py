@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from trialogue_lab.studies.test_cases.config import Config
+from trialogue_lab.studies.test_cases.config import ROLES, Config, Role
 from trialogue_lab.studies.test_cases.decodings import EXTENTS, DecodingRule
+from trialogue_lab.studies.test_cases.draws import TIMED
 from trialogue_lab.studies.test_cases.published import PUBLISHED
-from trialogue_lab.studies.test_cases.speed import TIMED
-from trialogue_lab.studies.test_cases.subjects import ROLES, Role
 
 
 def drawn_records(config: Config, accuracy: Callable[[DecodingRule, int], float]) -> list[dict[str, Any]]:

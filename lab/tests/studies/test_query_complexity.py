@@ -5,45 +5,25 @@ from typing import Any
 
 import pytest
 
-from trialogue.errors import InputError
 from trialogue_lab.data.hidden_string import HiddenString
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.query_complexity import exact, knapsacks, measure
-from trialogue_lab.studies.query_complexity.config import PRESETS, Config
-from trialogue_lab.studies.query_complexity.exact import (
-    DYCK,
-    HIDDEN,
-    dyck_rows,
-    hidden_rows,
-    law_rows,
-    optimum_rows,
-    order_rows,
-    possible,
-    verifier_rows,
-    zero_rows,
-)
-from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, knapsack_rows, lattice_rows
+from trialogue_lab.studies.query_complexity import exact, knapsacks, measure, statistics
+from trialogue_lab.studies.query_complexity.config import PRESETS
+from trialogue_lab.studies.query_complexity.exact import DYCK, HIDDEN
+from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, lattice_rows, random_rows
 from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE, search_rows, walk_rows
-from trialogue_lab.studies.query_complexity.statistics import (
-    calls_beyond,
-    capped_error,
-    growth,
-    largest_error,
-    least_growth,
-    power,
-    searched,
-    searched_over,
-    solved,
-    unsolved,
-    walked,
-    walked_over_printed,
-    wrong,
-)
 from trialogue_lab.theory.query_complexity.trying_tokens import Generated
 
 
 def test_known_numbers() -> None:
-    rows = Rows([*optimum_rows((4, 8)), *order_rows((4,)), *zero_rows((2, 6)), *dyck_rows((2, 8))])
+    rows = Rows(
+        [
+            *exact.optimum_rows((4, 8)),
+            *exact.order_rows((4,)),
+            *exact.zero_rows((2, 6)),
+            *exact.dyck_rows((2, 8)),
+        ]
+    )
     optimum = rows["optimum"].set_index("length")
     assert optimum.inferred.tolist() == optimum.closed_form.tolist() == [35 / 8, 8255 / 128]
     assert optimum.queried.tolist() == [4.5, 64.5]
@@ -54,29 +34,29 @@ def test_known_numbers() -> None:
     }
     assert rows["zeros"].rejection.tolist() == pytest.approx([8, 384])
     assert rows["zeros"].tokenwise.tolist() == pytest.approx([4, 12])
-    assert largest_error("zeros", "rejection", "rejection_printed")(rows).item() < 1e-12
+    assert statistics.largest_error("zeros", "rejection", "rejection_printed")(rows).item() < 1e-12
     dyck = rows["dyck"].set_index("length")
     assert dyck.loc[8, ["rejection", "tokenwise"]].tolist() == pytest.approx((2340.571, 19.2757), abs=1e-3)
-    assert power("dyck", "tokenwise")(rows).item() == pytest.approx(0.842, abs=1e-3)
-    assert least_growth("dyck", "rejection")(rows).item() == pytest.approx(1.199, abs=1e-3)
-    assert growth("optimum", "inferred")(rows).item() == pytest.approx(0.970, abs=1e-3)
+    assert statistics.power("dyck", "tokenwise")(rows).item() == pytest.approx(0.842, abs=1e-3)
+    assert statistics.least_growth("dyck", "rejection")(rows).item() == pytest.approx(1.199, abs=1e-3)
+    assert statistics.growth("optimum", "inferred")(rows).item() == pytest.approx(0.970, abs=1e-3)
 
 
 def test_a_verifier_is_no_help_on_the_hidden_string() -> None:
-    rows = Rows([*hidden_rows((2, 5), (1, 3)), *verifier_rows((2, 4), (1, 3))])
-    assert capped_error()(rows).item() < 1e-12
+    rows = Rows([*exact.hidden_rows((2, 5), (1, 3)), *exact.verifier_rows((2, 4), (1, 3))])
+    assert statistics.capped_error()(rows).item() < 1e-12
     assert rows["hidden"].rejection.tolist() == pytest.approx([4, 80])
     capped = rows["capped"].set_index(["length", "cap"])
     assert capped.per_output[5, 1] == pytest.approx(80)
     assert capped.queries[5, 3] == pytest.approx(4 + 1 / 16 + 3 * 15 / 16)
-    assert unsolved(DYCK)(rows).item() == 0
-    assert unsolved(HIDDEN)(rows).item() == pytest.approx(0.75)
-    assert calls_beyond("verifier", task=DYCK)(rows).item() == 0
-    assert [possible(HiddenString((1, 0)), (1, 0, bit)) for bit in (0, 1)] == [False, True]
+    assert statistics.unsolved(DYCK)(rows).item() == 0
+    assert statistics.unsolved(HIDDEN)(rows).item() == pytest.approx(0.75)
+    assert statistics.calls_beyond("verifier", task=DYCK)(rows).item() == 0
+    assert [exact.possible(HiddenString((1, 0)), (1, 0, bit)) for bit in (0, 1)] == [False, True]
 
 
 def test_laws_as_fractions() -> None:
-    rows = Rows(list(law_rows((1, 2, 3))))["law"]
+    rows = Rows(list(exact.law_rows((1, 2, 3))))["law"]
     assert rows.variation.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
     assert rows.walked.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
     assert rows.off.tolist() == [0] * 3
@@ -86,20 +66,16 @@ def test_laws_as_fractions() -> None:
 
 
 def wrong_answers(count: int = 12) -> tuple[float, float, float]:
-    rows = Rows([*knapsack_rows(count), *greedy_rows(30)])
+    rows = Rows([*random_rows(count), *greedy_rows(30)])
     found = (
-        wrong("knapsack", "generated_wrong"),
-        wrong("knapsack", "table_wrong"),
-        wrong("greedy", "wrong"),
+        statistics.wrong("knapsack", "generated_wrong"),
+        statistics.wrong("knapsack", "table_wrong"),
+        statistics.wrong("greedy", "wrong"),
     )
     assert {*rows["knapsack"].feasible} == {True, False}
     assert {*rows["greedy"].unique} == {True, False}
-    assert calls_beyond("knapsack")(rows).item() <= 0
+    assert statistics.calls_beyond("knapsack")(rows).item() <= 0
     return tuple(quantity(rows).item() for quantity in found)
-
-
-def test_knapsacks_are_solved() -> None:
-    assert wrong_answers() == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +90,8 @@ def test_knapsacks_are_solved() -> None:
 def test_wrong_answers_are_counted(
     place: int, name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(knapsacks, name, broken)
+    assert wrong_answers() == (0, 0, 0)
+    monkeypatch.setattr(knapsacks.theory, name, broken)
     found = wrong_answers()
     assert [count > 0 for count in found] == [index == place for index in range(3)]
 
@@ -122,34 +99,33 @@ def test_wrong_answers_are_counted(
 def test_lattices_are_counted_as_shares() -> None:
     config = dataclasses.replace(PRESETS["smoke"], lattices=3)
     rows = Rows(list(lattice_rows(config)))
-    assert solved(32)(rows).tolist() == [1, 1]
+    assert statistics.solved(32)(rows).tolist() == [1, 1]
     assert rows.where("lattice", digits=32).density.tolist() == pytest.approx([0.25, 0.25], rel=0.05)
-    counts = solved(32).counts(rows)
+    counts = statistics.solved(32).counts(rows)
     assert counts is not None
     assert counts.trials.tolist() == [3, 3]
 
 
 def searches_are_right() -> bool:
-    rows = Rows([*optimum_rows((2, 4)), *search_rows((2, 4), 60, (5, 6))])
+    rows = Rows([*exact.optimum_rows((2, 4)), *search_rows((2, 4), 60, (5, 6))])
     assert rows["search"].right.tolist() == [1] * 8
     ratios = [
-        searched_over("inferred", True)(rows).mean(),
-        searched_over("queried", False)(rows).mean(),
+        statistics.searched_over("inferred", True)(rows).mean(),
+        statistics.searched_over("queried", False)(rows).mean(),
     ]
-    return bool(searched(2, True)(rows).eq(1).all()) and all(abs(ratio - 1) < 0.15 for ratio in ratios)
-
-
-def test_searchers_take_the_optimum() -> None:
-    assert searches_are_right()
+    return bool(statistics.searched(2, True)(rows).eq(1).all()) and all(
+        abs(ratio - 1) < 0.15 for ratio in ratios
+    )
 
 
 def test_a_searcher_that_always_asks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    search = measure.search_hidden_string
+    assert searches_are_right()
+    search = measure.theory.search_hidden_string
 
     def asking(oracle: Any, length: int, *, infer_last: bool, seed: int) -> Any:
         return search(oracle, length, infer_last=False, seed=seed)
 
-    monkeypatch.setattr(measure, "search_hidden_string", asking)
+    monkeypatch.setattr(measure.theory, "search_hidden_string", asking)
     assert not searches_are_right()
 
 
@@ -157,43 +133,11 @@ def test_walks_take_what_is_printed() -> None:
     rows = Rows(list(walk_rows((2, 4), 400, (3,))))
     assert rows["walk"].accepted.tolist() == [1] * 4
     for walk in (REJECTION, TOKENWISE):
-        assert walked_over_printed(walk)(rows).item() == pytest.approx(1, abs=0.15)
-    assert walked(TOKENWISE, 4)(rows).item() == pytest.approx(8, abs=0.6)
+        assert statistics.walked_over_printed(walk)(rows).item() == pytest.approx(1, abs=0.15)
+    assert statistics.walked(TOKENWISE, 4)(rows).item() == pytest.approx(8, abs=0.6)
 
 
 def test_a_broken_cost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "rejection_cost", exact.tokenwise_cost)
-    rows = Rows(list(zero_rows((2, 6))))
-    assert largest_error("zeros", "rejection", "rejection_printed")(rows).item() > 0.1
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("optimum_lengths", (3,)),
-        ("optimum_lengths", (0, 1)),
-        ("hidden_lengths", (4, 2)),
-        ("caps", (0,)),
-        ("search_lengths", (1, 2)),
-        ("search_lengths", (20,)),
-        ("searches", 0),
-        ("search_seeds", ()),
-        ("zero_lengths", (0,)),
-        ("walked_lengths", (2.0,)),
-        ("walks", 0),
-        ("walk_seeds", (1, 1)),
-        ("law_lengths", (20,)),
-        ("dyck_lengths", (3, 4)),
-        ("dyck_lengths", (8,)),
-        ("verified_lengths", ()),
-        ("knapsacks", 0),
-        ("superincreasing", 0),
-        ("lattice_size", 3),
-        ("lattice_digits", (20,)),
-        ("lattices", 0),
-        ("lattice_seeds", (-1,)),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})
+    monkeypatch.setattr(exact.theory, "rejection_cost", exact.theory.tokenwise_cost)
+    rows = Rows(list(exact.zero_rows((2, 6))))
+    assert statistics.largest_error("zeros", "rejection", "rejection_printed")(rows).item() > 0.1

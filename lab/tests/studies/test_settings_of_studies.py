@@ -11,6 +11,7 @@ from trialogue_lab import studies
 from trialogue_lab.studies.joint_from_conditionals.config import Sizes
 from trialogue_lab.studies.parallel_gap.config import Instance
 from trialogue_lab.studies.potts_coherence.config import Sampled
+from trialogue_lab.studies.test_cases.config import Subject
 
 _CHAIN = Sampled(patterns=2, window=2, temperature=0.5)
 _COLD = Sampled(patterns=2, window=2, temperature=0.05)
@@ -58,6 +59,28 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("window-coherence", {"temperatures": ((1.0,), (0.0, 1.0), (0.6, 1.0))}),
     ("window-coherence", {"exact_temperatures": ((0.5, math.inf),), "learning_rate": (math.nan,)}),
     ("window-coherence", {"samples": (0,), "training_steps": (9,), "heads": (0,)}),
+    ("query-complexity", {"optimum_lengths": ((3,), (0, 1)), "hidden_lengths": ((4, 2),), "caps": ((0,),)}),
+    ("query-complexity", {"search_lengths": ((1, 2), (20,)), "searches": (0,), "search_seeds": ((),)}),
+    ("query-complexity", {"zero_lengths": ((0,),), "walked_lengths": ((2.0,),), "walks": (0,)}),
+    ("query-complexity", {"walk_seeds": ((1, 1),), "law_lengths": ((20,),), "dyck_lengths": ((3, 4), (8,))}),
+    ("query-complexity", {"verified_lengths": ((),), "knapsacks": (0,), "superincreasing": (0,)}),
+    ("query-complexity", {"lattice_size": (3,), "lattice_digits": ((20,),), "lattices": (0,)}),
+    ("query-complexity", {"lattice_seeds": ((-1,),)}),
+    ("solution-first", {"objects": ((32,),), "rounds": (1,), "clues": ((17,),), "cost_digits": ((1,),)}),
+    ("solution-first", {"density_digits": ((4, 5),)}),
+    ("test-cases", {"seeds": ((), (1, 1)), "comparisons": (3,), "planes": (3,), "scratch_seeds": ((1, 7),)}),
+    ("test-cases", {"scratch": ({"model": "surrogate"},)}),
+    ("type-signature", {"vectors": (0,), "cost_digits": ((3,), (3, 10), (3, 3, 4), (2.5, 3))}),
+    (
+        "type-signature",
+        {"cost_samples": (0,), "cost_seeds": ((),), "training_digits": ((), (4,), (2, 2), (1.5,))},
+    ),
+    ("type-signature", {"training_seeds": ((1, 1), (-1,)), "training_steps": (0,), "batch_size": (0,)}),
+    ("type-signature", {"emitted": (0,), "width": (6,)}),
+    (
+        "value-guided",
+        {"chain_seeds": ((99,),), "remaining": ((5, 3), (3, 9)), "length": (9,), "errors": ((0.0,),)},
+    ),
 ]
 
 
@@ -76,6 +99,9 @@ def test_settings_within_settings_are_refused_too() -> None:
         Instance(delta=0.1, steps=100, clique=20, sites=20)
     with pytest.raises(InputError, match=r"^masks="):
         Sizes(sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
+    for field, value in (("layer", 5), ("runs", 0), ("layers", (24, 24)), ("together", 0), ("cases", 0)):
+        with pytest.raises(InputError, match=f"^{field}="):
+            Subject(**{field: value})
 
 
 def test_hints_say_which_other_field_is_meant() -> None:

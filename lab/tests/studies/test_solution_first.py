@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from trialogue.errors import InputError
 from trialogue_lab.data.puzzles.sudoku import SudokuPuzzles
 from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.solution_first.config import PRESETS, Config
+from trialogue_lab.studies.solution_first.config import PRESETS
 from trialogue_lab.studies.solution_first.measure import (
     activation_rows,
     density_rows,
@@ -113,12 +112,3 @@ def test_growth_is_that_of_the_dearest_digit() -> None:
         for position in (0, 1)
     ]
     assert growth("products")(Rows(rows)).tolist() == pytest.approx([1, 1])
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("objects", (32,)), ("rounds", 1), ("clues", (17,)), ("cost_digits", (1,)), ("density_digits", (4, 5))],
-)
-def test_a_field_out_of_range_is_named(field: str, value: Any) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **{field: value})

@@ -4,22 +4,19 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from trialogue.data.table import Table
-from trialogue.errors import InputError
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import Backtracking, generate
 from trialogue_lab.data.list_append.cases import evaluate
-from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.runs.results import Result
 from trialogue_lab.studies.test_cases import STUDY, draws, surrogate
-from trialogue_lab.studies.test_cases.config import PRESETS, Config
+from trialogue_lab.studies.test_cases.config import PRESETS, SMALLEST
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
@@ -30,10 +27,14 @@ from trialogue_lab.studies.test_cases.decodings import (
     block_best_of,
     extent_of,
 )
-from trialogue_lab.studies.test_cases.examples import Completion, GroundTruth, examples_of, token_of
-from trialogue_lab.studies.test_cases.models import after_first_error, trained_verifier
+from trialogue_lab.studies.test_cases.learning import (
+    Completion,
+    GroundTruth,
+    after_first_error,
+    examples_of,
+    token_of,
+)
 from trialogue_lab.studies.test_cases.statistics import measured
-from trialogue_lab.studies.test_cases.subjects import SMALLEST, Subject
 from trialogue_lab.studies.test_cases.surrogate import (
     PieceTokens,
     Surrogate,
@@ -44,16 +45,6 @@ from trialogue_lab.studies.test_cases.surrogate import (
 TOKENS = PieceTokens()
 _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_width=16)
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
-
-
-@pytest.fixture(scope="module")
-def result(smoke_run: Callable[[str], Result]) -> Result:
-    return smoke_run(STUDY.name)
-
-
-@pytest.fixture(scope="module")
-def measured_rows(result: Result) -> Rows:
-    return STUDY.rows(result)
 
 
 def test_repetitions_that_move_together_share_a_lane_and_each_extent_has_its_repetitions() -> None:
@@ -204,8 +195,8 @@ def test_completions_to_learn_from_end_with_the_line_of_their_first_error() -> N
     assert not erred([])
 
 
-def test_numbers_stay_within_their_bounds(measured_rows: Rows) -> None:
-    rows = measured_rows
+def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) -> None:
+    rows = STUDY.rows(smoke_run(STUDY.name))
     completions, tokens = SMALLEST.names * SMALLEST.runs, SMALLEST.max_new_tokens
     drawn = rows["draw"]
     assert (drawn.accuracy_distinct <= drawn.accuracy + 1e-12).all()
@@ -243,23 +234,18 @@ def test_a_token_holds_a_character_and_ends_an_example() -> None:
 
 def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
     """On an untrained model almost every token is wrong: the verifier must say so, and a blind one must not."""
-    oracle = UNTRAINED
     prompt = TOKENS.encode("abc\n")
-    truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
-    walk = Backtracking(5, 1, argmax_redo=False)
-    samples = generate(
-        oracle, [prompt], walk=walk, verifier=truth, num_samples=50, max_new_tokens=6, trace=True
-    )
-    assert samples.trace is not None
-    went_back = (samples.trace.kept < samples.trace.length).sum()
-    blind = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, oracle.eos)
-    blind.values = lambda decoding, rows: torch.ones(len(rows))  # type: ignore[method-assign]
-    unseeing = generate(
-        oracle, [prompt], walk=walk, verifier=blind, num_samples=50, max_new_tokens=6, trace=True
-    )
-    assert unseeing.trace is not None
-    assert went_back == 50 * 5
-    assert (unseeing.trace.kept < unseeing.trace.length).sum() == 0
+    sampler = Backtracking(5, 1, argmax_redo=False)
+
+    def went_back(truth: GroundTruth) -> int:
+        settings = {"num_samples": 50, "max_new_tokens": 6, "trace": True}
+        trace = generate(UNTRAINED, [prompt], sampler=sampler, verifier=truth, **settings).trace
+        return int((trace.kept < trace.length).sum())
+
+    truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, UNTRAINED.eos)
+    assert went_back(truth) == 50 * 5
+    truth.values = lambda decoding, rows: torch.ones(len(rows))  # type: ignore[method-assign]
+    assert went_back(truth) == 0
 
 
 def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
@@ -270,46 +256,8 @@ def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
 
 
-def test_states_that_were_damaged_are_not_trained_on(result: Result, tmp_path: Path) -> None:
-    (path,) = result.folder.rglob("states-token-0.safetensors")
-    content = path.read_bytes()
-    (tmp_path / path.name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(InputError, match="checksum: remove it"):
-        trained_verifier(SMALLEST, 0, "token", -1, 1, tmp_path)
-
-
-def test_presets_are_what_they_say() -> None:
-    paper = PRESETS["paper"].pretrained
-    assert (paper.names, paper.runs, paper.cases, paper.max_new_tokens) == (10, 10, 8, 384)
-    assert (paper.model, paper.dtype, paper.examples) == ("codellama/CodeLlama-7b-hf", "float16", 0)
-    for preset in ("default", "night"):
-        config = PRESETS[preset]
-        assert config.pretrained.model == "smollm2"
-        assert not set(config.seeds) & set(config.scratch_seeds)
-    one, other = (PRESETS["night"].pretrained.prompts(seed, False) for seed in (0, 1))
+def test_repetitions_ask_for_other_functions_and_no_name_misleads_the_surrogate() -> None:
+    night = PRESETS["night"]
+    one, other = (night.pretrained.prompts(seed, False) for seed in (0, 1))
     assert not {name for name, _ in one} & {name for name, _ in other}
-    assert "ood" not in "".join(rule.name for rule in PRESETS["night"].decodings("scratch", "comparisons"))
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("seeds", ()), ("seeds", (1, 1)), ("comparisons", 3), ("planes", 3), ("scratch_seeds", (1, 7))],
-)
-def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
-    changes: dict[str, Any] = {field: value}
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Config(), **changes)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("layer", 5), ("runs", 0), ("layers", (24, 24)), ("together", 0), ("cases", 0)]
-)
-def test_a_field_of_a_model_out_of_range_is_named(field: str, value: object) -> None:
-    changes: dict[str, Any] = {field: value}
-    with pytest.raises(InputError, match=f"^{field}="):
-        dataclasses.replace(Subject(), **changes)
-
-
-def test_settings_within_settings_must_be_settings() -> None:
-    with pytest.raises(InputError, match=r"^scratch="):
-        Config(scratch={"model": "surrogate"})  # type: ignore[arg-type]
+    assert "ood" not in "".join(rule.name for rule in night.decodings("scratch", "comparisons"))

@@ -10,7 +10,7 @@ from case_rows import drawn_records, probe_records, speed_records
 from trialogue_lab.ledger import ResultTable, Rows
 from trialogue_lab.ledger.runs.results import config_values
 from trialogue_lab.studies.test_cases import STUDY
-from trialogue_lab.studies.test_cases.config import PRESETS, Config
+from trialogue_lab.studies.test_cases.config import PRESETS, ROLES, Config, Role, headed
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
@@ -22,10 +22,8 @@ from trialogue_lab.studies.test_cases.decodings import (
     out_of_distribution,
 )
 from trialogue_lab.studies.test_cases.figures import FIGURES, curve_of
-from trialogue_lab.studies.test_cases.lines import HEAD, headed
 from trialogue_lab.studies.test_cases.published import MODEL, PUBLISHED, TABLE_3_13, VALIDATION
-from trialogue_lab.studies.test_cases.subjects import ROLES, Role
-from trialogue_lab.studies.test_cases.tables import TABLES
+from trialogue_lab.studies.test_cases.tables import HEAD, TABLES
 
 TABLE = """
 | 4 | 4 | 27 | 0.1 | 0.95 | 1.0 | | 0.714 +- 0.011 | 39443 +- 235 |
@@ -174,37 +172,27 @@ def test_whatever_is_drawn_is_shown_in_a_table(role: Role, head: str) -> None:
     assert {published.queries for published in TABLE_3_13.values()} == queried
 
 
-def test_layers_of_another_model_stand_in_lines_of_their_own() -> None:
+def test_the_preset_that_counts_fills_every_published_table_and_layers_of_its_model_have_own_lines() -> None:
     night = PRESETS["night"]
     rows = rows_of(
         night,
         *drawn_records(night, lambda decoding, seed: 0.25 if seed >= 1000 else 0.5),
         *probe_records(night, lambda kind, layer, depth: 0.75),
     )
+    for table in COMPARED:
+        empty = {cell for cell, (_, ours) in compared(table, rows).items() if ours is None}
+        if table.title.startswith("Table 3.9"):
+            empty = {cell for cell in empty if MODEL not in cell[0]}
+        # A random verifier is not trained.
+        assert empty <= {("random verifier", "validation accuracy")}, table.title
     (layers,) = (table for table in TABLES if table.title.startswith("Table 3.9"))
-    both = {label for (label, _), (_, ours) in compared(layers, rows).items() if ours is not None}
-    assert both == {"random verifier", "no verifier"}
     cells = layers.filled(rows)
+    assert not any(MODEL in label for label, _ in cells)
     assert cells["layer 24, below 0.1, smollm2", HEAD].value == 0.5
     assert cells["layer 15, below 0.1, smollm2", "validation accuracy"].value == 0.75
     assert cells["layer 15, below 0.1, smollm2", HEAD].value == 0.5
     assert cells["layer 1, below 0.1, surrogate", headed(HEAD, "scratch")].value == 0.25
     assert ("layer 1, below 0.1, surrogate", HEAD) not in cells
-
-
-def test_the_preset_that_counts_leaves_no_cell_of_a_published_table_empty() -> None:
-    night = PRESETS["night"]
-    rows = rows_of(
-        night,
-        *drawn_records(night, lambda decoding, seed: 0.5),
-        *probe_records(night, lambda kind, layer, depth: 0.75),
-    )
-    for table in COMPARED:
-        empty = [cell for cell, (_, ours) in compared(table, rows).items() if ours is None]
-        if table.title.startswith("Table 3.9"):
-            empty = [cell for cell in empty if MODEL not in cell[0]]
-        # A random verifier is not trained.
-        assert set(empty) <= {("random verifier", "validation accuracy")}, table.title
 
 
 def test_seconds_are_per_query_alone_and_in_a_batch(paper: Rows) -> None:
@@ -213,11 +201,6 @@ def test_seconds_are_per_query_alone_and_in_a_batch(paper: Rows) -> None:
     assert {label for label, _ in cells} >= {"block best-of-4"}
     assert cells["block best-of-4", "ms per query alone"].value == pytest.approx(10)
     assert cells["block best-of-4", "ms per query in a batch"].value == pytest.approx(1000 / 65496)
-
-
-def test_every_table_names_the_deviations() -> None:
-    for table in TABLES:
-        assert "one demonstration" in table.note, table.title
 
 
 def test_each_kind_of_decoding_is_drawn_in_its_own_way(paper: Rows) -> None:

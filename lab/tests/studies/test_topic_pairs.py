@@ -1,5 +1,7 @@
 """The study of further draws: which claims it takes up, and that they are judged as in the first study."""
 
+from operator import attrgetter
+
 import pytest
 from test_topic_pretrained import rows
 
@@ -13,13 +15,8 @@ def test_claims_are_those_of_the_first_study_on_other_draws() -> None:
     first = {claim.id: claim for claim in EARLIER.claims}
     for claim in STUDY.claims:
         earlier = first[claim.id]
-        assert (claim.said, claim.source, claim.published, claim.origin) == (
-            earlier.said,
-            earlier.source,
-            earlier.published,
-            earlier.origin,
-        )
-        assert claim.statistic.name == earlier.statistic.name
+        for field in ("said", "source", "published", "origin", "statistic.name"):
+            assert attrgetter(field)(claim) == attrgetter(field)(earlier), (claim.id, field)
         assert claim.statistic.version == 1
     used = set().union(*(seeds_of(config) for config in EARLIER.presets.values()))
     assert not seeds_of(STUDY.presets["default"]) & used

@@ -8,13 +8,10 @@ import pytest
 import torch
 
 from trialogue.data import Table
-from trialogue.errors import InputError
 from trialogue.samplers import values
 from trialogue.samplers.exact import exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
 from trialogue_lab.ledger import Rows
-from trialogue_lab.ledger.pages.figures import svg
-from trialogue_lab.studies.value_guided import STUDY
 from trialogue_lab.studies.value_guided.config import EXACT, PRESETS, Config
 from trialogue_lab.studies.value_guided.dyck import measure_dyck
 from trialogue_lab.studies.value_guided.long_horizons import (
@@ -93,36 +90,3 @@ def test_models_of_dyck_strings(tmp_path: Path):
     assert 0 < rows["no rule", ""]["accuracy"] < 1
     assert rows["action level", "noisy"]["variation"] > rows["first leaf", "noisy"]["variation"] > 0
     assert torch.isfinite(torch.tensor([row["queries"] for row in rows.values()])).all()
-
-
-def test_figures_draw_what_rows_hold(tmp_path: Path):
-    records = [
-        {"seed": seed, **row}
-        for measure, seeds in ((measure_trees, SMOKE.seeds), (measure_long_horizons, SMOKE.draw_seeds))
-        for seed in seeds
-        for row in measure(SMOKE, seed, tmp_path)
-    ]
-    rules = [
-        (rule, name) for rule in ("first leaf", "action level") for name in ("exact", "noisy", "trained")
-    ]
-    for rule, name in [*rules, ("rejection", ""), ("backtracking", "")]:
-        numbers = {"variation": 0.1, "accuracy": 1.0, "queries": 9.0}
-        records.append({"kind": "dyck", "seed": 0, "rule": rule, "values": name, **numbers})
-    rows = Rows(records, "kind", vars(SMOKE))
-    for figure in STUDY.figures:
-        assert svg(figure, rows).count("<path") > 30
-
-
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({"chain_seeds": (99,)}, "chain_seeds"),
-        ({"remaining": (5, 3)}, "remaining"),
-        ({"remaining": (3, 9)}, "remaining"),
-        ({"length": 9}, "length"),
-        ({"errors": (0.0,)}, "errors"),
-    ],
-)
-def test_settings_are_checked(fields, told):
-    with pytest.raises(InputError, match=told):
-        Config(**fields)

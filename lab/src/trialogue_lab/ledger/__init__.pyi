@@ -4,6 +4,7 @@ from .claims.claims import Claim as Claim
 from .claims.claims import Precondition as Precondition
 from .claims.claims import graded as graded
 from .claims.claims import ours as ours
+from .claims.extremes import RESOLVED as RESOLVED
 from .claims.extremes import largest as largest
 from .claims.extremes import smallest as smallest
 from .claims.statistics import Counts as Counts

@@ -18,18 +18,7 @@ from trialogue_lab.data.hidden_string import (
     some_zero_task,
 )
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
-from trialogue_lab.theory.query_complexity import (
-    generated,
-    hidden_string_optimum,
-    hidden_string_values,
-    rational_variation,
-    rejection_cost,
-    restricted_law,
-    search_hidden_string,
-    tokenwise_cost,
-    tokenwise_law,
-    tokenwise_success,
-)
+from trialogue_lab.theory import query_complexity as theory
 
 Rows = Iterator[dict[str, Any]]
 
@@ -45,9 +34,9 @@ def optimum_rows(lengths: Iterable[int]) -> Rows:
         yield {
             "kind": "optimum",
             "length": length,
-            "queried": float(hidden_string_values(candidates, infer_last=False)[-1]),
-            "inferred": float(hidden_string_values(candidates)[-1]),
-            "closed_form": float(hidden_string_optimum(length)),
+            "queried": float(theory.hidden_string_values(candidates, infer_last=False)[-1]),
+            "inferred": float(theory.hidden_string_values(candidates)[-1]),
+            "closed_form": float(theory.hidden_string_optimum(length)),
             "printed": float(candidates),
         }
 
@@ -58,7 +47,9 @@ def order_rows(lengths: Iterable[int]) -> Rows:
         order = list(product((0, 1), repeat=length - 1))
         for inferred in (True, False):
             queries = [
-                search_hidden_string(HiddenString(hidden), length, order=order, infer_last=inferred).queries
+                theory.search_hidden_string(
+                    HiddenString(hidden), length, order=order, infer_last=inferred
+                ).queries
                 for hidden in order
             ]
             yield {
@@ -80,13 +71,13 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
         yield {
             "kind": "hidden",
             "length": length,
-            "rejection": rejection_cost(oracle, verifier),
-            "success": tokenwise_success(oracle, verifier),
-            "optimum": float(hidden_string_optimum(length)),
+            "rejection": theory.rejection_cost(oracle, verifier),
+            "success": theory.tokenwise_success(oracle, verifier),
+            "optimum": float(theory.hidden_string_optimum(length)),
         }
         for cap in caps:
-            success = tokenwise_success(oracle, verifier, max_rejections=cap)
-            queries = tokenwise_cost(oracle, verifier, max_rejections=cap)
+            success = theory.tokenwise_success(oracle, verifier, max_rejections=cap)
+            queries = theory.tokenwise_cost(oracle, verifier, max_rejections=cap)
             yield {
                 "kind": "capped",
                 "length": length,
@@ -104,9 +95,9 @@ def zero_rows(lengths: Iterable[int]) -> Rows:
         yield {
             "kind": "zeros",
             "length": length,
-            "rejection": rejection_cost(oracle, verifier),
+            "rejection": theory.rejection_cost(oracle, verifier),
             "rejection_printed": length * 2.0**length,
-            "tokenwise": tokenwise_cost(oracle, verifier),
+            "tokenwise": theory.tokenwise_cost(oracle, verifier),
             "tokenwise_printed": 2.0 * length,
         }
 
@@ -122,8 +113,11 @@ def law_rows(lengths: Iterable[int]) -> Rows:
         def rule(prefix: Prefix, length: int = length) -> bool:
             return len(prefix) < length or 0 in prefix
 
-        law = tokenwise_law(_fair, rule, length)
-        variation = rational_variation(law, restricted_law(_fair, rule, length))
+        def fair(_: Prefix) -> tuple[int, int]:
+            return (1, 1)
+
+        law = theory.tokenwise_law(fair, rule, length)
+        variation = theory.rational_variation(law, theory.restricted_law(fair, rule, length))
         strings = product((0, 1), repeat=length)
         others = [law.get(string, 0) * 2**length for string in strings if string != last]
         task = some_zero_task(length)
@@ -141,10 +135,6 @@ def law_rows(lengths: Iterable[int]) -> Rows:
         }
 
 
-def _fair(_: Prefix) -> tuple[int, int]:
-    return (1, 1)
-
-
 def dyck_rows(lengths: Iterable[int]) -> Rows:
     """Costs of Dyck strings whose brackets a uniform oracle draws."""
     for length in lengths:
@@ -152,8 +142,8 @@ def dyck_rows(lengths: Iterable[int]) -> Rows:
         yield {
             "kind": "dyck",
             "length": length,
-            "rejection": rejection_cost(task.oracle, task.verifier),
-            "tokenwise": tokenwise_cost(task.oracle, task.verifier),
+            "rejection": theory.rejection_cost(task.oracle, task.verifier),
+            "tokenwise": theory.tokenwise_cost(task.oracle, task.verifier),
         }
 
 
@@ -168,32 +158,22 @@ def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) ->
 
     Of hidden strings all are tried, and the first token that the verifier accepts is taken.
     """
+
+    def row(task: str, length: int, calls: int, tokens: int, solved: float) -> dict[str, Any]:
+        place = {"kind": "verifier", "task": task, "length": length}
+        return {**place, "calls": calls, "bound": tokens * length, "solved": solved}
+
     for length in dyck_lengths:
-        run = generated(dyck_task(length))
-        yield {
-            "kind": "verifier",
-            "task": DYCK,
-            "length": length,
-            "calls": run.verifier_calls,
-            "bound": BRACKETS * length,
-            "solved": float(run.output is not None),
-        }
+        run = theory.generated(dyck_task(length))
+        yield row(DYCK, length, run.verifier_calls, BRACKETS, float(run.output is not None))
     for length in hidden_lengths:
         # The oracle is not asked: of tokens that are equally probable the first that is accepted is likeliest.
-        asked = hidden_string_task((0,) * (length - 1))._replace(
-            oracle=truncated(fair_bits(length), temperature=0)
-        )
-        run = generated(asked)
+        greedy = truncated(fair_bits(length), temperature=0)
+        run = theory.generated(hidden_string_task((0,) * (length - 1))._replace(oracle=greedy))
         assert run.output is not None
         hidden = [HiddenString(string) for string in product((0, 1), repeat=length - 1)]
-        yield {
-            "kind": "verifier",
-            "task": HIDDEN,
-            "length": length,
-            "calls": run.verifier_calls,
-            "bound": 2 * length,
-            "solved": sum(possible(oracle, run.output) for oracle in hidden) / len(hidden),
-        }
+        solved = sum(possible(oracle, run.output) for oracle in hidden) / len(hidden)
+        yield row(HIDDEN, length, run.verifier_calls, 2, solved)
 
 
 def possible(oracle: HiddenString, string: Prefix) -> bool:

@@ -1,7 +1,7 @@
 """Knapsacks: by generating, by brute force and by a table; superincreasing ones; and those of low density."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -11,19 +11,14 @@ from trialogue.randomness import numpy_generator
 from trialogue_lab.data.hidden_string import subset_sum_task
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 from trialogue_lab.studies.query_complexity.config import Config
-from trialogue_lab.theory.query_complexity import (
-    generated,
-    knapsack_by_lattice,
-    knapsack_by_table,
-    superincreasing_knapsack,
-)
+from trialogue_lab.theory import query_complexity as theory
 from trialogue_lab.theory.query_complexity.knapsacks import density, solves
 
 Rows = Iterator[dict[str, Any]]
 Knapsack = tuple[tuple[int, ...], int]
 
 
-def knapsack_rows(count: int) -> Rows:
+def random_rows(count: int) -> Rows:
     """Random knapsacks, every other one with a total that some of its weights reach, and who is right about each.
 
     The generator's oracle draws ones with a chance of its own. Wrong is what differs from brute force: FAIL where there
@@ -36,14 +31,14 @@ def knapsack_rows(count: int) -> Rows:
         if place % 2:
             total = sum(weight for weight in weights if coins.random() < 0.5)
         chance = float(coins.uniform(0.1, 0.9))
-        feasible = _solutions(weights, total) > 0
-        run = generated(subset_sum_task(weights, total, chance), seed=place)
+        feasible = any(solves(bits, weights, total) for bits in product((0, 1), repeat=len(weights)))
+        run = theory.generated(subset_sum_task(weights, total, chance), seed=place)
         yield {
             "kind": "knapsack",
             "weights": len(weights),
             "feasible": feasible,
             "generated_wrong": _wrong(run.output, weights, total, feasible),
-            "table_wrong": _wrong(knapsack_by_table(weights, total), weights, total, feasible),
+            "table_wrong": _wrong(theory.knapsack_by_table(weights, total), weights, total, feasible),
             "calls": run.verifier_calls,
             "bound": 2 * len(weights),
         }
@@ -63,7 +58,7 @@ def greedy_rows(count: int) -> Rows:
         ]
         reached, totals = set(sums), range(sum(weights) + 2)
         wrong = sum(
-            _wrong(superincreasing_knapsack(weights, total), weights, total, total in reached)
+            _wrong(theory.superincreasing_knapsack(weights, total), weights, total, total in reached)
             for total in totals
         )
         tried[len(reached) == len(sums)].update(knapsacks=1, totals=len(totals), wrong=wrong)
@@ -79,7 +74,7 @@ def lattice_rows(config: Config) -> Rows:
                 _with_solution(config.lattice_size, digits, numpy_generator(seed, "lattice", digits, place))
                 for place in range(config.lattices)
             ]
-            solved = [_solved(knapsack_by_lattice, *each) for each in drawn]
+            solved = [not _wrong(theory.knapsack_by_lattice(*each), *each, feasible=True) for each in drawn]
             yield {
                 "kind": "lattice",
                 "seed": seed,
@@ -98,18 +93,7 @@ def _with_solution(size: int, digits: int, coins: np.random.Generator) -> Knapsa
     return weights, sum(weight for weight in weights if coins.random() < 0.5)
 
 
-def _solved(
-    solver: Callable[[Sequence[int], int], Prefix | None], weights: Sequence[int], total: int
-) -> bool:
-    bits = solver(weights, total)
-    return bits is not None and solves(bits, tuple(weights), total)
-
-
 def _wrong(bits: Prefix | None, weights: Sequence[int], total: int, feasible: bool) -> bool:
     if bits is None:
         return feasible
     return not solves(bits, weights, total)
-
-
-def _solutions(weights: Sequence[int], total: int) -> int:
-    return sum(solves(bits, weights, total) for bits in product((0, 1), repeat=len(weights)))

@@ -11,18 +11,10 @@ from trialogue.samplers import Rejection, TokenwiseRejection, generate
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue_lab.data.hidden_string import HiddenString, all_zeros_task
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.query_complexity import exact
 from trialogue_lab.studies.query_complexity.config import Config
-from trialogue_lab.studies.query_complexity.exact import (
-    dyck_rows,
-    hidden_rows,
-    law_rows,
-    optimum_rows,
-    order_rows,
-    verifier_rows,
-    zero_rows,
-)
-from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, knapsack_rows, lattice_rows
-from trialogue_lab.theory.query_complexity import search_hidden_string
+from trialogue_lab.studies.query_complexity.knapsacks import greedy_rows, lattice_rows, random_rows
+from trialogue_lab.theory import query_complexity as theory
 
 Rows = Iterator[dict[str, Any]]
 
@@ -36,17 +28,17 @@ def parts(config: Config) -> list[Part]:
         Part(
             "exact",
             lambda _: chain(
-                optimum_rows(config.optimum_lengths),
-                order_rows(config.search_lengths),
-                hidden_rows(config.hidden_lengths, config.caps),
-                zero_rows(config.zero_lengths),
-                law_rows(config.law_lengths),
+                exact.optimum_rows(config.optimum_lengths),
+                exact.order_rows(config.search_lengths),
+                exact.hidden_rows(config.hidden_lengths, config.caps),
+                exact.zero_rows(config.zero_lengths),
+                exact.law_rows(config.law_lengths),
             ),
         ),
-        Part("dyck", lambda _: dyck_rows(config.dyck_lengths)),
-        Part("verifier", lambda _: verifier_rows(config.dyck_lengths, config.verified_lengths)),
+        Part("dyck", lambda _: exact.dyck_rows(config.dyck_lengths)),
+        Part("verifier", lambda _: exact.verifier_rows(config.dyck_lengths, config.verified_lengths)),
         Part(
-            "knapsacks", lambda _: chain(knapsack_rows(config.knapsacks), greedy_rows(config.superincreasing))
+            "knapsacks", lambda _: chain(random_rows(config.knapsacks), greedy_rows(config.superincreasing))
         ),
         Part("searches", lambda _: search_rows(config.search_lengths, config.searches, config.search_seeds)),
         Part("walks", lambda _: walk_rows(config.walked_lengths, config.walks, config.walk_seeds)),
@@ -62,7 +54,7 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
             strings = [HiddenString(coins.integers(0, 2, length - 1).tolist()) for _ in range(searches)]
             for inferred in (True, False):
                 found = [
-                    search_hidden_string(
+                    theory.search_hidden_string(
                         oracle,
                         length,
                         infer_last=inferred,

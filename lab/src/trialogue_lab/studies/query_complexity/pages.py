@@ -1,20 +1,22 @@
 """Tables and figures of the study: corrected constants beside printed ones, costs, and knapsacks."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.pages.figures import spread
+from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table, spread
 from trialogue_lab.studies.query_complexity.config import PRESETS
 from trialogue_lab.studies.query_complexity.exact import DYCK, HIDDEN
-from trialogue_lab.studies.query_complexity.measure import REJECTION, SAMPLERS, TOKENWISE
+from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE
 from trialogue_lab.studies.query_complexity.statistics import searched, solved, walked
 
 _BEST = "best, infers the last"
 _DEFAULT = PRESETS["default"]
+_length_table = partial(result_table, rows_are="length")
 
 
 def _by_length(rows: Rows, kind: str, columns: dict[str, str], **values: object) -> DataFrame:
@@ -27,21 +29,33 @@ def _lengths(rows: Rows, kind: str) -> list[int]:
     return sorted(rows[kind].length.unique().tolist())
 
 
-def _optimum(rows: Rows) -> Cells:
-    ran, worst = _lengths(rows, "search"), rows.where("order", inferred=False).set_index("length").most
+@_length_table(
+    "Queries to find the hidden string",
+    "Theorem 3.1.1",
+    published={f"D = {length}": {_BEST: 2.0 ** (length - 1)} for length in _DEFAULT.optimum_lengths},
+    note="Expected, by dynamic programming; as it runs: in random order, ± one deviation over seeds.",
+    digits=5,
+)
+def _optimum_table(rows: Rows) -> Cells:
+    worst = rows.where("order", inferred=False).set_index("length").most
     return {
         f"D = {one['length']}": {
             _BEST: one["inferred"],
-            "as it runs": searched(one["length"], True) if one["length"] in ran else None,
+            "as it runs": searched(one["length"], True),
             "best, must ask": one["queried"],
-            "as it runs, must ask": searched(one["length"], False) if one["length"] in ran else None,
+            "as it runs, must ask": searched(one["length"], False),
             "fixed order, at worst": worst.get(one["length"]),
         }
         for one in rows["optimum"].to_dict("records")
     }
 
 
-def _hidden(rows: Rows) -> DataFrame:
+@_length_table(
+    "The hidden string with a perfect verifier",
+    "Theorem 3.1.1, section 3.1.3",
+    note="Exact. Capped: FAIL after so many rejections at one position; per output: begun again after FAIL.",
+)
+def _hidden_table(rows: Rows) -> DataFrame:
     columns = {"optimum": "best searcher", "rejection": "rejection", "success": "tokenwise halts, uncapped"}
     table = _by_length(rows, "hidden", columns)
     table["calls, uncapped"] = np.inf
@@ -51,20 +65,34 @@ def _hidden(rows: Rows) -> DataFrame:
     return table
 
 
-def _zeros(rows: Rows) -> Cells:
-    ran = _lengths(rows, "walk")
+@_length_table(
+    "One string, of zeros",
+    "Proposition 3.1.1",
+    published={
+        f"D = {length}": {REJECTION: length * 2.0**length, TOKENWISE: 2.0 * length}
+        for length in _DEFAULT.zero_lengths
+    },
+    note="Exact; as it runs: ± one deviation over seeds.",
+)
+def _zeros_table(rows: Rows) -> Cells:
     return {
         f"D = {one['length']}": {
             REJECTION: one["rejection"],
-            f"{REJECTION}, as it runs": walked(REJECTION, one["length"]) if one["length"] in ran else None,
+            f"{REJECTION}, as it runs": walked(REJECTION, one["length"]),
             TOKENWISE: one["tokenwise"],
-            f"{TOKENWISE}, as it runs": walked(TOKENWISE, one["length"]) if one["length"] in ran else None,
+            f"{TOKENWISE}, as it runs": walked(TOKENWISE, one["length"]),
         }
         for one in rows["zeros"].to_dict("records")
     }
 
 
-def _dyck(rows: Rows) -> DataFrame:
+@_length_table(
+    "Dyck strings by a uniform oracle",
+    "Section 3.1.3",
+    note="Expected calls of the oracle, exact; two types of brackets.",
+    digits=4,
+)
+def _dyck_table(rows: Rows) -> DataFrame:
     table = _by_length(rows, "dyck", {"rejection": REJECTION, "tokenwise": TOKENWISE})
     calls = rows.where("verifier", task=DYCK).sort_values("length")
     table["calls of the verifier"] = calls.calls.to_numpy()
@@ -72,12 +100,20 @@ def _dyck(rows: Rows) -> DataFrame:
     return table
 
 
-def _verifier(rows: Rows) -> DataFrame:
+@_length_table(
+    "A verifier alone, on hidden strings",
+    'Section 3.1.3, "|Sigma| D calls"',
+    note="The first token that is accepted is taken; solved: share of oracles that can give the output.",
+)
+def _verifier_table(rows: Rows) -> DataFrame:
     columns = {"calls": "calls of the verifier", "bound": "|Sigma| D", "solved": "hidden strings solved"}
     return _by_length(rows, "verifier", columns, task=HIDDEN)
 
 
-def _law(rows: Rows) -> DataFrame:
+@result_table(
+    "All strings but one", "Proposition 3.1.2", rows_are="length", note="Exact, masses in units of 2^-D."
+)
+def _law_table(rows: Rows) -> DataFrame:
     columns = {
         "variation": "total variation",
         "last": "mass of 1..10",
@@ -88,7 +124,13 @@ def _law(rows: Rows) -> DataFrame:
     return _by_length(rows, "law", columns)
 
 
-def _knapsacks(rows: Rows) -> Cells:
+@result_table(
+    "Knapsacks",
+    "Theorem 3.1.2, section 3.5.1",
+    rows_are="knapsacks",
+    note="Held against brute force; of superincreasing ones every total is tried.",
+)
+def _knapsacks_table(rows: Rows) -> Cells:
     lines: dict[str, dict[str, float]] = {}
     for feasible, group in rows["knapsack"].groupby("feasible"):
         lines[f"random, {'with' if feasible else 'without'} a solution"] = {
@@ -107,12 +149,18 @@ def _knapsacks(rows: Rows) -> Cells:
 
 
 def _densities(rows: Rows) -> dict[int, float]:
-    """Mean density of the knapsacks by the binary digits of their weights."""
+    """Return the mean density of the knapsacks by the binary digits of their weights."""
     means = rows["lattice"].groupby("digits").density.mean()
     return dict(zip(means.index.tolist(), means.tolist(), strict=True))
 
 
-def _lattices(rows: Rows) -> Cells:
+@result_table(
+    "Knapsacks by a reduced lattice",
+    "Section 3.5.1",
+    rows_are="weights of",
+    note="Knapsacks with a solution; ± one deviation over seeds.",
+)
+def _lattices_table(rows: Rows) -> Cells:
     return {
         f"{digits} binary digits": {"density": density, "solved": solved(digits)}
         for digits, density in _densities(rows).items()
@@ -120,96 +168,42 @@ def _lattices(rows: Rows) -> Cells:
 
 
 TABLES = (
-    ResultTable(
-        title="Queries to find the hidden string",
-        source="Theorem 3.1.1",
-        cells=_optimum,
-        published={f"D = {length}": {_BEST: 2.0 ** (length - 1)} for length in _DEFAULT.optimum_lengths},
-        rows_are="length",
-        note="Expected, by dynamic programming; as it runs: in random order, ± one deviation over seeds.",
-        digits=5,
-    ),
-    ResultTable(
-        title="The hidden string with a perfect verifier",
-        source="Theorem 3.1.1, section 3.1.3",
-        cells=_hidden,
-        rows_are="length",
-        note="Exact. Capped: FAIL after so many rejections at one position; per output: begun again after FAIL.",
-    ),
-    ResultTable(
-        title="One string, of zeros",
-        source="Proposition 3.1.1",
-        cells=_zeros,
-        published={
-            f"D = {length}": {REJECTION: length * 2.0**length, TOKENWISE: 2.0 * length}
-            for length in _DEFAULT.zero_lengths
-        },
-        rows_are="length",
-        note="Exact; as it runs: ± one deviation over seeds.",
-    ),
-    ResultTable(
-        title="Dyck strings by a uniform oracle",
-        source="Section 3.1.3",
-        cells=_dyck,
-        rows_are="length",
-        note="Expected calls of the oracle, exact; two types of brackets.",
-        digits=4,
-    ),
-    ResultTable(
-        title="A verifier alone, on hidden strings",
-        source='Section 3.1.3, "|Sigma| D calls"',
-        cells=_verifier,
-        rows_are="length",
-        note="The first token that is accepted is taken; solved: share of oracles that can give the output.",
-    ),
-    ResultTable(
-        title="All strings but one",
-        source="Proposition 3.1.2",
-        cells=_law,
-        rows_are="length",
-        note="Exact, masses in units of 2^-D.",
-    ),
-    ResultTable(
-        title="Knapsacks",
-        source="Theorem 3.1.2, section 3.5.1",
-        cells=_knapsacks,
-        rows_are="knapsacks",
-        note="Held against brute force; of superincreasing ones every total is tried.",
-    ),
-    ResultTable(
-        title="Knapsacks by a reduced lattice",
-        source="Section 3.5.1",
-        cells=_lattices,
-        rows_are="weights of",
-        note="Knapsacks with a solution; ± one deviation over seeds.",
-    ),
+    _optimum_table,
+    _hidden_table,
+    _zeros_table,
+    _dyck_table,
+    _verifier_table,
+    _law_table,
+    _knapsacks_table,
+    _lattices_table,
 )
 
 
-def _draw_costs(rows: Rows) -> Drawing:
+@figure(
+    "costs",
+    "Expected calls of the oracle. Left: the hidden string of Theorem 3.1.1; the best searcher, and the "
+    "bound in print, which no searcher needs to reach; tokenwise rejection with a perfect verifier fails after one "
+    "rejection and begins again. Middle: Proposition 3.1.1. Right: Dyck strings of two types of brackets. Crosses: "
+    "means as searchers and walks run, bars of one deviation over seeds.",
+)
+def _costs_figure(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.1, height=3.9)
-    optimum, hidden = rows["optimum"], rows["hidden"]
-    capped = rows.where("capped", cap=rows["capped"].cap.min())
-    short = hidden.length <= optimum.length.max()
-    left.plot(hidden.length[short], hidden.rejection[short], "s-", color=BAD, label="rejection")
-    inside = capped.length <= optimum.length.max()
-    left.plot(
-        capped.length[inside],
-        capped.per_output[inside],
-        "x--",
-        color=COLORS[4],
-        label="tokenwise with a perfect verifier, per output",
+    optimum = rows["optimum"]
+    hidden, capped = (
+        table[table.length <= optimum.length.max()]
+        for table in (rows["hidden"], rows.where("capped", cap=rows["capped"].cap.min()))
     )
+    left.plot(hidden.length, hidden.rejection, "s-", color=BAD, label="rejection")
+    label = "tokenwise with a perfect verifier, per output"
+    left.plot(capped.length, capped.per_output, "x--", color=COLORS[4], label=label)
     left.plot(optimum.length, optimum.printed, "-", color="black", label="printed bound $2^{D-1}$")
     found = optimum[optimum.length > 1]
     left.plot(found.length, found.inferred, "o-", color=GOOD, label="best searcher")
+    simulated: dict[str, Any] = {"fmt": "+", "color": OURS, "ms": 9}
     ran = _lengths(rows, "search")
-    spread(
-        left, ran, [searched(length, True) for length in ran], rows, "+", color=OURS, ms=9, label="as it runs"
-    )
-    left.set(
-        yscale="log", xlabel="length D", ylabel="expected queries", title="Hidden string: no verifier helps"
-    )
+    spread(left, ran, [searched(length, True) for length in ran], rows, label="as it runs", **simulated)
+    costs = {"yscale": "log", "xlabel": "length D", "ylabel": "expected queries"}
+    left.set(**costs, title="Hidden string: no verifier helps")
     left.legend(loc="upper left", fontsize=7)
     for axes, kind, title in (
         (middle, "zeros", "One string of D bits: a verifier helps"),
@@ -218,13 +212,10 @@ def _draw_costs(rows: Rows) -> Drawing:
         table = rows[kind]
         axes.plot(table.length, table.rejection, "s-", color=BAD, label="rejection")
         axes.plot(table.length, table.tokenwise, "o-", color=GOOD, label="tokenwise rejection")
-        axes.set(yscale="log", xlabel="length D", ylabel="expected queries", title=title)
+        axes.set(**costs, title=title)
     ran = _lengths(rows, "walk")
-    for walk in SAMPLERS:
-        label = "as they run" if walk == REJECTION else None
-        spread(
-            middle, ran, [walked(walk, length) for length in ran], rows, "+", color=OURS, ms=9, label=label
-        )
+    for walk, shown in ((REJECTION, "as they run"), (TOKENWISE, None)):
+        spread(middle, ran, [walked(walk, length) for length in ran], rows, label=shown, **simulated)
     middle.legend(loc="upper left")
     calls = rows.where("verifier", task=DYCK)
     right.plot(calls.length, calls.calls, "^:", color=QUIET, label=r"calls of the verifier, $|\Sigma| D$")
@@ -232,50 +223,33 @@ def _draw_costs(rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_laws(rows: Rows) -> Drawing:
+@figure(
+    "laws-and-lattices",
+    "Left: total variation between what tokenwise rejection samples and the restricted law, all strings "
+    "but that of ones allowed (Proposition 3.1.2); at D = 1 it is zero. Right: share of knapsacks with a solution "
+    "that a lattice, reduced by the algorithm of Lenstra, Lenstra and Lovasz, solves, against their density; bars "
+    "of one deviation over seeds.",
+)
+def _laws_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.6, height=3.6)
-    law = rows["law"]
-    true = law[law.variation > 0]
-    left.plot(true.length, true.variation, "o", color=OURS, label="exact")
+    law = rows["law"].query("variation > 0")
+    strings = 2.0**law.length
+    left.plot(law.length, law.variation, "o", color=OURS, label="exact")
     left.plot(
-        true.length,
-        (2.0**true.length - 2) / (2.0**true.length * (2.0**true.length - 1)),
+        law.length,
+        (strings - 2) / (strings * (strings - 1)),
         "-",
         color=QUIET,
         label=r"$(2^D - 2) / (2^D (2^D - 1))$",
     )
     left.set(yscale="log", xlabel="length D", ylabel="total variation")
-    left.set_title("Tokenwise rejection from the restricted law")
-    left.legend()
-    _draw_lattices(right, rows)
+    finish(left, "Tokenwise rejection from the restricted law", legend=True)
+    densities = _densities(rows)
+    spread(right, list(densities.values()), map(solved, densities), rows, color=OURS)
+    right.axvline(0.9408, color=QUIET, ls="--", label="0.94: almost all below,\ngiven a shortest vector")
+    right.set(xlabel="density", ylabel="share solved", ylim=(-0.05, 1.1))
+    finish(right, "Knapsacks by a reduced lattice", legend="lower right")
     return drawing
 
 
-def _draw_lattices(axes: Axes, rows: Rows) -> None:
-    densities = _densities(rows)
-    spread(axes, list(densities.values()), map(solved, densities), rows, color=OURS)
-    axes.axvline(0.9408, color=QUIET, ls="--", label="0.94: almost all below,\ngiven a shortest vector")
-    axes.set(
-        xlabel="density", ylabel="share solved", ylim=(-0.05, 1.1), title="Knapsacks by a reduced lattice"
-    )
-    axes.legend(loc="lower right")
-
-
-FIGURES = (
-    Figure(
-        name="costs",
-        caption="Expected calls of the oracle. Left: the hidden string of Theorem 3.1.1; the best searcher, and the "
-        "bound in print, which no searcher needs to reach; tokenwise rejection with a perfect verifier fails after one "
-        "rejection and begins again. Middle: Proposition 3.1.1. Right: Dyck strings of two types of brackets. Crosses: "
-        "means as searchers and walks run, bars of one deviation over seeds.",
-        draw=_draw_costs,
-    ),
-    Figure(
-        name="laws-and-lattices",
-        caption="Left: total variation between what tokenwise rejection samples and the restricted law, all strings "
-        "but that of ones allowed (Proposition 3.1.2); at D = 1 it is zero. Right: share of knapsacks with a solution "
-        "that a lattice, reduced by the algorithm of Lenstra, Lenstra and Lovasz, solves, against their density; bars "
-        "of one deviation over seeds.",
-        draw=_draw_laws,
-    ),
-)
+FIGURES = (_costs_figure, _laws_figure)

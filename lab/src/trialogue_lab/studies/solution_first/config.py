@@ -6,7 +6,7 @@ from typing import Annotated, get_args
 from annotated_types import Interval, MinLen
 
 from trialogue_lab.data.puzzles.arithmetic import Order
-from trialogue_lab.ledger.settings import Count, Different, Increasing, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Increasing, Seeds, Settings
 
 PRODUCT_FIRST = "product-first"
 FACTORS_FIRST = "factors-first"

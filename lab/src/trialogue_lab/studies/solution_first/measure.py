@@ -1,9 +1,10 @@
 """The parts of a run: exact numbers of every task, and the digits of a tuple's first number, metered."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, get_args
 
 import torch
@@ -20,6 +21,7 @@ from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions, 
 from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, Stopped
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.solution_first.config import ORDERS, Config
+from trialogue_lab.studies.type_signature.exact import listed_law
 from trialogue_lab.theory.factoring.overlap import optimal_cheating, overlap_bound
 from trialogue_lab.theory.factoring.prime_density import density_variation
 from trialogue_lab.theory.factoring.reduction import first_number_costs
@@ -30,23 +32,15 @@ _BATCH = 100
 
 def parts(config: Config) -> list[Part]:
     """One part per task, and one for each seed of what is metered."""
-    tasks: dict[str, Callable[[], Rows]] = {
-        "stop": partial(stop_rows, config),
-        "activations": activation_rows,
-        "sudoku": partial(sudoku_rows, config),
-        "questions": partial(question_rows, config),
-        "density": partial(density_rows, config),
-        "overlap": partial(overlap_rows, config),
-    }
     return [
-        *(_part(name, rows) for name, rows in tasks.items()),
-        *(_part(f"costs-{seed}", partial(cost_rows, config, seed)) for seed in config.cost_seeds),
+        Part("stop", lambda _: stop_rows(config)),
+        Part("activations", lambda _: activation_rows()),
+        Part("sudoku", lambda _: sudoku_rows(config)),
+        Part("questions", lambda _: question_rows(config)),
+        Part("density", lambda _: density_rows(config)),
+        Part("overlap", lambda _: overlap_rows(config)),
+        *(Part(f"costs-{seed}", partial(cost_rows, config, seed)) for seed in config.cost_seeds),
     ]
-
-
-def _part(name: str, rows: Callable[[], Rows]) -> Part:
-    """A part that shares no artifacts."""
-    return Part(name, lambda _: rows())
 
 
 def stop_rows(config: Config) -> Rows:
@@ -85,9 +79,8 @@ def sudoku_rows(config: Config) -> Rows:
         for row in puzzles.sample(config.puzzles).tolist():
             log_probability = 0.0
             for place, token in enumerate(row):
-                before = puzzles.looked_up
-                weights = puzzles.weights(tuple(row[:place]))
-                looks[place] += puzzles.looked_up - before
+                looked_at, weights = _looks(puzzles, tuple(row[:place]))
+                looks[place] += looked_at
                 log_probability += math.log(weights[token] / sum(weights))
             errors.append(abs(log_probability + math.log(puzzles.size)))
         looks /= config.puzzles
@@ -109,17 +102,14 @@ def question_rows(config: Config) -> Rows:
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
         rescanning = TwentyQuestions.of_hashes(objects, config.rounds)
-        fixed = indexed.law()
-        states = list(map(tuple, fixed.states().tolist()))
-        shares = fixed.probabilities().tolist()
-        law = exact_distribution(Ancestral(), indexed).probabilities
-        variation = total_variation(law, dict(zip(states, shares, strict=True)))
+        games = listed_law(indexed.law())
+        variation = total_variation(exact_distribution(Ancestral(), indexed).probabilities, games)
         for asked in range(config.rounds):
             reached: dict[Prefix, float] = {}
-            for state, share in zip(states, shares, strict=True):
-                reached[state[:asked]] = reached.get(state[:asked], 0.0) + share
+            for game, share in games.items():
+                reached[game[:asked]] = reached.get(game[:asked], 0.0) + share
             looks = [
-                sum(share * _looks(player, transcript) for transcript, share in reached.items())
+                sum(share * _looks(player, transcript)[0] for transcript, share in reached.items())
                 for player in (indexed, rescanning)
             ]
             yield {
@@ -133,10 +123,11 @@ def question_rows(config: Config) -> Rows:
             }
 
 
-def _looks(player: TwentyQuestions, transcript: Prefix) -> int:
+def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int, Sequence[float]]:
+    """Return how often a player looks before the next token, and the weights of the tokens."""
     before = player.looked_up
-    player.weights(transcript)
-    return player.looked_up - before
+    weights = player.weights(prefix)
+    return player.looked_up - before, weights
 
 
 def density_rows(config: Config) -> Rows:
@@ -162,7 +153,7 @@ def overlap_rows(config: Config) -> Rows:
         yield {"kind": "overlap", "vectors": len(batch), "excess": worst[0], "ratio": worst[1]}
 
 
-def cost_rows(config: Config, seed: int) -> Rows:
+def cost_rows(config: Config, seed: int, _: Path) -> Rows:
     """What each digit of the tuple's first number costs, mean over tuples: tests, products and steps of factoring."""
     for digits, order in product(config.cost_digits, ORDERS):
         costs = first_number_costs(digits, order, config.cost_samples, seed)

@@ -4,8 +4,7 @@ from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.claims.extremes import largest
+from trialogue_lab.ledger import Cells, Rows, figure, finish, largest, result_table
 from trialogue_lab.studies.solution_first.config import ORDERS
 from trialogue_lab.studies.solution_first.statistics import dearest, sudoku, variations
 
@@ -13,7 +12,13 @@ _PLAYERS = {"fitting": "N / 2^i", "indexed": "by an index", "rescanned": "rescan
 _OPERATIONS = {"products": "products", "tests": "primality tests", "factoring_steps": "steps of factoring"}
 
 
-def _tasks(_: Rows) -> Cells:
+@result_table(
+    "Laws token by token",
+    'Sections "Randomized Tasks", "Where this comes up", "Ways to get around this"',
+    rows_are="task",
+    note="Exact.",
+)
+def _tasks_table(_: Rows) -> Cells:
     exact = {
         "a number, then [STOP]": ("stop", "variation"),
         "[pq, p, q], random activations": ("activations", "variation"),
@@ -22,7 +27,13 @@ def _tasks(_: Rows) -> Cells:
     return {label: {"largest TV": largest(kind, column)} for label, (kind, column) in exact.items()}
 
 
-def _sudoku(rows: Rows) -> Cells:
+@result_table(
+    "Sudoku of 4 x 4 cells without memory: cells of grids looked at",
+    'Section "Where this comes up"',
+    rows_are="puzzles",
+    note="means over drawn puzzles; a look is at one cell of one of the 288 grids",
+)
+def _sudoku_table(rows: Rows) -> Cells:
     heads = {"looks": "looks per token", "dearest": "looks, dearest token", "error": "error of log p"}
     return {
         f"{row['clues']} clues, {row['order']}": {
@@ -32,19 +43,38 @@ def _sudoku(rows: Rows) -> Cells:
     }
 
 
-def _questions(rows: Rows) -> DataFrame:
+@result_table(
+    "Twenty questions about bits of hashes: looks for one answer after i answers",
+    'Section "Where this comes up"',
+    rows_are="objects, answers so far",
+    note="exact means over games; who fixed an object looks up one answer",
+)
+def _questions_table(rows: Rows) -> DataFrame:
     table = rows["question"].sort_values(["objects", "asked"])
     table.index = [f"N = {n}, i = {i}" for n, i in zip(table.objects, table.asked, strict=True)]
     return table[list(_PLAYERS)].rename(columns=_PLAYERS)
 
 
-def _density(rows: Rows) -> DataFrame:
+@result_table(
+    "Primes by density: total variation, by how many of the last digits are counted",
+    'Appendix, "Generating primes deterministically"',
+    rows_are="digits",
+    note="exact; with c of n digits counted the error is that of the first n - c digits",
+)
+def _density_table(rows: Rows) -> DataFrame:
     table = variations(rows)
     table.index = [f"n = {digits}" for digits in table.index]
     return table.set_axis([f"{counted} counted" for counted in table.columns], axis=1)
 
 
-def _first_number(rows: Rows) -> Cells:
+@result_table(
+    "Digits of the tuple's first number, by trial",
+    'Section "Factoring"',
+    rows_are="primes and order",
+    note="means over tuples; ± is the deviation over seeds; product first, pairs of primes are drawn until a "
+    "product begins with what is written",
+)
+def _first_number_table(rows: Rows) -> Cells:
     return {
         f"n = {digits}, {order}": {
             f"{head}, dearest digit": dearest(column, order, digits) for column, head in _OPERATIONS.items()
@@ -54,47 +84,17 @@ def _first_number(rows: Rows) -> Cells:
     }
 
 
-TABLES = (
-    ResultTable(
-        title="Laws token by token",
-        source='Sections "Randomized Tasks", "Where this comes up", "Ways to get around this"',
-        cells=_tasks,
-        rows_are="task",
-        note="Exact.",
-    ),
-    ResultTable(
-        title="Sudoku of 4 x 4 cells without memory: cells of grids looked at",
-        source='Section "Where this comes up"',
-        cells=_sudoku,
-        rows_are="puzzles",
-        note="means over drawn puzzles; a look is at one cell of one of the 288 grids",
-    ),
-    ResultTable(
-        title="Twenty questions about bits of hashes: looks for one answer after i answers",
-        source='Section "Where this comes up"',
-        cells=_questions,
-        rows_are="objects, answers so far",
-        note="exact means over games; who fixed an object looks up one answer",
-    ),
-    ResultTable(
-        title="Primes by density: total variation, by how many of the last digits are counted",
-        source='Appendix, "Generating primes deterministically"',
-        cells=_density,
-        rows_are="digits",
-        note="exact; with c of n digits counted the error is that of the first n - c digits",
-    ),
-    ResultTable(
-        title="Digits of the tuple's first number, by trial",
-        source='Section "Factoring"',
-        cells=_first_number,
-        rows_are="primes and order",
-        note="means over tuples; ± is the deviation over seeds; product first, pairs of primes are drawn until a "
-        "product begins with what is written",
-    ),
+TABLES = (_tasks_table, _sudoku_table, _questions_table, _density_table, _first_number_table)
+
+
+@figure(
+    "tasks",
+    "Left: looks for one answer after i answers, mean over games, by an index of what fits and by going "
+    "through all objects. Middle: total variation of primes by density from random ones; it falls with n for the "
+    "leading digits, and rises with n where a fixed number of last digits is counted. Right: primality tests for "
+    "each digit of the tuple's first number, primes of one to three digits (paler: fewer).",
 )
-
-
-def _draw(rows: Rows) -> Drawing:
+def _tasks_figure(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.1, height=3.9)
     for color, (objects, table) in zip(COLORS, rows["question"].groupby("objects"), strict=False):
         left.plot(table.asked, table.indexed, "o-", color=color, label=f"{objects} objects, index")
@@ -109,41 +109,19 @@ def _draw(rows: Rows) -> Drawing:
     table = variations(rows)
     for counted, color in zip((1, 2, 3, 4), COLORS, strict=False):
         middle.plot(table.index, table[counted], "o-", color=color, label=f"{counted} counted")
-    middle.set(
-        yscale="log",
-        ylim=(None, 8),
-        xlabel="digits n of the prime",
-        ylabel="total variation",
-        xticks=list(table.index),
-    )
-    middle.set_title("Primes without coins")
+    middle.set(yscale="log", ylim=(None, 8), xticks=list(table.index))
+    finish(middle, "Primes without coins", xlabel="digits n of the prime", ylabel="total variation")
     middle.legend(loc="upper left", ncols=2)
     for order, color in zip(ORDERS, (BAD, GOOD), strict=True):
         costs = rows.where("first number", order=order)
         for digits, of_size in costs.groupby("digits"):
             means = of_size.groupby("position").tests.mean()
             label = order.replace("-", " ") if digits == costs.digits.max() else None
-            right.plot(
-                means.index,
-                means,
-                "o-",
-                color=color,
-                label=label,
-                alpha=0.4 + 0.2 * int(of_size.digits.iloc[0]),
-            )
+            shade = 0.4 + 0.2 * int(of_size.digits.iloc[0])
+            right.plot(means.index, means, "o-", color=color, label=label, alpha=shade)
     right.set(yscale="log", xlabel="position in the first number", ylabel="primality tests for one digit")
-    right.set_title("The first number, by trial")
-    right.legend()
+    finish(right, "The first number, by trial", legend=True)
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="tasks",
-        caption="Left: looks for one answer after i answers, mean over games, by an index of what fits and by going "
-        "through all objects. Middle: total variation of primes by density from random ones; it falls with n for the "
-        "leading digits, and rises with n where a fixed number of last digits is counted. Right: primality tests for "
-        "each digit of the tuple's first number, primes of one to three digits (paler: fewer).",
-        draw=_draw,
-    ),
-)
+FIGURES = (_tasks_figure,)

@@ -33,7 +33,7 @@ processor time of one thread.
 """
 
 from trialogue_lab.ledger import Study
-from trialogue_lab.studies.test_cases.twins import THESIS
+from trialogue_lab.studies.test_cases.statements import THESIS
 
 STUDY = Study.of_package(
     __name__,

@@ -1,104 +1,47 @@
-"""Claims on accuracy: the sentences of the section and the orders of its tables, for either model."""
+"""Statements on accuracy: the sentences of the section and the orders of its tables, for either model."""
 
 from dataclasses import replace
+from functools import partial
 
 from trialogue_lab.studies.test_cases import decodings
-from trialogue_lab.studies.test_cases.decodings import DecodingRule, block_best_of, out_of_distribution
-from trialogue_lab.studies.test_cases.statistics import gain, gain_of_depth, gain_on_misleading, lead_of_best
-from trialogue_lab.studies.test_cases.twins import MARGIN, Statement
+from trialogue_lab.studies.test_cases.decodings import BASELINE, GREEDY, TRAINED, block_best_of
+from trialogue_lab.studies.test_cases.statements import MARGIN, Statement, more, same
+from trialogue_lab.studies.test_cases.statistics import gain_of_depth, gain_on_misleading, lead_of_best
 
-_ENTRIES = {
-    "Table 3.6": "V-T36",
-    "Table 3.9": "V-T39",
-    "Table 3.10": "V-T310",
-    "Table 3.12": "V-T312b",
-    "Table 3.15": "V-OODCODE",
-    "Table 3.17": "V-T317",
-}
-"""Identifiers of the statements that a table of the thesis supports, where it supports one."""
-
-
-def _entry(source: str) -> str:
-    """Return the identifier of the statement behind a table, given a source such as "Table 3.6, second group"."""
-    return _ENTRIES[source.partition(",")[0].partition(" (")[0]]
-
-
-def _more(
-    identity: str,
-    statement: str,
-    first: DecodingRule,
-    second: DecodingRule,
-    source: str,
-    printed: str,
-    entry: str = "",
-) -> Statement:
-    """That the first decoding has the higher distinct accuracy."""
-    return Statement(
-        identity,
-        statement,
-        lambda role: gain(first, second, role) > 0,
-        source,
-        printed,
-        entry=entry or _entry(source),
-    )
-
-
-def _same(
-    identity: str,
-    statement: str,
-    first: DecodingRule,
-    second: DecodingRule,
-    source: str,
-    printed: str,
-    entry: str = "",
-) -> Statement:
-    """That two decodings have the same distinct accuracy within the margin."""
-    words = f"{statement} within {MARGIN}."
-    return Statement(
-        identity,
-        words,
-        lambda role: gain(first, second, role).near(0, MARGIN),
-        source,
-        printed,
-        entry=entry or _entry(source),
-    )
-
+_table_3_6 = partial(Statement, source="Table 3.6", entry="V-T36")
+_table_3_10 = partial(Statement, source="Table 3.10", entry="V-T310")
+_table_3_12 = partial(Statement, source="Table 3.12", entry="V-T312b")
+_random = partial(_table_3_12, entry="V-T312b.random")
+_quota = partial(_table_3_12, entry="V-T312b.quota")
+_table_3_17 = partial(Statement, source="Table 3.17", entry="V-T317")
 
 ON_BOTH = (
-    _more(
+    _table_3_6(
         "algorithm-beats-nucleus",
         "Algorithm 1 (Q = B = 4, threshold 0.1) has a higher distinct accuracy than nucleus sampling at 0.95.",
-        decodings.TRAINED,
-        decodings.BASELINE,
-        "Table 3.6",
+        more(TRAINED, BASELINE),
         "0.714 ± 0.011 against 0.660 ± 0.042",
     ),
     *(
-        _more(
+        _table_3_6(
             f"algorithm-beats-block-best-of-{n}",
             f"Algorithm 1 has a higher distinct accuracy than block best-of-{n}.",
-            decodings.TRAINED,
-            block_best_of(n),
-            "Table 3.6",
+            more(TRAINED, block_best_of(n)),
             f"0.714 ± 0.011 against {printed}",
         )
         for n, printed in ((2, "0.684 ± 0.038"), (4, "0.623 ± 0.036"), (8, "0.559 ± 0.038"))
     ),
-    _more(
+    _table_3_6(
         "algorithm-beats-greedy",
         "Algorithm 1 has a higher distinct accuracy than greedy decoding.",
-        decodings.TRAINED,
-        decodings.GREEDY,
-        "Table 3.6",
+        more(TRAINED, GREEDY),
         "0.714 ± 0.011 against 0.013",
     ),
     *(
-        _more(
+        _table_3_6(
             f"{n}-candidates-beat-{2 * n}",
             f"Block best-of-{n} has a higher distinct accuracy than block best-of-{2 * n}.",
-            block_best_of(n),
-            block_best_of(2 * n),
-            "Table 3.6",
+            more(block_best_of(n), block_best_of(2 * n)),
             printed,
             entry="V-T36.candidates",
         )
@@ -107,78 +50,67 @@ ON_BOTH = (
             (4, "0.623 ± 0.036 against 0.559 ± 0.038"),
         )
     ),
-    _more(
+    _table_3_6(
         "greedy-is-worst",
         "Nucleus sampling has a higher distinct accuracy than greedy decoding.",
-        decodings.BASELINE,
-        decodings.GREEDY,
-        "Table 3.6",
+        more(BASELINE, GREEDY),
         "0.660 against 0.013",
         entry="V-T36.greedy",
     ),
-    _more(
+    _table_3_6(
         "algorithm-beats-sampling",
         "Algorithm 1 has a higher distinct accuracy than sampling at top-p 1 and T = 1.",
-        decodings.WIDE,
-        decodings.WIDE_BASELINE,
-        "Table 3.6, second group",
+        more(decodings.WIDE, decodings.WIDE_BASELINE),
         "0.639 ± 0.061 against 0.504 ± 0.025",
+        source="Table 3.6, second group",
     ),
-    _more(
+    _table_3_6(
         "algorithm-beats-hot-sampling",
         "Algorithm 1 has a higher distinct accuracy than sampling at top-p 1 and T = 1.2.",
-        decodings.HOT,
-        decodings.HOT_BASELINE,
-        "Table 3.6, third group",
+        more(decodings.HOT, decodings.HOT_BASELINE),
         "0.440 ± 0.026 against 0.269 ± 0.025",
+        source="Table 3.6, third group",
     ),
     Statement(
         "best-setting-of-the-grid",
         "Without a verifier (0.95, 1) is the best of the grid of top-p and T: no other setting, chosen by the other "
         "repetitions, has a higher distinct accuracy.",
         lambda role: lead_of_best(role) > 0,
-        "3.2.2.3 and Table 3.13",
         "0.660 ± 0.042, the next 0.634 ± 0.023",
-        entry="V-BASE",
+        "3.2.2.3 and Table 3.13",
+        "V-BASE",
     ),
-    _more(
+    Statement(
         "last-layer-is-worse",
         "The layer of the other tables gives a higher distinct accuracy than the last layer.",
-        decodings.TRAINED,
-        replace(decodings.TRAINED, layer=-1),
-        "Table 3.9",
+        more(TRAINED, replace(TRAINED, layer=-1)),
         "layer 27: 0.714 ± 0.011, 31: 0.677 ± 0.033 (Table 3.13, both at threshold 0.1; 3.9 prints 0.688, of 0.5)",
+        "Table 3.9",
+        "V-T39",
     ),
     *(
-        _more(
-            identity,
+        _table_3_10(
+            f"low-threshold-is-better{ending}",
             f"The threshold 0.1 gives a higher distinct accuracy than 0.5 at {where}.",
-            low,
-            decodings.below_half(low),
-            "Table 3.10",
+            more(low, decodings.below_half(low)),
             printed,
         )
-        for identity, where, low, printed in (
+        for ending, where, low, printed in (
+            ("", "Q = B = 4, top-p 0.95, T = 1", TRAINED, "0.714 ± 0.011 against 0.676 ± 0.019"),
             (
-                "low-threshold-is-better",
-                "Q = B = 4, top-p 0.95, T = 1",
-                decodings.TRAINED,
-                "0.714 ± 0.011 against 0.676 ± 0.019",
-            ),
-            (
-                "low-threshold-is-better-in-sampling",
+                "-in-sampling",
                 "Q = B = 4, top-p 1, T = 1",
                 decodings.WIDE,
                 "0.639 ± 0.061 against 0.604 ± 0.047",
             ),
             (
-                "low-threshold-is-better-in-hot-sampling",
+                "-in-hot-sampling",
                 "Q = B = 4, top-p 1, T = 1.2",
                 decodings.HOT,
                 "0.440 ± 0.026 against 0.334 ± 0.013",
             ),
             (
-                "low-threshold-is-better-in-long-strides",
+                "-in-long-strides",
                 "Q = 4, B = 10, top-p 1, T = 1",
                 decodings.WIDE_LONG_STRIDE,
                 "0.622 ± 0.046 against 0.604 ± 0.030",
@@ -189,107 +121,84 @@ ON_BOTH = (
         "depth-does-not-help",
         "Verifiers of 2, 4 and 8 layers give on average a lower distinct accuracy than those of one layer.",
         lambda role: gain_of_depth(role) < 0,
-        "Table 3.11",
         "0.687 ± 0.035, 0.699 ± 0.038 and 0.684 ± 0.015 against 0.714 ± 0.011",
-        entry="V-T311b",
+        "Table 3.11",
+        "V-T311b",
     ),
-    _same(
+    _table_3_12(
         "trained-approaches-truth",
-        "Algorithm 1 reaches the distinct accuracy that it has with the ground truth",
-        decodings.TRAINED,
-        decodings.GROUND_TRUTH,
-        "Table 3.12",
+        f"Algorithm 1 reaches the distinct accuracy that it has with the ground truth within {MARGIN}.",
+        same(TRAINED, decodings.GROUND_TRUTH),
         "0.714 ± 0.011 against 0.719 ± 0.022",
     ),
-    _more(
+    _random(
         "trained-beats-random",
         "Algorithm 1 has a higher distinct accuracy than with a random verifier.",
-        decodings.TRAINED,
-        decodings.RANDOM,
-        "Table 3.12",
+        more(TRAINED, decodings.RANDOM),
         "0.714 ± 0.011 against 0.663 ± 0.027",
-        entry="V-T312b.random",
     ),
-    _same(
+    _random(
         "random-is-the-baseline",
-        "With a random verifier Algorithm 1 has the distinct accuracy of nucleus sampling",
-        decodings.RANDOM,
-        decodings.BASELINE,
-        "Table 3.12",
+        f"With a random verifier Algorithm 1 has the distinct accuracy of nucleus sampling within {MARGIN}.",
+        same(decodings.RANDOM, BASELINE),
         "0.663 ± 0.027 against 0.660 ± 0.042",
-        entry="V-T312b.random",
     ),
-    _more(
+    _quota(
         "quota-does-not-help",
         "With the trained verifier a quota of 4 gives a higher distinct accuracy than one of 10.",
-        decodings.TRAINED,
-        decodings.LARGE_QUOTA,
-        "Table 3.12",
+        more(TRAINED, decodings.LARGE_QUOTA),
         "0.714 ± 0.011 against 0.692 ± 0.025",
-        entry="V-T312b.quota",
     ),
-    _more(
+    _quota(
         "quota-does-not-help-the-truth",
         "With the ground truth a quota of 4 gives a higher distinct accuracy than one of 10.",
-        decodings.GROUND_TRUTH,
-        decodings.GROUND_TRUTH_LARGE_QUOTA,
-        "Table 3.12",
+        more(decodings.GROUND_TRUTH, decodings.GROUND_TRUTH_LARGE_QUOTA),
         "0.719 ± 0.022 against 0.717 ± 0.015",
-        entry="V-T312b.quota",
     ),
-    _more(
+    _quota(
         "stride-does-not-help",
         "A stride of 4 gives a higher distinct accuracy than one of 10.",
-        decodings.TRAINED,
-        decodings.LONG_STRIDE,
-        "Table 3.12 (there at another top-p than the caption says)",
+        more(TRAINED, decodings.LONG_STRIDE),
         "0.714 ± 0.011 against 0.622 ± 0.046",
-        entry="V-T312b.quota",
+        source="Table 3.12 (there at another top-p than the caption says)",
     ),
-    _same(
+    _table_3_17(
         "argmax-redo-is-minor",
-        "Leaving out the greedy redo keeps the distinct accuracy at threshold 0.1",
-        decodings.NO_ARGMAX,
-        decodings.TRAINED,
-        "Table 3.17",
+        f"Leaving out the greedy redo keeps the distinct accuracy at threshold 0.1 within {MARGIN}.",
+        same(decodings.NO_ARGMAX, TRAINED),
         "0.711 ± 0.032 against 0.714 ± 0.011",
     ),
-    _same(
+    _table_3_17(
         "argmax-redo-is-minor-at-half",
-        "Leaving out the greedy redo keeps the distinct accuracy at threshold 0.5",
-        decodings.HIGH_NO_ARGMAX,
-        decodings.HIGH,
-        "Table 3.17",
+        f"Leaving out the greedy redo keeps the distinct accuracy at threshold 0.5 within {MARGIN}.",
+        same(decodings.HIGH_NO_ARGMAX, decodings.HIGH),
         "0.663 ± 0.023 against 0.676 ± 0.019",
     ),
 )
 
+_table_3_15 = partial(Statement, source="Table 3.15")
+
 MISLEADING = (
-    _more(
+    _table_3_15(
         "misleading-names-hurt-nucleus",
         "Nucleus sampling has a higher distinct accuracy where functions are not named after something else.",
-        decodings.BASELINE,
-        out_of_distribution(decodings.BASELINE),
-        "Table 3.15",
+        more(BASELINE, decodings.out_of_distribution(BASELINE)),
         "0.660 ± 0.042 against 0.606 ± 0.034",
         entry="V-OODCODE.nucleus",
     ),
-    _same(
+    _table_3_15(
         "misleading-names-spare-algorithm",
-        "Algorithm 1 keeps its distinct accuracy where functions are named after something else",
-        out_of_distribution(decodings.TRAINED),
-        decodings.TRAINED,
-        "Table 3.15",
+        "Algorithm 1 keeps its distinct accuracy where functions are named after something else "
+        f"within {MARGIN}.",
+        same(decodings.out_of_distribution(TRAINED), TRAINED),
         "0.710 ± 0.029 against 0.714 ± 0.011",
         entry="V-OODCODE.algorithm",
     ),
-    Statement(
+    _table_3_15(
         "misleading-names-widen-the-gap",
         "Algorithm 1 gains more distinct accuracy over nucleus sampling where functions are so named.",
         lambda role: gain_on_misleading(role) > 0,
-        "Table 3.15",
         "0.104 against 0.054",
-        "ours",
     ),
 )
-"""What the model from scratch, whose prompt is a name alone, cannot be asked."""
+"""Statements that cannot be made about the model from scratch, whose prompt is a name alone."""

@@ -5,50 +5,40 @@ learned nothing but this task is ours, and so are controls. That two decodings d
 a grade of this project.
 """
 
-from collections.abc import Callable
-
-from trialogue_lab.ledger import Claim, Criterion
 from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.accuracy_claims import MISLEADING, ON_BOTH
-from trialogue_lab.studies.test_cases.cost_claims import COST_CLAIMS
-from trialogue_lab.studies.test_cases.decodings import block_best_of
-from trialogue_lab.studies.test_cases.lines import headed
-from trialogue_lab.studies.test_cases.statistics import gain, measured, per_query
-from trialogue_lab.studies.test_cases.subjects import ROLES, Role
-from trialogue_lab.studies.test_cases.twins import MARGIN, Statement, on_both, on_pretrained
+from trialogue_lab.studies.test_cases.config import ROLES, headed
+from trialogue_lab.studies.test_cases.cost_claims import COSTS
+from trialogue_lab.studies.test_cases.statements import MARGIN, Statement, more, same
+from trialogue_lab.studies.test_cases.statistics import measured, per_query
 
-
-def _control(
-    identity: str, statement: str, criterion: Callable[[Role], Criterion], source: str
-) -> list[Claim]:
-    """A control of ours, on both models."""
-    return on_both(Statement(identity, statement, criterion, source, origin="ours"))
-
-
-CLAIMS = (
-    *(claim for statement in ON_BOTH for claim in on_both(statement)),
-    *(on_pretrained(statement) for statement in MISLEADING),
-    *COST_CLAIMS,
-    *_control(
+_CONTROLS = (
+    Statement(
         "truth-beats-trained",
         "With the ground truth Algorithm 1 has a higher distinct accuracy than with the trained verifier.",
-        lambda role: gain(decodings.GROUND_TRUTH, decodings.TRAINED, role) > 0,
-        "Table 3.12",
+        more(decodings.GROUND_TRUTH, decodings.TRAINED),
+        source="Table 3.12",
     ),
-    *_control(
+    Statement(
         "random-beats-the-baseline",
         "Even with a random verifier Algorithm 1 has a higher distinct accuracy than nucleus sampling: what the greedy "
         "redo gains alone.",
-        lambda role: gain(decodings.RANDOM, decodings.BASELINE, role) > 0,
-        "Table 3.12",
+        more(decodings.RANDOM, decodings.BASELINE),
+        source="Table 3.12",
     ),
-    *_control(
+    Statement(
         "released-is-the-same",
         "With the redo as the released code accumulates it, every prefix judged, Algorithm 1 has the distinct accuracy "
         f"that it has as printed within {MARGIN}.",
-        lambda role: gain(decodings.RELEASED, decodings.TRAINED, role).near(0, MARGIN),
-        "Algorithm 1",
+        same(decodings.RELEASED, decodings.TRAINED),
+        source="Algorithm 1",
     ),
+)
+
+CLAIMS = (
+    *(claim for statement in ON_BOTH for claim in statement.on_both),
+    *(statement.on_pretrained for statement in MISLEADING),
+    *(claim for statement in (*COSTS, *_CONTROLS) for claim in statement.on_both),
 )
 
 _LABELLED = {
@@ -57,7 +47,7 @@ _LABELLED = {
     "greedy": decodings.GREEDY,
     "ground truth": decodings.GROUND_TRUTH,
     "random verifier": decodings.RANDOM,
-    "block best-of-2": block_best_of(2),
+    "block best-of-2": decodings.block_best_of(2),
 }
 
 NUMBERS = {

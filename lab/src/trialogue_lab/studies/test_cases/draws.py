@@ -1,4 +1,4 @@
-"""What each decoding draws: distinct correct cases against queries, and how they grow together (Figure 3.3)."""
+"""What each decoding draws: distinct correct cases against queries (Figure 3.3), and seconds (section 3.4.1)."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,20 +7,39 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 
-from trialogue.oracles import Autoregressive, Verifier
+from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
 from trialogue.samplers import Ancestral, Backtracking, BlockBestOfN, Samples, generate, truncated
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
 from trialogue_lab.data.list_append.cases import Evaluation, distinct_correct, evaluate
-from trialogue_lab.studies.test_cases.decodings import DecodingRule
-from trialogue_lab.studies.test_cases.examples import GroundTruth, Kind
-from trialogue_lab.studies.test_cases.models import TextOracle, oracle_of, trained_verifier
-from trialogue_lab.studies.test_cases.subjects import Subject
+from trialogue_lab.studies.test_cases.config import Subject
+from trialogue_lab.studies.test_cases.decodings import (
+    BASELINE,
+    LARGE_QUOTA,
+    TRAINED,
+    DecodingRule,
+    block_best_of,
+)
+from trialogue_lab.studies.test_cases.learning import (
+    GroundTruth,
+    Kind,
+    TextOracle,
+    oracle_of,
+    trained_verifier,
+)
+
+CANDIDATES = 4
+TIMED = (BASELINE, TRAINED, LARGE_QUOTA, block_best_of(CANDIDATES))
+"""The decodings that are timed, one completion after another."""
 
 _SHORTEST_BLOCK = 3  # tokens: a shorter line holds no case
 _SAMPLES_OF_A_SEED = 1_000_000
+
+Prompt = tuple[int, str, str]
+"""Seed of the repetition, name of the target function, and text."""
 
 
 def measure_decoding(
@@ -35,38 +54,28 @@ def measure_decoding(
     prompts = [
         (seed, *prompt) for seed in seeds for prompt in subject.prompts(seed, decoding.out_of_distribution)
     ]
-    encoded = [oracle.tokenization.encode(text) for _, _, text in prompts]
-    judges = judges_of(subject, decoding, oracle, prompts, artifacts)
     in_repetition = subject.names * runs
     ids = [seed * _SAMPLES_OF_A_SEED + place for seed in seeds for place in range(in_repetition)]
-    began = time.process_time()
-    samples = generate(
-        cut(oracle, decoding),
-        encoded,
-        sampler=walk_of(decoding, oracle),
-        verifier=judges,
+    samples, spent = drawn(
+        subject,
+        decoding,
+        oracle,
+        prompts,
+        artifacts,
         num_samples=runs,
-        max_new_tokens=subject.max_new_tokens,
         batch_size=max(subject.batch_size, decoding.candidates),
-        stop=after_last_case(subject, oracle) if decoding.candidates else None,
         seed=seed_of(0, "draws", decoding.name),
         sample_ids=torch.tensor(ids),
     )
-    spent = time.process_time() - began
     texts = samples.texts()
     for place, seed in enumerate(seeds):
         own = range(place * in_repetition, (place + 1) * in_repetition)
         evaluations = [evaluate(texts[index], prompts[index // runs][1], subject.cases) for index in own]
-        *partial, whole = progress(subject, runs, evaluations, samples, own)
+        steps = progress(subject, runs, evaluations, samples, own)
         shared = {"seed": seed, "decoding": decoding.name}
-        yield {
-            "table": "draw",
-            **shared,
-            **whole,
-            "slope": slope([*partial, whole]),
-            "cpu_seconds": spent / len(seeds) * subject.runs / runs,
-        }
-        for row in partial:
+        seconds = spent / len(seeds) * subject.runs / runs
+        yield {"table": "draw", **shared, **steps[-1], "slope": slope(steps), "cpu_seconds": seconds}
+        for row in steps[:-1]:
             columns = ("runs", "distinct_correct", "queries")
             yield {"table": "progress", **shared, **{column: row[column] for column in columns}}
 
@@ -107,17 +116,35 @@ def slope(rows: Sequence[dict[str, float]]) -> float:
     return float(100 * (centred * found).sum() / (centred**2).sum())
 
 
-def cut(oracle: TextOracle, decoding: DecodingRule) -> Autoregressive:
-    """The oracle as a decoding cuts its laws."""
-    return truncated(
-        oracle,
-        temperature=0.0 if decoding.greedy else decoding.temperature,
-        top_p=1.0 if decoding.greedy else decoding.top_p,
+def drawn(
+    subject: Subject,
+    decoding: DecodingRule,
+    oracle: TextOracle,
+    prompts: Sequence[Prompt],
+    artifacts: Path,
+    **settings: Any,
+) -> tuple[Samples, float]:
+    """Draw completions of `prompts`, and measure the processor seconds; `settings` are arguments of `generate`."""
+    judges = judges_of(subject, decoding, oracle, prompts, artifacts)
+    began = time.process_time()
+    samples = generate(
+        truncated(
+            oracle,
+            temperature=0.0 if decoding.greedy else decoding.temperature,
+            top_p=1.0 if decoding.greedy else decoding.top_p,
+        ),
+        [oracle.tokenization.encode(text) for _, _, text in prompts],
+        sampler=sampler_of(decoding, oracle),
+        verifier=judges,
+        max_new_tokens=subject.max_new_tokens,
+        stop=after_last_case(subject, oracle) if decoding.candidates else None,
+        **settings,
     )
+    return samples, time.process_time() - began
 
 
-def walk_of(decoding: DecodingRule, oracle: TextOracle) -> Sampler[Any]:
-    """The walk of a decoding."""
+def sampler_of(decoding: DecodingRule, oracle: TextOracle) -> Sampler[Any]:
+    """Return the sampler of a decoding."""
     if decoding.candidates:
         newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())
         return BlockBestOfN(decoding.candidates, newlines, min_tokens=_SHORTEST_BLOCK)
@@ -132,17 +159,17 @@ def judges_of(
     subject: Subject,
     decoding: DecodingRule,
     oracle: TextOracle,
-    prompts: Sequence[tuple[int, str, str]],
+    prompts: Sequence[Prompt],
     artifacts: Path,
 ) -> list[Verifier] | None:
-    """The verifier of each of `prompts`, given as (seed, name, text); those of one repetition share it."""
+    """Return the verifier of each prompt. Prompts of one repetition share it."""
     if decoding.judge == "none":
         return None
     by_seed: dict[int, Verifier] = {}
     for seed in dict.fromkeys(seed for seed, _, _ in prompts):
         if decoding.judge == "trained":
-            kind: Kind = "block" if decoding.candidates else "token"
             layer = subject.layer if decoding.layer is None else decoding.layer
+            kind: Kind = "block" if decoding.candidates else "token"
             trained = trained_verifier(subject, seed, kind, layer, decoding.depth or 1, artifacts)
             probe = ProbeVerifier(trained.probe, layer)
             by_seed[seed] = probe if decoding.candidates else Threshold(probe, decoding.threshold)
@@ -163,3 +190,32 @@ def after_last_case(subject: Subject, oracle: TextOracle) -> Callable[[Sequence[
         return sum(bool(line.strip()) for line in lines) >= subject.cases
 
     return enough
+
+
+def measure_speed(subject: Subject, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+    """Queries and processor seconds of completions that are drawn one at a time, the decodings taking turns.
+
+    The candidates of block best-of-n move together. The last row holds the rank correlation of queries and seconds
+    over the completions of all decodings but that one.
+    """
+    oracle = oracle_of(subject, seed, artifacts)
+    spent: dict[DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}
+    for name, text in subject.prompts(seed, False):
+        for decoding in TIMED:
+            samples, seconds = drawn(
+                subject,
+                decoding,
+                oracle,
+                [(seed, name, text)],
+                artifacts,
+                batch_size=max(1, decoding.candidates),
+                seed=seed_of(seed, "speed", name, decoding.name),
+            )
+            spent[decoding].append((int(samples.queries.sum()), seconds))
+    shared = {"table": "speed", "seed": seed}
+    for decoding, completions in spent.items():
+        queries, cpu_seconds = np.mean(completions, axis=0)
+        yield {**shared, "decoding": decoding.name, "queries": queries, "cpu_seconds": cpu_seconds}
+    alone = np.array([pair for decoding in TIMED if not decoding.candidates for pair in spent[decoding]])
+    correlation = float(spearmanr(*alone.T).statistic)
+    yield {**shared, "decoding": "one at a time", "rank_correlation": correlation}

@@ -1,17 +1,16 @@
 """Figures of the study: distinct correct cases against queries, and every decoding beside the thesis."""
 
-from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.display.figures import COLORS, GOOD, OURS, PUBLISHED, panels
-from trialogue_lab.ledger import Figure, Rows
+from trialogue_lab.ledger import Rows, figure
+from trialogue_lab.studies.test_cases.config import Role
 from trialogue_lab.studies.test_cases.decodings import MAIN, DecodingRule, block_best_of
 from trialogue_lab.studies.test_cases.published import PUBLISHED as PRINTED
 from trialogue_lab.studies.test_cases.statistics import measured, per_query
-from trialogue_lab.studies.test_cases.subjects import Role
 
 _BLOCK = "block best-of-n"
 _REQUESTED = 800  # cases of a repetition of the thesis
@@ -79,7 +78,27 @@ def _draw_queries(role: Role, rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_decodings(rows: Rows) -> Drawing:
+@figure(
+    "queries",
+    "Figures 3.3 and 3.4: distinct correct cases against queries as runs are added, means over repetitions, one line "
+    "per decoding.",
+)
+def _pretrained_queries(rows: Rows) -> Drawing:
+    return _draw_queries("pretrained", rows)
+
+
+@figure("queries-from-scratch", "The same with models that were trained from scratch.")
+def _scratch_queries(rows: Rows) -> Drawing:
+    return _draw_queries("scratch", rows)
+
+
+@figure(
+    "decodings",
+    "Every decoding at top-p 0.95 and T = 1: means over repetitions with bars of one deviation, beside the numbers of "
+    "the thesis, whose model is another and whose prompts hold no demonstration of the function (its number for B = 10 "
+    "is of top-p 1).",
+)
+def _decodings(rows: Rows) -> Drawing:
     """One line per decoding: distinct accuracy on the left, distinct correct cases in 100 queries on the right."""
     of_run = [decoding for decoding in _SHOWN if len(measured(decoding)(rows))]
     drawing, (accuracies, rates) = panels(2, width=4.6, height=4.4, sharey=True)
@@ -98,23 +117,4 @@ def _draw_decodings(rows: Rows) -> Drawing:
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="queries",
-        caption="Figures 3.3 and 3.4: distinct correct cases against queries as runs are added, means over "
-        "repetitions, one line per decoding.",
-        draw=partial(_draw_queries, "pretrained"),
-    ),
-    Figure(
-        name="queries-from-scratch",
-        caption="The same with models that were trained from scratch.",
-        draw=partial(_draw_queries, "scratch"),
-    ),
-    Figure(
-        name="decodings",
-        caption="Every decoding at top-p 0.95 and T = 1: means over repetitions with bars of one deviation, beside the "
-        "numbers of the thesis, whose model is another and whose prompts hold no demonstration of the function (its "
-        "number for B = 10 is of top-p 1).",
-        draw=_draw_decodings,
-    ),
-)
+FIGURES = (_pretrained_queries, _scratch_queries, _decodings)

@@ -8,13 +8,10 @@ from typing import Any
 
 from trialogue_lab.data.list_append.cases import evaluate
 from trialogue_lab.ledger import Part
-from trialogue_lab.studies.test_cases.config import Config
+from trialogue_lab.studies.test_cases.config import Config, Subject
 from trialogue_lab.studies.test_cases.decodings import EXTENTS, DecodingRule
-from trialogue_lab.studies.test_cases.draws import measure_decoding
-from trialogue_lab.studies.test_cases.examples import Kind
-from trialogue_lab.studies.test_cases.models import collected, oracle_of, trained_verifier
-from trialogue_lab.studies.test_cases.speed import measure_speed
-from trialogue_lab.studies.test_cases.subjects import Subject
+from trialogue_lab.studies.test_cases.draws import measure_decoding, measure_speed
+from trialogue_lab.studies.test_cases.learning import Kind, collected, oracle_of, trained_verifier
 
 Rows = Iterator[dict[str, Any]]
 
@@ -29,19 +26,20 @@ def parts(config: Config) -> list[Part]:
 
 def _pretrained_parts(config: Config) -> Iterator[Part]:
     subject, columns = config.pretrained, {"model": "pretrained"}
-    width = 1 if subject.is_surrogate else subject.together
-    for seeds in _groups(config.seeds, width):
+    together = 1 if subject.is_surrogate else subject.together
+    for first in range(0, len(config.seeds), together):
+        seeds = config.seeds[first : first + together]
         lane = f"pretrained-{seeds[0]}"
         for seed in seeds:
             yield Part(f"pretrained-{seed}-learn", partial(measure_learning, subject, seed), lane, columns)
         for extent in EXTENTS:
             chosen = [seed for seed in seeds if seed in config.repetitions("pretrained", extent)]
             for decoding in config.decodings("pretrained", extent) if chosen else ():
-                measure = partial(measure_decodings, subject, chosen, [decoding])
+                measure = partial(measure_decoding, subject, chosen, decoding)
                 yield Part(f"{lane}-{decoding.name}", measure, lane, columns)
         for seed in seeds:
             if seed in config.repetitions("pretrained", "comparisons"):
-                yield Part(f"pretrained-{seed}-speed", partial(_speed, subject, seed), lane, columns)
+                yield Part(f"pretrained-{seed}-speed", partial(measure_speed, subject, seed), lane, columns)
 
 
 def _scratch_parts(config: Config) -> Iterator[Part]:
@@ -50,14 +48,9 @@ def _scratch_parts(config: Config) -> Iterator[Part]:
         lane = f"scratch-{seed}"
         yield Part(f"{lane}-learn", partial(measure_learning, subject, seed), lane, columns)
         for extent in EXTENTS:
-            measure = partial(measure_decodings, subject, [seed], config.decodings("scratch", extent))
+            measure = partial(_measure_decodings, subject, seed, config.decodings("scratch", extent))
             yield Part(f"{lane}-{extent}", measure, lane, columns)
-        yield Part(f"{lane}-speed", partial(_speed, subject, seed), lane, columns)
-
-
-def _groups(seeds: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
-    """`seeds`, so many at a time."""
-    return (tuple(seeds[first : first + width]) for first in range(0, len(seeds), width))
+        yield Part(f"{lane}-speed", partial(measure_speed, subject, seed), lane, columns)
 
 
 def measure_learning(subject: Subject, seed: int, artifacts: Path) -> Rows:
@@ -91,14 +84,8 @@ def measure_learning(subject: Subject, seed: int, artifacts: Path) -> Rows:
         }
 
 
-def measure_decodings(
-    subject: Subject, seeds: Sequence[int], decodings: Sequence[DecodingRule], artifacts: Path
+def _measure_decodings(
+    subject: Subject, seed: int, decodings: Sequence[DecodingRule], artifacts: Path
 ) -> Rows:
-    """The rows of several decodings, one after the other."""
     for decoding in decodings:
-        yield from measure_decoding(subject, seeds, decoding, artifacts)
-
-
-def _speed(subject: Subject, seed: int, artifacts: Path) -> Rows:
-    for row in measure_speed(subject, seed, artifacts):
-        yield {"table": "speed", **row}
+        yield from measure_decoding(subject, [seed], decoding, artifacts)

@@ -1,12 +1,12 @@
 """Quantities of the study: one number per repetition, with either of the two models."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue_lab.ledger import NoRows, Replication, Rows, Statistic
+from trialogue_lab.studies.test_cases.config import Role
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
     EXTENTS,
@@ -16,8 +16,8 @@ from trialogue_lab.studies.test_cases.decodings import (
     DecodingRule,
     Extent,
     extent_of,
+    out_of_distribution,
 )
-from trialogue_lab.studies.test_cases.subjects import Role
 
 _MODEL = "the pretrained model of the run"
 pretrained = {
@@ -34,9 +34,9 @@ def _replication(role: Role, extent: Extent) -> Replication:
     return scratch if role == "scratch" else pretrained[extent]
 
 
-def _widest(extents: Sequence[Extent]) -> Extent:
-    """The extent of the fewest repetitions."""
-    return max(extents, key=EXTENTS.index)
+def _common(first: DecodingRule, second: DecodingRule) -> Extent:
+    """Return the extent whose repetitions draw both decodings."""
+    return max(extent_of(first), extent_of(second), key=EXTENTS.index)
 
 
 def _of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
@@ -46,7 +46,8 @@ def _of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
     return found if count is None else found[found.seed.isin(rows.config["seeds"][:count])]
 
 
-def _drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) -> "Series[float]":
+def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) -> "Series[float]":
+    """Return a number of each repetition of an extent with the decoding of this name."""
     table = _of(rows, "draw", role, extent)
     return table[table.decoding == decoding].set_index("seed")[column]
 
@@ -59,10 +60,6 @@ def measured(
 ) -> Statistic:
     """A number of each repetition with `decoding`, in the repetitions of an extent: by default its own."""
     among = extent or extent_of(decoding)
-
-    def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) -> "Series[float]":
-        return _drawn(rows, decoding, column, role, extent)
-
     return _replication(role, among)(drawn)(decoding.name, column, role, among)
 
 
@@ -81,19 +78,19 @@ def gain(
     column: str = "accuracy_distinct",
 ) -> Statistic:
     """A number with the first decoding less that with the second, by default distinct accuracy."""
-    among = _widest([extent_of(first), extent_of(second)])
+    among = _common(first, second)
     return measured(first, column, role, among) - measured(second, column, role, among)
 
 
 def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Statistic:
     """Distinct correct cases per 100 queries with the first decoding less those with the second."""
-    among = _widest([extent_of(first), extent_of(second)])
+    among = _common(first, second)
     return per_query(first, role, among) - per_query(second, role, among)
 
 
 def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Statistic:
     """A number with the first decoding over that with the second."""
-    among = _widest([extent_of(first), extent_of(second)])
+    among = _common(first, second)
     return measured(first, column, role, among) / measured(second, column, role, among)
 
 
@@ -105,14 +102,9 @@ def gain_of_depth(role: Role = "pretrained") -> Statistic:
 
 def gain_on_misleading(role: Role = "pretrained") -> Statistic:
     """What misleading names cost nucleus sampling less what they cost Algorithm 1, in distinct accuracy."""
-    here, there = (
-        gain(replace(TRAINED, out_of_distribution=ood), replace(BASELINE, out_of_distribution=ood), role)
-        if ood
-        else measured(TRAINED, role=role, extent="comparisons")
-        - measured(BASELINE, role=role, extent="comparisons")
-        for ood in (False, True)
-    )
-    return there - here
+    of_trained, of_nucleus = (measured(rule, role=role, extent="comparisons") for rule in (TRAINED, BASELINE))
+    there = gain(out_of_distribution(TRAINED), out_of_distribution(BASELINE), role)
+    return there - (of_trained - of_nucleus)
 
 
 def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
@@ -120,7 +112,7 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 
     def distinct(rows: Rows, decoding: str, role: Role) -> "Series[float]":
         found, correct = (
-            _drawn(rows, decoding, column, role, "all") for column in ("distinct_correct", "correct")
+            drawn(rows, decoding, column, role, "all") for column in ("distinct_correct", "correct")
         )
         return (found / correct.where(correct > 0)).fillna(1.0)
 

@@ -53,10 +53,6 @@ class PieceTokens:
         del final
         return "".join(_PIECES[token] for token in tokens if token < len(_PIECES))
 
-    def bytes(self, tokens: Iterable[int]) -> bytes:
-        """The text of `tokens` as bytes."""
-        return self.text(tokens).encode()
-
     def tokens_ending_with(self, text: str) -> Tensor:
         """Ids (n,) of the tokens that end in `text`."""
         return torch.tensor([token for token, piece in enumerate(_PIECES) if piece.endswith(text)])

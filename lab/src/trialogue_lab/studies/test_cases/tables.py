@@ -1,51 +1,102 @@
-"""Tables of the study: its quantities beside the numbers of the thesis."""
+"""Tables of the study: its quantities, with either model, beside the numbers of the thesis."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pandas import DataFrame
 
-from trialogue_lab.ledger import Cells, ResultTable, Rows, Statistic
+from trialogue_lab.ledger import Cells, ResultTable, Rows, Statistic, result_table
+from trialogue_lab.studies.test_cases import decodings
+from trialogue_lab.studies.test_cases.config import ROLES, Role, headed
 from trialogue_lab.studies.test_cases.decodings import (
     BASELINE,
-    GREEDY,
-    GROUND_TRUTH,
-    GROUND_TRUTH_LARGE_QUOTA,
     HIGH,
-    HIGH_NO_ARGMAX,
-    HOT,
-    HOT_BASELINE,
-    LARGE_QUOTA,
-    LONG_STRIDE,
-    NO_ARGMAX,
-    PLANE,
-    RANDOM,
-    RELEASED,
     TRAINED,
-    WIDE,
-    WIDE_BASELINE,
-    WIDE_LONG_STRIDE,
+    DecodingRule,
     below_half,
     block_best_of,
     out_of_distribution,
 )
-from trialogue_lab.studies.test_cases.lines import (
-    DEVIATIONS,
-    VALIDATED,
-    headed,
-    layer_label,
-    line,
-    lines,
-    setting,
-    table,
-)
+from trialogue_lab.studies.test_cases.draws import TIMED
 from trialogue_lab.studies.test_cases.published import LAYER, MODEL, PUBLISHED, VALIDATION
-from trialogue_lab.studies.test_cases.speed import TIMED
-from trialogue_lab.studies.test_cases.statistics import milliseconds, timed, validation
-from trialogue_lab.studies.test_cases.subjects import ROLES
-from trialogue_lab.studies.test_cases.twins import THESIS
+from trialogue_lab.studies.test_cases.statements import THESIS
+from trialogue_lab.studies.test_cases.statistics import measured, milliseconds, per_query, timed, validation
 
-_OTHERS = {"random verifier": RANDOM, "no verifier": BASELINE}
+HEAD = "distinct accuracy"
+VALIDATED = "validation accuracy"
+_SPREAD = "± one standard deviation over repetitions"
+DEVIATIONS = (
+    "the thesis runs CodeLlama-7B on prompts without a demonstration of the target function, with 8 cases of at most "
+    "384 tokens; but in the preset paper ours is a smaller model whose prompts hold one demonstration, with 4 cases of "
+    "at most 96 tokens; from scratch: a model of two blocks that learned flawed completions alone"
+)
+
+
+def line(decoding: DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Statistic]:
+    """What is measured of a decoding, with either model."""
+    return {
+        headed(head, role): quantity
+        for role in roles
+        for head, quantity in (
+            (HEAD, measured(decoding, role=role)),
+            ("queries", measured(decoding, "queries", role)),
+            ("distinct correct per 100 queries", per_query(decoding, role)),
+        )
+    }
+
+
+def lines(rules: Mapping[str, DecodingRule]) -> dict[str, dict[str, Statistic]]:
+    """Return a line of each decoding, by its label."""
+    return {label: line(rule) for label, rule in rules.items()}
+
+
+def table(
+    title: str,
+    source: str,
+    rules: Mapping[str, DecodingRule],
+    note: str = "",
+    cells: Cells | Callable[[Rows], Cells] | None = None,
+    accuracies: Mapping[str, float] | None = None,
+) -> ResultTable:
+    """Return a table of our numbers next to the published ones.
+
+    Args:
+        title: The title above the table.
+        source: Place within the thesis' section.
+        rules: The decodings of the table's lines, by label. A decoding without published numbers has only ours.
+        note: A remark below the table.
+        cells: Our cells, by default those of `rules`.
+        accuracies: Published validation accuracies, by label.
+    """
+    published = {}
+    for label, rule in rules.items():
+        if rule in PUBLISHED:
+            accuracy, queries = PUBLISHED[rule]
+            printed = {HEAD: accuracy, "queries": queries, VALIDATED: (accuracies or {}).get(label, math.nan)}
+            published[label] = {head: number for head, number in printed.items() if not math.isnan(number)}
+    return ResultTable(
+        title=title,
+        source=f"{THESIS}, {source}",
+        cells=cells or lines(rules),
+        published=published,
+        note="; ".join(filter(None, (_SPREAD, note, DEVIATIONS))),
+    )
+
+
+def setting(decoding: DecodingRule) -> str:
+    """A label that says how a decoding with or without a trained verifier draws."""
+    head = "no verifier" if decoding.judge == "none" else f"Q = {decoding.quota}, B = {decoding.stride}"
+    tail = f", below {decoding.threshold}" if decoding.quota else ""
+    return f"{head}, top-p {decoding.top_p}, T = {decoding.temperature}{tail}"
+
+
+def layer_label(layer: int, threshold: float, network: str) -> str:
+    """A label for the verifier on one layer of a network; -1 is the last."""
+    return f"{'last layer' if layer < 0 else f'layer {layer}'}, below {threshold}, {network}"
+
+
+_OTHERS = {"random verifier": decodings.RANDOM, "no verifier": BASELINE}
 
 
 def _layers(rows: Rows) -> Cells:
@@ -72,20 +123,31 @@ def _depths(rows: Rows) -> Cells:
     return depths | lines(_OTHERS) | {"block verifier": validated(kind="block")}
 
 
-def _seconds() -> Iterator[tuple[str, dict[str, Statistic]]]:
+@result_table(
+    "Section 3.4.1. Queries and processor seconds",
+    f"{THESIS}; section 3.4.1",
+    note="alone: one completion after the other; in a batch: as many rows as the tables above move at once; "
+    + DEVIATIONS,
+)
+def _seconds(_: Rows) -> Cells:
+    found: dict[str, dict[str, Statistic]] = {}
     for decoding in TIMED:
-        cells: dict[str, Statistic] = {}
+        label = f"block best-of-{decoding.candidates}" if decoding.candidates else setting(decoding)
+        cells = found[label] = {}
         for role in ROLES:
-            cells |= {
-                headed("queries alone", role): timed(decoding.name, "queries", role),
-                headed("ms per query alone", role): timed(decoding.name, "milliseconds", role),
-                headed("ms per query in a batch", role): milliseconds(decoding, role),
-            }
-        yield setting(decoding) if not decoding.candidates else f"block best-of-{decoding.candidates}", cells
+            cells[headed("queries alone", role)] = timed(decoding.name, "queries", role)
+            cells[headed("ms per query alone", role)] = timed(decoding.name, "milliseconds", role)
+            cells[headed("ms per query in a batch", role)] = milliseconds(decoding, role)
+    return found
 
 
+@result_table(
+    "First errors of the completions that the verifiers learn from",
+    f"{THESIS}.4",
+    rows_are="first error",
+    note=DEVIATIONS,
+)
 def _errors(rows: Rows) -> DataFrame:
-    """Share of each first error in the completions that the verifiers learn from."""
     counts = rows["collect"].groupby(["error", "model"])["count"].sum().unstack(fill_value=0)
     shares = counts / counts.sum()
     return shares.sort_values(list(shares.columns), ascending=False)
@@ -101,24 +163,30 @@ TABLES = (
             "no verifier": BASELINE,
             "block best-of-4": block_best_of(4),
             "block best-of-8": block_best_of(8),
-            "greedy": GREEDY,
+            "greedy": decodings.GREEDY,
         },
     ),
     table(
         "Tables 3.6 and 3.13. The same at top-p 1",
         "Tables 3.6 and 3.13",
         {
-            setting(decoding): decoding
-            for decoding in (WIDE, WIDE_LONG_STRIDE, WIDE_BASELINE, HOT, HOT_BASELINE)
+            setting(rule): rule
+            for rule in (
+                decodings.WIDE,
+                decodings.WIDE_LONG_STRIDE,
+                decodings.WIDE_BASELINE,
+                decodings.HOT,
+                decodings.HOT_BASELINE,
+            )
         },
     ),
     table(
         "Table 3.10. The threshold below which a prefix is rejected",
         "Table 3.10",
         {
-            setting(decoding): decoding
-            for above in (TRAINED, WIDE, HOT, WIDE_LONG_STRIDE)
-            for decoding in (above, below_half(above))
+            setting(rule): rule
+            for low in (TRAINED, decodings.WIDE, decodings.HOT, decodings.WIDE_LONG_STRIDE)
+            for rule in (low, below_half(low))
         },
         "the last row's threshold is 0.5: the thesis prints 0.1 there, and 0.5 in Table 3.13",
     ),
@@ -126,13 +194,13 @@ TABLES = (
         "Table 3.12. What the verifier knows, and larger quotas and strides",
         "Table 3.12",
         {
-            "ground truth, Q = 4, B = 4": GROUND_TRUTH,
-            "ground truth, Q = 10, B = 4": GROUND_TRUTH_LARGE_QUOTA,
+            "ground truth, Q = 4, B = 4": decodings.GROUND_TRUTH,
+            "ground truth, Q = 10, B = 4": decodings.GROUND_TRUTH_LARGE_QUOTA,
             "trained, Q = 4, B = 4": TRAINED,
-            "trained, Q = 10, B = 4": LARGE_QUOTA,
-            "random, Q = 4, B = 4": RANDOM,
+            "trained, Q = 10, B = 4": decodings.LARGE_QUOTA,
+            "random, Q = 4, B = 4": decodings.RANDOM,
             "no verifier": BASELINE,
-            "trained, Q = 4, B = 10": LONG_STRIDE,
+            "trained, Q = 4, B = 10": decodings.LONG_STRIDE,
         },
         "the thesis' last row is that of top-p 1 in Table 3.13, although the caption says 0.95",
     ),
@@ -151,35 +219,26 @@ TABLES = (
         "Table 3.17",
         {
             "Algorithm 1, below 0.1": TRAINED,
-            "no argmax, below 0.1": NO_ARGMAX,
+            "no argmax, below 0.1": decodings.NO_ARGMAX,
+            "as released, below 0.1": decodings.RELEASED,
             "Algorithm 1, below 0.5": HIGH,
-            "no argmax, below 0.5": HIGH_NO_ARGMAX,
+            "no argmax, below 0.5": decodings.HIGH_NO_ARGMAX,
         },
         "as released, redone tokens accumulate and every prefix is judged",
-        lines(
-            {
-                "Algorithm 1, below 0.1": TRAINED,
-                "no argmax, below 0.1": NO_ARGMAX,
-                "as released, below 0.1": RELEASED,
-                "Algorithm 1, below 0.5": HIGH,
-                "no argmax, below 0.5": HIGH_NO_ARGMAX,
-            }
-        ),
     ),
     table(
         "Table 3.13. Nucleus and temperature grid without a verifier",
         "Table 3.13",
-        {f"top-p {decoding.top_p}, T = {decoding.temperature}": decoding for decoding in (*PLANE, GREEDY)},
+        {
+            f"top-p {rule.top_p}, T = {rule.temperature}": rule
+            for rule in (*decodings.PLANE, decodings.GREEDY)
+        },
         "greedy decoding stands for top-p 0 and for T = 0",
     ),
     table(
         "Table 3.9. The layer that the verifier reads",
         "Tables 3.9 and 3.13",
-        {
-            layer_label(decoding.layer, decoding.threshold, MODEL): decoding
-            for decoding in PUBLISHED
-            if decoding.layer is not None
-        }
+        {layer_label(rule.layer, rule.threshold, MODEL): rule for rule in PUBLISHED if rule.layer is not None}
         | {layer_label(LAYER, TRAINED.threshold, MODEL): TRAINED}
         | _OTHERS,
         "layers counted in blocks (the thesis' layer 27 is 28 here, its 31 the last, after the final norm); for its "
@@ -196,18 +255,6 @@ TABLES = (
         _depths,
         VALIDATION,
     ),
-    ResultTable(
-        title="Section 3.4.1. Queries and processor seconds",
-        source=f"{THESIS}; section 3.4.1",
-        cells=dict(_seconds()),
-        note="alone: one completion after the other; in a batch: as many rows as the tables above move at once; "
-        + DEVIATIONS,
-    ),
-    ResultTable(
-        title="First errors of the completions that the verifiers learn from",
-        source=f"{THESIS}.4",
-        cells=_errors,
-        rows_are="first error",
-        note=DEVIATIONS,
-    ),
+    _seconds,
+    _errors,
 )

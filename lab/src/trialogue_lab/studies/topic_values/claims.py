@@ -1,16 +1,12 @@
 """Claims of the study: blocks in value matrices that are trained by SGD on the squared loss."""
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim
+from trialogue_lab.ledger import Claim, Criterion, cited, ours
 from trialogue_lab.studies.topic_values.measure import LIBRARY, WITH_ATTENTION, WITH_L2, WITHOUT_L2
 from trialogue_lab.studies.topic_values.statistics import entries, prominence, standing
 
 _SETTING = (
     "The source prints neither the number of steps nor the initial weights: 700 steps from a deviation of 0.0006, "
     "chosen on a pilot by the printed size of the blocks."
-)
-_SHAPE = (
-    "is on average more than ten times as large for words of one topic as for words of two, or more than five "
-    "deviations of the latter"
 )
 _ARMS = {
     WITH_L2: ("2.2", "under uniform attention, with L2", "block-wise"),
@@ -27,50 +23,52 @@ _ARMS = {
     ),
 }
 
-PUBLISHED = (
+_TRAINED = "W^V trained by the squared loss and SGD at a rate of 0.01"
+
+
+def _near_zero(arm: str, name: str, shape: str, criterion: Criterion, place: str, *, grade: bool) -> Claim:
+    """Return the claim on an arm whose weights begin near zero."""
+    figure, where, printed = _ARMS[arm]
+    citation = cited(
+        f"Thesis Figure {figure}, {place}", printed, f"thesis:T-Fig{figure}", grade=grade, setting=_SETTING
+    )
+    identity = f"{name}-{arm.lower().replace(' ', '-')}"
+    return Claim(identity, f"From weights near zero and {where}, {_TRAINED} {shape}", criterion, **citation)
+
+
+CLAIMS = (
     *(
-        Claim(
-            f"blocks-{arm.lower().replace(' ', '-')}",
-            f"From weights near zero and {where}, W^V trained by the squared loss and SGD at a rate of 0.01 {_SHAPE} "
-            "(the smaller of these is 1).",
+        _near_zero(
+            arm,
+            "blocks",
+            "is on average more than ten times as large for words of one topic as for words of two, or more than five "
+            "deviations of the latter (the smaller of these is 1).",
             standing(arm).as_ratio() > 1,
-            f"Thesis Figure {figure}, third panel",
-            printed,
+            "third panel",
             grade=True,
-            statement_id=f"thesis:T-Fig{figure}",
-            setting=_SETTING,
         )
-        for arm, (figure, where, printed) in _ARMS.items()
+        for arm in _ARMS
     ),
     *(
-        Claim(
-            f"over-ten-times-{arm.lower().replace(' ', '-')}",
-            f"From weights near zero and {_ARMS[arm][1]}, W^V trained by the squared loss and SGD at a rate of 0.01 is "
-            "on average more than ten times as large for words of one topic as for words of two, whatever the sign of "
-            "the latter (ratio).",
+        _near_zero(
+            arm,
+            "over-ten-times",
+            "is on average more than ten times as large for words of one topic as for words of two, whatever the sign "
+            "of the latter (ratio).",
             prominence(arm).as_ratio() > 10,
-            f"Thesis Figure {_ARMS[arm][0]}, caption",
-            _ARMS[arm][2],
-            statement_id=f"thesis:T-Fig{_ARMS[arm][0]}",
-            setting=_SETTING,
+            "caption",
+            grade=False,
         )
         for arm in (WITHOUT_L2, WITH_ATTENTION)
     ),
-)
-
-OURS = (
-    Claim(
+    ours(
         "usual-initial-weights-hide-blocks",
         "From a deviation of 0.02 the same training leaves the mean within topics below one deviation of the entries "
         "elsewhere (ratio).",
         entries(LIBRARY, "in_topic") / entries(LIBRARY, "other_std") < 1,
         "Thesis Figure 2.5, third panel",
-        NOT_PRINTED,
-        "ours",
     ),
 )
-
-CLAIMS = (*PUBLISHED, *OURS)
 
 NUMBERS = {
     f"{name}, {arm}": entries(arm, column)

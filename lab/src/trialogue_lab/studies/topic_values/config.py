@@ -5,7 +5,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from trialogue_lab.ledger.settings import Count, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,14 +25,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def _values(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    settings = training.Config(
-        seeds=config.seeds,
-        topics=config.topics,
-        words_per_topic=config.words_per_topic,
-        documents=config.documents,
-        tests=config.tests,
-        batch_size=config.batch_size,
-    )
+    settings = training.Config(**config.shared(training.Config))
     model = model_of(settings)
     for arm in ARMS:
         run = Training(

@@ -3,22 +3,23 @@
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.display.figures import panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
+from trialogue_lab.ledger import Cells, Rows, figure, result_table
 from trialogue_lab.studies.topic_values.measure import ARMS, WITH_ATTENTION, WITHOUT_L2
 from trialogue_lab.studies.topic_values.statistics import entries, prominence
 
-_SHOWN = (
-    ("mean within topics", "in_topic"),
-    ("mean elsewhere", "other"),
-    ("deviation elsewhere", "other_std"),
-)
+_SHOWN = {"mean within topics": "in_topic", "mean elsewhere": "other", "deviation elsewhere": "other_std"}
 _PRINTED = {
     WITHOUT_L2: (0.00552563, -0.00015675332, 0.00060286524),
     WITH_ATTENTION: (0.006545205, -0.0006503917, 0.0006370574),
 }
 
 
-def _draw(rows: Rows) -> Drawing:
+@figure(
+    "values",
+    "Value matrices trained by SGD on the squared loss, of the first set of documents. Words are sorted by "
+    "topic. Colours end at 0.01.",
+)
+def _values_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(len(ARMS), width=2.9, height=2.9)
     for ax, arm in zip(axes, ARMS, strict=True):
         table = rows.where("matrix", name=arm).sort_values("row")
@@ -31,32 +32,21 @@ def _draw(rows: Rows) -> Drawing:
     return drawing
 
 
-def _cells() -> Cells:
+@result_table(
+    "Entries of value matrices trained by SGD on the squared loss",
+    "Figures 2.2, 2.5 and 2.6",
+    published={arm: dict(zip(_SHOWN, numbers, strict=True)) for arm, numbers in _PRINTED.items()},
+    rows_are="training",
+    note="means over sets of documents, ± one standard deviation. Within topics includes the diagonal. Ratio: mean "
+    "within topics over the size of the mean elsewhere",
+)
+def _entries_table(_: Rows) -> Cells:
     return {
-        arm: {head: entries(arm, column) for head, column in _SHOWN} | {"ratio": prominence(arm).as_ratio()}
+        arm: {head: entries(arm, column) for head, column in _SHOWN.items()}
+        | {"ratio": prominence(arm).as_ratio()}
         for arm in ARMS
     }
 
 
-FIGURES = (
-    Figure(
-        name="values",
-        caption="Value matrices trained by SGD on the squared loss, of the first set of documents. Words are sorted by "
-        "topic. Colours end at 0.01.",
-        draw=_draw,
-    ),
-)
-TABLES = (
-    ResultTable(
-        title="Entries of value matrices trained by SGD on the squared loss",
-        source="Figures 2.2, 2.5 and 2.6",
-        cells=_cells(),
-        published={
-            arm: dict(zip([head for head, _ in _SHOWN], numbers, strict=True))
-            for arm, numbers in _PRINTED.items()
-        },
-        rows_are="training",
-        note="means over sets of documents, ± one standard deviation. Within topics includes the diagonal. Ratio: mean "
-        "within topics over the size of the mean elsewhere",
-    ),
-)
+FIGURES = (_values_figure,)
+TABLES = (_entries_table,)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from annotated_types import Interval, MinLen, MultipleOf
 
-from trialogue_lab.ledger.settings import Count, Different, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Seeds, Settings
 
 PRODUCT_FIRST = "product first"
 FACTORS_FIRST = "factors first"

@@ -14,7 +14,7 @@ from trialogue_lab.data.puzzles.hidden_streams import HiddenStream, hidden_facto
 from trialogue_lab.data.puzzles.integer_polynomials import RootedPolynomials
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
 from trialogue_lab.data.puzzles.twenty_questions import TwentyQuestions
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes
+from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN, STREAMS
 from trialogue_lab.theory.factoring.overlap import (
     cheating_generator,
@@ -97,22 +97,20 @@ def trial_rows() -> Rows:
 def density_rows() -> Rows:
     """TV of the law of the first k digits of a prime by density, with none or four of the last digits counted."""
     for digits, counted in product((4, 5, 6), (0, 4)):
-        variations, baselines = density_variation(digits, counted), uniform_variation(digits)
-        for length, both in enumerate(zip(variations.tolist(), baselines.tolist(), strict=True), 1):
+        both = torch.stack((density_variation(digits, counted), uniform_variation(digits)), 1).tolist()
+        for length, (variation, uniform) in enumerate(both, 1):
             place = {"digits": digits, "counted": counted, "length": length}
-            yield {"kind": "density", **place, "variation": both[0], "uniform": both[1]}
+            yield {"kind": "density", **place, "variation": variation, "uniform": uniform}
 
 
 def overlap_rows(vectors: int) -> Rows:
     """The best overlap against sqrt(epsilon): where it is tight, over random chances, and of generators as oracles."""
     for factored in (1, 5, 10, 25, 50, 100):
-        success = tightest_success(100, factored)
-        yield {"kind": "tight", "factored": factored, **_overlap(success)}
+        yield {"kind": "tight", "factored": factored, **_overlap(tightest_success(100, factored))}
     for vector in range(vectors):
         stream = generator(0, "type-signature", "chances", vector)
         success = torch.rand(2 + vector % 99, dtype=torch.float64, generator=stream) ** (0.2 + vector % 11)
-        values = _overlap(success)
-        yield {"kind": "chances", "epsilon": float(success.mean()), **values}
+        yield {"kind": "chances", "epsilon": float(success.mean()), **_overlap(success)}
     for digits in (1, 2):
         tuples = SemiprimeTuples(digits)
         masses = semiprime_masses(tuples)
@@ -158,11 +156,7 @@ def game_rows() -> Rows:
     """Twenty questions and polynomials: laws with and without a solution that was fixed first, and what it costs."""
     for objects in (16, 64, 256, 1024):
         player = TwentyQuestions.of_hashes(objects, 8)
-        fixed = player.law()
-        states = map(tuple, fixed.states().tolist())
-        variation = total_variation(
-            _law(player), dict(zip(states, fixed.probabilities().tolist(), strict=True))
-        )
+        variation = total_variation(_law(player), listed_law(player.law()))
         before = player.looked_up
         transcript = player.transcript(0)
         for length in range(len(transcript)):
@@ -186,6 +180,11 @@ def _law(oracle: WeightedPrefixes) -> dict[Prefix, float]:
     """What the user sees when tokens are drawn one by one."""
     law = exact_distribution(Ancestral(), oracle).probabilities
     return oracle.visible_law(law) if isinstance(oracle, HiddenStream) else law
+
+
+def listed_law(listed: Listed) -> dict[Prefix, float]:
+    """Return the probability of each listed sequence."""
+    return dict(zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True))
 
 
 def _uniform(tuples: SemiprimeTuples) -> dict[Prefix, float]:

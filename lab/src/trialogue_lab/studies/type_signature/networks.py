@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from scipy.stats import entropy
 from torch import Tensor
 
 from trialogue.models.transformer import Transformer, TransformerConfig
@@ -49,25 +50,15 @@ class Training:
 def trained(training: Training, seed: int) -> Transformer:
     """The network of `training`, from `seed`."""
     length = training.hidden + training.tuples.max_length
-    network = Transformer(
-        TransformerConfig(
-            vocab_size=10,
-            layers=2,
-            heads=4,
-            width=training.width,
-            mlp_width=4 * training.width,
-            max_length=length,
-        ),
-        seed,
+    width = training.width
+    shape = TransformerConfig(
+        vocab_size=10, layers=2, heads=4, width=width, mlp_width=4 * width, max_length=length
     )
+    network = Transformer(shape, seed)
     drawn = training.tuples.sample(
         training.steps * training.batch_size, seed_of(seed, "type-signature", "tuples", training.digits)
     )
-    examples = training.written(drawn)
-
-    def batch(step: int) -> Tensor:
-        return examples[step * training.batch_size : (step + 1) * training.batch_size]
-
+    batches = training.written(drawn).split(training.batch_size)
     recipe = TrainingConfig(
         steps=training.steps,
         batch_size=training.batch_size,
@@ -76,7 +67,7 @@ def trained(training: Training, seed: int) -> Transformer:
         seed=seed,
         bf16=False,
     )
-    train(network, batch, recipe, progress=False)
+    train(network, lambda step: batches[step], recipe, progress=False)
     return network
 
 
@@ -122,13 +113,8 @@ def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
 
 def _entropies(sequences: Tensor) -> Tensor:
     """Conditional entropies (L + 1,) in nats of each token given those before, of the uniform law on `sequences`."""
-    joint = [torch.zeros((), dtype=torch.float64)]
-    # Which prefix a sequence begins with: numbered anew at every length, so that numbers stay small.
-    prefix = sequences.new_zeros(len(sequences))
-    for tokens in sequences.T:
-        _, prefix, counts = (prefix * 10 + tokens).unique(return_inverse=True, return_counts=True)
-        shares = counts.double() / len(sequences)
-        joint.append(-(shares * shares.log()).sum())
-    entropies = torch.stack(joint)
-    # The end is certain.
-    return torch.cat((entropies[1:] - entropies[:-1], torch.zeros(1, dtype=torch.float64)))
+    lengths = range(1, sequences.shape[1] + 1)
+    counts = [sequences[:, :length].unique(dim=0, return_counts=True)[1] for length in lengths]
+    joint = [float(entropy(each)) for each in counts]
+    # Before the first token nothing is known, and the end is certain.
+    return torch.tensor([0.0, *joint, joint[-1]], dtype=torch.float64).diff()

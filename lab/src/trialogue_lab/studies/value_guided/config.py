@@ -9,7 +9,7 @@ from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.models.transformer import TransformerConfig
 from trialogue.training.config import TrainingConfig
-from trialogue_lab.ledger.settings import Count, Different, Increasing, Positive, Probability, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Increasing, Positive, Probability, Seeds, Settings
 
 EXACT: Final = "exact"
 LAST_TOKEN: Final = "last token"
@@ -86,7 +86,6 @@ PRESETS = {
         seeds=(0, 1),
         chain_seeds=(0,),
         horizons=(2, 4, 6),
-        errors=(0.3, 1.0),
         long_horizons=(4, 6),
         draw_seeds=(0, 1),
         draws=100,

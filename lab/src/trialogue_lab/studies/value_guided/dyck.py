@@ -1,9 +1,11 @@
 """Models of Dyck strings, completed under exact, noisy and trained values."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -13,18 +15,18 @@ from trialogue.models.transformer import Transformer
 from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Ancestral, Backtracking, SequentialMonteCarlo, generate
-from trialogue.samplers.exact import PrefixTree, exact_values, prefix_tree, total_variation
+from trialogue.samplers.exact import exact_values, prefix_tree, total_variation
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.training.probes import ProbeConfig
 from trialogue.training.recipes import Recipe, trained
 from trialogue.training.values import train_values
 from trialogue.verifiers import NoisyValues, OutcomeReward
-from trialogue_lab.studies.value_guided.config import Config
+from trialogue_lab.studies.value_guided.config import EXACT, Config
 from trialogue_lab.theory.value_guided import action_level_law, first_leaf
 
 Prefix = tuple[int, ...]
 ExactDistribution = Mapping[Prefix, float]
-EXACT, NOISY, TRAINED = "exact", "noisy", "trained"
+NOISY, TRAINED = "noisy", "trained"
 NOISE = 1.0
 """Noisy values are a factor of 2 above or below the exact ones."""
 PARTICLES = 8
@@ -62,18 +64,11 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
     rows: list[dict[str, Any]] = []
     for place, (row, length) in enumerate(zip(tokens.tolist(), lengths.tolist(), strict=True)):
         rows += measure_prompt(config, model, probe, tuple(row[:length]), seed_of(seed, "prompt", place))
-    for name in dict.fromkeys((row["rule"], row["values"]) for row in rows):
-        of_rule = [row for row in rows if (row["rule"], row["values"]) == name]
-        yield {
-            "kind": "dyck",
-            "rule": name[0],
-            "values": name[1],
-            **{
-                column: math.fsum(row[column] for row in of_rule) / len(of_rule)
-                for column in of_rule[0]
-                if column not in ("rule", "values")
-            },
-        }
+    for rule, name in dict.fromkeys((row["rule"], row["values"]) for row in rows):
+        of_rule = [row for row in rows if (row["rule"], row["values"]) == (rule, name)]
+        columns = [column for column in of_rule[0] if column not in ("rule", "values")]
+        means = {column: fmean(row[column] for row in of_rule) for column in columns}
+        yield {"kind": "dyck", "rule": rule, "values": name, **means}
 
 
 def measure_prompt(
@@ -98,39 +93,31 @@ def measure_prompt(
         yield _row("first leaf", name, found.law, target, found.moves, found.nodes)
         down = action_level_law(model, guide, prompt=prompt, max_new_tokens=horizon)
         yield _row("action level", name, down, target, horizon, horizon)
-    walks: dict[tuple[str, str], tuple[Sampler[Any], Verifier | None]] = {
+    samplers: dict[tuple[str, str], tuple[Sampler[Any], Verifier | None]] = {
         ("no rule", ""): (Ancestral(), None),
         ("backtracking", ""): (Backtracking(4, 4), law),
-        **{
-            ("sequential Monte Carlo", name): (SequentialMonteCarlo(PARTICLES, proposal="mask"), guide)
-            for name, guide in values.items()
-        },
     }
-    for (rule, name), (walk, verifier) in walks.items():
+    for name, guide in values.items():
+        samplers["sequential Monte Carlo", name] = SequentialMonteCarlo(PARTICLES, proposal="mask"), guide
+    for (rule, name), (sampler, verifier) in samplers.items():
         drawn = generate(
             model,
             [prompt],
-            sampler=walk,
+            sampler=sampler,
             verifier=verifier,
             max_new_tokens=horizon,
             num_samples=config.outputs,
             seed=seed_of(seed, rule, name),
         )
-        counts: dict[Prefix, float] = {}
-        for output in drawn.sequences():
-            counts[output] = counts.get(output, 0.0) + 1 / config.outputs
-        yield _row(rule, name, counts, target, float(drawn.queries.double().mean()))
-    rejected = _expected_length(tree) / accepted
+        counts = Counter(drawn.sequences())
+        shares = {output: count / config.outputs for output, count in counts.items()}
+        yield _row(rule, name, shares, target, float(drawn.queries.double().mean()))
+    # An attempt takes the expected length of a completion that nothing rules.
+    rejected = math.fsum(np.exp(tree.log_probs[~tree.leaf])) / accepted
     draw = numpy_generator(seed, "counts").multinomial(config.outputs, list(target.values())) / config.outputs
     yield _row("rejection", "", target, target, rejected)
-    counts = dict(zip(target, draw.tolist(), strict=True))
-    yield _row("as many draws of the restricted law", "", counts, target, rejected)
-
-
-def _expected_length(tree: PrefixTree) -> float:
-    """Tokens of a completion that nothing rules, on average."""
-    inner = np.exp(tree.log_probs[~tree.leaf])
-    return math.fsum(inner)
+    shares = dict(zip(target, draw.tolist(), strict=True))
+    yield _row("as many draws of the restricted law", "", shares, target, rejected)
 
 
 def _row(

@@ -55,9 +55,8 @@ def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
     """The same of the first leaf of the value-guided walk."""
     due = np.array([1 + tilt, 1 - tilt]) / 2
     errors = np.array([1 + error, 1 / (1 + error)])
-    through = np.ones(
-        2
-    )  # per unit of p V*, from a child's parent to the leaves below the child: at a leaf, 1
+    # Per unit of p V*, from a child's parent to the leaves below the child: at a leaf, 1.
+    through = np.ones(2)
     shares = np.empty(horizon)
     for position in range(horizon - 1, -1, -1):
         weights = due * through
@@ -93,7 +92,7 @@ def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[s
         "first leaf": (ValueGuided(lazy=False), first_leaf_shares),
     }
     for horizon in config.long_horizons:
-        coins = Table(_fair, 2, max_length=horizon)
+        coins = Table(lambda _: (0.5, 0.5), 2, max_length=horizon, memory=0)
         for name, (walk, shares_of) in walks.items():
             shares = shares_of(horizon, config.tilt, ERROR)
             computed, chance = variation(shares, config.tilt, 0)
@@ -114,8 +113,3 @@ def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[s
                 "sampled": float(inside.mean()) - chance,
                 "queries": float(samples.queries.double().mean()),
             }
-
-
-def _fair(prefix: tuple[int, ...]) -> tuple[float, float]:
-    del prefix
-    return 0.5, 0.5

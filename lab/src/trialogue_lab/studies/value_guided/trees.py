@@ -10,13 +10,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers.exact import exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
 from trialogue_lab.studies.value_guided.config import EXACT, KINDS, Config
-from trialogue_lab.theory.value_guided import (
-    action_level_law,
-    first_leaf,
-    leaf_mass,
-    stationary_law,
-    value_guided_chain,
-)
+from trialogue_lab.theory import value_guided as theory
 
 Prefix = tuple[int, ...]
 Rows = Iterator[dict[str, Any]]
@@ -51,22 +45,22 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
         errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:
             values = exact if kind == EXACT else NoisyValues(exact, error, kind, seed=seed)
-            found, stationary = first_leaf(oracle, values), stationary_law(oracle, values)
+            found, stationary = theory.first_leaf(oracle, values), theory.stationary_law(oracle, values)
             leaves = {x: p for x, p in stationary.items() if len(x) == horizon}
             mass = math.fsum(leaves.values())
             place = {"horizon": horizon, "values": kind, "error": error}
             yield {
                 "kind": "tree",
                 **place,
-                "action_level": total_variation(action_level_law(oracle, values), target),
+                "action_level": total_variation(theory.action_level_law(oracle, values), target),
                 "first_leaf": total_variation(found.law, target),
                 "stationary": total_variation({x: p / mass for x, p in leaves.items()}, target),
-                "leaf_mass": leaf_mass(oracle, values),
+                "leaf_mass": theory.leaf_mass(oracle, values),
                 "moves": found.moves,
                 "nodes": found.nodes,
             }
             if seed in config.chain_seeds:
-                chain = value_guided_chain(oracle, values)
+                chain = theory.value_guided_chain(oracle, values)
                 own = dict(zip(chain.states, chain.stationary.tolist(), strict=True))
                 yield {
                     "kind": "chain",
