@@ -60,9 +60,12 @@ def train(arguments: argparse.Namespace) -> None:
 
     import torch
 
+    from trialogue.extras import from_extra
     from trialogue.generation.translation.scores import quality, stutter_rate
     from trialogue.generation.translation.training import train_translation
     from trialogue.training.processes import processes
+
+    from_extra("sacrebleu", "score")  # needed after the training
 
     def judged(outputs: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
         found = quality(outputs, references, pairs.tokenize)

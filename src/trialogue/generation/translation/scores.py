@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import regex
 from numpy.typing import NDArray
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 from scipy.stats import bootstrap
 
 from trialogue.errors import InputError, require_text
+from trialogue.extras import from_extra
 from trialogue.randomness import numpy_generator
 
 _WORD = regex.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
@@ -58,7 +57,8 @@ def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "
     Raises `InputError` where the two have unequal lengths, or none.
     """
     _require_aligned(outputs, references)
-    bleu, chrf = BLEU(tokenize=tokenize), CHRF()
+    metrics = from_extra("sacrebleu.metrics", "score")
+    bleu, chrf = metrics.BLEU(tokenize=tokenize), metrics.CHRF()
     scores = [metric.corpus_score(list(outputs), [list(references)]) for metric in (bleu, chrf)]
     return Quality(scores[0].score, str(bleu.get_signature()), scores[1].score, str(chrf.get_signature()))
 
@@ -68,7 +68,8 @@ def bleu_interval(
 ) -> Interval:
     """The interval of the BLEU of `quality` over sentences, drawn from the stream "bootstrap" of `seed`."""
     _require_aligned(outputs, references)
-    metric = BLEU(
+    bleu = from_extra("sacrebleu.metrics", "score").BLEU
+    metric = bleu(
         tokenize=tokenize, effective_order=True
     )  # for a sentence, whose counts are all that is used
     scores = [
@@ -79,7 +80,8 @@ def bleu_interval(
 
     def corpus_bleu(sums: NDArray[np.int64]) -> float:
         held = sums.tolist()
-        return BLEU.compute_bleu(held[:4], held[4:8], held[8], held[9], smooth_method="exp").score
+        score = bleu.compute_bleu(held[:4], held[4:8], held[8], held[9], smooth_method="exp").score
+        return float(score)
 
     return _interval(counts, corpus_bleu, seed)
 

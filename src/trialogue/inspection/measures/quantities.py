@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pandas import Series
 
 from trialogue.errors import InputError
 from trialogue.intervals import Interval, interval, shares_of
@@ -79,7 +78,7 @@ def share(values: NDArray[np.float64], trials: int, at: float | None = None) -> 
 
     Where all rows agree it is the exact binomial one over all trials.
     """
-    found = interval(values, 1 - LEVEL, counts=shares_of(Series(values), trials))
+    found = interval(values, 1 - LEVEL, counts=shares_of(values, trials))
     return Point.of(found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0)), at)
 
 

@@ -6,6 +6,7 @@ import math
 
 from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
+from trialogue.extras import from_extra
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, number
 from trialogue.inspection.subject import Subject
@@ -32,6 +33,15 @@ class TopicRatios(Measure):
     )
     kinds = ("causal", "masked")
     needs = "text"
+
+    def unfit(self, subject: Subject) -> str | None:
+        """Return which package is missing, if any."""
+        del subject
+        try:
+            from_extra("sklearn", "topics")
+        except InputError as error:
+            return f"{error.value}: {error.hint}"
+        return None
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
         """Raise `InputError` for a text of too few passages."""

@@ -6,14 +6,17 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.decomposition import LatentDirichletAllocation
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
+from trialogue.extras import from_extra
 from trialogue.randomness import numpy_generator, seed_of
+from trialogue.validation import Count, validated
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +41,12 @@ class Assignment:
         return (self.topics.astype(np.float32) @ self.topics.T.astype(np.float32)) == 0
 
 
+@validated
 def fitted_topics(
     counts: csr_matrix,
-    topics: int,
+    topics: Annotated[int, Ge(2)],
     *,
-    passes: int = 10,
+    passes: Count = 10,
     seed: int = 0,
     report: Callable[[str], object] | None = None,
 ) -> NDArray[np.float64]:
@@ -53,20 +57,19 @@ def fitted_topics(
     `passes` over passages in an order drawn by `seed`; the topic of the most words comes first. `report` is told what
     is done. Raises `InputError` where there are fewer passages than topics.
     """
-    number, times = whole_number("topics", topics, 2), whole_number("passes", passes, 1)
-    if counts.shape[0] < number:
+    if counts.shape[0] < topics:
         hint = f"the corpus has {counts.shape[0]} documents: ask for fewer topics, or give a longer text"
         raise InputError("topics", topics, hint)
     order = numpy_generator(seed, "order of passages").permutation(counts.shape[0])
-    model = LatentDirichletAllocation(
-        number,
+    model = from_extra("sklearn.decomposition", "topics").LatentDirichletAllocation(
+        topics,
         learning_method="online",
         total_samples=counts.shape[0],
         random_state=seed_of(seed, "topics") % 2**32,
     )
-    for done in range(times):
+    for done in range(passes):
         if report is not None:
-            report(f"topics: pass {done + 1} of {times}")
+            report(f"topics: pass {done + 1} of {passes}")
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", RuntimeWarning

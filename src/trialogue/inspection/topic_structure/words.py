@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from torch import Tensor
 
 from trialogue.errors import InputError
+from trialogue.extras import from_extra
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _MARK = re.compile(r"<[^<>\s]*>")
@@ -53,6 +53,7 @@ def placed(tokenizer: Any, texts: Sequence[str], max_length: int | None = None) 
     A word is a run of at least three letters outside of marks such as <unk>, in lower case; English stop words are left
     out (those of scikit-learn).
     """
+    stop_words = from_extra("sklearn.feature_extraction.text", "topics").ENGLISH_STOP_WORDS
     found: list[Placed] = []
     for first in range(0, len(texts), _AT_ONCE):
         some = [_MARK.sub(" ", text) for text in texts[first : first + _AT_ONCE]]
@@ -64,7 +65,7 @@ def placed(tokenizer: Any, texts: Sequence[str], max_length: int | None = None) 
             verbose=False,
         )
         for text, ids, spans in zip(some, read["input_ids"], read["offset_mapping"], strict=True):
-            found.append(_placed(text, ids, spans))
+            found.append(_placed(text, ids, spans, stop_words))
     return found
 
 
@@ -117,7 +118,9 @@ def together(counts: csr_matrix, pairs: int) -> NDArray[np.int64]:
     return np.stack((first[order], second[order]), 1).astype(np.int64)
 
 
-def _placed(text: str, ids: list[int], spans: list[tuple[int, int]]) -> Placed:
+def _placed(
+    text: str, ids: list[int], spans: list[tuple[int, int]], stop_words: frozenset[str]
+) -> Placed:
     at: dict[tuple[int, int], int] = {}
     for place, (begin, end) in enumerate(spans):
         while begin < end and text[begin].isspace():
@@ -130,7 +133,7 @@ def _placed(text: str, ids: list[int], spans: list[tuple[int, int]]) -> Placed:
     several: list[str] = []
     for match in _WORD.finditer(text, 0, reached):
         word = match[0].lower()
-        if word in ENGLISH_STOP_WORDS:
+        if word in stop_words:
             continue
         if match.span() in at:
             words.append(word)
