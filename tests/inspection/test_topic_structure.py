@@ -24,8 +24,8 @@ from trialogue.inspection.topic_structure.ratios import (
     RAW_ATTENTION,
     SAME,
     TOGETHER,
-    Comparison,
     Resampling,
+    TopicComparison,
     compared_embeddings,
 )
 from trialogue.inspection.topic_structure.topics import Assignment, assigned, fitted_topics
@@ -54,7 +54,7 @@ def measurement(corpus: list[Passage]) -> TopicMeasurement:
     return measured(tiny_model("encoder", causal=False), corpus, SETTINGS, control=False)[0]
 
 
-def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[Comparison]:
+def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[TopicComparison]:
     """The comparisons of the planted topics, in an embedding (words, width) of our own."""
     names = measurement.words.names
     own = np.array([[name in words for words in PLANTED] for name in names])
@@ -78,14 +78,14 @@ def test_an_embedding_with_topics_is_told_from_one_without(measurement: TopicMea
     names = measurement.words.names
     table = planted_table(names, PLANTED)
     for one in topics_of(table, measurement):
-        assert one.ratio.value > 1.4
-        assert one.difference.value > 0.25
+        assert one.ratio.estimate > 1.4
+        assert one.difference.estimate > 0.25
         assert one.pairs[SAME] == 4 * 45
         assert one.pairs[DIFFERENT] == 6 * 100
     # Of other sets of words, as many and as large, the same embedding shows nothing.
     words = made_up_words()
     for one in topics_of(planted_table(names, [set(words[first::4]) for first in range(4)]), measurement):
-        assert abs(one.ratio.value - 1) < 0.1
+        assert abs(one.ratio.estimate - 1) < 0.1
 
 
 @pytest.mark.parametrize("single", [True, False])
@@ -106,8 +106,8 @@ def test_means_are_those_of_a_loop_over_pairs(measurement: TopicMeasurement, sin
             (same if shared else different)[measure].append(float(value))
     for measure in (COSINE, DOT):
         means, pairs = found[measure].means, found[measure].pairs
-        assert means[SAME].value == pytest.approx(np.mean(same[measure]), abs=1e-7)
-        assert means[DIFFERENT].value == pytest.approx(np.mean(different[measure]), abs=1e-7)
+        assert means[SAME].estimate == pytest.approx(np.mean(same[measure]), abs=1e-7)
+        assert means[DIFFERENT].estimate == pytest.approx(np.mean(different[measure]), abs=1e-7)
         assert pairs[SAME] == len(same[measure])
         assert pairs[DIFFERENT] == len(different[measure])
         assert pairs[TOGETHER] == pairs[SAME]
@@ -172,9 +172,9 @@ def test_intervals_hold_the_value_and_what_a_model_adds_is_measured_too(
 ) -> None:
     found = {one.measure: one for one in measurement.compare(8, resamples=100)}
     for one in found.values():
-        assert one.difference.low < one.difference.value < one.difference.high
+        assert one.difference.low < one.difference.estimate < one.difference.high
     assert COSINE + AS_READ in found
-    assert found[COSINE + AS_READ].ratio.value == pytest.approx(1, abs=0.1)
+    assert found[COSINE + AS_READ].ratio.estimate == pytest.approx(1, abs=0.1)
     causal = measured(tiny_model("decoder", causal=True), corpus, SETTINGS, control=False)[0]
     assert causal.read is None  # a decoder's first block reads the rows of its table
 
@@ -192,7 +192,7 @@ def test_as_many_pairs_that_meet_most_are_compared_as_a_topic_has(measurement: T
     often = [tuple(map(int, pair)) for pair in measurement.met]
     table = torch.nn.functional.normalize(measurement.table.double(), dim=1)
     first = often[: found[COSINE].pairs[SAME]]
-    assert found[COSINE].means[TOGETHER].value == pytest.approx(
+    assert found[COSINE].means[TOGETHER].estimate == pytest.approx(
         np.mean([float(table[one] @ table[other]) for one, other in first]), abs=1e-6
     )
     sums = measurement.sums
@@ -200,7 +200,7 @@ def test_as_many_pairs_that_meet_most_are_compared_as_a_topic_has(measurement: T
     kept = [pair for pair in often if pair in set(read)][: found[ATTENTION].pairs[SAME]]
     rows = [place for place, pair in enumerate(read) if pair in set(kept)]
     assert found[ATTENTION].pairs[TOGETHER] == found[ATTENTION].pairs[SAME] == len(kept)
-    assert found[ATTENTION].means[TOGETHER].value == pytest.approx(
+    assert found[ATTENTION].means[TOGETHER].estimate == pytest.approx(
         sums.debiased[rows].sum() / sums.places[rows].sum()
     )
 
@@ -243,7 +243,7 @@ def test_what_was_killed_goes_on_and_ends_in_the_same_numbers(
         if line.startswith(stop_at) or stop_at in line:
             raise KeyboardInterrupt
 
-    def run(report: Callable[[str], None] | None, folder: Path | None) -> list[list[Comparison]]:
+    def run(report: Callable[[str], None] | None, folder: Path | None) -> list[list[TopicComparison]]:
         found = measured(model, corpus, SETTINGS, folder=folder, report=report)
         return [one.compare(8, resamples=5) for one in found]
 

@@ -14,7 +14,8 @@ from tyro.conf import arg
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import Group, parse
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, validated
 
 if TYPE_CHECKING:
     from trialogue.data.clones import Clones
@@ -26,6 +27,7 @@ text itself cheaper than the clone. `trialogue interaction-order` asks a model. 
 same command."""
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """Where clones are written, and what computes them."""
@@ -34,13 +36,12 @@ class Machine:
     """Folder for the clones."""
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
     """cpu, cuda, cuda:1 (the GPU, where there is one)."""
-    threads: Annotated[int, arg(metavar="N")] = 1
+    threads: Annotated[Count, arg(metavar="N")] = 1
     """Threads of torch, in each process that works."""
 
     def __post_init__(self) -> None:
         if self.out is None:
             raise InputError("out", None, "name a folder: trialogue clone --text FILE --out FOLDER")
-        whole_number("threads", self.threads, 1)
 
 
 def clone(arguments: argparse.Namespace) -> None:

@@ -12,7 +12,8 @@ from trialogue.cli.commands import Commands
 
 if TYPE_CHECKING:
     from trialogue.inspection.topic_structure.measure import TopicMeasurement
-    from trialogue.inspection.topic_structure.ratios import Comparison, Interval
+    from trialogue.inspection.topic_structure.ratios import TopicComparison
+    from trialogue.intervals import Interval
 
 _FIGURE = "topics.svg"
 _ONE, _SOME, _RANDOM = "one topic a word", "one or more topics", "random weights"
@@ -71,7 +72,7 @@ def _report(line: str) -> None:
 
 
 def _print(
-    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[Comparison]]", words: int
+    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[TopicComparison]]", words: int
 ) -> None:
     from rich.table import Table
 
@@ -86,8 +87,8 @@ def _print(
         for head in (*CLASSES, "same / different", "95 % interval"):
             table.add_column(head, justify="right")
         for one in found:
-            cells = [format_number(one.means[kind].value) for kind in CLASSES]
-            table.add_row(one.measure, *cells, format_number(one.ratio.value), _ends(one.ratio))
+            cells = [format_number(one.means[kind].estimate) for kind in CLASSES]
+            table.add_row(one.measure, *cells, format_number(one.ratio.estimate), _ends(one.ratio))
         out.print(table)
     met = compared[_ONE][0].pairs
     out.print(f"Pairs: {', '.join(f'{count:,} {kind}' for kind, count in met.items())} ({_ONE}).")
@@ -109,7 +110,7 @@ def _ends(found: "Interval") -> str:
 
 
 def _record(
-    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[Comparison]]", words: int
+    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[TopicComparison]]", words: int
 ) -> dict[str, Any]:
     known = measurement.words
     return {

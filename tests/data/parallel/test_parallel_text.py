@@ -1,7 +1,7 @@
 import pytest
 
 from trialogue.data.parallel import ParallelText, split
-from trialogue.data.parallel.splitting import normalised, one_word_variants
+from trialogue.data.parallel.splitting import normalised
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 
@@ -98,17 +98,3 @@ def test_a_split_of_too_little_is_refused():
         split(chained, 1, 1, seed=0)
     with pytest.raises(InputError, match="2 pairs in 2 groups"):
         split(ParallelText(["a", "b"], ["x", "y"]), 1, 1, seed=0)
-
-
-def test_one_word_variants():
-    known = ["Tom is here.", "I see the old dog"]
-    asked = [
-        "Mary is here!",
-        "tom is",
-        "Tom is not here",
-        "I see a new dog",
-        "I see the dog",
-        "Tom",
-        "Tom is here",
-    ]
-    assert one_word_variants(asked, known).tolist() == [True, True, True, False, True, False, True]

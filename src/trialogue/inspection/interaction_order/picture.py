@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trialogue.data.clones import TEXT
 from trialogue.display.figures import COLORS, QUIET, panels
-from trialogue.inspection.interaction_order.measure import CloneLoss
+from trialogue.inspection.interaction_order.askers import CloneLoss
 
 if TYPE_CHECKING:
     import matplotlib.figure

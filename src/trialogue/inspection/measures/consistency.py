@@ -92,16 +92,13 @@ class MaskedConsistency(Measure):
         """Differences of all pairs, and the divergence by how far apart they are."""
         random = numpy_generator(effort.seed, "consistency")
         stretches, distances = _stretches(subject, material, effort), _distances(subject)
-        before, behind = (
-            torch.tensor(part, dtype=torch.int64).expand(len(stretches.tokens), -1) for part in subject.frame
-        )
-        tokens = torch.cat((before, stretches.tokens, behind), 1)
+        tokens = subject.framed(stretches.tokens, end=True)
         streams = Streams(effort.seed, torch.arange(len(tokens)))
         found = {}
         for distance in distances:
             report(f"{distance} apart")
             last = stretches.tokens.shape[1] - distance
-            first = before.shape[1] + torch.from_numpy(random.integers(0, last, len(tokens)))
+            first = len(subject.frame[0]) + torch.from_numpy(random.integers(0, last, len(tokens)))
             found[distance] = compared_orders(subject.masked, tokens, first, first + distance, streams.choose)
         text, drawn, told = (np.stack(part) for part in zip(*found.values(), strict=True))
         # Of a token that the model never proposes there is no such number.

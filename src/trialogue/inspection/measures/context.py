@@ -55,9 +55,8 @@ class ContextLength(Measure):
         """Losses by the length of the context, and the length that matters."""
         stretches = _stretches(subject, material, effort)
         rows = stretches.tokens
-        before = torch.tensor(subject.frame[0], dtype=torch.int64).expand(len(rows), -1)
         losses = []
-        for part in subject.parts(torch.cat((before, rows), 1)):
+        for part in subject.parts(subject.framed(rows)):
             asked = part[:, len(subject.frame[0]) + 1 :]
             distributions = subject.logits(part)[:, -asked.shape[1] - 1 : -1].log_softmax(-1)
             losses.append(-distributions.gather(-1, asked[..., None])[..., 0].double())

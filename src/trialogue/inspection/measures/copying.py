@@ -91,9 +91,8 @@ def _rows(distance: int, effort: Effort) -> int:
 def _causal(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Which of the repeated tokens but the first are right, and what they cost, both (rows, distance - 1)."""
     distance = rows.shape[1] // 2
-    before = torch.tensor(subject.frame[0], dtype=torch.int64).expand(len(rows), -1)
     right, losses = [], []
-    for part in subject.parts(torch.cat((before, rows), 1)):
+    for part in subject.parts(subject.framed(rows)):
         asked = part[:, -(distance - 1) :]
         answers = subject.logits(part)[:, -distance:-1]
         right.append(answers.argmax(-1) == asked)
@@ -103,13 +102,11 @@ def _causal(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArra
 
 def _masked(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The same of some sites of the second time, each masked in a copy of its own."""
-    distance, (before, behind) = rows.shape[1] // 2, subject.frame
-    ends = [torch.tensor(part, dtype=torch.int64).expand(len(rows), -1) for part in (before, behind)]
-    framed = torch.cat((ends[0], rows, ends[1]), 1)
+    distance, framed = rows.shape[1] // 2, subject.framed(rows, end=True)
     every = torch.arange(len(rows))
     right, losses = [], []
     for step in range(min(_ASKED, distance)):
-        site = len(before) + distance + step * distance // min(_ASKED, distance)
+        site = len(subject.frame[0]) + distance + step * distance // min(_ASKED, distance)
         distributions = subject.masked.site_log_weights(framed, torch.full_like(every, site)).cpu()
         asked = framed[:, site]
         right.append(distributions.argmax(-1) == asked)

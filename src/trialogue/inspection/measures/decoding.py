@@ -55,10 +55,10 @@ _OF_LENGTH = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
 def drawn(
     oracle: Autoregressive, opening: list[int], rows: int, horizon: int, seed: int
 ) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-    """Draw texts of up to `horizon` tokens behind `opening`, and tell at each step what they are drawn from.
+    """Sample texts of up to `horizon` tokens after `opening`, and yield the distribution at each step.
 
-    Each time: the step, the rows (n,) that have not ended, the log-law (n, vocab) of their next token, and the token
-    (n,). So many texts at once are drawn as fit a batch, one batch after the other.
+    Yields the step, the rows (n,) that have not ended, the log-probabilities (n, vocab) of their next token, and the
+    sampled token (n,). Texts are sampled batch by batch.
     """
     for part in torch.arange(rows).split(_AT_ONCE):
         for step, (going, distributions, chosen) in enumerate(_batch(oracle, opening, part, horizon, seed)):

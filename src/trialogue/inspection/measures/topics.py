@@ -11,7 +11,6 @@ from trialogue.inspection.measures.measure import Effort, Material, Measure, Rep
 from trialogue.inspection.measures.quantities import Point, Quantity, number
 from trialogue.inspection.subject import Subject
 from trialogue.inspection.topic_structure.measure import TopicSettings, measured
-from trialogue.inspection.topic_structure.ratios import Interval
 from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
 
@@ -82,11 +81,6 @@ class TopicRatios(Measure):
             raise InputError("model", subject.name, told if error.field == "words" else error.hint) from error
         # Without an interval, pairs of different topics are at zero or below it in some of the draws.
         ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
-        over = [number(f"{name}, same / different", _point(ratio)) for name, ratio in ratios]
-        less = [number(f"{one.measure}, same less different", _point(one.difference)) for one in compared]
+        over = [number(f"{name}, same / different", Point.of(ratio)) for name, ratio in ratios]
+        less = [number(f"{one.measure}, same less different", Point.of(one.difference)) for one in compared]
         return [*over, *less]
-
-
-def _point(found: Interval) -> Point:
-    low, high = (None if math.isnan(end) else float(end) for end in (found.low, found.high))
-    return Point(float(found.value), low, high)

@@ -118,9 +118,7 @@ def together(counts: csr_matrix, pairs: int) -> NDArray[np.int64]:
     return np.stack((first[order], second[order]), 1).astype(np.int64)
 
 
-def _placed(
-    text: str, ids: list[int], spans: list[tuple[int, int]], stop_words: frozenset[str]
-) -> Placed:
+def _placed(text: str, ids: list[int], spans: list[tuple[int, int]], stop_words: frozenset[str]) -> Placed:
     at: dict[tuple[int, int], int] = {}
     for place, (begin, end) in enumerate(spans):
         while begin < end and text[begin].isspace():

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.twin import CausalTranslator
-from trialogue.samplers.translation.hypotheses import Translation, checked_alpha, ranked
+from trialogue.samplers.translation.hypotheses import Alpha, Translation, ranked
+from trialogue.validation import validated
 
 
+@validated
 def rescored(
     twin: CausalTranslator,
     sources: Sequence[Sequence[int]],
     translations: Sequence[Translation],
-    alpha: float = 0.0,
+    alpha: Alpha = 0.0,
 ) -> list[Translation]:
     """`translations` of `sources`, their hypotheses ranked by what the twin gives them (Gu et al. 2018).
 
@@ -21,7 +23,6 @@ def rescored(
     ((5 + length) / 6)^`alpha`. One more pass of a decoder is counted, and none where the source is empty. Raises
     `InputError` for sources or hypotheses that are too long for the twin, and where there are not as many of both.
     """
-    checked_alpha(alpha)
     if len(translations) != len(sources):
         hint = f"give one of each of the {len(sources)} sources"
         raise InputError("translations", len(translations), hint)

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import EOS, PAD
-from trialogue.errors import non_negative_number, whole_number
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import Context
-from trialogue.samplers.translation.hypotheses import NOTHING, Translation, checked_alpha, ranked
-from trialogue.validation import InstanceOf, Natural, Several, validated
+from trialogue.samplers.translation.hypotheses import NOTHING, Alpha, Translation, ranked
+from trialogue.validation import Count, InstanceOf, Natural, NonNegative, Several, validated
 
 
+@validated
 @dataclass(frozen=True)
 class BeamSearch:
     """The `hypotheses` best continuations are kept at every token; one of them is the greedy translation.
@@ -24,14 +24,9 @@ class BeamSearch:
     `InputError` for fields out of range.
     """
 
-    hypotheses: int = 1
-    alpha: float = 0.0
-    ratio: float = 2.0
-
-    def __post_init__(self) -> None:
-        whole_number("hypotheses", self.hypotheses, 1)
-        checked_alpha(self.alpha)
-        non_negative_number("ratio", self.ratio)
+    hypotheses: Count = 1
+    alpha: Alpha = 0.0
+    ratio: NonNegative = 2.0
 
     @validated
     def translate(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trialogue.generation.translation.scores import bleu_interval, quality, stutter
+from trialogue.generation.translation.scores import quality, stutter
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.chains.refinement import Refinement
@@ -31,6 +31,7 @@ from trialogue_lab.studies.translation.config import (
     TWIN,
     Config,
 )
+from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_interval
 from trialogue_lab.studies.translation.material import (
     HeldOut,
     Material,
@@ -199,7 +200,7 @@ def _scored(
         scores = quality(outputs, references, config.tokenize)
         interval = bleu_interval(outputs, references, seed=seed, tokenize=config.tokenize)
         said = stutter(*of(spoken, chosen))
-        repeated = said.interval(seed)
+        repeated = stutter_interval(said, seed)
         yield {
             "kind": "corpus",
             **setting,
