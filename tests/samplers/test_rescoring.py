@@ -14,7 +14,7 @@ from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import next_log_probs
 from trialogue.samplers.translation.hypotheses import NOTHING, Hypothesis, Translation
 from trialogue.samplers.translation.refining import LengthBeam
-from trialogue.samplers.translation.rescoring import rescored
+from trialogue.samplers.translation.writing import rescored
 
 TWIN = CausalTranslator(small_network(causal=True, seed=4))
 REFINER = Refiner(small_network(causal=False, seed=2))

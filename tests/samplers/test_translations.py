@@ -18,8 +18,7 @@ from trialogue.samplers import generate, truncated
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.hypotheses import Hypothesis, ranked, without_repeats
 from trialogue.samplers.translation.refining import LengthBeam, likeliest_lengths, random_targets
-from trialogue.samplers.translation.rescoring import rescored
-from trialogue.samplers.translation.writing import BeamSearch
+from trialogue.samplers.translation.writing import BeamSearch, rescored
 
 TWIN = CausalTranslator(small_network(causal=True, seed=4))
 REFINER = Refiner(small_network(causal=False, seed=2))

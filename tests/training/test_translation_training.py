@@ -18,10 +18,14 @@ from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training import TrainingConfig, train, trained
 from trialogue.training.loop import _identity
-from trialogue.training.translation.batches import TranslationBatches
 from trialogue.training.translation.distillation import distilled, kept_translations
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
-from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs, rows_of
+from trialogue.training.translation.recipes import (
+    TranslationBatches,
+    TranslationTraining,
+    encoded_pairs,
+    rows_of,
+)
 
 # Every text of one to three of three tokens, translated in reverse into three others.
 TEXTS = [list(text) for count in (1, 2, 3) for text in product((4, 5, 6), repeat=count)]

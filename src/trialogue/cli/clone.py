@@ -105,22 +105,15 @@ def _report(line: str) -> None:
 
 def _print(made: "list[Made]", clones: "Clones") -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    from trialogue.display.terminal import console
+    from trialogue.display.terminal import console, grid
     from trialogue.generation.cloning.drawing import standing
 
     out = console()
     rows, length = made[0].clone.tokens.shape
-    table = Table(
-        title=f"{rows} sequences of {length} tokens, {clones.vocab_size} kinds", title_justify="left"
-    )
-    table.add_column("clone")
-    for head in ("keeps", "held-out loss", "acceptance", "ESS", "R-hat", "energy", "drift", "chains"):
-        table.add_column(head, justify="right")
-    for one in made:
-        table.add_row(*_cells(one, standing(one.convergence)))
-    out.print(table)
+    title = f"{rows} sequences of {length} tokens, {clones.vocab_size} kinds"
+    heads = ("clone", "keeps", "held-out loss", "acceptance", "ESS", "R-hat", "energy", "drift", "chains")
+    out.print(grid(title, heads, [_cells(one, standing(one.convergence)) for one in made]))
     out.print(
         "keeps: the most tokens that interact. held-out loss: of the network, in nats per token. acceptance: share of "
         "updates that\nchanged their token. ESS, R-hat, drift: of the energy after the first half of the sweeps; "

@@ -5,7 +5,9 @@ wall is where the next window follows another. What is measured is any text, and
 oracle, a pretrained one among them. Corollary 1.2.1 of the document on Potts chains is about these runs.
 """
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -16,20 +18,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import CensoredData, ecdf
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import Integers, real_tensor, whole_tensor
 from trialogue.data.potts.patterns import StoredPatterns, pattern_tokens
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Tokenizing, as_oracle, padded
 from trialogue.samplers import Samples, generate, truncated
-from trialogue.validation import Count, NonNegative, validated
+from trialogue.validation import Count, NonNegative, Several, validated
 
 _BYTES = 256
 
 
 @validated
 def followed(
-    tokens: Tensor,
-    patterns: Iterable[Sequence[int] | Tensor],
+    tokens: Annotated[Tensor, Integers("rows length")],
+    patterns: Several[Any],
     window: Count,
     vocab_size: Annotated[int, Ge(2)],
 ) -> tuple[Tensor, Tensor]:
@@ -39,17 +41,9 @@ def followed(
     `StoredPatterns`, but patterns may have different periods; the lowest label wins ties. Raises `InputError` for what
     are no token ids, and where the window is longer than the texts.
     """
-    hint = "give a tensor of token ids of shape (rows, L)"
-    if not isinstance(tokens, Tensor):
-        raise InputError("tokens", type(tokens).__name__, hint)
-    tokens = whole_tensor("tokens", tokens, hint)
-    if tokens.ndim != 2:
-        raise InputError("tokens", tuple(tokens.shape), hint)
     outside = tokens[(tokens < 0) | (tokens >= vocab_size)]
     if len(outside):
         raise InputError("tokens", int(outside[0]), f"use token ids from 0 to {vocab_size - 1}")
-    if not isinstance(patterns, Iterable):
-        raise InputError("patterns", patterns, "give a list of patterns, each a sequence of token ids")
     if window > tokens.shape[1]:
         raise InputError("window", window, f"the texts have up to {tokens.shape[1]} tokens: use no more")
     label, least, before = None, None, 0
@@ -72,6 +66,10 @@ class Runs(NamedTuple):
 
     lengths: NDArray[np.int64]
     ended: NDArray[np.bool_]
+
+    def chosen(self, rows: NDArray[np.int64]) -> Runs:
+        """Return the runs numbered `rows`."""
+        return Runs(self.lengths[rows], self.ended[rows])
 
     def curve(self) -> Any:
         """The Kaplan-Meier estimate of the probability that a run is longer than r (`scipy.stats.ecdf`'s `sf`).
@@ -138,10 +136,11 @@ class Coherence:
         return int(self.walls.sum()) / tokens if tokens else float("nan")
 
 
+@validated
 def coherence(
-    tokens: Tensor,
-    patterns: Iterable[Sequence[int] | Tensor],
-    window: int,
+    tokens: Annotated[Tensor, Integers("rows length")],
+    patterns: Several[Any],
+    window: Count,
     *,
     lengths: Tensor | None = None,
     start: Tensor | int = 0,
@@ -154,8 +153,6 @@ def coherence(
     another label nearest. Raises `InputError` as `followed` does, for lengths and starts that are not one whole number
     for each text, lengths beyond `tokens`, and a start that is not one of a text's windows.
     """
-    if not isinstance(patterns, Iterable):
-        raise InputError("patterns", patterns, "give a list of patterns, each a sequence of token ids")
     units = [pattern_tokens(pattern) for pattern in patterns]
     if vocab_size is None:
         vocab_size = max(2, 1 + max((int(unit.max()) for unit in units), default=1))

@@ -11,7 +11,7 @@ from trialogue.cli import main
 from trialogue.data import Clones, ManyBody
 from trialogue.errors import InputError
 from trialogue.generation.cloning import maker
-from trialogue.generation.cloning.networks import factored_network
+from trialogue.generation.cloning.maker import factored_network
 from trialogue.generation.cloning.settings import NetworkSettings
 from trialogue.randomness import generator
 from trialogue.training import corpus_score

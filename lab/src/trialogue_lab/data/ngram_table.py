@@ -21,11 +21,11 @@ class NgramTable:
     """The next token after the most frequent contexts of up to S tokens of a text: as many as fit `most_bytes`.
 
     `orders` are the distributions after contexts of 0, 1, ..., S tokens (`ngram_distributions`). Of contexts that
-    come equally often shorter ones go first; all are kept by default. `smoothing` is added to every count.
-    A context that is not kept has the distribution of the longest of its ends that is, and where nothing is kept all
-    tokens are equally likely. `size` counts bytes: those of a context's tokens and offset, and of the tokens and counts of what follows
-    it. `contexts` says how many are kept of each length. Raises `InputError` for distributions of other contexts or too
-    many tokens.
+    come equally often shorter ones go first; all are kept by default. `smoothing` is added to every count. A
+    context that is not kept has the distribution of the longest of its ends that is, and where nothing is kept all
+    tokens are equally likely. `size` counts bytes: those of a context's tokens and offset, and of the tokens and
+    counts of what follows it. `contexts` says how many are kept of each length. Raises `InputError` for
+    distributions of other contexts or too many tokens.
     """
 
     def __init__(

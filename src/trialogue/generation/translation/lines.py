@@ -11,7 +11,7 @@ from trialogue.errors import InputError
 from trialogue.generation.translation.model import TranslationModel
 from trialogue.generation.translation.settings import Translating
 from trialogue.samplers.translation.hypotheses import Translation
-from trialogue.samplers.translation.rescoring import rescored
+from trialogue.samplers.translation.writing import rescored
 
 _POOL = 16
 """Batches that are read ahead, so that lines of a like length go together."""

@@ -14,9 +14,6 @@ from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.validation import Count, Natural, validated
 
-Start = Literal["random", "mask"]
-Keep = Literal["stutter", "nothing", "confident"]
-
 
 @validated
 @dataclass(frozen=True)
@@ -31,9 +28,9 @@ class Translating:
     """Steps of refinement, at most."""
     hypotheses: Annotated[int, arg(metavar="N")] = 5
     """Likeliest lengths that are refined; of the twin, beams (1 is greedy)."""
-    start: Annotated[Start, arg(metavar="START")] = "random"
+    start: Annotated[Literal["random", "mask"], arg(metavar="START")] = "random"
     """What refinement begins with: random tokens, or mask."""
-    keep: Annotated[Keep, arg(metavar="WHAT")] = "stutter"
+    keep: Annotated[Literal["stutter", "nothing", "confident"], arg(metavar="WHAT")] = "stutter"
     """What a step leaves: stutter (a token that equals the one before it is not taken), nothing, or confident (the
     schedule of mask-predict, with --start mask)."""
     alpha: Annotated[float, arg(metavar="A")] = 0.6

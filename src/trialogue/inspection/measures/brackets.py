@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, mean, number, share
+from trialogue.inspection.measures.quantities import Point, Quantity, curve, mean, number, share
 from trialogue.inspection.subject import Subject
 from trialogue.randomness import numpy_generator, seed_of
 
@@ -71,16 +71,12 @@ class Brackets(Measure):
         """Why it has no brackets, or no room for them."""
         if spelled(subject) is None:
             return f"its tokenizer has no token for each of {' '.join(''.join(PAIRS))}"
-        room = _room(subject)
-        return (
-            None
-            if room >= 2 * _LONGEST
-            else f"it reads {subject.longest} tokens, and this takes {2 * _LONGEST}"
-        )
+        if _room(subject) < 2 * _LONGEST:
+            return f"it reads {subject.longest} tokens, and this takes {2 * _LONGEST}"
+        return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Long strings once, shorter ones with and without a pair."""
-        del material
         before = len(subject.frame[0])
         long = effort.rows(_ROWS) * (min(LENGTH, _room(subject)) + before)
         lengths = _lengths()
@@ -89,7 +85,6 @@ class Brackets(Measure):
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """All numbers of long strings, then the violation of balance."""
-        del material
         length = min(LENGTH, _room(subject))
         distribution = bracket_distribution(length)
         rows = distribution.sample(effort.rows(_ROWS), seed_of(effort.seed, "brackets"))
@@ -107,37 +102,17 @@ class Brackets(Measure):
         open_now = depth.numpy()
         report("a pair inserted")
         moved = self._moved(subject, effort)
-        along = "brackets read"
+        along, on_brackets = "brackets read", mean(mass.numpy().mean(1))
+        by_length = [_share(right, closing & span, edge) for edge, span in spans]
+        by_depth = [_share(right, closing & (open_now == deep), deep) for deep in range(1, DEPTH + 1)]
+        losses = [mean(_row_means(excess, span), edge) for edge, span in spans]
         return [
             number(f"closes rightly, in strings of {length}", _share(right, closing), exact=1.0),
             number("moved by a pair", mean(moved), unit="total variation", exact=0.0),
-            number(
-                f"on brackets, in strings of {length}",
-                mean(mass.numpy().mean(1)),
-                unit="of the probability",
-                exact=1.0,
-            ),
-            Quantity(
-                name="closes rightly",
-                points=tuple(_share(right, closing & span, edge) for edge, span in spans),
-                along=along,
-                exact=1.0,
-            ),
-            Quantity(
-                name="closes rightly",
-                points=tuple(
-                    _share(right, closing & (open_now == deep), deep) for deep in range(1, DEPTH + 1)
-                ),
-                along="brackets open",
-                exact=1.0,
-            ),
-            Quantity(
-                name="excess loss",
-                points=tuple(mean(_row_means(excess, span), edge) for edge, span in spans),
-                unit="nats a bracket",
-                along=along,
-                exact=0.0,
-            ),
+            number(f"on brackets, in strings of {length}", on_brackets, unit="of the probability", exact=1.0),
+            curve("closes rightly", by_length, along, exact=1.0),
+            curve("closes rightly", by_depth, "brackets open", exact=1.0),
+            curve("excess loss", losses, along, unit="nats a bracket", exact=0.0),
         ]
 
     def _moved(self, subject: Subject, effort: Effort) -> NDArray[np.float64]:
@@ -186,8 +161,7 @@ def _row_means(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArra
 
 
 def _share(right: NDArray[np.bool_], chosen: NDArray[np.bool_], at: float | None = None) -> Point:
-    means = _row_means(right.astype(float), chosen)
-    return share(means, max(1, int(chosen.sum()) // max(1, len(means))), at)
+    return share(_row_means(right.astype(float), chosen), at)
 
 
 def _room(subject: Subject) -> int:

@@ -33,7 +33,6 @@ class InteractionOrder(Measure):
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
         """Raise `InputError` for a folder that has no clones yet."""
-        del subject, effort
         require_clones(_clones(material))
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:

@@ -105,7 +105,6 @@ class Measure(ABC):
 
     def unfit(self, subject: Subject) -> str | None:
         """Why a model of the right kind does not fit all the same; by default they all do."""
-        del subject
         return None
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:

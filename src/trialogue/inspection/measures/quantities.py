@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.errors import InputError
-from trialogue.intervals import Interval, interval, shares_of
+from trialogue.intervals import Interval, interval
+from trialogue.intervals.bounds import share_bounds
 from trialogue.randomness import numpy_generator
 
 LEVEL = 0.95
@@ -73,13 +74,17 @@ def number(name: str, point: Point, *, unit: str = "", exact: float | None = Non
     return Quantity(name=name, points=(point,), unit=unit, exact=exact)
 
 
-def share(values: NDArray[np.float64], trials: int, at: float | None = None) -> Point:
-    """The mean of shares `values` (rows,) of so many `trials` each, with Student's interval over rows, within 0 to 1.
+def curve(
+    name: str, points: Iterable[Point], along: str, *, unit: str = "", exact: float | None = None
+) -> Quantity:
+    """Return the quantity whose `points` have places `along` something."""
+    return Quantity(name=name, points=tuple(points), unit=unit, along=along, exact=exact)
 
-    Where all rows agree it is the exact binomial one over all trials.
-    """
-    found = interval(values, 1 - LEVEL, counts=shares_of(values, trials))
-    return Point.of(found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0)), at)
+
+def share(values: NDArray[np.float64], at: float | None = None) -> Point:
+    """Return the mean of shares `values` (rows,), from 0 to 1, with the interval of `share_bounds`."""
+    low, high = share_bounds(values[None], 1 - LEVEL)
+    return Point(float(values.mean()), max(float(low[0]), 0.0), min(float(high[0]), 1.0), at)
 
 
 def mean(values: NDArray[np.float64], at: float | None = None) -> Point:

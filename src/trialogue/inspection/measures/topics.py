@@ -35,7 +35,6 @@ class TopicRatios(Measure):
 
     def unfit(self, subject: Subject) -> str | None:
         """Return which package is missing, if any."""
-        del subject
         try:
             from_extra("sklearn", "topics")
         except InputError as error:
@@ -44,7 +43,6 @@ class TopicRatios(Measure):
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
         """Raise `InputError` for a text of too few passages."""
-        del subject, effort
         number_of = len(passages_of(material.documents, PASSAGE))
         if number_of < 2 * TOPICS:
             hint = f"topics take {2 * TOPICS} passages of {PASSAGE} words: give a longer text, or name other --measures"
@@ -52,7 +50,6 @@ class TopicRatios(Measure):
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """What attention is read in; topics take a while beside it."""
-        del material
         return effort.rows(_READ) * min(_LENGTH, subject.longest)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:

@@ -124,7 +124,7 @@ def measured(
     folder: Path | None = None,
     control: bool = True,
     control_read: int | None = None,
-    report: Report | None = None,
+    report: Report = lambda _: None,
 ) -> list[TopicMeasurement]:
     """What `model` makes of the topics of `corpus`, and with `control` what its architecture makes of them by chance.
 
@@ -140,7 +140,7 @@ def measured(
         raise InputError(
             "length", settings.length, f"{model.name} knows {model.max_length} positions: use at most these"
         )
-    _say(report, f"reading {len(corpus)} passages in tokens of {model.name}")
+    report(f"reading {len(corpus)} passages in tokens of {model.name}")
     words = words_of(placed(model.tokenizer, [passage.text for passage in corpus]), settings.least)
     named = _named(corpus, words, asdict(settings))
     # What is read of the corpus afterwards makes no difference to its topics.
@@ -200,8 +200,3 @@ def _named(corpus: Sequence[Passage], words: Words, settings: dict[str, object])
 
 def _digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-
-def _say(report: Report | None, line: str) -> None:
-    if report is not None:
-        report(line)

@@ -48,7 +48,7 @@ def fitted_topics(
     *,
     passes: Count = 10,
     seed: int = 0,
-    report: Callable[[str], object] | None = None,
+    report: Callable[[str], object] = lambda _: None,
 ) -> NDArray[np.float64]:
     """The distributions of words (topics, words) of a latent Dirichlet allocation of `counts` (passages, words), rows
     sum to 1.
@@ -68,8 +68,7 @@ def fitted_topics(
         random_state=seed_of(seed, "topics") % 2**32,
     )
     for done in range(passes):
-        if report is not None:
-            report(f"topics: pass {done + 1} of {passes}")
+        report(f"topics: pass {done + 1} of {passes}")
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", RuntimeWarning

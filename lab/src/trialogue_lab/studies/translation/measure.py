@@ -18,8 +18,7 @@ from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.hypotheses import Translation, without_repeats
 from trialogue.samplers.translation.refining import LengthBeam
-from trialogue.samplers.translation.rescoring import rescored
-from trialogue.samplers.translation.writing import BeamSearch
+from trialogue.samplers.translation.writing import BeamSearch, rescored
 from trialogue_lab.analysis.adjacent_attention import refined_attention
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.translation.config import (
