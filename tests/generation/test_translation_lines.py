@@ -57,12 +57,10 @@ def test_every_line_has_its_answer_in_its_place(folder, network, batch):
         assert record["passes"] == answer.translation.passes
 
 
-@pytest.mark.parametrize(
-    "mark", ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
-)
-def test_an_answer_is_one_line_for_every_reader(mark):
-    answer = Answer(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
-    assert answer.text == answer.record()["translation"] == "one two"
+def test_an_answer_is_one_line_for_every_reader():
+    for mark in ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]:
+        answer = Answer(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
+        assert answer.text == answer.record()["translation"] == "one two"
 
 
 def test_answers_do_not_depend_on_the_batch(folder):

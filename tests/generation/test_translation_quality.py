@@ -2,7 +2,7 @@ import pytest
 import sacrebleu
 
 from trialogue.errors import InputError
-from trialogue.generation.translation.scores import quality, stutter, stutter_rate
+from trialogue.generation.translation.scores import quality, stutter
 
 REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go home now together"]
 OUTPUTS = ["the the cat sat on the mat .", "a dog had had had enough of of it", "we go home now"]
@@ -21,11 +21,11 @@ def test_quality_is_that_of_sacrebleu_with_its_signatures():
 
 
 def test_stutter_as_the_claims_define_it():
-    assert stutter_rate(["the the cat"], ["the cat"]) == 1 / 2
-    assert stutter_rate(["she had had enough"], ["she had had enough"]) == 0
-    assert stutter_rate(["she had had had"], ["she had had enough"]) == 0
-    assert stutter_rate(["The the cat"], ["the cat"]) == 0
-    assert stutter_rate(["word"], ["word"]) == 0
+    assert stutter(["the the cat"], ["the cat"]).rate == 1 / 2
+    assert stutter(["she had had enough"], ["she had had enough"]).rate == 0
+    assert stutter(["she had had had"], ["she had had enough"]).rate == 0
+    assert stutter(["The the cat"], ["the cat"]).rate == 0
+    assert stutter(["word"], ["word"]).rate == 0
     found = stutter(OUTPUTS, REFERENCES)
     assert found.repeated.tolist() == [1, 1, 0]
     assert found.pairs.tolist() == [7, 8, 3]

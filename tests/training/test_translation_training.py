@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from models.small_encoder_decoders import VOCAB, small_network
+from refusals import wrong_errors
 from trialogue.data.parallel.vocabulary import EOS, MASK, PAD
-from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
@@ -182,21 +182,18 @@ def test_recipes_without_dropout_have_the_names_of_before_there_was_any():
     assert described[0]["network.width"] == 8
 
 
-@pytest.mark.parametrize(
-    ("ask", "field"),
-    [
-        (lambda: TranslationBatches(PAIRS[0], PAIRS[1][:3], 2), "targets"),
-        (lambda: TranslationBatches(*PAIRS, 40), "batch_size"),
-        (lambda: Noise(1.5), "correct"),
-        (lambda: Noise(masked=-0.1), "masked"),
-        (lambda: TranslationTraining(stages=0), "stages"),
-        (lambda: TranslationTraining(width=30), "width"),
-        (lambda: TranslationTraining(steps=0), "steps"),
-        (lambda: encoded_pairs([[4] * 5], [[4]], 4), "max_length"),
-        (lambda: encoded_pairs([[4]], [], 4), "targets"),
-    ],
-)
-def test_bad_input_is_named(ask, field):
-    with pytest.raises(InputError) as told:
-        ask()
-    assert told.value.field == field
+BAD = [
+    ("targets=", lambda: TranslationBatches(PAIRS[0], PAIRS[1][:3], 2)),
+    ("batch_size=", lambda: TranslationBatches(*PAIRS, 40)),
+    ("correct=", lambda: Noise(1.5)),
+    ("masked=", lambda: Noise(masked=-0.1)),
+    ("stages=", lambda: TranslationTraining(stages=0)),
+    ("width=", lambda: TranslationTraining(width=30)),
+    ("steps=", lambda: TranslationTraining(steps=0)),
+    ("max_length=", lambda: encoded_pairs([[4] * 5], [[4]], 4)),
+    ("targets=", lambda: encoded_pairs([[4]], [], 4)),
+]
+
+
+def test_bad_input_is_named():
+    assert not wrong_errors(BAD)

@@ -10,7 +10,7 @@ from trialogue.cli.commands import Commands, add_model_options
 
 if TYPE_CHECKING:
     from trialogue.data.clones import Clones
-    from trialogue.inspection.interaction_order.measure import CloneLoss
+    from trialogue.inspection.interaction_order.askers import CloneLoss
     from trialogue.inspection.interaction_order.reading import Reading
 
 _FIGURE = "interaction-order.svg"

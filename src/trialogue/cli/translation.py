@@ -70,19 +70,11 @@ def train(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from trialogue.extras import from_extra
-    from trialogue.generation.translation.scores import quality, stutter_rate
     from trialogue.generation.translation.training import train_translation
     from trialogue.training.processes import processes
 
-    from_extra("sacrebleu", "score")  # needed after the training
-
-    def judged(outputs: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-        found = quality(outputs, references, pairs.tokenize)
-        return {**found._asdict(), "repeated_words": stutter_rate(outputs, references)}
-
     torch.set_num_threads(pairs.threads)
-    made = train_translation(pairs, training, judged, report=lambda line: print(line, file=sys.stderr))
+    made = train_translation(pairs, training, report=lambda line: print(line, file=sys.stderr))
     if not processes().is_main_process:
         return
     for network, scores in made.scores.items():

@@ -28,12 +28,8 @@ from trialogue.validation import Count, NonNegative, Several, validated
 _BYTES = 256
 
 
-@validated
 def followed(
-    tokens: Annotated[Tensor, Integers("rows length")],
-    patterns: Several[Any],
-    window: Count,
-    vocab_size: Annotated[int, Ge(2)],
+    tokens: Tensor, patterns: Sequence[Sequence[int] | Tensor], window: int, vocab_size: int
 ) -> tuple[Tensor, Tensor]:
     """The label that each window of `tokens` (rows, L) follows, and in how many tokens it differs from the window.
 
@@ -144,7 +140,7 @@ def coherence(
     *,
     lengths: Tensor | None = None,
     start: Tensor | int = 0,
-    vocab_size: int | None = None,
+    vocab_size: Annotated[int, Ge(2)] | None = None,
 ) -> Coherence:
     """Measure texts `tokens` (n, L) int64 by windows of `window` tokens.
 

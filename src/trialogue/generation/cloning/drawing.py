@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,19 +49,18 @@ def draw(
     *,
     seed: int = 0,
     path: str | PathLike[str] | None = None,
-    run: Mapping[str, Any] | None = None,
     report: Callable[[int, float], object] = lambda *_: None,
 ) -> Drawn:
     """Run `chain` on `model` from each row of `start` (rows, N), N steps a sweep, and keep where it stood.
 
-    `sweeps` says after how many, one number or several. What is done is kept in the file `path`: a drawing that was cut
-    short goes on there, and one of more sweeps begins with those that are there. `run` is what must be equal for that,
-    as JSON. `report` is told of every sweep, with the mean energy after it: that of the chain, or the published score
-    where the chain keeps none. Raises `InputError` for a file that is damaged or of another drawing.
+    `sweeps` is the number of sweeps to keep, or several numbers. The state is stored in the file `path`, from which a
+    run that was interrupted, or one of more sweeps, continues. `report` is called after every sweep with the mean
+    energy: that of the chain, or the published score if the chain has none. Raises `InputError` for a file that is
+    damaged or of other chains.
     """
     wanted = (sweeps,) if isinstance(sweeps, int) else sweeps
     running = RunningChains(chain, model, start, seed)
-    drawing = _Drawing(running, model, None if path is None else Path(path), dict(run or {}))
+    drawing = _Drawing(running, model, None if path is None else Path(path))
     behind = drawing.sweeps < max(wanted)
     while drawing.sweeps < max(wanted):
         drawing.sweep(set(wanted))
@@ -83,8 +82,8 @@ def draw(
 class _Drawing:
     """Chains under way, with what has been kept of them, in memory and on disk."""
 
-    def __init__(self, running: RunningChains, model: Masked, path: Path | None, run: dict[str, Any]) -> None:
-        self._running, self._model, self._path, self._run = running, model, path, run
+    def __init__(self, running: RunningChains, model: Masked, path: Path | None) -> None:
+        self._running, self._model, self._path = running, model, path
         self._sites = running.tokens.shape[1]
         self.samples: dict[int, Tensor] = {}
         self.energies: list[Tensor] = []
@@ -125,18 +124,11 @@ class _Drawing:
             tensors |= {f"sample/{number}": tokens for number, tokens in self.samples.items()}
             changed = {str(number): count for number, count in self.changed.items()}
             tensors["energies"] = torch.stack(self.energies)
-            write_tensors(
-                self._path, _KIND, tensors, {"run": self._run, "changes": self.changes, "changed": changed}
-            )
+            write_tensors(self._path, _KIND, tensors, {"changes": self.changes, "changed": changed})
         self._saved = time.monotonic()
 
     def _restore(self, path: Path) -> None:
         tensors, metadata = read_tensors(path, _KIND, _HINT)
-        if metadata.get("run") != self._run:
-            found = metadata.get("run") or {}
-            differing = sorted(key for key in found | self._run if found.get(key) != self._run.get(key))
-            hint = f"it is of another drawing ({', '.join(differing)} differ): {_HINT}"
-            raise InputError("path", str(path), hint)
         parts: dict[str, dict[str, Tensor]] = {"chains": {}, "sample": {}}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")

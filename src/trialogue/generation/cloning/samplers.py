@@ -7,9 +7,9 @@ and where the gauge of the logits is another, another distribution: `MaskedMetro
 
 from typing import Any, Literal, get_args
 
+from trialogue.errors import one_of
 from trialogue.oracles import Chain
 from trialogue.samplers import Gibbs, MaskedMetropolis
-from trialogue.validation import validated
 
 Sampler = Literal["gibbs", "metropolis", "metropolis-by-order", "metropolis-normalised"]
 """Gibbs; Metropolis on raw scores, as published; on these over the number of bodies; on log-probabilities."""
@@ -19,12 +19,12 @@ SCORE = MaskedMetropolis()
 """Whose energy tells of every sampler how far it has come: the published one."""
 
 
-@validated
-def chain_of(sampler: Sampler, max_order: int) -> Chain[Any]:
+def chain_of(sampler: str, max_order: int) -> Chain[Any]:
     """The chain of that name on a network of interactions of at most `max_order` bodies.
 
     Raises `InputError` for another name.
     """
+    one_of("sampler", sampler, SAMPLERS)
     if sampler == "gibbs":
         return Gibbs()
     if sampler == "metropolis-by-order":

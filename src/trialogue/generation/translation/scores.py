@@ -64,11 +64,6 @@ def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
     return Stutter(repeated, pairs)
 
 
-def stutter_rate(outputs: Sequence[str], references: Sequence[str]) -> float:
-    """The share of pairs of adjacent words of all `outputs` that repeat a word, as `stutter` counts them."""
-    return stutter(outputs, references).rate
-
-
 def _stutters(words: list[str], reference: list[str]) -> tuple[int, int]:
     allowed = {left for left, right in itertools.pairwise(reference) if left == right}
     repeats = [left for left, right in itertools.pairwise(words) if left == right]

@@ -24,8 +24,14 @@ from trialogue.inspection.topic_structure.ratios import (
     compared_embeddings,
     resampled,
 )
-from trialogue.inspection.topic_structure.topics import assigned, fitted_topics
-from trialogue.inspection.topic_structure.words import Words, placed, together, words_of
+from trialogue.inspection.topic_structure.words import (
+    Words,
+    assigned,
+    fitted_topics,
+    placed,
+    together,
+    words_of,
+)
 from trialogue.models.attention_weights import AttendingModel
 from trialogue.randomness import numpy_generator
 from trialogue.tensor_files import read_tensors, write_tensors

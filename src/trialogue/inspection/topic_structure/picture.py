@@ -11,7 +11,7 @@ import torch
 from trialogue.display.figures import COLORS, QUIET, panels
 from trialogue.inspection.topic_structure.measure import TopicMeasurement
 from trialogue.inspection.topic_structure.ratios import COSINE, TopicComparison
-from trialogue.inspection.topic_structure.topics import assigned
+from trialogue.inspection.topic_structure.words import assigned
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.topic_structure.attention import AttentionSums
-from trialogue.inspection.topic_structure.topics import Assignment
+from trialogue.inspection.topic_structure.words import Assignment
 from trialogue.intervals import Interval
 from trialogue.randomness import numpy_generator
 

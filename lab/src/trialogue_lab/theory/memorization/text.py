@@ -130,7 +130,7 @@ class TextMemory:
     """The text and the network of `settings`, before anything is built. Raises `InputError` for what cannot be."""
 
     def __init__(
-        self, settings: TextMemorySettings, *, report: Callable[[str], object] | None = None
+        self, settings: TextMemorySettings, *, report: Callable[[str], object] = lambda _: None
     ) -> None:
         self.settings, self.config = settings, settings.network
         assert settings.text is not None
