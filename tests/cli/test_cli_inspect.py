@@ -42,13 +42,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def ran(*words: object) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = cli.main([*map(str, words)])
-        return code, *capfd.readouterr()
-
-    return ran
+def run(run_command: Run) -> Run:
+    return run_command
 
 
 def test_a_model_has_a_page_and_a_file(place: Path) -> None:
@@ -88,12 +83,8 @@ def test_what_is_finished_is_not_measured_again(
     code, _, err = run(*words)
     assert code == 0
     assert "loading" not in err
-
-
-def test_further_measures_join_those_that_are_there(place: Path, tmp_path: Path, run: Run) -> None:
-    shutil.copytree(place / "found", tmp_path / "found")
-    words = ("--out", tmp_path / "found", "--effort", 0.1, "--measures", "decoding")
-    code, out, err = run("inspect", place / "model", *words)
+    # Further measures join those that are there.
+    code, out, err = run(*words[:4], "--effort", 0.1, "--measures", "decoding")
     assert code == 0
     assert "copying: about" not in err
     assert re.search(r"decoding: about [\d,]+ tokens, \d+ s", err)

@@ -91,7 +91,7 @@ def survival_is_right(runs: Runs) -> bool:
     return bool((np.abs(runs.survival(at) - exact) < 5 * np.sqrt(exact * (1 - exact) / 2000)).all())
 
 
-def test_censored_runs_give_the_uncensored_law() -> None:
+def test_censored_runs_give_the_uncensored_distribution() -> None:
     runs = censored_runs()
     assert survival_is_right(runs)
     assert runs.hazard() == pytest.approx(0.1, rel=0.1)
@@ -182,34 +182,6 @@ def test_a_pretrained_model_is_measured_in_bytes() -> None:
     assert found.labels[rows, found.start].tolist() == [0] * 3 + [13] * 3
     assert found.distances[rows, found.start].tolist() == [0] * 6
     assert found.walls_per_token() > 0.03  # a random model writes nothing like them
-
-
-def test_texts_and_tokens_agree_where_tokens_are_bytes() -> None:
-    class Parrot(Table):
-        """Writes "ab" for ever as single bytes, then one b too many."""
-
-        class tokenization:
-            @staticmethod
-            def encode(text: str) -> list[int]:
-                return list(text.encode())
-
-            @staticmethod
-            def bytes(tokens: Sequence[int]) -> bytes:
-                return bytes(tokens)
-
-            @staticmethod
-            def text(tokens: Sequence[int], final: bool = True) -> str:
-                return bytes(tokens).decode()
-
-    def distribution(prefix: tuple[int, ...]) -> list[float]:
-        token = ord("b") if len(prefix) == 10 else ord("a") if prefix[-1] == ord("b") else ord("b")
-        return [float(token == other) for other in range(256)]
-
-    oracle = Parrot(distribution, 256)
-    found = coherence_of(oracle, ["ab"], max_new_tokens=12, window=4, num_samples=1)
-    by_tokens = coherence_of(oracle, [list(b"ab")], max_new_tokens=12, window=4, num_samples=1)
-    assert torch.equal(found.labels, by_tokens.labels)
-    assert found.first_runs().ended.all()
 
 
 BAD = [

@@ -49,7 +49,7 @@ def test_no_context_crosses_rows():
     assert ngram_distributions(rows.flatten(), 2, 4).occurrences == 7 * 20 - 2
 
 
-def test_no_context_at_all_gives_the_law_of_tokens():
+def test_no_context_at_all_gives_the_distribution_of_tokens():
     rows = torch.randint(0, 4, (7, 20), generator=generator(3, "text"))
     found = ngram_distributions(rows, 0, 5)
     assert (found.contexts.shape, found.different, found.share) == ((1, 0), 1, 1)

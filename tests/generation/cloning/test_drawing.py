@@ -18,21 +18,21 @@ from trialogue.storage import sha256_of
 
 NET = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
 START = whole_sequences(3, 4)[::7]
-LAW = ManyBody.random(4, 3, order=3, rank=8, seed=2)
+DISTRIBUTION = ManyBody.random(4, 3, order=3, rank=8, seed=2)
 
 
 @pytest.mark.parametrize(
     ("sampler", "exact"), [("gibbs", True), ("metropolis-by-order", True), ("metropolis", False)]
 )
-def test_of_a_law_of_k_bodies_only_the_published_chain_samples_another(sampler, exact):
-    distribution = LAW.probabilities()
-    moved = distribution @ chain_transitions(chain_of(sampler, LAW.order), LAW)
+def test_of_a_distribution_of_k_bodies_only_the_published_chain_samples_another(sampler, exact):
+    distribution = DISTRIBUTION.probabilities()
+    moved = distribution @ chain_transitions(chain_of(sampler, DISTRIBUTION.order), DISTRIBUTION)
     assert (float((moved - distribution).abs().sum()) < 1e-12) is exact
 
 
-def test_the_published_chain_samples_the_law_sharpened():
-    sharpened = (-LAW.order * LAW.energy(LAW.states())).softmax(0)
-    moved = sharpened @ chain_transitions(chain_of("metropolis", LAW.order), LAW)
+def test_the_published_chain_samples_the_distribution_sharpened():
+    sharpened = (-DISTRIBUTION.order * DISTRIBUTION.energy(DISTRIBUTION.states())).softmax(0)
+    moved = sharpened @ chain_transitions(chain_of("metropolis", DISTRIBUTION.order), DISTRIBUTION)
     torch.testing.assert_close(moved, sharpened, rtol=0, atol=1e-13)
 
 
