@@ -1,7 +1,6 @@
 """Training of encoder-decoders: what batches hold, what losses are, and that both networks learn a small language."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import product
 
 import pytest
@@ -16,16 +15,12 @@ from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
-from trialogue.training import TrainingConfig, train, trained
+from trialogue.training import TrainingConfig, trained
 from trialogue.training.loop import _identity
+from trialogue.training.translation.batches import TranslationBatches
 from trialogue.training.translation.distillation import distilled, kept_translations
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
-from trialogue.training.translation.recipes import (
-    TranslationBatches,
-    TranslationTraining,
-    encoded_pairs,
-    rows_of,
-)
+from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs, rows_of
 
 # Every text of one to three of three tokens, translated in reverse into three others.
 TEXTS = [list(text) for count in (1, 2, 3) for text in product((4, 5, 6), repeat=count)]
@@ -138,32 +133,6 @@ def test_both_networks_learn_to_reverse(tmp_path):
     assert {name.split(".")[-2].split("_")[0] for name in set(pupil) - set(known)} == {"position", "length"}
     right = LengthBeam(4, 1, drop_repeats=False).translate(refiner, TEXTS)
     assert sum(each.best == wanted for each, wanted in zip(right, rows_of(PAIRS[1]), strict=True)) > 20
-
-
-def test_a_training_that_was_cut_short_goes_on_as_if_nothing_had_happened(tmp_path):
-    class Cut(Exception):
-        pass
-
-    batches = TranslationBatches(*PAIRS, batch_size=13)
-    config = TrainingConfig(steps=12, batch_size=13, checkpoint_every=5, seed=3)
-    loss = partial(refinement_loss, stages=2)
-
-    def breaking(step):
-        if step == 8:
-            raise Cut
-        return batches(step)
-
-    def network():
-        return small_network(causal=False, dropout=0.2)
-
-    whole = train(network(), batches, config, loss=loss, progress=False)
-    with pytest.raises(Cut):
-        train(network(), breaking, config, loss=loss, progress=False, checkpoint_dir=tmp_path)
-    resumed = train(network(), batches, config, loss=loss, progress=False, checkpoint_dir=tmp_path)
-    assert resumed.first_step == 5
-    assert torch.equal(resumed.losses, whole.losses)
-    for one, other in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
-        assert torch.equal(one, other)
 
 
 def test_dropout_is_that_of_both_networks():

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.errors import InputError
-from trialogue.intervals import Interval, interval
-from trialogue.intervals.bounds import share_bounds
+from trialogue.intervals import Interval
+from trialogue.intervals.bounds import mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
 
 LEVEL = 0.95
@@ -89,7 +89,8 @@ def share(values: NDArray[np.float64], at: float | None = None) -> Point:
 
 def mean(values: NDArray[np.float64], at: float | None = None) -> Point:
     """The mean of independent `values` (rows,) with Student's interval."""
-    return Point.of(interval(values, 1 - LEVEL), at)
+    low, high = mean_bounds(values[None], 1 - LEVEL) if len(values) > 1 else ([math.nan], [math.nan])
+    return Point.of(Interval(float(values.mean()), float(low[0]), float(high[0])), at)
 
 
 def combined(points: Sequence[Point]) -> Point:
