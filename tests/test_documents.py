@@ -33,7 +33,7 @@ def test_a_text_is_what_its_template_gives(name: str, entries: list[Entry]) -> N
         ('number("dyck", "x")', "study='dyck': the ledger has"),
         (
             'number("dyck-backtracking", "x")',
-            "number='x': the study dyck-backtracking names no such quantity",
+            "number='x': the study dyck-backtracking names no such statistic",
         ),
         ('claim("dyck-backtracking", "x")', "claim='x': the study dyck-backtracking makes no such claim"),
         ("nothing", "cannot be filled: 'nothing' is undefined"),

@@ -16,7 +16,7 @@ SOURCE = Path(trialogue.__file__).parent
 LABORATORY = Path(__file__).parents[1] / "lab" / "src" / "trialogue_lab"
 LAYERS = {
     "trialogue": (
-        {"__init__", "errors", "compilation", "start_up", "source_code", "extras"},
+        {"__init__", "errors", "compilation", "lazy_exports", "start_up", "source_code", "extras"},
         {"arrays", "indices", "validation", "registry", "storage"},
         {"probabilities", "randomness", "tensor_files", "display", "intervals", "executors"},
         {"enumeration", "blocks", "oracles"},

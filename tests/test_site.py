@@ -37,7 +37,7 @@ See [decisions](decisions.md#one) and [elsewhere](https://example.org).
 - A third (`trialogue run
   urn`) is [empty](../examples/urn.py).
 """,
-    "index.md": "# Start\n\nBoth `dice` and `ring`, in a ![picture](../results/ring.svg).\n",
+    "index.md": "# Start\n\nBoth `dice` and `ring`, in a ![picture](../lab/results/ring.svg).\n",
 }
 STUDIES = ("card", "coin", "dice", "ring", "urn")
 
@@ -121,7 +121,7 @@ def hook() -> ModuleType:
         (
             "ring",
             "From [Start](../index.md#start), with [dice](dice.md):\n\n"
-            "Both `dice` and `ring`, in a ![picture](../results/ring.svg).",
+            "Both `dice` and `ring`, in a ![picture](../lab/results/ring.svg).",
         ),
     ],
 )

@@ -74,11 +74,19 @@ def _run(
     folder: Path, sites: list[Path], *words: str, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line on the unpacked wheels, without the packages that are being developed."""
-    # Editable installs are found through sys.path and meta path finders: -S leaves out both, and adds nothing.
+    # The development environment without the packages under test: with -S their finders do not run, and a folder of
+    # links leaves their metadata out.
+    packages = folder / "packages"
+    if not packages.exists():
+        packages.mkdir()
+        for path in (
+            path for site in map(Path, sys.path) if site.name == "site-packages" for path in site.iterdir()
+        ):
+            if "trialogue" not in path.name:
+                (packages / path.name).symlink_to(path)
     program = (
-        "import sys, site, runpy\n"
-        f"sys.path[:0] = {[str(site) for site in sites]}\n"
-        f"sys.path += {[path for path in sys.path if 'site-packages' in path]}\n"
+        "import runpy, sys\n"
+        f"sys.path[:0] = {[*map(str, sites), str(packages)]}\n"
         "sys.argv[0] = 'trialogue'\n"
         "runpy.run_module('trialogue', run_name='__main__')"
     )

@@ -186,3 +186,8 @@ def out_of_memory(error: BaseException) -> bool:
     named = type(error).__name__ == "OutOfMemoryError"  # torch's, which need not be imported to know it
     words = ("not enough memory", "can't allocate memory", "out of memory", "bad_alloc")
     return named or isinstance(error, MemoryError) or any(word in str(error) for word in words)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of the message of an error, or its type if it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].strip()

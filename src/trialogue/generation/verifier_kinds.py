@@ -7,7 +7,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from tyro.conf import arg
 
 from trialogue.errors import InputError
 from trialogue.generation.verifier_contents import (
@@ -19,12 +21,32 @@ from trialogue.generation.verifier_contents import (
     threshold_of,
 )
 from trialogue.registry import Registry
+from trialogue.validation import NonNegative, validated
 
 if TYPE_CHECKING:
-    from trialogue.generation.verifier_specs import Rule
     from trialogue.models.opening import TextModel
     from trialogue.models.tokenization import Tokenization
     from trialogue.oracles import Verifier
+
+
+@validated
+@dataclass(frozen=True, kw_only=True)
+class VerifierOptions:
+    """Options that apply to every verifier of a run."""
+
+    verifier_scope: Literal["completion", "sequence"] = "completion"
+    """What a function is given: the completion, or prompt and completion."""
+    verifier_reads: Literal["text", "tokens"] = "text"
+    """As text or as token ids."""
+    verifier_whole: bool = False
+    """A function judges complete texts only, prefixes are accepted."""
+    verifier_timeout: Annotated[NonNegative, arg(metavar="SECONDS")] = 10.0
+    """The longest that one answer of a function or a model's validators may take; 0: as long as it likes."""
+    on_error: Literal["raise", "reject"] = "raise"
+    """Where a verifier raises, or takes too long: raise ends the run, reject rejects what it was asked about, and the
+    sample's reason says where."""
+    json_whitespace: Literal["compact", "flexible"] = "compact"
+    """White space between the tokens of JSON: none, or wherever JSON allows it."""
 
 
 class Wanted(NamedTuple):
@@ -36,7 +58,7 @@ class Wanted(NamedTuple):
 
     spec: str
     content: str
-    rule: "Rule"
+    rule: "VerifierOptions"
     tokenization: "Tokenization"
     verdicts: bool
     fits: list[Callable[["TextModel"], None]]

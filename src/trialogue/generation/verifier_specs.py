@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from tyro.conf import arg
 
 from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.verifier_contents import content_of
-from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
-from trialogue.validation import NonNegative, validated
+from trialogue.generation.verifier_kinds import KINDS, VerifierKind, VerifierOptions, Wanted
+from trialogue.validation import validated
 
 if TYPE_CHECKING:
     from trialogue.generation.values import Graded
@@ -34,7 +34,7 @@ _NO_OPTIONS: dict[str, Any] = dict.fromkeys((*SHORTHANDS, "choice"), ())
 
 @validated
 @dataclass(frozen=True)
-class Rule:
+class Rule(VerifierOptions):
     """What is accepted: what every one of the verifiers accepts."""
 
     json_schema: Annotated[tuple[str, ...], arg(metavar="FILE")] = ()
@@ -50,19 +50,6 @@ class Rule:
     verifier: Annotated[tuple[str, ...], arg(metavar="SPEC")] = ()
     """What accepts a text, a KIND:CONTENT of those below. This option and those above may come again, and then all must
     accept."""
-    verifier_scope: Literal["completion", "sequence"] = "completion"
-    """What a function is given: the completion, or prompt and completion."""
-    verifier_reads: Literal["text", "tokens"] = "text"
-    """As text or as token ids."""
-    verifier_whole: bool = False
-    """A function judges complete texts only, prefixes are accepted."""
-    verifier_timeout: Annotated[NonNegative, arg(metavar="SECONDS")] = 10.0
-    """The longest that one answer of a function or a model's validators may take; 0: as long as it likes."""
-    on_error: Literal["raise", "reject"] = "raise"
-    """Where a verifier raises, or takes too long: raise ends the run, reject rejects what it was asked about, and the
-    sample's reason says where."""
-    json_whitespace: Literal["compact", "flexible"] = "compact"
-    """White space between the tokens of JSON: none, or wherever JSON allows it."""
 
     def __post_init__(self) -> None:
         for spec in self.specs:

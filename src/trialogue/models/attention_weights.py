@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, first_line
 from trialogue.models.adapters import unwrapped
 from trialogue.models.checkpoint_loading import Checkpoint
-from trialogue.models.load_errors import first_line
 from trialogue.models.pretrained_masked import longest_text
 from trialogue.models.random_weights import with_random_weights
 

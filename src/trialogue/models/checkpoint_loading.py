@@ -16,11 +16,11 @@ import torch
 from torch import nn
 
 from trialogue.arrays import checked_device
-from trialogue.errors import InputError
+from trialogue.errors import InputError, first_line
 from trialogue.models.adapters import base_of_adapter, merge, require_fitting, require_no_misfit
 from trialogue.models.catalogue import folder_of
 from trialogue.models.findings import Findings
-from trialogue.models.load_errors import Kind, first_line, reason
+from trialogue.models.load_errors import Kind, reason
 from trialogue.models.memory import bytes_read, require_memory
 from trialogue.models.packed.linear import fill
 from trialogue.storage import sha256_of

@@ -18,8 +18,7 @@ from accelerate import init_empty_weights
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType
 from torch import Tensor, nn
 
-from trialogue.errors import InputError
-from trialogue.models.load_errors import first_line
+from trialogue.errors import InputError, first_line
 from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 _READ = {"llama", "qwen2", "qwen3", "gemma3"}

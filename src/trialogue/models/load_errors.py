@@ -4,16 +4,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
+from trialogue.errors import first_line
 from trialogue.models.catalogue import CATALOGUE
 
 Kind = Literal["CausalLM", "MaskedLM", "Model"]
 """A head of transformers, or a model as it is without one."""
 _NEVER = "which is never run for a masked model"
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of what went wrong."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
 
 
 def reason(error: BaseException, name: str, kind: Kind) -> str:

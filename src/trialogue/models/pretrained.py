@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError
+from trialogue.errors import InputError, first_line
 from trialogue.models.adapters import unwrapped
 from trialogue.models.cache_check import (
     CHECKED_LENGTH,
@@ -30,7 +30,6 @@ from trialogue.models.checkpoint_loading import Checkpoint
 from trialogue.models.decoder_pass import DecoderPass
 from trialogue.models.findings import Findings
 from trialogue.models.generation_config import stated_settings
-from trialogue.models.load_errors import first_line
 from trialogue.models.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import packed_as, require_weights
 from trialogue.models.packed.linear import WeightIsPackedError, formats_of
