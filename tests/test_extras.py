@@ -3,6 +3,13 @@
 import subprocess
 import sys
 
+import pytest
+
+from refusals import wrong_errors
+from trialogue.display.figures import panels
+from trialogue.generation.translation.scores import quality
+from trialogue.inspection.topic_structure.words import placed
+
 OPTIONAL = (
     *("arviz_base", "arviz_stats", "datasets", "h5netcdf", "matplotlib", "pandas", "peft", "ray"),
     *("sacrebleu", "shtab", "sklearn", "statsmodels", "tensorboard", "trialogue_lab", "xarray"),
@@ -50,15 +57,19 @@ print(*commands)
 """
 
 
-def run(program: str) -> str:
-    ran = subprocess.run([sys.executable, "-c", WITHOUT + program], capture_output=True, text=True)
+def test_without_extras_every_module_is_imported_and_every_command_prints_its_help() -> None:
+    program = WITHOUT + EVERY_HELP + EVERY_MODULE
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    assert {"inspect", "topics", "clone", "translate", "serve"} <= set(ran.stdout.split())
 
 
-def test_every_module_can_be_imported_without_extras() -> None:
-    run(EVERY_MODULE)
-
-
-def test_every_command_prints_its_help_without_extras() -> None:
-    assert {"inspect", "topics", "clone", "translate", "serve"} <= set(run(EVERY_HELP).split())
+def test_the_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("matplotlib.figure", "sacrebleu.metrics", "sklearn.feature_extraction.text"):
+        monkeypatch.setitem(sys.modules, name, None)
+    cases = [
+        (r"matplotlib.*trialogue\[plot\]", panels),
+        (r"sacrebleu.*trialogue\[score\]", lambda: quality(["a"], ["a"])),
+        (r"sklearn.*trialogue\[topics\]", lambda: placed(None, ["a"])),
+    ]
+    assert not wrong_errors(cases)
