@@ -286,3 +286,14 @@ def test_importing_the_package_takes_no_time() -> None:
         ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
         taken.append(float(ran.stdout))
     assert min(taken) < 0.15
+
+
+def test_no_export_has_the_name_of_a_module_of_its_package() -> None:
+    """Importing the module would put it in place of what the package exports."""
+    for root in (SOURCE, LABORATORY):
+        for path, text in stubs(root).items():
+            exports = [
+                line for line in ast.parse(text).body if isinstance(line, ast.ImportFrom) and line.module
+            ]
+            for line in exports:
+                assert str(line.module).split(".")[0] not in {name.name for name in line.names}, path

@@ -6,17 +6,13 @@ import torch
 
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.oracles import next_log_probs, whole_sequences
+from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import ChainRule, Gibbs, IndependentParallel
 from trialogue.samplers.chains.conditionals import draw_block
 from trialogue.samplers.exact import transition_matrix
 from trialogue.testing.models import check_energy, check_masked
-from trialogue_lab.studies.translation_dependency.hidden_markov import (
-    Denoiser,
-    HiddenMarkov,
-    HiddenMarkovPrefixes,
-)
+from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser, HiddenMarkov
 
 
 def _random(states=4, vocab=3, seed=0):
@@ -94,16 +90,6 @@ def test_the_chain_rule_draws_from_the_law():
     assert (found - target).abs().max() < 1e-12
 
 
-def test_from_left_to_right_it_is_the_same_law():
-    law = _random()
-    oracle = HiddenMarkovPrefixes(law)
-    for sequence in whole_sequences(3, 3)[::5].tolist():
-        total = 0.0
-        for place, token in enumerate([*sequence, oracle.eos]):
-            total += float(next_log_probs(oracle, torch.tensor([sequence[:place]]).long())[0, token])
-        assert total == pytest.approx(-float(law.energy(torch.tensor([sequence]))[0]))
-
-
 @pytest.mark.parametrize("among", [3, 12])
 def test_the_denoiser_is_bayes_rule_on_the_noise(among):
     law, share = _random(), 0.3
@@ -128,11 +114,6 @@ def test_what_cannot_be_is_refused():
     assert law.energy(torch.tensor([[0]])).tolist() == [math.inf]
     with pytest.raises(InputError, match="row 1 of them cannot occur"):
         law.site_log_probs(torch.tensor([[0, 1], [1, 0]]))
-    for sites in ([9], [-1], [[0]], None):
-        with pytest.raises(InputError, match=r"^sites=.*give one site from 0 to 1 for each of the 1 rows"):
-            law.site_log_weights(torch.tensor([[0, 1]]), sites)
-    with pytest.raises(InputError, match="one of the prefixes cannot occur"):
-        next_log_probs(HiddenMarkovPrefixes(law), torch.tensor([[1]]))
     with pytest.raises(InputError, match="must sum to one"):
         HiddenMarkov([1.0], [[0.5]], [[1.0]], [0.4])
     with pytest.raises(InputError, match=r"use the shape \(1, 1\)"):

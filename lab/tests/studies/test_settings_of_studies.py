@@ -42,6 +42,22 @@ OUT_OF_RANGE: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
     ("potts-coherence", {"models": (0,), "plane_chains": (0,), "plane_sweeps": (0,)}),
     ("potts-coherence", {"seeds": ((), (0.5,), (1, 1), (-1,))}),
     ("potts-patterns", {"side": (2,), "colours": ((1,),), "length": (5,)}),
+    ("topic-optima", {"sizes": (((3, 2, 3),),), "landscape_taus": ((20, 100),), "p_random": (0.95,)}),
+    ("topic-optima", {"taus": ((30, 10),), "many": (4,)}),
+    ("topic-pretrained", {"models": (("unknown",),), "shortest": (129,)}),
+    ("translation", {"sets": (3,), "small_sets": (30,), "steps": ((1, 2),), "width": (10,)}),
+    ("translation", {"hypotheses": ((3, 1),), "columns": ((1,),)}),
+    (
+        "translation-dependency",
+        {"tested_passes": ((1, 4),), "width": (50,), "seeds": ((),), "correct": (1.0,)},
+    ),
+    ("translation-dependency", {"test_lengths": ((4, 7),), "source_lengths": ((6, 2),)}),
+    ("window-coherence", {"seeds": ((), (1, 1), (-1,), (0.5,)), "periods": (4, 0), "pattern_bits": (1,)}),
+    ("window-coherence", {"windows": ((3,), (5, 3), (0, 3), (3, 22), (3, 5.5)), "best_windows": (22,)}),
+    ("window-coherence", {"attention_window": (2.5, 12, 0), "horizon": (21,), "noise": (0.0,)}),
+    ("window-coherence", {"temperatures": ((1.0,), (0.0, 1.0), (0.6, 1.0))}),
+    ("window-coherence", {"exact_temperatures": ((0.5, math.inf),), "learning_rate": (math.nan,)}),
+    ("window-coherence", {"samples": (0,), "training_steps": (9,), "heads": (0,)}),
 ]
 
 
@@ -69,6 +85,8 @@ def test_hints_say_which_other_field_is_meant() -> None:
         ("memorization-text", {"length": 4, "context_lengths": (2, 4)}, "length=4: use rows longer than a"),
         ("memorization-text", {"widths": (4, 16)}, r"widths=\(4, 16\): 0.25 of 60 contexts are fewer"),
         ("memorization-train", {"head_widths": (1, 10)}, "head_widths.*use less than fixed_width = 10"),
+        ("topic-pretrained", {"shortest": 50}, "shortest=50: use at most length=24"),
+        ("translation-dependency", {"model": "folder"}, "text='': name a model and a text"),
         ("memorization-train", {"embedding_widths": (5, 10)}, "embedding_widths.*leave out fixed_width = 10"),
     ):
         with pytest.raises(InputError, match=hint):

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from trialogue.data import BertMasking, TopicModel
-from trialogue.errors import InputError
 from trialogue_lab.ledger import NoRows, Rows
 from trialogue_lab.studies.topic_optima import STUDY
-from trialogue_lab.studies.topic_optima.config import PRESETS, Config
+from trialogue_lab.studies.topic_optima.config import PRESETS
 from trialogue_lab.studies.topic_optima.measure import heights, population
 from trialogue_lab.studies.topic_optima.statistics import least_growth, minimum
 
@@ -59,18 +58,3 @@ def test_documents_show_what_is_read() -> None:
     assert read.shape == asked.shape == (9, 4)
     assert float((read.sum(0) - 1).abs().max()) < 1e-14
     assert float(asked[0].abs().max()) == 0
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sizes", ((3, 2, 3),)),
-        ("landscape_taus", (20, 100)),
-        ("p_random", 0.95),
-        ("taus", (30, 10)),
-        ("many", 4),
-    ],
-)
-def test_a_field_out_of_range_is_named(field: str, value: object) -> None:
-    with pytest.raises(InputError, match=f"^{field}="):
-        Config(**{field: value})  # type: ignore[arg-type]

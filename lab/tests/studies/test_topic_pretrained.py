@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.topic_pretrained import STUDY
-from trialogue_lab.studies.topic_pretrained.claims import MEASURES
-from trialogue_lab.studies.topic_pretrained.config import HERE, PUBLISHED, WORDS, Config
+from trialogue_lab.studies.topic_pretrained.config import HERE, PUBLISHED, WORDS
 from trialogue_lab.studies.topic_pretrained.statistics import (
     RANDOM,
     beyond_random,
@@ -29,33 +26,16 @@ def rows(**changes: Any) -> Rows:
     ratios = dict(zip(WORDS, changes.get("ratios", (2.0, 1.5, 1.2)), strict=True))
     models = changes.get("models", (*HERE, *PUBLISHED))
     for seed, model, text, words, measure, single, weights in product(
-        (0, 1),
-        models,
-        ("a", "b"),
-        WORDS,
-        (COSINE, DOT, ATTENTION),
-        (True, False),
-        ("pretrained", RANDOM),
+        (0, 1), models, ("a", "b"), WORDS, (COSINE, DOT, ATTENTION), (True, False), ("pretrained", RANDOM)
     ):
         if weights == RANDOM and text == "b":
             continue
         of = 1.0 if weights == RANDOM else ratios[words]
+        setting = {"kind": "comparison", "seed": seed, "model": model, "text": text, "words": words}
         numbers = {"same": 0.1 * of, "different": 0.1, "together": changes.get("together", 0.3)}
         pairs = {"same_pairs": 40, "together_pairs": 40} | changes.get("pairs", {})
-        records.append(
-            {
-                "kind": "comparison",
-                "seed": seed,
-                "model": model,
-                "text": text,
-                "words": words,
-                "measure": measure,
-                "single": single,
-                "weights": weights,
-                **numbers,
-                **pairs,
-            }
-        )
+        kinds = {"measure": measure, "single": single, "weights": weights}
+        records.append({**setting, **kinds, **numbers, **pairs})
     return Rows(records)
 
 
@@ -91,25 +71,3 @@ def test_a_model_without_topics_is_seen() -> None:
 
 def test_a_ratio_of_means_that_are_not_positive_is_none() -> None:
     assert ratio("minilm", COSINE)(rows(ratios=(2.0, 1.5, -1.0))).empty
-
-
-def test_claims_of_the_source_are_about_every_model_that_can_be_had() -> None:
-    origins = {claim.id: claim.origin for claim in STUDY.claims}
-    tables = (
-        "mostly-with-shared-words",
-        "embeds-closer-than-words-it-meets",
-        "attends-less-than-to-words-it-meets",
-    )
-    for name in HERE:
-        assert all(origins[f"{name}-{rest}"] == "published" for rest in (*tables, "random-attention"))
-        # Their statistic was changed after the pilot.
-        assert all(origins[f"{name}-same-topic-{measure}"] == "ours" for measure in MEASURES)
-    told = [claim for claim in STUDY.claims if claim.origin == "published" or "same-topic" in claim.id]
-    assert all(claim.criterion.threshold in (0, 0.5, 1) for claim in told)
-
-
-def test_lengths_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(InputError, match="shortest=50: use at most length=30"):
-        Config(shortest=50, length=30)
-    with pytest.raises(InputError, match="models="):
-        Config(models=("unknown",))  # type: ignore[arg-type]

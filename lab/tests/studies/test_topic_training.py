@@ -7,20 +7,16 @@ import torch
 
 from trialogue.data import TopicModel
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.topic_training import STUDY
-from trialogue_lab.studies.topic_training.config import PRESETS, RATES
+from trialogue_lab.studies.topic_training import statistics
+from trialogue_lab.studies.topic_training.config import PRESETS, SETTINGS
 from trialogue_lab.studies.topic_training.matrices import classes
 from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, documents, trained
 from trialogue_lab.studies.topic_training.statistics import (
     contrast,
-    early_growth,
     gap,
-    growth,
-    ordered,
     over,
     progress,
     prominence,
-    slowing,
     standing,
 )
 
@@ -96,31 +92,15 @@ def test_a_training_that_has_not_moved_says_nothing() -> None:
 
 
 def test_the_order_of_attention() -> None:
-    settings = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
-    rows = Rows(
-        [
-            {
-                "kind": "attention",
-                "seed": 1,
-                "name": "with values",
-                "loss": "CE",
-                "shift": 0,
-                "optimizer": optimizer,
-                "rate": rate,
-                "same_word": 3.0 if number < 2 else 1.0,
-                "same_topic": 2.0,
-                "other": 1.0,
-            }
-            for number, (optimizer, rate) in enumerate(settings)
-        ]
-        + [
-            training_row("with values", optimizer=optimizer, rate=rate, test=4.59 if rate == 0.003 else 3.6)
-            for optimizer, rate in settings
-        ]
-        + [MATRIX]
-    )
+    records: list[dict[str, Any]] = [MATRIX]
+    for number, (optimizer, rate) in enumerate(SETTINGS):
+        setting = {"optimizer": optimizer, "rate": rate}
+        records.append(training_row("with values", **setting, test=4.59 if rate == 0.003 else 3.6))
+        attended = {"same_word": 3.0 if number < 2 else 1.0, "same_topic": 2.0, "other": 1.0}
+        records.append(training_row("with values", **setting, kind="attention", shift=0, **attended))
+    rows = Rows(records)
     # Of the first two, which are in order, one has not moved.
-    found = ordered().counts(rows)
+    found = statistics.ordered().counts(rows)
     assert found is not None
     assert (found.successes.tolist(), found.trials.tolist()) == ([1], [4])
     assert over("same_topic", "other", "adam", 0.01)(rows).item() == pytest.approx(0.6931, abs=1e-4)
@@ -128,41 +108,18 @@ def test_the_order_of_attention() -> None:
 
 
 def stages(keys: list[float], values: list[float]) -> Rows:
-    steps = range(0, 10 * len(keys), 10)
-    return Rows(
-        [
-            {
-                "kind": "stage",
-                "seed": 1,
-                "name": "one layer",
-                "optimizer": "sgd",
-                "step": step,
-                "keys": size,
-                "values": other,
-            }
-            for step, size, other in zip(steps, keys, values, strict=True)
-        ]
-    )
+    training = {"kind": "stage", "seed": 1, "name": "one layer", "optimizer": "sgd"}
+    sizes = enumerate(zip(keys, values, strict=True))
+    return Rows([{**training, "step": 10 * place, "keys": k, "values": v} for place, (k, v) in sizes])
 
 
 def test_stages_are_told_apart_and_their_absence_is() -> None:
     rows = stages([1.0, 1.0, 1.0, 2.0, 4.0], [0.0, 5.0, 9.0, 10.0, 10.0])
-    assert early_growth()(rows).item() == 0
-    assert slowing()(rows).item() == pytest.approx(0.0)
-    assert growth("keys")(rows).item() == 4
+    assert statistics.early_growth()(rows).item() == 0
+    assert statistics.slowing()(rows).item() == pytest.approx(0.0)
+    assert statistics.growth("keys")(rows).item() == 4
     together = stages([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0, 5.0])
-    assert early_growth()(together).item() == pytest.approx(1)
-    assert slowing()(together).item() == pytest.approx(1)
+    assert statistics.early_growth()(together).item() == pytest.approx(1)
+    assert statistics.slowing()(together).item() == pytest.approx(1)
     still = stages([1.0] * 5, [0.0, 5.0, 9.0, 10.0, 10.0])
-    assert slowing()(still).item() == 1
-
-
-def test_a_refuted_claim_that_was_restated_stays_in_the_record() -> None:
-    withdrawn = {claim.id: claim for claim in STUDY.withdrawn}
-    assert len(withdrawn) == len(STUDY.withdrawn) == 13
-    restated = withdrawn["values-in-blocks-penalty-ce-adam"]
-    assert (restated.last_verdict, restated.result) == ("refuted", "1687814d4124")
-    assert 8 < restated.low < restated.estimate < restated.high < 10
-    (now,) = (claim for claim in STUDY.claims if claim.id == restated.id)
-    assert now.statement != restated.statement
-    assert now.statement_id == restated.statement_id == "thesis:T-Fig2.2"
+    assert statistics.slowing()(still).item() == 1

@@ -1,11 +1,11 @@
 """The study of translation: what its networks differ in, what its sets hold, and quantities of rows written down."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-import torch
 
 from trialogue.data.parallel.splitting import Split
 from trialogue.data.parallel.text import ParallelText
@@ -26,7 +26,6 @@ from trialogue_lab.studies.translation.statistics import (
     refined,
     small,
 )
-from trialogue_lab.studies.translation_dependency import STUDY as dependency
 
 DEFAULT = PRESETS["default"]
 
@@ -38,18 +37,12 @@ def test_small_refiners_differ_in_one_respect():
         assert len(differing) == (arm not in (PLAIN, "distilled")), arm
     twin, refiner = DEFAULT.of(TWIN, 1), DEFAULT.of(REFINER, 1)
     assert replace(twin, steps=refiner.steps) == refiner
-    names = [part.name for part in STUDY.parts(DEFAULT)]
-    assert names[0] == "twin-2"  # first, while those that need none are trained beside it
-    assert names.index("refiner-2") > names.index("masks-2")
-    assert len(names) == 6 + len(SMALL)
 
 
 def test_networks_that_are_trained_for_long_have_the_dropout():
-    config = replace(DEFAULT, dropout=0.3)
-    assert {arm: config.of(arm, 1).dropout for arm in (TWIN, REFINER, MASK_PREDICT, *SMALL)} == {
-        **dict.fromkeys((TWIN, REFINER, MASK_PREDICT), 0.3),
-        **dict.fromkeys(SMALL, 0.0),
-    }
+    config, long = replace(DEFAULT, dropout=0.3), (TWIN, REFINER, MASK_PREDICT)
+    assert {config.of(arm, 1).dropout for arm in long} == {0.3}
+    assert {config.of(arm, 1).dropout for arm in SMALL} == {0.0}
 
 
 def test_strata_are_parts_of_the_test_sentences():
@@ -62,25 +55,25 @@ def test_strata_are_parts_of_the_test_sentences():
     }
 
 
-class Words:
-    """A vocabulary in which token 5 is the word 5."""
+def held(references: list[str], decode: Callable[[list[list[int]]], list[str]]) -> Any:
+    """Test sentences whose references are these, and a vocabulary that decodes so."""
+    count = len(references)
+    tested = HeldOut([[4]] * count, ["a"] * count, references, [7] * count, [True] * count)
+    return SimpleNamespace(tested=tested, vocabulary=SimpleNamespace(decode=decode))
 
-    def decode(self, rows: list[list[int]]) -> list[str]:
-        return [" ".join(map(str, row)) for row in rows]
+
+def answer(*tokens: int) -> Translation:
+    return Translation([Hypothesis(list(tokens), 0.0, 0.0)], 1)
 
 
 def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
-    written = [4, 4, 5, 6, 7, 8]
     config = replace(PRESETS["smoke"], test=2, sets=2, small_sets=2)
-    tested = HeldOut([[4], [5]], ["a", "b"], ["4 4 5 6 7 8"] * 2, [7, 7], [True, True])
-    held = Material((torch.empty(0), torch.empty(0)), tested, cast(Any, Words()))
-
-    def translate(sources, numbers):
-        return [Translation([Hypothesis(written, 0.0, 0.0)], 1) for _ in sources]
+    material = held(["4 4 5 6 7 8"] * 2, lambda rows: [" ".join(map(str, row)) for row in rows])
 
     def bleus(arm):
         setting = {"arm": arm, "steps": 4, "hypotheses": 1}
-        return [row["bleu"] for row in _scored(config, held, translate, setting, 0) if row["kind"] == "set"]
+        rows = _scored(config, material, lambda *_: [answer(4, 4, 5, 6, 7, 8)] * 2, setting, 0)
+        return [row["bleu"] for row in rows if row["kind"] == "set"]
 
     assert bleus(TWIN) == pytest.approx([100, 100])
     assert max(bleus(REFINER)) < 90
@@ -88,16 +81,9 @@ def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
 
 def test_chinese_is_scored_by_its_characters():
     config = replace(PRESETS["smoke"], text="wmt17-en-zh", test=4, sets=2, small_sets=1)
-    tested = HeldOut([[4]] * 4, ["a"] * 4, ["我喜欢吃苹果"] * 4, [7] * 4, [False] * 4)
-    held = cast(
-        Any, SimpleNamespace(tested=tested, vocabulary=SimpleNamespace(decode=lambda _: ["我喜欢吃香蕉"]))
-    )
-
-    def translate(sources, numbers):
-        return [Translation([Hypothesis([5], 0.0, 0.0)], 1) for _ in numbers]
-
+    material = held(["我喜欢吃苹果"] * 4, lambda _: ["我喜欢吃香蕉"])
     setting = {"arm": TWIN, "steps": 4, "hypotheses": 1}
-    rows = list(_scored(config, held, translate, setting, 0))
+    rows = list(_scored(config, material, lambda *_: [answer(5)] * 4, setting, 0))
     assert all(row["bleu"] > 40 for row in rows)  # whole lines as words would share none
     assert all(row["low"] > 40 for row in rows if row["kind"] == "corpus")
     assert replace(config, text="wmt17-zh-en").tokenize == "13a"
@@ -115,12 +101,11 @@ def test_every_sentence_draws_as_its_place():
 
     def translate(sources, numbers):
         assert [len(source) for source in sources] == [lengths[place] for place in numbers]
-        return [Translation([Hypothesis([place], 0.0, 0.0)], 1) for place in numbers]
+        return [answer(place) for place in numbers]
 
     places = list(range(0, 150, 2))
-    assert [answer.best for answer in _in_order_of_length(translate, tested, places)] == [
-        [place] for place in places
-    ]
+    found = _in_order_of_length(translate, tested, places)
+    assert [(place, each.best) for place, each in found.items()] == [(place, [place]) for place in places]
 
 
 def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkeypatch):
@@ -184,18 +169,10 @@ def rows(**changed: float) -> Rows:
             for number in (0, 1)
         ]
         records.append({"kind": "corpus", **setting, "stratum": "all", "bleu": 50.0 + place})
-    records += [
-        {
-            "kind": "latency",
-            "round": number,
-            "sentences": "all",
-            "contender": name,
-            "median": value,
-            "p99": 9.0,
-        }
-        for number in (0, 1)
-        for name, value in ((TWIN, 4.0 + number), ("4 steps, 5", changed.get("median", 2.0)))
-    ]
+    for number in (0, 1):
+        timed = {"kind": "latency", "round": number, "sentences": "all", "p99": 9.0}
+        medians = {TWIN: 4.0 + number, "4 steps, 5": changed.get("median", 2.0)}
+        records += [{**timed, "contender": name, "median": value} for name, value in medians.items()]
     records.append({"kind": "length", "first": 0.25, "seed": 1})
     return Rows(records, "kind", {"sets": 2, "small_sets": 2, "rounds": 2})
 
@@ -219,17 +196,9 @@ def attended(stuttering: dict[int, list[tuple[int, int, float]]], sets: int) -> 
     records: list[dict[str, object]] = []
     for seed, found in stuttering.items():
         rows = [(number, 10, 0.5, False) for number in range(sets)] + [(*each, True) for each in found]
-        records += [
-            {
-                "kind": "attention",
-                "seed": seed,
-                "set": place,
-                "pairs": pairs,
-                "own_mean": mean,
-                "stutter": said,
-            }
-            for place, pairs, mean, said in rows
-        ]
+        columns = ("set", "pairs", "own_mean", "stutter")
+        training = {"kind": "attention", "seed": seed, "arm": REFINER}
+        records += [training | dict(zip(columns, row, strict=True)) for row in rows]
     return Rows(records, "kind", {"sets": sets})
 
 
@@ -268,41 +237,11 @@ def test_trainings_count_alike():
 
 def test_tables_of_attention_have_the_cells_in_print():
     found = attended({1: [(0, 1, 0.2), (1, 1, 0.2)]}, 2)
-    records = [{**record, "arm": REFINER} for record in found.records]
     tables = {table.source: table for table in STUDY.tables if table.source in ("Table 4.4", "Table 4.5")}
     for table in tables.values():
         printed = {(label, head) for label, line in table.published.items() for head in line}
-        assert set(table.filled(Rows(records, "kind", found.config))) == printed
+        assert set(table.filled(found)) == printed
         assert not table.filled(rows())
-    cells = tables["Table 4.4"].filled(Rows(records, "kind", found.config))
+    cells = tables["Table 4.4"].filled(found)
     assert cells["refiner, stutter: yes", "avg"].value == pytest.approx(0.2)
     assert cells["refiner, stutter: no", "avg"].value == pytest.approx(0.5)
-
-
-def test_what_is_said_of_attention_is_what_is_said_of_the_made_up_language():
-    theirs = {claim.id: claim for claim in dependency.claims if "Table 4." in claim.source}
-    ours = {claim.id: claim for claim in STUDY.claims if claim.id in theirs}
-    said = [claim.id for claim in dependency.claims if claim.origin == "published"]
-    assert list(ours) == said
-    for name, claim in ours.items():
-        assert claim.statement.startswith("On held-out sentences of Tatoeba, at a reduced scale, ")
-        assert claim.statement.split("scale, ")[1] == theirs[name].statement.split("scale, ")[1]
-        assert claim.criterion.region == theirs[name].criterion.region
-        assert (claim.published, claim.grade) == (theirs[name].published, theirs[name].grade)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sets", 3),
-        ("small_sets", 30),
-        ("steps", (1, 2)),
-        ("width", 10),
-        ("hypotheses", (3, 1)),
-        ("columns", (1,)),
-    ],
-)
-def test_bad_settings_are_named(field, value):
-    with pytest.raises(InputError) as told:
-        replace(DEFAULT, **{field: value})
-    assert told.value.field == field

@@ -1,7 +1,8 @@
 """Claims of the study: the thesis' statements as printed, and their corrected readings."""
 
-from trialogue_lab.ledger import Claim, Criterion
-from trialogue_lab.ledger.claims.extremes import largest, smallest
+from functools import partial
+
+from trialogue_lab.ledger import Claim, Criterion, largest, ours, smallest
 from trialogue_lab.studies.topic_optima.statistics import at_length, landscape, least_growth, minimum, region
 
 _EXACT = 1e-12
@@ -11,7 +12,6 @@ _EMBEDDING = "Thesis Theorem 2.1.1"
 _RIDGE = "Thesis Theorem 2.1.2"
 _BLOCK = "Thesis Theorem 2.1.3"
 _DIAGONAL = "Thesis Theorem 2.1.5"
-_FIGURE_7, _FIGURE_8 = "Thesis Figure 2.7, Remark 2.1.7", "Thesis Figure 2.8, Remark 2.1.7"
 _BLOCKS, _DIAGONALS = (
     "values == 'block' and variant == 'printed'",
     "values == 'diagonal' and variant == 'printed'",
@@ -46,6 +46,15 @@ def _published(
     )
 
 
+_lemma = partial(_published, statement_id="T-L2.1.1")
+_diagonal = partial(_published, source=_DIAGONAL, statement_id="T-2.1.5", setting=_FINITE)
+_figure_7 = partial(
+    _published, source="Thesis Figure 2.7, Remark 2.1.7", statement_id="T-Fig2.7", setting=_MASKS
+)
+_figure_8 = partial(
+    _published, source="Thesis Figure 2.8, Remark 2.1.7", statement_id="T-Fig2.8", setting=_MASKS
+)
+
 PUBLISHED = (
     _published(
         "rates-of-what-is-read",
@@ -57,30 +66,27 @@ PUBLISHED = (
         "T-Prop2.1.1",
         _SIMULATED,
     ),
-    _published(
+    _lemma(
         "members-are-optimal",
         "Every member of the solution set predicts the law of words from every set of topics (largest residual, random "
         "members of all models).",
         largest("member", "misfit") < _EXACT,
         f"{_LEMMA}, Theorem 2.1.4",
         "argmin",
-        "T-L2.1.1",
     ),
-    _published(
+    _lemma(
         "optimal-are-members",
         "Every optimum is a member (largest residual of a condition, optima plus what no document shows).",
         largest("member", "other_violation") < 1e-10,
         f"{_LEMMA}, Theorem 2.1.4",
         "argmin",
-        "T-L2.1.1",
     ),
-    _published(
+    _lemma(
         "members-with-all-topics",
         "That holds where every document has all topics, too (largest residual of a condition for an optimum).",
         largest("model", "with_all_topics_violation") < 1e-10,
         f"{_LEMMA}, tau = T",
         "any tau",
-        "T-L2.1.1",
     ),
     _published(
         "embedding-example",
@@ -116,23 +122,17 @@ PUBLISHED = (
         "T-2.1.3",
         _FINITE,
     ),
-    _published(
+    _diagonal(
         "diagonal-optimum-in-interval",
         "With diagonal values the optimal beta is in (lambda_3 tau, lambda_4 T) (as above).",
         smallest("minimum", "inside", where=_DIAGONALS) > 0,
-        _DIAGONAL,
-        "inside",
-        "T-2.1.5",
-        _FINITE,
+        published="inside",
     ),
-    _published(
+    _diagonal(
         "diagonal-alpha-below-beta",
         "There the optimal alpha is below lambda_5 beta (least logarithm of the ratio).",
         smallest("minimum", "ratio_inside", where=_DIAGONALS) > 0,
-        _DIAGONAL,
-        "below",
-        "T-2.1.5",
-        _FINITE,
+        published="below",
     ),
     _published(
         "only-gamma-matters",
@@ -143,96 +143,77 @@ PUBLISHED = (
         "T-2.1.3.remark",
         _FINITE,
     ),
-    _published(
+    _figure_8(
         "landscape-block-in-interval",
         "At 100 topics of 300 words the optimal gamma is in its interval (least logarithm, tau from 20 to 80).",
         smallest("landscape-minimum", "inside", where=_BLOCKS) > 0,
-        _FIGURE_8,
-        "inside",
-        "T-Fig2.8",
-        _MASKS,
+        published="inside",
     ),
-    _published(
+    _figure_7(
         "landscape-diagonal-in-interval",
         "There the optimal beta is in its interval (as above).",
         smallest("landscape-minimum", "inside", where=_DIAGONALS) > 0,
-        _FIGURE_7,
-        "inside",
-        "T-Fig2.7",
-        _MASKS,
+        published="inside",
     ),
-    _published(
+    _figure_7(
         "landscape-diagonal-grows",
         "With diagonal values the lower end of beta in the region of low loss grows with tau (least growth of its "
         "logarithm; low: within a tenth of the drop).",
         least_growth("beta_low", "diagonal") > 0,
-        _FIGURE_7,
-        "grows",
-        "T-Fig2.7",
-        _MASKS,
+        published="grows",
     ),
-    _published(
+    _figure_7(
         "landscape-diagonal-alpha",
         "There alpha is below beta (largest ratio in the region).",
         largest("region", "most_ratio", where=_DIAGONALS) < 1,
-        _FIGURE_7,
-        "alpha < const beta",
-        "T-Fig2.7",
-        _MASKS,
+        published="alpha < const beta",
     ),
     *(
-        _published(
+        _figure_8(
             f"landscape-block-{name}-grows",
             f"With block values the lower end of {name} in the region of low loss, as the other vanishes, grows with "
             "tau (least growth of its logarithm).",
             least_growth(f"{name}_low", "block") > 0,
-            _FIGURE_8,
-            "grows",
-            "T-Fig2.8",
-            _MASKS,
+            published="grows",
         )
         for name in ("alpha", "beta")
     ),
 )
 
 
-def _ours(identity: str, statement: str, criterion: Criterion, source: str) -> Claim:
-    return Claim(identity, statement, criterion, source, origin="ours")
-
-
 OURS = (
-    _ours(
+    ours(
         "formula-is-least-norm",
         "The printed matrix is the optimum of the least norm (largest difference from a pseudo-inverse's, all models).",
         largest("model", "formula_error") < _EXACT,
         _RIDGE,
     ),
-    _ours(
+    ours(
         "embedding-example-mended-bias",
         "With a bias that is zero at [MASK] the printed example is still no optimum (least residual of a prediction).",
         smallest("model", "example_printed_mended_bias") > 0.01,
         _EMBEDDING,
     ),
-    _ours(
+    ours(
         "embedding-example-mended",
         "With a zero at [MASK] in bias and example it is one (largest residual).",
         largest("model", "example") < _EXACT,
         _EMBEDDING,
     ),
-    _ours(
+    ours(
         "hessian-rank-is-topics",
         "The rank is T (largest difference, all models).",
         largest("model", "abs(hessian_rank - topics)") < 0.5,
         "Thesis Remark 2.1.8",
     ),
-    _ours(
+    ours(
         "no-lemma-with-all-topics",
         "Where every document has all topics, the least matrix that fits is no member (least residual of a condition).",
         smallest("model", "with_all_topics_violation") > 0.01,
         f"{_LEMMA}, tau = T",
     ),
     *(
-        _ours(
+        ours(
             f"leading-order-{values}-{variant}",
             f"At tau = 1000 the optimal {name} is that of leading order, {prediction} tau, within 3 % (ratio; "
             f"{meaning}).",
@@ -248,28 +229,28 @@ OURS = (
             ("mask", "attention to [MASK] exact", predictions[1]),
         )
     ),
-    _ours(
+    ours(
         "printed-attention-to-masks-is-close",
         "At 100 topics of 300 words the optimal gamma with exact attention to [MASK] is within 15 % of that as printed "
         "(ratio at tau = 80).",
         (landscape("beta", 80, "block", "mask") / landscape("beta", 80)).near(1, margin=0.15),
         f"{_BLOCK}, proof",
     ),
-    _ours(
+    ours(
         "landscape-is-flat",
         "The whole drop of the block landscape, from uniform attention to the least loss, is below 0.2 % of the loss "
         "(largest, tau from 20 to 80).",
         largest("landscape-minimum", "uniform / loss - 1", where=_BLOCKS) < 0.002,
-        _FIGURE_8,
+        "Thesis Figure 2.8, Remark 2.1.7",
     ),
-    _ours(
+    ours(
         "longer-documents-have-it-too",
         "At 10,000 words it still is: without a penalty Theorem 2.1.2 is no limit of long documents (three topics in "
         "each).",
         at_length("diagonal", 10_000, "tau = 3") / at_length("block", 10_000, "tau = 3") > 2,
         _RIDGE,
     ),
-    _ours(
+    ours(
         "finite-documents-have-a-diagonal",
         "At the lengths of the thesis' documents the optimum's diagonal is more than twice the rest of its blocks.",
         at_length("diagonal") / at_length("block") > 2,

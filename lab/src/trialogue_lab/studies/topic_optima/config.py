@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import Count, Increasing, Probability, Seeds, Settings, Some
+from trialogue_lab.ledger import Count, Increasing, Probability, Seeds, Settings, Some
 
 TopicsInDocuments = Annotated[int, Ge(2)]
 

@@ -18,8 +18,8 @@ from trialogue.randomness import generator
 from trialogue_lab.data.batch_draw import draw_batch
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.topic_optima.config import Config
+from trialogue_lab.studies.topic_training.matrices import classes
 from trialogue_lab.theory.topics import (
-    attention_bounds,
     attention_loss,
     constants,
     embedding_bias,
@@ -32,6 +32,7 @@ from trialogue_lab.theory.topics import (
     squared_loss,
     values_violation,
 )
+from trialogue_lab.theory.topics.bounds import attention_bounds
 
 Row = Iterator[dict[str, Any]]
 RIDGES = (1e-3, 1e-5, 1e-7, 1e-9)
@@ -47,7 +48,10 @@ CONCENTRATION, LENGTHS = 0.1, (100, 150)
 def parts(config: Config) -> list[Part]:
     """One part per small model, per scaled model and per landscape, and the lengths."""
     return [
-        *(Part(_name("documents", *size), partial(_documents, config, size)) for size in config.sizes),
+        *(
+            Part("documents-{}-{}-{}".format(*size), partial(_documents, config, size))
+            for size in config.sizes
+        ),
         *(Part(f"minima-{tau}", partial(_minima, config, tau)) for tau in config.taus),
         *(Part(f"landscape-{tau}", partial(_landscape, config, tau)) for tau in config.landscape_taus),
         Part("lengths", partial(_lengths, config)),
@@ -56,11 +60,7 @@ def parts(config: Config) -> list[Part]:
 
 def masking_of(config: Config) -> BertMasking:
     """The masking of a run."""
-    return BertMasking(p_mask=config.p_mask, p_correct=config.p_correct, p_random=config.p_random)
-
-
-def _probabilities(config: Config) -> dict[str, Any]:
-    return {"p_mask": config.p_mask, "p_correct": config.p_correct, "p_random": config.p_random}
+    return BertMasking(**config.shared(BertMasking))
 
 
 def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
@@ -79,7 +79,7 @@ def _documents(config: Config, size: tuple[int, int, int], _: Path) -> Row:
     shape = dict(zip(("topics", "words_per_topic", "tau"), size, strict=True))
     read, asked = population(model, masking)
     far = moments_of(model, masking)
-    optimum = optimal_values(model, **_probabilities(config))
+    optimum = optimal_values(model, **config.shared(BertMasking))
     full = TopicModel(size[0], size[1], size[0])
     of_all, asked_of_all = population(full, masking)
     # The least one that fits the only law there is.
@@ -146,7 +146,7 @@ def _optima(model: TopicModel, config: Config, kind: str) -> Row:
         for variant in ("printed", "mask", "nomask"):
             bounds = attention_bounds(model, masking, values, variant)
             alpha, beta = optimal_attention(model, masking, values, variant)
-            settings: dict[str, Any] = {**_probabilities(config), "values": values, "variant": variant}
+            settings = config.shared(BertMasking) | {"values": values, "variant": variant}
             loss: Callable[..., float] = partial(attention_loss, model, **settings)
             yield {
                 "kind": kind,
@@ -175,7 +175,7 @@ def _optima(model: TopicModel, config: Config, kind: str) -> Row:
 
 def _landscape(config: Config, tau: int, _: Path) -> Row:
     topics, size = config.landscape
-    model, probabilities = TopicModel(topics, size, tau), _probabilities(config)
+    model, probabilities = TopicModel(topics, size, tau), config.shared(BertMasking)
     yield from _optima(model, config, "landscape-minimum")
     axis = np.logspace(LOW, HIGH, config.points)
     coarse = np.logspace(LOW, HIGH, config.drawn)
@@ -230,18 +230,18 @@ def _lengths(config: Config, _: Path) -> Row:
     masking = masking_of(config)
     thesis = TopicModel(**THESIS, concentration=CONCENTRATION)
     restricted = TopicModel(**THESIS, topics_per_document=3)
-    cases: list[tuple[str, TopicModel, int | tuple[int, int]]]
-    cases = [("Dirichlet", thesis, LENGTHS), *(("tau = 3", restricted, length) for length in config.lengths)]
-    for law, model, lengths in cases:
-        moments = moments_of(model, masking, lengths)
+    least_norm = optimal_values(restricted, **config.shared(BertMasking))
+    for length in (None, *config.lengths):
+        model = restricted if length else thesis
+        moments = moments_of(model, masking, length or LENGTHS)
         found = least_squares(moments)
         yield {
             "kind": "length",
-            "law": law,
-            "length": lengths[1] if isinstance(lengths, tuple) else lengths,
+            "law": "tau = 3" if length else "Dirichlet",
+            "length": length or LENGTHS[1],
             **_classes(found, model),
             "loss": squared_loss(found, moments),
-            "loss_of_least_norm": squared_loss(optimal_values(restricted, **_probabilities(config)), moments),
+            "loss_of_least_norm": squared_loss(least_norm, moments),
         }
     moments = moments_of(restricted, masking, LENGTHS)
     for ridge in np.logspace(-8, -2, 25).tolist():
@@ -249,16 +249,7 @@ def _lengths(config: Config, _: Path) -> Row:
 
 
 def _classes(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Means of a matrix over the diagonal, other words of the same topic, and words of other topics."""
-    words, same = values[1:, 1:], model.same_topic().bool()
-    own = torch.eye(model.vocab_size, dtype=torch.bool)
-    return {
-        "diagonal": float(words[own].mean()),
-        "block": float(words[same & ~own].mean()),
-        "other": float(words[~same].mean()),
-        "row": float((words * same).sum(1).mean()),
-    }
-
-
-def _name(*words: object) -> str:
-    return "-".join(map(str, words))
+    """Means over the diagonal, the rest of the blocks and other topics, and the sum of a row of a block."""
+    found = classes(values, model)
+    means = {name: found[name] for name in ("diagonal", "block", "other")}
+    return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}

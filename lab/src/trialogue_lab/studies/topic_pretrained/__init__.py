@@ -24,7 +24,4 @@ provenance of a result names the sums of what was read.
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 2.1.5: Tables 2.3, 2.4 and 2.5",
-)
+STUDY = Study.of_package(__name__, source="Thesis section 2.1.5: Tables 2.3, 2.4 and 2.5")

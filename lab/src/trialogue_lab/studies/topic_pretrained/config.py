@@ -7,7 +7,7 @@ from annotated_types import Ge
 
 from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.measure import TopicSettings
-from trialogue_lab.ledger.settings import Count, Different, Increasing, Seeds, Settings
+from trialogue_lab.ledger import Count, Different, Increasing, Seeds, Settings
 
 Name = Literal["minilm", "smollm2", "gemma3", "bert", "albert", "bart", "electra", "roberta"]
 
@@ -17,6 +17,11 @@ class Model(NamedTuple):
 
     place: str
     said: str
+
+    @property
+    def name(self) -> str:
+        """The name alone."""
+        return self.said.partition(",")[0]
 
 
 MODELS: dict[Name, Model] = {
@@ -70,15 +75,7 @@ class Config(Settings):
 
     def topic_settings(self, seed: int) -> TopicSettings:
         """How the topics of a draw are found, and attention is read."""
-        return TopicSettings(
-            topics=self.topics,
-            passes=self.passes,
-            least=self.least,
-            read=self.read,
-            length=self.length,
-            shortest=self.shortest,
-            seed=seed,
-        )
+        return TopicSettings(**self.shared(TopicSettings), seed=seed)
 
 
 PRESETS = {

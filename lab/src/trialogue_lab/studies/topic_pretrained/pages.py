@@ -1,25 +1,31 @@
 """Tables and figures of the study."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import Series
 
-from trialogue.display.figures import COLORS, PUBLISHED, QUIET, panels
 from trialogue.inspection.topic_structure.measure import AS_READ
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT, RAW_ATTENTION
-from trialogue_lab.ledger import Cells, Figure, NoRows, ResultTable, Rows, Statistic
-from trialogue_lab.ledger.pages.figures import spread
-from trialogue_lab.studies.topic_pretrained.config import MODELS, WORDS
+from trialogue_lab.ledger import (
+    COLORS,
+    PUBLISHED,
+    QUIET,
+    Cells,
+    NoRows,
+    Rows,
+    Statistic,
+    figure,
+    panels,
+    result_table,
+    spread,
+)
+from trialogue_lab.studies.topic_pretrained.config import MODELS, WORDS, Name
 from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM, level, ratio, several
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _HEADS = {"cosine": COSINE, "dot product": DOT, "attention": ATTENTION}
-_SHARES = dict(zip(WORDS, (".0005", ".001", ".002"), strict=True))
 
 _ONE = {
     "BERT": ((1.21, 1.19, 1.32), (1.13, 1.15, 1.28), (1.11, 1.13, 1.22)),
@@ -50,39 +56,25 @@ _MET_HEADS = {
 }
 
 
-def _models(rows: Rows) -> list[str]:
+def _models(rows: Rows) -> list[Name]:
     return list(dict.fromkeys(rows["comparison"].model))
 
 
 def _words(rows: Rows) -> list[int]:
-    return sorted(int(words) for words in rows["comparison"].words.unique())
+    return rows.distinct("comparison", "words")
 
 
-def _name(model: str) -> str:
-    return next(found.said.partition(",")[0] for name, found in MODELS.items() if name == model)
-
-
-def _label(model: str, words: int, weights: str = PRETRAINED) -> str:
-    return f"{_name(model)}{', random' if weights == RANDOM else ''}, {words} words"
-
-
-def _ratios(*, single: bool) -> Callable[[Rows], Cells]:
-    def cells(rows: Rows) -> Cells:
-        return {
-            _label(model, words, weights): {
-                head: _in_every_draw(ratio(model, measure, words, single, weights), rows)
-                for head, measure in [
-                    *_HEADS.items(),
-                    ("cosine as read", COSINE + AS_READ),
-                    ("attention, not debiased", RAW_ATTENTION),
-                ]
-            }
-            for model in _models(rows)
-            for weights in ((PRETRAINED, RANDOM) if single else (PRETRAINED,))
-            for words in _words(rows)
+def _ratios(rows: Rows, single: bool) -> Cells:
+    heads = _HEADS | {"cosine as read": COSINE + AS_READ, "attention, not debiased": RAW_ATTENTION}
+    return {
+        f"{MODELS[model].name}{', random' if weights == RANDOM else ''}, {words} words": {
+            head: _in_every_draw(ratio(model, measure, words, single, weights), rows)
+            for head, measure in heads.items()
         }
-
-    return cells
+        for model in _models(rows)
+        for weights in ((PRETRAINED, RANDOM) if single else (PRETRAINED,))
+        for words in _words(rows)
+    }
 
 
 def _in_every_draw(cell: Statistic, rows: Rows) -> "Series[float] | None":
@@ -99,27 +91,53 @@ def _printed(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[s
     }
 
 
-def _met(rows: Rows) -> Cells:
+@result_table(
+    "Same topic over different topics, one topic a word",
+    "Thesis, Table 2.3",
+    published=_printed(_ONE),
+    rows_are="model",
+    note="Geometric means over texts. Shares of the vocabulary in the source: 15 words: .0005, 30 words: .001, 61 "
+    "words: .002. A dash: some draw has no ratio, for want of such pairs, or of a positive mean, as with random "
+    "embeddings.",
+)
+def _one_topic_table(rows: Rows) -> Cells:
+    return _ratios(rows, single=True)
+
+
+@result_table(
+    "Same topic over different topics, one or more topics a word",
+    "Thesis, Table 2.4",
+    published=_printed(_SOME),
+    rows_are="model",
+)
+def _more_topics_table(rows: Rows) -> Cells:
+    return _ratios(rows, single=False)
+
+
+@result_table(
+    "Pairs of a topic beside as many pairs that occur together most often",
+    "Thesis, Table 2.5",
+    published={label: dict(zip(_MET_HEADS, line, strict=True)) for label, line in _MET.items()},
+    rows_are="model",
+    note="Means over all pairs of words of one topic, for attention those that were read; often together: as many "
+    "pairs, those that the most passages hold.",
+)
+def _met_table(rows: Rows) -> Cells:
+    heads = _MET_HEADS | {f"pairs, {measure}": (measure, "same_pairs") for measure in (ATTENTION, COSINE)}
     return {
-        _label(model, words): {
-            **{
-                head: level(model, measure, pairs, words)(rows)
-                for head, (measure, pairs) in _MET_HEADS.items()
-            },
-            **{
-                f"pairs, {measure}": level(model, measure, "same_pairs", words)(rows)
-                for measure in (ATTENTION, COSINE)
-            },
+        f"{MODELS[model].name}, {words} words": {
+            head: level(model, measure, pairs, words)(rows) for head, (measure, pairs) in heads.items()
         }
         for model in _models(rows)
         for words in _words(rows)
     }
 
 
-def _lost(rows: Rows) -> Cells:
+@result_table("Words that are not one token", "not in the source", rows_are="model, text")
+def _lost_table(rows: Rows) -> Cells:
     found = rows["words"]
     return {
-        f"{_label(model, 0).rpartition(',')[0]}, {text or 'made-up documents'}": {
+        f"{MODELS[model].name}, {text or 'made-up documents'}": {
             "words of one token": found[(found.model == model) & (found.text == text)].words,
             "share of occurrences that are several tokens": several(model, text)(rows),
         }
@@ -128,7 +146,8 @@ def _lost(rows: Rows) -> Cells:
     }
 
 
-def _topics(rows: Rows) -> Cells:
+@result_table("The topics of the most words, in one draw", "not in the source", rows_are="text, topic")
+def _topics_table(rows: Rows) -> Cells:
     table = rows["topic"]
     model, seed = table.model.iloc[0], table.seed.iloc[0]
     shown = table[(table.model == model) & (table.seed == seed)]
@@ -138,47 +157,16 @@ def _topics(rows: Rows) -> Cells:
     }
 
 
-_WORDS_ARE = ", ".join(f"{words} words: {share}" for words, share in _SHARES.items())
+TABLES = (_one_topic_table, _more_topics_table, _met_table, _lost_table, _topics_table)
 
-TABLES = (
-    ResultTable(
-        title="Same topic over different topics, one topic a word",
-        source="Thesis, Table 2.3",
-        cells=_ratios(single=True),
-        published=_printed(_ONE),
-        rows_are="model",
-        note=f"Geometric means over texts. Shares of the vocabulary in the source: {_WORDS_ARE}. A dash: some draw has "
-        "no ratio, for want of such pairs, or of a positive mean, as with random embeddings.",
-    ),
-    ResultTable(
-        title="Same topic over different topics, one or more topics a word",
-        source="Thesis, Table 2.4",
-        cells=_ratios(single=False),
-        published=_printed(_SOME),
-        rows_are="model",
-    ),
-    ResultTable(
-        title="Pairs of a topic beside as many pairs that occur together most often",
-        source="Thesis, Table 2.5",
-        cells=_met,
-        published={label: dict(zip(_MET_HEADS, line, strict=True)) for label, line in _MET.items()},
-        rows_are="model",
-        note="Means over all pairs of words of one topic, for attention those that were read; often together: as many "
-        "pairs, those that the most passages hold.",
-    ),
-    ResultTable(
-        title="Words that are not one token", source="not in the source", cells=_lost, rows_are="model, text"
-    ),
-    ResultTable(
-        title="The topics of the most words, in one draw",
-        source="not in the source",
-        cells=_topics,
-        rows_are="text, topic",
-    ),
+
+@figure(
+    "ratios",
+    "Means over pairs of different words of one topic over those of words of different topics, one topic a "
+    "word; means over texts and draws, bars of one deviation. Thin: in print, for other models. Dotted: the same "
+    "architectures with random weights, whose embeddings have no positive mean to divide by.",
 )
-
-
-def _draw_ratios(rows: Rows) -> Drawing:
+def _ratios_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(3, width=4.2, height=3.6)
     words = _words(rows)
     for place, (axis, (head, measure)) in enumerate(zip(axes, _HEADS.items(), strict=True)):
@@ -187,7 +175,7 @@ def _draw_ratios(rows: Rows) -> Drawing:
         for model, color in zip(_models(rows), COLORS, strict=False):
             cells = [ratio(model, measure, count) for count in words]
             if all(_in_every_draw(cell, rows) is not None for cell in cells):
-                spread(axis, words, cells, rows, "o-", color=color, label=_name(model))
+                spread(axis, words, cells, rows, "o-", color=color, label=MODELS[model].name)
             if measure == ATTENTION:
                 random = [ratio(model, measure, count, weights=RANDOM) for count in words]
                 spread(axis, words, random, rows, "s:", color=QUIET, markersize=3)
@@ -203,7 +191,7 @@ def _draw_ratios(rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_printed(axis: "Axes", column: int) -> None:
+def _draw_printed(axis: Axes, column: int) -> None:
     """The numbers in print as thin lines, with one label for those that end close to one another."""
     ends: list[tuple[float, list[str]]] = []
     models = [model for model in _ONE if "random" not in model]
@@ -220,48 +208,35 @@ def _draw_printed(axis: "Axes", column: int) -> None:
     axis.set_xlim(WORDS[0] - 4, WORDS[-1] + 13)
 
 
-def _draw_met(rows: Rows) -> Drawing:
+@figure(
+    "often-together",
+    "Attention (debiased) and cosines of embeddings over pairs of words of one topic, of different ones, "
+    "and over as many pairs as the first that occur in the most passages together.",
+)
+def _met_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.6, height=3.4)
     models, words = _models(rows), _words(rows)
     middle = words[len(words) // 2]
+    kinds = (
+        (-0.26, "different", "different topics", QUIET),
+        (0.0, "same", "same topic", COLORS[0]),
+        (0.26, "together", "often together", COLORS[3]),
+    )
     for axis, measure in ((left, ATTENTION), (right, COSINE)):
-        for shift, (pairs, label, color) in enumerate(
-            (
-                ("different", "different topics", QUIET),
-                ("same", "same topic", COLORS[0]),
-                ("together", "often together", COLORS[3]),
-            )
-        ):
+        for shift, pairs, label, color in kinds:
             values = [level(model, measure, pairs, middle)(rows) for model in models]
             if not all(len(each) for each in values):
                 raise NoRows(f"no {measure} of every model")
-            axis.bar(
-                np.arange(len(models)) + 0.26 * (shift - 1),
+            means, errors = (
                 [each.mean() for each in values],
-                0.24,
-                yerr=[each.std() if len(each) > 1 else 0 for each in values],
-                color=color,
-                label=label,
+                [each.std() if len(each) > 1 else 0 for each in values],
             )
-        axis.set_xticks(range(len(models)), [_name(model) for model in models])
+            axis.bar(np.arange(len(models)) + shift, means, 0.24, yerr=errors, color=color, label=label)
+        axis.set_xticks(range(len(models)), [MODELS[model].name for model in models])
         axis.set_title(f"{measure.capitalize()}, {middle} words of a topic")
     left.set_ylabel("mean, in a text of 100 tokens")
     left.legend(loc="upper left", bbox_to_anchor=(0, -0.12), ncols=3)
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="ratios",
-        caption="Means over pairs of different words of one topic over those of words of different topics, one topic a "
-        "word; means over texts and draws, bars of one deviation. Thin: in print, for other models. Dotted: the same "
-        "architectures with random weights, whose embeddings have no positive mean to divide by.",
-        draw=_draw_ratios,
-    ),
-    Figure(
-        name="often-together",
-        caption="Attention (debiased) and cosines of embeddings over pairs of words of one topic, of different ones, "
-        "and over as many pairs as the first that occur in the most passages together.",
-        draw=_draw_met,
-    ),
-)
+FIGURES = (_ratios_figure, _met_figure)

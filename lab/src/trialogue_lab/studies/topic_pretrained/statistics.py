@@ -4,8 +4,7 @@ import math
 
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import NoRows, Replication, Rows
-from trialogue_lab.ledger.claims.statistics import Counts
+from trialogue_lab.ledger import Counts, NoRows, Replication, Rows
 from trialogue_lab.studies.topic_pretrained.config import PUBLISHED
 
 draws = Replication("draw", "seeds", objects="these texts and models")
@@ -27,6 +26,10 @@ def compared(
 
 def _mean(table: DataFrame, values: "Series[float]") -> "Series[float]":
     return values.groupby(table.seed).agg(lambda of: of.mean(skipna=False)).dropna()
+
+
+def _log_ratio(table: DataFrame) -> "Series[float]":
+    return _mean(table, (table.same / table.different).map(math.log))
 
 
 @draws
@@ -99,8 +102,7 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
     """The ratio for the fewest words over that for the most."""
     table = compared(rows, model, measure)
     few, many = (table[table.words == count] for count in (table.words.min(), table.words.max()))
-    first, last = (_mean(each, (each.same / each.different).map(math.log)) for each in (few, many))
-    return (first - last).map(math.exp)
+    return (_log_ratio(few) - _log_ratio(many)).map(math.exp)
 
 
 @draws
@@ -109,8 +111,7 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
     control = compared(rows, model, measure, weights=RANDOM)
     table = compared(rows, model, measure)
     table = table[table.text.isin(control.text)]
-    own, chance = (_mean(each, (each.same / each.different).map(math.log)) for each in (table, control))
-    return (own - chance).dropna().map(math.exp)
+    return (_log_ratio(table) - _log_ratio(control)).dropna().map(math.exp)
 
 
 @draws

@@ -1,8 +1,11 @@
 """Claims of the study: Figures 2.1 to 2.10 and Tables 2.1 and 2.2 of the thesis, and readings of ours."""
 
-from trialogue_lab.ledger import Claim
-from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, RATES, SGD_RATES
-from trialogue_lab.studies.topic_training.readings import ATTENDING, LOSSES, OURS
+from functools import partial
+
+from trialogue_lab.ledger import Claim, graded
+from trialogue_lab.studies.topic_training import statistics
+from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, SETTINGS, SGD_RATES
+from trialogue_lab.studies.topic_training.readings import ATTENDING, FIGURES, LOSSES, OURS
 from trialogue_lab.studies.topic_training.statistics import (
     attention,
     contrast,
@@ -13,20 +16,18 @@ from trialogue_lab.studies.topic_training.statistics import (
     ordered,
     over,
     progress,
-    prominence,
     slowing,
     standing,
 )
 
-_OPTIMIZERS = (("adam", "Adam"), ("sgd", "SGD"))
-_SETTINGS = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
-_PRINTED = {
-    ("adam", 0.003): ".0108 and .00689",
-    ("adam", 0.01): ".010 and .00707",
-    ("adam", 0.03): ".0116 and .00665",
-    ("sgd", 0.01): ".0106 and .00673",
-    ("sgd", 0.03): ".0103 and .00641",
-}
+_OPTIMIZERS = {"adam": "Adam", "sgd": "SGD"}
+_PRINTED = dict(
+    zip(
+        SETTINGS,
+        (".0108 and .00689", ".010 and .00707", ".0116 and .00665", ".0106 and .00673", ".0103 and .00641"),
+        strict=True,
+    )
+)
 
 DEEP = ("four layers", "adam")
 _FAR = "where its loss is below a constant's by a tenth of what Adam's is"
@@ -39,112 +40,104 @@ _BEGUN = (
     f"{_STEPS} The printed matrices deviate by 0.0006 outside blocks, and the released code scales a one-hot input by "
     "about ten, so that SGD moves further at the same rate there."
 )
+_SETTING_OF = {"adam": _STEPS, "sgd": _BEGUN}
+"""How the setting of a training differs from the source's, by optimiser."""
 _SCALED = (
     "The rate of SGD, 3, and the deviation of initial weights, 0.01, are ours: the source prints neither."
 )
 _DEEP_SETTING = "Documents of topics and a width of 48 at `default`, where the source trains on Wikipedia."
 _HELD = "Values are held at the diagonal optimum. The source trains them and keeps the 7 runs of 10 with a diagonal."
 
-
-def _begun(optimizer: str) -> str:
-    """Return how the setting of a training differs from the source's, by optimiser."""
-    return _BEGUN if optimizer == "sgd" else _STEPS
-
+_blocks = partial(graded, published="block-wise")
+_LARGER = (
+    "on average more than ten times as large for words of one topic as for words of two, or more than five deviations "
+    f"of the latter (the smaller of these is 1; a reduced number of steps; {_FAR})."
+)
+_two_stages = partial(graded, source="Thesis Figure 2.4", statement_id="thesis:T-two-stage", setting=_SCALED)
+_four_layers = partial(
+    graded, source="Thesis Figure 2.9", statement_id="thesis:T-Fig2.9", setting=_DEEP_SETTING
+)
 
 PUBLISHED = (
     *(
-        Claim(
+        _blocks(
             f"embeddings-in-blocks-{loss.lower()}-{optimizer}",
             f"All of a network trained by {of} and {by} at a rate of 0.01, W^E^T W^E is larger for different words of "
             "one topic than for words of two, by more than three deviations of the latter (a reduced number of steps; "
             f"{_FAR}).",
             contrast("all", loss, optimizer) > 3,
             "Thesis Figure 2.1",
-            "block-wise",
-            grade=True,
             statement_id="thesis:T-Fig2.1",
-            setting=_begun(optimizer),
+            setting=_SETTING_OF[optimizer],
         )
-        for loss, of in LOSSES
-        for optimizer, by in _OPTIMIZERS
+        for loss, of in LOSSES.items()
+        for optimizer, by in _OPTIMIZERS.items()
     ),
     *(
-        Claim(
+        _blocks(
             f"values-in-blocks-{'penalty-' if name == 'with L2' else ''}{loss.lower()}-{optimizer}",
-            f"Under uniform attention, {name}, W^V trained by {of} and {by} at a rate of 0.01 is on average more than "
-            "ten times as large for words of one topic as for words of two, or more than five deviations of the latter "
-            f"(the smaller of these is 1; a reduced number of steps; {_FAR}).",
+            f"Under uniform attention, {name}, W^V trained by {of} and {by} at a rate of 0.01 is {_LARGER}",
             standing(name, loss, optimizer).as_ratio() > 1,
-            f"Thesis Figure {'2.2' if name == 'with L2' else '2.5'}",
-            "block-wise",
-            grade=True,
-            statement_id=f"thesis:T-Fig{'2.2' if name == 'with L2' else '2.5'}",
-            setting=_begun(optimizer),
+            f"Thesis Figure {figure}",
+            statement_id=f"thesis:T-Fig{figure}",
+            setting=_SETTING_OF[optimizer],
         )
-        for name in ("with L2", "without L2")
-        for loss, of in LOSSES
-        for optimizer, by in _OPTIMIZERS
+        for name, figure in FIGURES.items()
+        for loss, of in LOSSES.items()
+        for optimizer, by in _OPTIMIZERS.items()
     ),
     *(
-        Claim(
+        _blocks(
             f"values-in-blocks-attention-{loss.lower()}-{optimizer}",
-            f"Trained together with attention by {of} and {by} at a rate of 0.01, W^V is on average more than ten "
-            "times as large for words of one topic as for words of two, or more than five deviations of the latter "
-            f"(the smaller of these is 1; a reduced number of steps; {_FAR}).",
+            f"Trained together with attention by {LOSSES[loss]} and {_OPTIMIZERS[optimizer]} at a rate of 0.01, W^V is "
+            f"{_LARGER}",
             standing("with values", loss, optimizer).as_ratio() > 1,
             "Thesis Figure 2.6",
-            "block-wise",
-            grade=True,
             statement_id="thesis:T-Fig2.6",
-            setting=_begun(optimizer),
+            setting=_SETTING_OF[optimizer],
         )
-        for loss, of, optimizer, by in (
-            ("CE", "cross-entropy", "sgd", "SGD"),
-            ("CE", "cross-entropy", "adam", "Adam"),
-            ("squared", "the squared loss", "adam", "Adam"),
-        )
+        for loss, optimizer in (("CE", "sgd"), ("CE", "adam"), ("squared", "adam"))
     ),
     Claim(
         "values-over-ten-times",
         "Under uniform attention, without L2, W^V trained by the squared loss and SGD at a rate of 0.01 is on average "
         "more than ten times as large for words of one topic as for words of two, whatever the sign of the latter "
         f"(ratio; a reduced number of steps; {_FAR}).",
-        prominence("without L2", "squared", "sgd").as_ratio() > 10,
+        statistics.prominence("without L2", "squared", "sgd").as_ratio() > 10,
         "Thesis Figure 2.5, text",
         "over 10x: .00552563 within topics, -.00015675 (deviation .00060286) elsewhere",
         statement_id="thesis:T-Fig2.5",
         setting=_BEGUN,
     ),
     *(
-        Claim(
-            f"loss-of-{'embedding' if name == 'embedding alone' else 'values'}-alone-{loss.lower()}",
+        graded(
+            f"loss-of-{part}-alone-{loss.lower()}",
             f"The test loss ({of}) of training {what} alone is within 2 % of that of training all (relative excess, "
             "Adam).",
             gap(name, loss) < 0.02,
-            place,
+            f"Thesis section 2.1.2, text after {theorem}",
             "only slightly greater",
-            grade=True,
-            statement_id=f"thesis:T-loss.{'embedding' if name == 'embedding alone' else 'values'}",
+            statement_id=f"thesis:T-loss.{part}",
             setting=_STEPS,
         )
-        for name, what, place in (
-            ("embedding alone", "the embedding", "Thesis section 2.1.2, text after Theorem 2.1.1"),
-            ("without L2", "values", "Thesis section 2.1.2, text after Theorem 2.1.2"),
+        for part, name, what, theorem in (
+            ("embedding", "embedding alone", "the embedding", "Theorem 2.1.1"),
+            ("values", "without L2", "values", "Theorem 2.1.2"),
         )
-        for loss, of in LOSSES
+        for loss, of in LOSSES.items()
     ),
     *(
         Claim(
             f"attention-to-topics-{optimizer}-{rate:g}",
-            f"{'Adam' if optimizer == 'adam' else 'SGD'} at {rate:g}: attention to other words of the topic is above "
+            f"{_OPTIMIZERS[optimizer]} at {rate:g}: attention to other words of the topic is above "
             f"that to words of other topics (logarithm of the ratio{f'; {_FAR}' if optimizer == 'sgd' else ''}).",
             over("same_topic", "other", optimizer, rate) > 0,
             "Thesis Table 2.1",
-            _PRINTED[optimizer, rate],
+            printed,
             statement_id="thesis:T-Tab2.1",
-            setting=_begun(optimizer),
+            setting=_SETTING_OF[optimizer],
         )
-        for optimizer, rate in _SETTINGS
+        for (optimizer, rate), printed in _PRINTED.items()
     ),
     Claim(
         "attention-in-order",
@@ -167,79 +160,54 @@ PUBLISHED = (
             setting=_HELD,
         )
         for rate in DIAGONAL_RATES
-        for identity, first, higher, second, lower, printed in (
-            ("to-itself", "same_word", "the same word", "other", "other topics", ".092 and .0026"),
+        for identity, (first, higher), (second, lower), printed in (
+            ("to-itself", ("same_word", "the same word"), ("other", "other topics"), ".092 and .0026"),
             (
                 "avoids-topic",
-                "other",
-                "other topics",
-                "same_topic",
-                "other words of the topic",
+                ("other", "other topics"),
+                ("same_topic", "other words of the topic"),
                 ".0026 and .0018",
             ),
         )
     ),
-    Claim(
+    _two_stages(
         "values-first",
         "In two stages, SGD from weights near zero: until |W^V| has reached 40 % of its last size |W^K| grows by less "
         "than 5 % of what |W^V| does.",
         early_growth() < 0.05,
-        "Thesis Figure 2.4, section 2.1.4.1",
-        "stage 1: W^K, W^Q near zero",
-        grade=True,
-        statement_id="thesis:T-two-stage",
-        setting=_SCALED,
+        source="Thesis Figure 2.4, section 2.1.4.1",
+        published="stage 1: W^K, W^Q near zero",
     ),
-    Claim(
+    _two_stages(
         "values-rest-in-stage-two",
         "In the second stage, from where |W^K| has grown by half, |W^V| grows less than half as fast as before (ratio "
         "of its growth a step).",
         slowing() < 0.5,
-        "Thesis Figure 2.4",
-        "stage 2: W^V flat",
-        grade=True,
-        statement_id="thesis:T-two-stage",
-        setting=_SCALED,
+        published="stage 2: W^V flat",
     ),
-    Claim(
+    _four_layers(
         "values-first-in-four-layers",
         "The same of four layers of four heads by Adam, on documents of topics in place of Wikipedia, for W^K.",
         early_growth("keys", *DEEP) < 0.05,
-        "Thesis Figure 2.9",
-        "stage 1: W^K, W^Q near zero",
-        grade=True,
-        statement_id="thesis:T-Fig2.9",
-        setting=_DEEP_SETTING,
+        published="stage 1: W^K, W^Q near zero",
     ),
-    Claim(
+    _four_layers(
         "values-rest-in-four-layers",
         "There |W^V| rests in the second stage, as above (ratio of its growth a step).",
         slowing(*DEEP) < 0.5,
-        "Thesis Figure 2.9",
-        "stage 2: W^V flat",
-        grade=True,
-        statement_id="thesis:T-Fig2.9",
-        setting=_DEEP_SETTING,
+        published="stage 2: W^V flat",
     ),
-    Claim(
+    _four_layers(
         "keys-grow-in-four-layers",
         "There |W^K| more than doubles by the end.",
         growth("keys", *DEEP) > 2,
-        "Thesis Figure 2.9",
-        "stage 2: W^K, W^Q grow",
-        grade=True,
-        statement_id="thesis:T-Fig2.9",
-        setting=_DEEP_SETTING,
+        published="stage 2: W^K, W^Q grow",
     ),
-    Claim(
+    _two_stages(
         "keys-grow-in-stage-two",
         "|W^K| more than doubles by the end.",
         growth("keys") > 2,
-        "Thesis Figure 2.4",
-        "stage 2: W^K, W^Q grow",
-        grade=True,
-        statement_id="thesis:T-two-stage",
-        setting=_SCALED,
+        published="stage 2: W^K, W^Q grow",
     ),
 )
 
@@ -252,13 +220,12 @@ NUMBERS = {
     "progress of SGD at a rate of ours, values, CE": progress(
         "without L2", "CE", "sgd", SGD_RATES["values"]["CE"]
     ),
-    "ratio, SGD at a rate of ours": (
-        attention("same_topic", "sgd", ATTENDING) / attention("other", "sgd", ATTENDING)
-    ),
+    "ratio, SGD at a rate of ours": attention("same_topic", "sgd", ATTENDING)
+    / attention("other", "sgd", ATTENDING),
     "same topic, Adam .01": attention("same_topic", "adam", 0.01),
     "other topics, Adam .01": attention("other", "adam", 0.01),
     "same word, Adam .01": attention("same_word", "adam", 0.01),
-    "ratio, Adam .01": (attention("same_topic", "adam", 0.01) / attention("other", "adam", 0.01)),
+    "ratio, Adam .01": attention("same_topic", "adam", 0.01) / attention("other", "adam", 0.01),
     "shifted ratio, Adam .01": (
         attention("same_topic", "adam", 0.01, shift=4) / attention("other", "adam", 0.01, shift=4)
     ),

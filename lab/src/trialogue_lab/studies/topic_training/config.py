@@ -5,10 +5,12 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from trialogue_lab.ledger.settings import Count, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 RATES = {"adam": (0.003, 0.01, 0.03), "sgd": (0.01, 0.03)}
 """Learning rates of Table 2.1"""
+SETTINGS = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
+"""Optimiser and rate of each row of that table"""
 DIAGONAL_RATES = (0.003, 0.01)
 """Those of Table 2.2"""
 FIGURE_RATE = 0.01

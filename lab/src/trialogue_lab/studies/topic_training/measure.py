@@ -18,7 +18,13 @@ from trialogue_lab.data.batch_draw import draw_batch
 from trialogue_lab.ledger import Part
 from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
 from trialogue_lab.studies.topic_training.attention import attention_by_class
-from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, RATES, SGD_RATES, Config
+from trialogue_lab.studies.topic_training.config import (
+    DIAGONAL_RATES,
+    FIGURE_RATE,
+    SETTINGS,
+    SGD_RATES,
+    Config,
+)
 from trialogue_lab.studies.topic_training.matrices import classes, pictured
 from trialogue_lab.theory.topics import diagonal_values
 from trialogue_lab.training.counted_documents import CountedDocuments, Loss, document_loss
@@ -33,7 +39,6 @@ LOSSES: dict[str, Loss] = {"CE": "cross-entropy", "squared": "squared"}
 ONE_HOT: dict[str, Any] = {"embeddings": "one-hot", "biases": "all"}
 VALUES_ONLY = ONE_HOT | {"attention": "uniform", "biases": "prediction"}
 EMBEDDING_ONLY: dict[str, Any] = {"attention": "uniform", "values": "fixed"}
-_ADAM = (0.9, 0.999)
 _LAST = 20
 _CURVE = 50
 
@@ -59,16 +64,11 @@ class Training:
 
 def parts(config: Config) -> list[Part]:
     """One part per seed and group of trainings."""
-    groups = (
-        ("embeddings", _embeddings),
-        ("values", _values),
-        ("attention", _attention),
-        ("stages", _stages),
-    )
+    groups = {"embeddings": _embeddings, "values": _values, "attention": _attention, "stages": _stages}
     return [
         Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
         for seed in config.seeds
-        for name, measure in groups
+        for name, measure in groups.items()
     ]
 
 
@@ -113,8 +113,8 @@ def trained(
         batch_size=config.batch_size,
         optimizer="adamw" if run.optimizer == "adam" else "sgd",
         learning_rate=run.rate,
-        beta_1=_ADAM[0],
-        beta_2=_ADAM[1],
+        beta_1=0.9,
+        beta_2=0.999,
         weight_decay=0.0,
         warmup_steps=0,
         schedule="constant",
@@ -160,17 +160,9 @@ def _embeddings(config: Config, seed: int, _: Path) -> Row:
         yield row | classes(embedding, model)
         if seed == config.seeds[0]:
             yield from ({**run.labels(), **line} for line in pictured(embedding))
+    by_adam = ("adam", FIGURE_RATE, config.embedding_steps)
     for loss in LOSSES:
-        run = Training(
-            "embeddings",
-            "embedding alone",
-            loss,
-            "adam",
-            FIGURE_RATE,
-            config.embedding_steps,
-            0.0,
-            EMBEDDING_ONLY,
-        )
+        run = Training("embeddings", "embedding alone", loss, *by_adam, network=EMBEDDING_ONLY)
         network, row = trained(config, run, seed)
         yield row | classes(network.embedding @ network.embedding.T, model)
 
@@ -193,68 +185,35 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
     model = model_of(config)
     held = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
     steps = config.attention_steps
-    runs = [
-        Training("attention", "with values", "CE", optimizer, rate, times * steps, network=ONE_HOT)
-        for optimizer, rate, times in (
-            *((optimizer, rate, 1) for optimizer, rates in RATES.items() for rate in rates),
-            ("sgd", SGD_RATES["attention"]["CE"], config.slower),
-        )
-    ]
+    by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
+    cases: list[tuple[str, str, float, int]]
+    cases = [("CE", *setting, steps) for setting in SETTINGS] + [("CE", *by_sgd)]
+    runs = [Training("attention", "with values", *case, network=ONE_HOT) for case in cases]
+    fixed = ONE_HOT | {"values": "fixed"}
     runs += [
-        Training(
-            "attention",
-            "diagonal values",
-            "CE",
-            "adam",
-            rate,
-            steps,
-            network=ONE_HOT | {"values": "fixed"},
-        )
+        Training("attention", "diagonal values", "CE", "adam", rate, steps, network=fixed)
         for rate in DIAGONAL_RATES
     ]
-    runs.append(
-        Training(
-            "attention",
-            "with values",
-            "squared",
-            "adam",
-            FIGURE_RATE,
-            steps,
-            network=ONE_HOT,
-        )
-    )
+    runs.append(Training("attention", "with values", "squared", "adam", FIGURE_RATE, steps, network=ONE_HOT))
     tests = documents(config, seed)[1]
     for run in runs:
-        fixed = run.network.get("values") == "fixed"
-        network, row = trained(config, run, seed, values=held if fixed else None)
+        network, row = trained(config, run, seed, values=held if run.network is fixed else None)
         yield row | classes(network.values[0], model)
         for shift in (0, SHIFT):
             attended = attention_by_class(network, tests.tokens, model, shift)
-            yield {
-                "kind": "attention",
-                **run.labels(),
-                "shift": shift,
-                "failed": row["failed"],
-                **attended._asdict(),
-            }
+            setting = run.labels() | {"shift": shift, "failed": row["failed"]}
+            yield {"kind": "attention", **setting, **attended._asdict()}
 
 
 def _stages(config: Config, seed: int, _: Path) -> Row:
     """Figures 2.4 and 2.9, and the saddle at which they begin."""
-    one = Training("stages", "one layer", "CE", "sgd", config.stage_rate, config.stage_steps, network=ONE_HOT)
-    by_adam = Training(
-        "stages", "one layer", "CE", "adam", FIGURE_RATE, config.attention_steps, network=ONE_HOT
-    )
-    four = Training(
-        "stages",
-        "four layers",
-        "CE",
-        "adam",
-        config.deep_rate,
-        config.deep_steps,
-        network={"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"},
-    )
-    for run in (one, by_adam, four):
+    deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
+    one_layer = partial(Training, "stages", "one layer", "CE", network=ONE_HOT)
+    for run in (
+        one_layer("sgd", config.stage_rate, config.stage_steps),
+        one_layer("adam", FIGURE_RATE, config.attention_steps),
+        Training("stages", "four layers", "CE", "adam", config.deep_rate, config.deep_steps, network=deep),
+    ):
         every = max(1, run.steps // _CURVE)
         norms = WeightNorms(range(0, run.steps + 1, every), TopicTransformer.matrices)
         row = trained(config, run, seed, norms, deviation=config.stage_deviation)[1]

@@ -1,7 +1,6 @@
 """Claims of ours: trainings at rates of ours, other readings of the figures, and what must hold of the measurement."""
 
-from trialogue_lab.ledger import Claim, Criterion
-from trialogue_lab.ledger.claims.extremes import largest
+from trialogue_lab.ledger import largest, ours
 from trialogue_lab.studies.topic_training.config import SGD_RATES
 from trialogue_lab.studies.topic_training.statistics import (
     attention,
@@ -12,36 +11,33 @@ from trialogue_lab.studies.topic_training.statistics import (
     standing,
 )
 
-LOSSES = (("CE", "cross-entropy"), ("squared", "the squared loss"))
+LOSSES = {"CE": "cross-entropy", "squared": "the squared loss"}
+FIGURES = {"with L2": "2.2", "without L2": "2.5"}
+"""Figures of the thesis that show values under uniform attention."""
 ATTENDING = SGD_RATES["attention"]["CE"]
 
-
-def _ours(identity: str, statement: str, criterion: Criterion, source: str) -> Claim:
-    return Claim(identity, statement, criterion, source, origin="ours")
-
-
 OURS = (
-    _ours(
+    ours(
         "zero-attention-stays",
         "Where W^K and W^Q begin at zero they stay there (largest entry after ten steps of Adam, all trainings).",
         largest("saddle", "moved") < 1e-12,
         "Thesis section 2.1.4.1: their gradients hold each other",
     ),
-    _ours(
+    ours(
         "shifted-labels-hide-topics",
         "With topics shifted by four words, as in the authors' analysis, the ratio of same topic to other topics is "
         "smaller (difference of logarithms, Adam at 0.01).",
         over("same_topic", "other", "adam", 0.01) - over("same_topic", "other", "adam", 0.01, shift=4) > 0,
         "Thesis Table 2.1",
     ),
-    _ours(
+    ours(
         "words-and-topics-alike",
         "With values trained too, Adam at 0.01, attention to the same word is within a factor 1.5 of that to its topic "
         "(logarithm of the ratio).",
         over("same_word", "same_topic", "adam", 0.01).near(0, margin=0.405),
         "Thesis Table 2.1",
     ),
-    _ours(
+    ours(
         "values-have-a-diagonal",
         "Trained by Adam on the squared loss without a penalty, values have a diagonal above their blocks: that of the "
         "optimum at finite length.",
@@ -51,22 +47,23 @@ OURS = (
         "Thesis Figure 2.10",
     ),
     *(
-        _ours(
+        ours(
             f"values-stand-out-{'penalty-' if name == 'with L2' else ''}{loss.lower()}",
-            f"Trained by Adam on {of}, {name}, values are larger for different words of one topic than for words of "
-            f"two, by more than {least:g} deviations of the latter, which a constant in each column leaves as it is.",
+            f"Trained by Adam on {LOSSES[loss]}, {name}, values are larger for different words of one topic than for "
+            f"words of two, by more than {least:g} deviations of the latter, which a constant in each column leaves as "
+            "it is.",
             contrast(name, loss, "adam") > least,
             "Thesis Figures 2.2 and 2.5",
         )
-        for name, loss, of, least in (
-            ("with L2", "CE", "cross-entropy", 5.0),
-            ("without L2", "CE", "cross-entropy", 5.0),
-            ("with L2", "squared", "the squared loss", 3.0),
-            ("without L2", "squared", "the squared loss", 2.0),
+        for name, loss, least in (
+            ("with L2", "CE", 5.0),
+            ("without L2", "CE", 5.0),
+            ("with L2", "squared", 3.0),
+            ("without L2", "squared", 2.0),
         )
     ),
     *(
-        _ours(
+        ours(
             f"sgd-embeddings-in-blocks-{loss.lower()}",
             f"All of a network trained by {of} and SGD at a rate of {SGD_RATES['embeddings'][loss]:g}, W^E^T W^E is "
             "larger for different words of one topic than for words of two, by more than three deviations of the "
@@ -74,22 +71,22 @@ OURS = (
             contrast("all", loss, "sgd", SGD_RATES["embeddings"][loss]) > 3,
             "Thesis Figure 2.1, at a rate of ours",
         )
-        for loss, of in LOSSES
+        for loss, of in LOSSES.items()
     ),
     *(
-        _ours(
+        ours(
             f"sgd-values-in-blocks-{'penalty-' if name == 'with L2' else ''}{loss.lower()}",
             f"Under uniform attention, {name}, W^V trained by {of} and SGD at a rate of "
             f"{SGD_RATES['values'][loss]:g} is on average more than ten times as large for words of one topic as for "
             "words of two, or more than five deviations of the latter (the smaller of these is 1).",
             standing(name, loss, "sgd", SGD_RATES["values"][loss]).as_ratio() > 1,
-            f"Thesis Figure {'2.2' if name == 'with L2' else '2.5'}, at a rate of ours",
+            f"Thesis Figure {figure}, at a rate of ours",
         )
-        for name in ("with L2", "without L2")
-        for loss, of in LOSSES
+        for name, figure in FIGURES.items()
+        for loss, of in LOSSES.items()
     ),
     *(
-        _ours(
+        ours(
             f"sgd-attention-{identity}",
             f"SGD at {ATTENDING:g}: attention to {higher} is above that to {lower} (logarithm of the ratio).",
             over(first, second, "sgd", ATTENDING) > 0,
@@ -100,7 +97,7 @@ OURS = (
             ("to-itself", "same_word", "the same word", "same_topic", "other words of the topic"),
         )
     ),
-    _ours(
+    ours(
         "squared-loss-orders-attention",
         "Trained on the squared loss, that of the theory, attention to the same word is above that to its topic (Adam "
         "at 0.01, in documents of 100 words).",
@@ -109,7 +106,7 @@ OURS = (
         > 0,
         "Thesis Table 2.1, caption",
     ),
-    _ours(
+    ours(
         "queries-wait-too",
         "|W^Q| waits as |W^K| does (growth over that of |W^V|, as above).",
         early_growth("queries") < 0.05,

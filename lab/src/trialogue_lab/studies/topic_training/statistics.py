@@ -7,7 +7,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue_lab.ledger import Counts, NoRows, Replication, Rows
-from trialogue_lab.studies.topic_training.config import FIGURE_RATE, RATES
+from trialogue_lab.studies.topic_training.config import FIGURE_RATE, SETTINGS
 
 trainings = Replication("training", "seeds")
 
@@ -26,12 +26,22 @@ def _of(rows: Rows, kind: str, **values: object) -> DataFrame:
     return table.set_index("seed")
 
 
+def _training(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
+    return _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)
+
+
+def _attended(
+    rows: Rows, optimizer: str, rate: float, name: str = "with values", shift: int = 0, loss: str = "CE"
+) -> DataFrame:
+    return _of(rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss=loss)
+
+
 @trainings
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
     """A number of a training's matrix."""
-    return _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)[column].astype(float)
+    return _training(rows, name, loss, optimizer, rate)[column].astype(float)
 
 
 @trainings
@@ -77,10 +87,7 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
     """The relative excess of the test loss where only a part is trained, over that where all of it is; by Adam."""
     joint = {"embedding alone": "all", "without L2": "with values"}[name]
-    alone, whole = (
-        _of(rows, "training", name=each, loss=loss, optimizer="adam", rate=0.01).test
-        for each in (name, joint)
-    )
+    alone, whole = (_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
     return alone / whole - 1
 
 
@@ -95,7 +102,7 @@ def attention(
     loss: str = "CE",
 ) -> "Series[float]":
     """Mean attention to a class of pairs, as in documents of 100 words."""
-    return _of(rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss=loss)[column]
+    return _attended(rows, optimizer, rate, name, shift, loss)[column]
 
 
 @trainings
@@ -110,7 +117,7 @@ def over(
 ) -> "Series[float]":
     """The logarithm of the ratio of attention to two classes; none where a training has not moved."""
     _moved(rows, name, "CE", optimizer, rate)
-    table = _of(rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss="CE")
+    table = _attended(rows, optimizer, rate, name, shift)
     return (table[first] / table[second]).map(math.log)
 
 
@@ -121,14 +128,11 @@ def ordered(rows: Rows) -> Counts:
     Of those in which the training has moved.
     """
     right, moved = [], []
-    for optimizer, rates in RATES.items():
-        for rate in rates:
-            table = _of(
-                rows, "attention", name="with values", shift=0, loss="CE", optimizer=optimizer, rate=rate
-            )
-            came = _progress(rows, "with values", "CE", optimizer, rate) >= MOVED
-            right.append(came & (table.same_word > table.same_topic) & (table.same_topic > table.other))
-            moved.append(came)
+    for optimizer, rate in SETTINGS:
+        table = _attended(rows, optimizer, rate)
+        came = _progress(rows, "with values", "CE", optimizer, rate) >= MOVED
+        right.append(came & (table.same_word > table.same_topic) & (table.same_topic > table.other))
+        moved.append(came)
     return Counts(DataFrame(right).sum(), DataFrame(moved).sum())
 
 
@@ -153,18 +157,12 @@ def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "s
 
 
 def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> "Series[float]":
-    table, adam = (
-        _of(rows, "training", name=name, loss=loss, optimizer=by, rate=at)
-        for by, at in ((optimizer, rate), ("adam", FIGURE_RATE))
-    )
-    constant = _constant(rows, loss)
-    return (constant - table.test) / (constant - adam.test)
-
-
-def _constant(rows: Rows, loss: str) -> float:
-    """The least loss of a prediction that is the same everywhere: biases come there without any matrix."""
+    table = _training(rows, name, loss, optimizer, rate)
+    adam = _training(rows, name, loss, "adam", FIGURE_RATE)
     words = sum(str(column).startswith("word_") for column in rows["matrix"])
-    return math.log(words) if loss == "CE" else 1 - 1 / words
+    # The least loss of a prediction that is the same everywhere: biases come there without any matrix.
+    constant = math.log(words) if loss == "CE" else 1 - 1 / words
+    return (constant - table.test) / (constant - adam.test)
 
 
 def _moved(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
@@ -176,7 +174,7 @@ def _moved(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> Dat
             f"{still} of {len(came)} trainings have hardly moved: below the loss of a constant by {came.median():.2%} "
             f"(the median) of what Adam's at {FIGURE_RATE:g} is"
         )
-    return _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)
+    return _training(rows, name, loss, optimizer, rate)
 
 
 def _each(rows: Rows, name: str, optimizer: str, statistic: Callable[[DataFrame], float]) -> "Series[float]":

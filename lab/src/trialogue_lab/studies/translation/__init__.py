@@ -32,7 +32,4 @@ what was read.
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Thesis sections 4.2.2 to 4.2.4: Tables 4.1 to 4.5",
-)
+STUDY = Study.of_package(__name__, source="Thesis sections 4.2.2 to 4.2.4: Tables 4.1 to 4.5")

@@ -1,6 +1,8 @@
 """Claims of the study: the sentences of section 4.2 on translation, at a reduced scale, and what is asked here."""
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim, Criterion
+from functools import partial
+
+from trialogue_lab.ledger import NOT_PRINTED, Claim, graded, ours
 from trialogue_lab.studies.translation.config import (
     DISTILLED,
     LITTLE_NOISE,
@@ -43,34 +45,41 @@ _SMALL = (
     "trains 67 million parameters for 500,000 updates on WMT."
 )
 
+_speed = partial(Claim, source="Section 4.2.3", statement_id="thesis:M-SPEED", setting=_DEVICE)
+_ours = partial(ours, source="Section 4.2.3", published=NOT_PRINTED)
+_recommended = partial(Claim, source="Section 4.2.2", setting=_SMALL)
+_TRAINING = "thesis:M-PADIRTRAIN"
 
-PUBLISHED = (
+_REFINED, _GREEDY, _MASK_PREDICT = refined(4, _BEAM), greedy(), score(MASK_PREDICT, 4, _BEAM)
+_BEAMS, _RERANKED = score(TWIN, 0, _BEAM), score(RESCORED, 4, _BEAM)
+_BY_REFINER = "The refiner's BLEU after four steps, by five hypotheses,"
+_BY_TWIN = "Where the twin ranks the refiner's five hypotheses, BLEU after four steps"
+
+CLAIMS = (
     Claim(
         "four-steps-improve-on-one",
         "The refiner's BLEU is higher after four steps than after one, by five hypotheses.",
-        refined(4, _BEAM) - refined(1, _BEAM) > 0,
+        _REFINED - refined(1, _BEAM) > 0,
         "Section 4.2.3",
         "a few steps of refinement",
         statement_id="thesis:M-PADIR",
         setting=_SETTING,
     ),
-    Claim(
+    graded(
         "ten-steps-change-little",
         "Ten steps differ from four by less than half a point of BLEU.",
-        (refined(10, _BEAM) - refined(4, _BEAM)).near(0, margin=0.5),
+        (refined(10, _BEAM) - _REFINED).near(0, margin=0.5),
         "Table 4.1",
         "33.49 and 33.63",
-        grade=True,
         statement_id="thesis:M-T41.steps",
         setting=_SETTING,
     ),
-    Claim(
+    graded(
         "as-good-as-the-twin",
-        "The refiner's BLEU after four steps, by five hypotheses, is within one point of the twin's, by five beams.",
-        (refined(4, _BEAM) - score(TWIN, 0, _BEAM)).near(0, margin=1.0),
+        f"{_BY_REFINER} is within one point of the twin's, by five beams.",
+        (_REFINED - _BEAMS).near(0, margin=1.0),
         "Table 4.1",
         "33.49 beside 33.50",
-        grade=True,
         statement_id="thesis:M-T41",
         setting=_SETTING,
     ),
@@ -84,118 +93,84 @@ PUBLISHED = (
         statement_id="thesis:M-STUT",
         setting=_SETTING,
     ),
-    Claim(
+    _speed(
         "the-median-is-twice-as-fast",
         "One sentence takes the twin, greedily, more than twice the median time of four steps by five hypotheses, on "
         "one thread.",
         latency(TWIN, "median") / latency(_FAST, "median") > 2,
-        "Section 4.2.3",
-        "> 2x median latency",
-        statement_id="thesis:M-SPEED",
-        setting=_DEVICE,
+        published="> 2x median latency",
     ),
-    Claim(
+    _speed(
         "the-slowest-percent-is-five-times-as-fast",
         "The 99th percentile is more than five times as fast.",
         latency(TWIN, "p99") / latency(_FAST, "p99") > 5,
-        "Section 4.2.3",
-        "> 5x p99 latency",
-        statement_id="thesis:M-SPEED",
-        setting=_DEVICE,
+        published="> 5x p99 latency",
     ),
-    Claim(
+    _recommended(
         "distillation-helps",
         "Of small refiners, after four steps, one that learned the twin's translations of its sources has a higher "
         "BLEU than one that learned the references.",
         small(DISTILLED) - small(PLAIN) > 0,
-        "Section 4.2.2",
-        "critical",
-        statement_id="thesis:M-PADIRTRAIN.distillation",
-        setting=_SMALL,
+        published="critical",
+        statement_id=f"{_TRAINING}.distillation",
     ),
-    Claim(
+    _recommended(
         "positional-attention-helps",
         "One without positional attention has a lower BLEU.",
         small(PLAIN) - small(NO_POSITIONS) > 0,
-        "Section 4.2.2",
-        "critical",
-        statement_id="thesis:M-PADIRTRAIN.positions",
-        setting=_SMALL,
+        published="critical",
+        statement_id=f"{_TRAINING}.positions",
     ),
-    Claim(
+    _recommended(
         "much-noise-helps",
         "One that reads half of the target's tokens right while it is trained has a lower BLEU than one that reads "
         "15 % right.",
         small(PLAIN) - small(LITTLE_NOISE) > 0,
-        "Section 4.2.2",
-        "large masking ratio",
-        statement_id="thesis:M-PADIRTRAIN.masking",
-        setting=_SMALL,
+        published="large masking ratio",
+        statement_id=f"{_TRAINING}.masking",
     ),
-    Claim(
+    _recommended(
         "two-stages-help",
         "One that is trained on a single stage has a lower BLEU after four steps than one trained on two, in as many "
         "updates.",
         small(PLAIN) - small(ONE_STAGE) > 0,
-        "Section 4.2.2, S = 2",
-        "S = 2 stages",
-        statement_id="thesis:M-PADIRTRAIN.stages",
-        setting=_SMALL,
+        source="Section 4.2.2, S = 2",
+        published="S = 2 stages",
+        statement_id=f"{_TRAINING}.stages",
     ),
     *attention_claims("On held-out sentences of Tatoeba, at a reduced scale,", attention, _SETTING),
-)
-
-
-def _ours(identity: str, statement: str, criterion: Criterion, source: str = "Section 4.2.3") -> Claim:
-    return Claim(identity, statement, criterion, source, NOT_PRINTED, "ours")
-
-
-OURS = (
     _ours(
         "it-stutters-twice-as-often",
         "The refiner repeats words that the reference does not at more than twice the rate of the twin, greedily (its "
         "rate less twice the twin's, repeats not dropped).",
         refined(4, _BEAM, "stutter") - greedy("stutter") * 2 > 0,
-        "Section 4.2.3, before the repeats are dropped that the thesis drops",
+        source="Section 4.2.3, before the repeats are dropped that the thesis drops",
     ),
-    _ours("twin-46", "The twin's greedy BLEU is above 46 (mean over sets).", greedy() > 46),
-    _ours(
-        "refiner-39",
-        "The refiner's BLEU after four steps, by five hypotheses, is above 39 (mean over sets).",
-        refined(4, _BEAM) > 39,
-    ),
-    _ours("twin-50", "The twin's greedy BLEU is above 50 (mean over sets).", greedy() > 50),
-    _ours(
-        "refiner-46",
-        "The refiner's BLEU after four steps, by five hypotheses, is above 46 (mean over sets).",
-        refined(4, _BEAM) > 46,
-    ),
+    _ours("twin-46", "The twin's greedy BLEU is above 46 (mean over sets).", _GREEDY > 46),
+    _ours("refiner-39", f"{_BY_REFINER} is above 39 (mean over sets).", _REFINED > 39),
+    _ours("twin-50", "The twin's greedy BLEU is above 50 (mean over sets).", _GREEDY > 50),
+    _ours("refiner-46", f"{_BY_REFINER} is above 46 (mean over sets).", _REFINED > 46),
     _ours(
         "refiner-within-four",
-        "The refiner's BLEU after four steps, by five hypotheses, is less than four points below the twin's, greedily.",
-        refined(4, _BEAM) - greedy() > -4,
+        f"{_BY_REFINER} is less than four points below the twin's, greedily.",
+        _REFINED - _GREEDY > -4,
     ),
     _ours(
         "the-twin-ranks-better",
         "Where the twin ranks the refiner's five hypotheses, in one more pass, BLEU after four steps is higher than by "
         "the refiner's own ranking.",
-        score(RESCORED, 4, _BEAM) - refined(4, _BEAM) > 0,
+        _RERANKED - _REFINED > 0,
     ),
-    _ours(
-        "rescored-46",
-        "Where the twin ranks the refiner's five hypotheses, BLEU after four steps is above 46 (mean over sets).",
-        score(RESCORED, 4, _BEAM) > 46,
-    ),
+    _ours("rescored-46", f"{_BY_TWIN} is above 46 (mean over sets).", _RERANKED > 46),
     _ours(
         "rescored-within-four",
-        "Where the twin ranks the refiner's five hypotheses, BLEU after four steps is less than four points below the "
-        "twin's, greedily.",
-        score(RESCORED, 4, _BEAM) - greedy() > -4,
+        f"{_BY_TWIN} is less than four points below the twin's, greedily.",
+        _RERANKED - _GREEDY > -4,
     ),
     _ours(
         "rescored-within-four-of-beams",
         "It is less than four points below the twin's by five beams.",
-        score(RESCORED, 4, _BEAM) - score(TWIN, 0, _BEAM) > -4,
+        _RERANKED - _BEAMS > -4,
     ),
     _ours(
         "the-slowest-percent-is-twice-as-fast",
@@ -210,22 +185,20 @@ OURS = (
     _ours(
         "hypotheses-of-length-help",
         "Five hypotheses have a higher BLEU than one, after four steps.",
-        refined(4, _BEAM) - refined(4, 1) > 0,
+        _REFINED - refined(4, 1) > 0,
     ),
     _ours(
         "mask-predict-is-better",
         "A pupil of the twin that learns to fill masks, and translates by mask-predict, has a higher BLEU than the "
         "refiner after as many steps, four, by five hypotheses, trained in as many updates.",
-        score(MASK_PREDICT, 4, _BEAM) - refined(4, _BEAM) > 0,
+        _MASK_PREDICT - _REFINED > 0,
     ),
     _ours(
         "ten-steps-improve-mask-predict",
         "It has a higher BLEU after ten steps than after four.",
-        score(MASK_PREDICT, 10, _BEAM) - score(MASK_PREDICT, 4, _BEAM) > 0,
+        score(MASK_PREDICT, 10, _BEAM) - _MASK_PREDICT > 0,
     ),
 )
-
-CLAIMS = (*PUBLISHED, *OURS)
 
 NUMBERS = {
     "twin": corpus(TWIN, 0, 1),

@@ -8,20 +8,14 @@ from annotated_types import Ge, Lt
 from trialogue.errors import InputError
 from trialogue.training.config import OptimizerName
 from trialogue.training.translation.recipes import TranslationTraining
-from trialogue_lab.ledger.settings import Count, Increasing, Positive, Seeds, Settings
+from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
 from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS
 
 TWIN, REFINER, MASK_PREDICT = "twin", "refiner", "mask-predict"
 RESCORED = "refiner, rescored"
 """The refiner's candidates, ranked by the twin in one more pass."""
-PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED = (
-    "two stages",
-    "one stage",
-    "half correct",
-    "masks",
-    "no positional attention",
-    "distilled",
-)
+PLAIN, ONE_STAGE, LITTLE_NOISE = "two stages", "one stage", "half correct"
+MASKS, NO_POSITIONS, DISTILLED = "masks", "no positional attention", "distilled"
 SMALL = (PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED)
 """Refiners that are trained for less, of which all but the first differ from it in one respect.
 
@@ -93,34 +87,19 @@ class Config(Settings):
 
     def of(self, arm: str, seed: int) -> TranslationTraining:
         """How the network `arm` is trained."""
-        common = TranslationTraining(
-            layers=self.layers,
-            heads=self.heads,
-            width=self.width,
-            mlp_width=4 * self.width,
-            max_length=self.max_length,
-            dropout=self.dropout,
-            steps=self.refiner_steps,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            optimizer=self.optimizer,
-            bf16=self.bf16 or None,
-            seed=seed,
-        )
-        if arm == TWIN:
-            return replace(common, steps=self.twin_steps)
-        if arm == REFINER:
-            return common
-        if arm == MASK_PREDICT:
-            return replace(common, stages=1, correct=None, masked=1.0)
-        small = replace(common, steps=self.small_steps, dropout=0.0)
+        settings = self.shared(TranslationTraining) | {"steps": self.refiner_steps, "bf16": self.bf16 or None}
+        common = TranslationTraining(**settings, mlp_width=4 * self.width, seed=seed)
+        if arm in SMALL:
+            common = replace(common, steps=self.small_steps, dropout=0.0)
         differing: dict[str, dict[str, Any]] = {
+            TWIN: {"steps": self.twin_steps},
+            MASK_PREDICT: {"stages": 1, "correct": None, "masked": 1.0},
             ONE_STAGE: {"stages": 1},
             LITTLE_NOISE: {"correct": 0.5},
             MASKS: {"masked": 1.0},
             NO_POSITIONS: {"positional_attention": False},
         }
-        return replace(small, **differing.get(arm, {}))
+        return replace(common, **differing.get(arm, {}))
 
 
 PRESETS = {

@@ -21,7 +21,6 @@ from trialogue.data.parallel.splitting import Split, split
 from trialogue.data.parallel.text import ParallelText
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
-from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.randomness import generator
@@ -88,16 +87,12 @@ def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
     if pupil or arm == DISTILLED:
         targets = _distilled(config, seed, sources, artifacts)
     if not pupil:
-        sources, targets = (tokens[: config.small_pairs] for tokens in _shuffled((sources, targets), seed))
+        order = torch.randperm(len(sources), generator=generator(seed, "small pairs"))[: config.small_pairs]
+        sources, targets = sources[order], targets[order]
     teacher = twin_of(config, seed, artifacts).model if pupil else None
     recipe = config.of(arm, seed).refiner(len(held.vocabulary), sources, targets, teacher)
     with _alone(artifacts, f"{arm}-{seed}"):
         return Refiner(trained(recipe, artifacts).network)
-
-
-def parameters(network: EncoderDecoder) -> int:
-    """How many numbers a network has."""
-    return sum(parameter.numel() for parameter in network.parameters())
 
 
 def _distilled(config: Config, seed: int, sources: Tensor, artifacts: Path) -> Tensor:
@@ -105,11 +100,6 @@ def _distilled(config: Config, seed: int, sources: Tensor, artifacts: Path) -> T
     twin = twin_of(config, seed, artifacts)
     with _alone(artifacts, f"distilled-{seed}"):
         return kept_translations(twin, sources, artifacts / f"distilled-{seed}.safetensors")
-
-
-def _shuffled(pairs: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
-    order = torch.randperm(len(pairs[0]), generator=generator(seed, "small pairs"))
-    return pairs[0][order], pairs[1][order]
 
 
 def _prepare(config: Config, seed: int, folder: Path) -> None:

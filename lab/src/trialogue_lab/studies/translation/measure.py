@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from trialogue.generation.translation.scores import quality, stutter
+from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.chains.refinement import Refinement
@@ -31,14 +32,7 @@ from trialogue_lab.studies.translation.config import (
     Config,
 )
 from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_interval
-from trialogue_lab.studies.translation.material import (
-    HeldOut,
-    Material,
-    material,
-    parameters,
-    refiner_of,
-    twin_of,
-)
+from trialogue_lab.studies.translation.material import HeldOut, Material, material, refiner_of, twin_of
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 
 Rows = Iterator[dict[str, Any]]
@@ -54,11 +48,9 @@ def parts(config: Config) -> list[Part]:
     """For each seed: the twin, its pupils, the small refiners, how the refiner attends, and what takes how long."""
     measures: dict[str, Callable[[Config, int, Path], Rows]] = {TWIN: _twin}
     # Before the pupils, which wait for the twin.
-    measures |= {arm: partial(_small, arm) for arm in SMALL}
-    measures |= {REFINER: _refiner, MASK_PREDICT: _mask_predict}
-    measures["rescored"] = _rescored
-    measures["adjacent attention"] = _adjacent_attention
-    measures["latency"] = _latency
+    measures |= {arm: partial(_refined, arm) for arm in (*SMALL, REFINER, MASK_PREDICT)}
+    measures["rescored"] = partial(_refined, RESCORED)
+    measures |= {"adjacent attention": _adjacent_attention, "latency": _latency}
     return [
         Part(f"{name.replace(' ', '-')}-{seed}", partial(measure, config, seed), columns={"seed": seed})
         for seed in config.seeds
@@ -67,57 +59,44 @@ def parts(config: Config) -> list[Part]:
 
 
 def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
-    held = material(config, seed, artifacts)
-    twin = twin_of(config, seed, artifacts)
-    yield {"kind": "network", "arm": TWIN, "parameters": parameters(twin.model)}
-    for beams in (1, config.beams):
-        search = BeamSearch(beams, config.alpha)
-        setting = {"arm": TWIN, "steps": 0, "hypotheses": beams}
-        yield from _scored(config, held, _written(twin, search), setting, seed)
-
-
-def _refiner(config: Config, seed: int, artifacts: Path) -> Rows:
-    held = material(config, seed, artifacts)
-    refiner = refiner_of(config, REFINER, seed, artifacts)
-    yield {"kind": "network", "arm": REFINER, "parameters": parameters(refiner.model)}
-    yield {"kind": "length", **_lengths(refiner, held.tested)}
-    for steps, count in _asked(config):
-        setting = {"arm": REFINER, "steps": steps, "hypotheses": count}
-        translate = _refining(config, refiner, REFINER, seed, steps, count)
-        yield from _scored(config, held, translate, setting, seed)
-
-
-def _rescored(config: Config, seed: int, artifacts: Path) -> Rows:
     held, twin = material(config, seed, artifacts), twin_of(config, seed, artifacts)
-    refiner = refiner_of(config, REFINER, seed, artifacts)
-    for steps, count in _asked(config):
-        setting = {"arm": RESCORED, "steps": steps, "hypotheses": count}
-        translate = _ranked(config, twin, refiner, seed, steps, count)
-        yield from _scored(config, held, translate, setting, seed)
+    yield _network(TWIN, twin.model)
+    for beams in (1, config.beams):
+        translate = _written(twin, BeamSearch(beams, config.alpha))
+        yield from _scored(config, held, translate, {"arm": TWIN, "steps": 0, "hypotheses": beams}, seed)
 
 
-def _asked(config: Config) -> list[tuple[int, int]]:
-    """Steps and hypotheses that the refiner translates by."""
-    most = config.hypotheses[-1]
-    return sorted({(steps, most) for steps in config.steps} | {(4, count) for count in config.hypotheses})
-
-
-def _mask_predict(config: Config, seed: int, artifacts: Path) -> Rows:
-    held, most = material(config, seed, artifacts), config.hypotheses[-1]
-    refiner = refiner_of(config, MASK_PREDICT, seed, artifacts)
-    for steps in config.steps:
-        setting = {"arm": MASK_PREDICT, "steps": steps, "hypotheses": most}
-        translate = _refining(config, refiner, MASK_PREDICT, seed, steps, most)
-        yield from _scored(config, held, translate, setting, seed)
-
-
-def _small(arm: str, config: Config, seed: int, artifacts: Path) -> Rows:
+def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> Rows:
+    """The translations of a refiner, by itself or, where it is rescored, as the twin ranks them."""
     held = material(config, seed, artifacts)
-    refiner = refiner_of(config, arm, seed, artifacts)
-    for steps in (1, 4):
-        setting = {"arm": arm, "steps": steps, "hypotheses": 1}
-        translate = _refining(config, refiner, arm, seed, steps, 1)
-        yield from _scored(config, held, translate, setting, seed, config.small_sets)
+    refiner = refiner_of(config, REFINER if arm == RESCORED else arm, seed, artifacts)
+    if arm == REFINER:
+        yield _network(arm, refiner.model)
+        yield {"kind": "length", **_lengths(refiner, held.tested)}
+    for steps, count in _settings(config, arm):
+        if arm == RESCORED:
+            translate = _ranked(config, twin_of(config, seed, artifacts), refiner, seed, steps, count)
+        else:
+            translate = _refining(config, refiner, arm, seed, steps, count)
+        yield from _scored(config, held, translate, {"arm": arm, "steps": steps, "hypotheses": count}, seed)
+
+
+def _settings(config: Config, arm: str) -> list[tuple[int, int]]:
+    """Steps and hypotheses by which a refiner translates."""
+    if arm in SMALL:
+        return [(1, 1), (4, 1)]
+    by_steps = [(steps, config.hypotheses[-1]) for steps in config.steps]
+    if arm == MASK_PREDICT:
+        return by_steps
+    return sorted({*by_steps, *((4, count) for count in config.hypotheses)})
+
+
+def _network(arm: str, network: EncoderDecoder) -> dict[str, Any]:
+    return {
+        "kind": "network",
+        "arm": arm,
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+    }
 
 
 def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> Rows:
@@ -136,10 +115,8 @@ def _written(twin: CausalTranslator, search: BeamSearch) -> Translate:
 def _refining(
     config: Config, refiner: Refiner, arm: str, seed: int, steps: int, count: int, drop_repeats: bool = False
 ) -> Translate:
-    if arm == MASK_PREDICT:
-        chain = Refinement(start="mask", keep="confident", steps=steps)
-    else:
-        chain = Refinement(start="mask" if arm == MASKS else "random", steps=steps)
+    start: Literal["mask", "random"] = "mask" if arm in (MASKS, MASK_PREDICT) else "random"
+    chain = Refinement(start=start, keep="confident" if arm == MASK_PREDICT else "stutter", steps=steps)
     beam = LengthBeam(steps, count, chain, config.alpha, drop_repeats)
     return lambda sources, numbers: beam.translate(refiner, sources, seed=seed, numbers=numbers)
 
@@ -152,52 +129,41 @@ def _ranked(
     return lambda sources, numbers: rescored(twin, sources, refine(sources, numbers), config.alpha)
 
 
-def _scored(
-    config: Config,
-    held: Material,
-    translate: Translate,
-    setting: dict[str, Any],
-    seed: int,
-    sets: int | None = None,
-) -> Rows:
+def _scored(config: Config, held: Material, translate: Translate, setting: dict[str, Any], seed: int) -> Rows:
     """Rows of every set of test sentences, and of all of them by stratum; refiners' repeats are dropped for scores."""
-    sets = config.sets if sets is None else sets
+    sets = config.small_sets if setting["arm"] in SMALL else config.sets
     tested = held.tested
     places = [place for place in range(config.test) if place % config.sets < sets]
-    answers = dict(zip(places, _in_order_of_length(translate, tested, places), strict=True))
+    answers = _in_order_of_length(translate, tested, places)
+    unrepeated = {place: without_repeats(answer.best) for place, answer in answers.items()}
     spoken = {place: held.vocabulary.decode([answer.best])[0] for place, answer in answers.items()}
     dropped = spoken
     if setting["arm"] != TWIN:
-        dropped = {
-            place: held.vocabulary.decode([without_repeats(answer.best)])[0]
-            for place, answer in answers.items()
-        }
+        dropped = {place: held.vocabulary.decode([tokens])[0] for place, tokens in unrepeated.items()}
 
     def of(texts: dict[int, str], chosen: list[int]) -> tuple[list[str], list[str]]:
         return [texts[place] for place in chosen], [tested.references[place] for place in chosen]
 
     for number in range(sets):
         chosen = [place for place in places if place % config.sets == number]
-        scores, said = quality(*of(dropped, chosen), config.tokenize), stutter(*of(spoken, chosen))
+        scores = quality(*of(dropped, chosen), config.tokenize)
+        stuttering = [unrepeated[place] != answers[place].best for place in chosen]
         yield {
             "kind": "set",
             **setting,
             "set": number,
             "bleu": scores.bleu,
             "chrf": scores.chrf,
-            "stutter": said.rate,
+            "stutter": stutter(*of(spoken, chosen)).rate,
             "stutter_dropped": stutter(*of(dropped, chosen)).rate,
             "passes": float(np.mean([answers[place].passes for place in chosen])),
-            "stuttering": float(
-                np.mean([without_repeats(answers[place].best) != answers[place].best for place in chosen])
-            ),
+            "stuttering": float(np.mean(stuttering)),
         }
     for stratum, chosen in _strata(tested, places).items():
         if not chosen:
             continue
-        outputs, references = of(dropped, chosen)
-        scores = quality(outputs, references, config.tokenize)
-        interval = bleu_interval(outputs, references, seed=seed, tokenize=config.tokenize)
+        scores = quality(*of(dropped, chosen), config.tokenize)
+        interval = bleu_interval(*of(dropped, chosen), seed=seed, tokenize=config.tokenize)
         said = stutter(*of(spoken, chosen))
         repeated = stutter_interval(said, seed)
         yield {
@@ -226,17 +192,15 @@ def _strata(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
     return strata
 
 
-def _in_order_of_length(translate: Translate, tested: HeldOut, places: list[int]) -> list[Translation]:
-    """Translations of the sources at `places`, of which those of a like length go together."""
-    order = sorted(range(len(places)), key=lambda index: len(tested.sources[places[index]]))
-    found: list[Translation | None] = [None] * len(places)
+def _in_order_of_length(translate: Translate, tested: HeldOut, places: list[int]) -> dict[int, Translation]:
+    """Translations of the sources at `places`, by place; sources of a like length are translated together."""
+    order = sorted(places, key=lambda place: len(tested.sources[place]))
+    found: dict[int, Translation] = {}
     for start in range(0, len(order), _AT_ONCE):
-        indices = order[start : start + _AT_ONCE]
-        numbers = [places[index] for index in indices]
+        numbers = order[start : start + _AT_ONCE]
         answers = translate([tested.sources[place] for place in numbers], numbers)
-        for index, answer in zip(indices, answers, strict=True):
-            found[index] = answer
-    return [answer for answer in found if answer is not None]
+        found.update(zip(numbers, answers, strict=True))
+    return {place: found[place] for place in places}
 
 
 def _lengths(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
@@ -275,23 +239,22 @@ def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
             places = _spread(among, config.timed)
             seconds: dict[str, list[float]] = {contender: [] for contender in contenders}
             for turn, place in enumerate(places):
-                order = list(contenders.items())
-                first = turn % len(order)
+                first = turn % len(contenders)
+                order = [*contenders.items()]
                 for contender, translate in order[first:] + order[:first]:
                     begun = time.perf_counter()
                     translate([held.sources[place]], [place])
                     seconds[contender].append(time.perf_counter() - begun)
-            for contender, taken in seconds.items():
-                if taken:
-                    yield {
-                        "kind": "latency",
-                        "round": number,
-                        "sentences": name,
-                        "contender": contender,
-                        "timed": len(taken),
-                        "median": float(np.median(taken)),
-                        "p99": float(np.quantile(taken, 0.99)),
-                    }
+            for contender, taken in seconds.items() if places else ():
+                yield {
+                    "kind": "latency",
+                    "round": number,
+                    "sentences": name,
+                    "contender": contender,
+                    "timed": len(taken),
+                    "median": float(np.median(taken)),
+                    "p99": float(np.quantile(taken, 0.99)),
+                }
 
 
 def _spread(places: list[int], most: int) -> list[int]:

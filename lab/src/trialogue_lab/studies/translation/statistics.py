@@ -2,9 +2,8 @@
 
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import NoRows, Replication, Rows
+from trialogue_lab.ledger import NoRows, Replication, Rows, Statistic, exact
 from trialogue_lab.ledger.claims.jackknife import pseudo_values
-from trialogue_lab.ledger.claims.statistics import Statistic, exact
 from trialogue_lab.studies.translation.config import REFINER, TWIN
 
 TRAINED = "the networks trained"
@@ -49,8 +48,7 @@ def attention(rows: Rows, number: str, stutter: bool) -> "Series[float]":
 @rounds
 def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> "Series[float]":
     """Seconds of a sentence, median or p99 over sentences, of each round."""
-    table = rows.where("latency", contender=contender, sentences=sentences)
-    return table.groupby("round")[column].mean()
+    return rows.where("latency", contender=contender, sentences=sentences).groupby("round")[column].mean()
 
 
 @exact
@@ -85,8 +83,7 @@ def refined(steps: int, hypotheses: int, column: str = "bleu") -> Statistic:
 
 
 def _score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str) -> "Series[float]":
-    table = rows.where("set", arm=arm, steps=steps, hypotheses=hypotheses)
-    return table.groupby("set")[column].mean()
+    return rows.where("set", arm=arm, steps=steps, hypotheses=hypotheses).groupby("set")[column].mean()
 
 
 def _only(table: DataFrame, column: str) -> float:

@@ -19,6 +19,5 @@ words as `trialogue.generation.translation.scores.stutter` does.
 from trialogue_lab.ledger import Study
 
 STUDY = Study.of_package(
-    __name__,
-    source="Thesis section 4.2.4, Tables 4.4 and 4.5; sections 4.2.2 and 4.2.3",
+    __name__, source="Thesis section 4.2.4, Tables 4.4 and 4.5; sections 4.2.2 and 4.2.3"
 )

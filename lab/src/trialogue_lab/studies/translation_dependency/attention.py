@@ -1,6 +1,6 @@
 """Tables 4.4 and 4.5 of the thesis for any translator: rows of adjacent positions, the claims on them, the tables."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -70,51 +70,43 @@ def attention_claims(
 
     Every claim has this `setting` and these `preconditions` (see `Claim`).
     """
-    closer = (
-        (
-            "cross-attention-is-closer",
-            "adjacent positions that stutter attend to the source more alike than others (mean TV over heads).",
-            attention("variation_mean", True) - attention("variation_mean", False) < 0,
-            ".13 against .23",
-        ),
-        (
-            "cross-attention-is-closer-in-angle",
-            "they do so by cosine distance too.",
-            attention("cosine_mean", True) - attention("cosine_mean", False) < 0,
-            ".10 against .20",
-        ),
-        (
-            "cross-attention-has-one-most",
-            "they agree more often on the most attended source position.",
-            attention("source_overlap_1", True) - attention("source_overlap_1", False) > 0,
-            ".57 against .40",
-        ),
+
+    def more(column: str) -> Statistic:
+        return attention(column, True) - attention(column, False)
+
+    claim = partial(Claim, setting=setting, preconditions=preconditions)
+    of_source = partial(
+        claim, source="Thesis section 4.2.4, Table 4.5: hypothesis 2", statement_id="thesis:M-T45"
     )
     return (
-        Claim(
+        claim(
             "self-attention-is-not-larger",
             f"{where} adjacent positions that stutter attend to each other at most 0.02 more than others (mean over "
             "heads).",
-            attention("own_mean", True) - attention("own_mean", False) < 0.02,
+            more("own_mean") < 0.02,
             "Thesis section 4.2.4, Table 4.4: hypothesis 1",
             ".032 against .033",
             grade=True,
             statement_id="thesis:M-T44",
-            setting=setting,
-            preconditions=preconditions,
         ),
-        *(
-            Claim(
-                id,
-                f"{where} {said}",
-                criterion,
-                "Thesis section 4.2.4, Table 4.5: hypothesis 2",
-                published,
-                statement_id="thesis:M-T45",
-                setting=setting,
-                preconditions=preconditions,
-            )
-            for id, said, criterion, published in closer
+        of_source(
+            "cross-attention-is-closer",
+            f"{where} adjacent positions that stutter attend to the source more alike than others (mean TV over "
+            "heads).",
+            more("variation_mean") < 0,
+            published=".13 against .23",
+        ),
+        of_source(
+            "cross-attention-is-closer-in-angle",
+            f"{where} they do so by cosine distance too.",
+            more("cosine_mean") < 0,
+            published=".10 against .20",
+        ),
+        of_source(
+            "cross-attention-has-one-most",
+            f"{where} they agree more often on the most attended source position.",
+            more("source_overlap_1") > 0,
+            published=".57 against .40",
         ),
     )
 
@@ -124,25 +116,37 @@ def attention_tables(translators: Translators, printed: str, over: str) -> tuple
 
     `over` says what the deviations are taken over.
     """
-    end = f"± over {over}; in print: WMT"
+
+    def table(
+        title: str, source: str, heads: dict[str, str], in_print: Mapping[bool, tuple[float, ...]], note: str
+    ) -> ResultTable:
+        return ResultTable(
+            title=title,
+            source=source,
+            cells=partial(_cells, heads, translators),
+            published={
+                f"{printed}, stutter: {said}": dict(zip(heads, in_print[stutter], strict=True))
+                for stutter, said in _STUTTER.items()
+            },
+            rows_are="network and pairs",
+            note=f"last layer, {note}; ± over {over}; in print: WMT",
+        )
+
     return (
-        ResultTable(
-            title="Self-attention between adjacent positions",
-            source="Table 4.4",
-            cells=partial(_cells, _OWN, translators),
-            published=_labelled(printed, _OWN, _OWN_IN_PRINT),
-            rows_are="network and pairs",
-            note="last layer, least, mean and most over heads and both directions, mean over pairs; k: the other "
-            f"position is among the k most attended; {end}",
+        table(
+            "Self-attention between adjacent positions",
+            "Table 4.4",
+            _OWN,
+            _OWN_IN_PRINT,
+            "least, mean and most over heads and both directions, mean over pairs; k: the other position is among the "
+            "k most attended",
         ),
-        ResultTable(
-            title="Cross-attention of adjacent positions",
-            source="Table 4.5",
-            cells=partial(_cells, _CROSS, translators),
-            published=_labelled(printed, _CROSS, _CROSS_IN_PRINT),
-            rows_are="network and pairs",
-            note="last layer, between the laws of attention to the source; k: the k most attended have one in common; "
-            f"{end}",
+        table(
+            "Cross-attention of adjacent positions",
+            "Table 4.5",
+            _CROSS,
+            _CROSS_IN_PRINT,
+            "between the laws of attention to the source; k: the k most attended have one in common",
         ),
     )
 
@@ -151,14 +155,5 @@ def _cells(heads: dict[str, str], translators: Translators, rows: Rows) -> Cells
     return {
         f"{name}, stutter: {said}": {head: attention(column, stutter) for head, column in heads.items()}
         for name, attention in translators(rows["attention"]).items()
-        for stutter, said in _STUTTER.items()
-    }
-
-
-def _labelled(
-    printed: str, heads: dict[str, str], numbers: Mapping[bool, Sequence[float]]
-) -> dict[str, dict[str, float]]:
-    return {
-        f"{printed}, stutter: {said}": dict(zip(heads, numbers[stutter], strict=True))
         for stutter, said in _STUTTER.items()
     }

@@ -1,7 +1,9 @@
 """Claims of the study: what the thesis says of attention where outputs stutter; all else is ours."""
 
-from trialogue_lab.ledger import Claim, Precondition
-from trialogue_lab.ledger.claims.extremes import largest
+from functools import partial
+
+from trialogue_lab.ledger import Precondition, largest, ours
+from trialogue_lab.studies.translation_dependency import statistics
 from trialogue_lab.studies.translation_dependency.attention import attention_claims
 from trialogue_lab.studies.translation_dependency.config import (
     CONDITIONALS,
@@ -11,20 +13,8 @@ from trialogue_lab.studies.translation_dependency.config import (
     TWIN,
     TWO_STAGES,
 )
-from trialogue_lab.studies.translation_dependency.statistics import (
-    attention,
-    chains_lead,
-    excess_stutter,
-    gap,
-    kept_stutter,
-    least_lead,
-    least_rise,
-    listed,
-    most_undone,
-    translated,
-)
+from trialogue_lab.studies.translation_dependency.statistics import attention, gap, listed, translated
 
-_NOTHING = "not in the thesis"
 _ON = "On the made-up language, at a reduced scale,"
 _LISTED = "On listed sources, which are not held out of training,"
 
@@ -42,138 +32,106 @@ _LEARNED = (
 )
 """A refiner that fails the task repeats tokens because it has not learned them, not because of their dependence."""
 
-PUBLISHED = attention_claims(_ON, attention, _SETTING, _LEARNED)
+_found = partial(ours, source="not in the thesis")
+_trained = partial(_found, preconditions=_LEARNED)
+_STUTTER = statistics.kept_stutter(CONDITIONALS, 10)
 
-EXACT = (
-    Claim(
+CLAIMS = (
+    *attention_claims(_ON, attention, _SETTING, _LEARNED),
+    _found(
         "dependence-costs-the-first-pass",
         "The stronger the coupling, the further is the law of the first pass from the truth (least rise of the KL over "
         "sentences).",
-        least_rise(CONDITIONALS, 1) > 0,
-        _NOTHING,
-        origin="ours",
+        statistics.least_rise(CONDITIONALS, 1) > 0,
     ),
-    Claim(
+    _found(
         "dependence-costs-ten-passes",
         "The same holds after ten passes by the true conditionals.",
-        least_rise(CONDITIONALS, 10) > 0,
-        _NOTHING,
-        origin="ours",
+        statistics.least_rise(CONDITIONALS, 10) > 0,
     ),
-    Claim(
+    _found(
         "denoisers-heal-more",
         "Four passes by a perfect denoiser leave a smaller gap than four by the true conditionals, at couplings of at "
         "least 1 (least difference of the KL).",
-        least_lead(4) > 0,
-        _NOTHING,
-        origin="ours",
+        statistics.least_lead(4) > 0,
     ),
-    Claim(
+    _found(
         "passes-can-undo",
         "Ten passes by a perfect denoiser leave a larger gap than fewer passes on some sentence, by more than 0.01 "
         "nats.",
-        most_undone(DENOISER) > 0.01,
-        _NOTHING,
-        origin="ours",
+        statistics.most_undone(DENOISER) > 0.01,
     ),
-    Claim(
+    _found(
         "one-token-at-a-time-is-nearer",
         "After ten passes Gibbs, which redraws one token in each, is nearer to the truth than passes over all tokens "
         "by the same conditionals (least difference of the KL over sentences).",
-        chains_lead("Gibbs", CONDITIONALS, 10) > 0,
-        _NOTHING,
-        origin="ours",
+        statistics.chains_lead("Gibbs", CONDITIONALS, 10) > 0,
     ),
-    Claim(
+    _found(
         "conditionals-keep-stuttering",
         "Where words trade places, ten passes by the true conditionals repeat adjacent tokens in a share of pairs that "
         "exceeds the truth's by more than 0.05 (least excess over sentences and couplings).",
-        kept_stutter(CONDITIONALS, 10) > 0.05,
-        _NOTHING,
-        origin="ours",
+        _STUTTER > 0.05,
     ),
-)
-
-TRAINED = (
-    Claim(
+    _trained(
         "passes-help",
         "More outputs are translations after four passes than after one (refiner of two stages).",
         translated(TWO_STAGES, "valid", 4) - translated(TWO_STAGES, "valid", 1) > 0,
-        _NOTHING,
-        origin="ours",
-        preconditions=_LEARNED,
     ),
-    Claim(
+    _trained(
         "stages-help",
         "More outputs are translations after four passes with two stages of training than with one.",
         translated(TWO_STAGES, "valid", 4) - translated(ONE_STAGE, "valid", 4) > 0,
-        _NOTHING,
-        origin="ours",
-        preconditions=_LEARNED,
     ),
-    Claim(
+    _trained(
         "refiners-repeat-more-than-twins",
         f"{_ON} the refiner of two stages repeats words more than twice as often as its twin after four passes, "
         "stutter remasked.",
-        excess_stutter(2) > 0,
-        "Thesis section 4.2.3; its own words are judged in the study of translation",
-        origin="ours",
-        preconditions=_LEARNED,
+        statistics.excess_stutter(2) > 0,
+        source="Thesis section 4.2.3; its own words are judged in the study of translation",
     ),
-    Claim(
+    _trained(
         "four-passes-suffice",
         f"{_ON} BLEU after ten passes is within 1 of that after four (refiner of two stages).",
         (translated(TWO_STAGES, "bleu", 10) - translated(TWO_STAGES, "bleu", 4)).near(0, margin=1.0),
-        "Table 4.1; its own words are judged in the study of translation",
-        origin="ours",
-        preconditions=_LEARNED,
+        source="Table 4.1; its own words are judged in the study of translation",
     ),
-    Claim(
+    _found(
         "a-deterministic-lexicon-helps",
         f"{_ON} more outputs after four passes are translations where the refiner learned from a deterministic lexicon,"
         " with one synonym of each word and none that trade places.",
         translated(DETERMINISTIC, "valid", 4) - translated(TWO_STAGES, "valid", 4) > 0,
-        _NOTHING,
-        origin="ours",
     ),
-    Claim(
+    _found(
         "first-pass-is-structural",
         f"{_LISTED} most of the gap of one pass is what perfect answers from the same random targets leave (refiner of "
         "one stage, tokens drawn).",
         listed(ONE_STAGE, "2 * perfect_divergence - divergence", 1) > 0,
-        _NOTHING,
-        origin="ours",
     ),
-    Claim(
+    _found(
         "fourth-pass-is-learned",
         f"{_LISTED} most of the gap of four passes is what was not learned.",
         listed(ONE_STAGE, "divergence - 2 * perfect_divergence", 4) > 0,
-        _NOTHING,
-        origin="ours",
     ),
-    Claim(
+    _found(
         "twins-are-nearer",
         f"{_LISTED} the twin's law is nearer to the truth than that of ten passes (KL, refiner of one stage).",
         listed(ONE_STAGE, "divergence", 10) - listed(TWIN, "divergence", 0) > 0,
-        _NOTHING,
-        origin="ours",
     ),
 )
-
-CLAIMS = (*PUBLISHED, *EXACT, *TRAINED)
 
 NUMBERS = {
     "a teacher's law, first pass": largest("alike", "divergence"),
     "styles, first pass": gap("styles", 2.0, CONDITIONALS, 1),
     "styles, ten passes by conditionals": gap("styles", 2.0, CONDITIONALS, 10),
     "styles, four passes by a denoiser": gap("styles", 2.0, DENOISER, 4),
-    "most that ten passes undo": most_undone(DENOISER),
+    "most that ten passes undo": statistics.most_undone(DENOISER),
     "gap of the twin": listed(TWIN, "divergence", 0),
     "gap of four passes": listed(ONE_STAGE, "divergence", 4),
     "structural gap of four passes": listed(ONE_STAGE, "perfect_divergence", 4),
     "attention of stutter": attention("variation_mean", True),
     "attention of others": attention("variation_mean", False),
-    "kept stutter": kept_stutter(CONDITIONALS, 10),
+    "kept stutter": _STUTTER,
     "valid translations of the refiner": translated(TWO_STAGES, "valid", 4),
     "valid translations of the twin": translated(TWIN, "valid", 0),
 }

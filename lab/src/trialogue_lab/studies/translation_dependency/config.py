@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_types import Ge, Interval
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import Count, Increasing, Probability, Seeds, Settings, Share, Some
+from trialogue_lab.ledger import Count, Increasing, Probability, Seeds, Settings, Share, Some
 from trialogue_lab.studies.translation_dependency.hidden_markov import HiddenMarkov
 from trialogue_lab.studies.translation_dependency.language import (
     SPECIAL,
@@ -15,18 +15,14 @@ from trialogue_lab.studies.translation_dependency.language import (
     translation_law,
 )
 
-NonNegative = Annotated[float, Interval(ge=0, le=100)]
+Coupling = Annotated[float, Interval(ge=0, le=100)]
 SLIPS = 0.001
 """The share of target tokens that are none of the chosen phrase: without them most sequences could not occur."""
 CONDITIONALS, DENOISER = "conditionals", "denoiser"
-TWIN, ONE_STAGE, TWO_STAGES, DETERMINISTIC = (
-    "twin",
-    "refiner, S = 1",
-    "refiner, S = 2",
-    "refiner, S = 2, deterministic lexicon",
-)
-"""What is trained, each from every seed."""
+TWIN, ONE_STAGE, TWO_STAGES = "twin", "refiner, S = 1", "refiner, S = 2"
+DETERMINISTIC = "refiner, S = 2, deterministic lexicon"
 ARMS = (TWIN, ONE_STAGE, TWO_STAGES, DETERMINISTIC)
+"""What is trained, each from every seed."""
 REAL_TEXT = "named translator"
 
 
@@ -56,21 +52,15 @@ class Sentence(Settings):
         """Sequences of the tokens of its alphabet that are as long."""
         return sum(map(sum, self.words)) ** self.longest
 
-    def law(self, coupling: float) -> HiddenMarkov:
-        """The law of its translations at a coupling J."""
+    def law(self, coupling: float, slips: float = SLIPS) -> HiddenMarkov:
+        """Return the distribution of its translations at a coupling J. Without slips it says what a translation is."""
         phrases = phrases_of_lengths(self.words)
-        return translation_law(phrases, coupling=coupling, swapping=self.swapping, slips=SLIPS)
+        return translation_law(phrases, coupling=coupling, swapping=self.swapping, slips=slips)
 
     def alike(self) -> HiddenMarkov:
         """The law of a teacher's translations that are always made of the first synonyms, in order."""
-        law, phrases = self.law(0.0), phrases_of_lengths(self.words)
-        first = [word[:1] for word in phrases]
-        return translation_law(first, coupling=0.0, slips=SLIPS, vocab_size=law.vocab_size)
-
-    def clean(self, coupling: float) -> HiddenMarkov:
-        """The law without slips, which says what a translation is."""
-        phrases = phrases_of_lengths(self.words)
-        return translation_law(phrases, coupling=coupling, swapping=self.swapping)
+        first = [word[:1] for word in phrases_of_lengths(self.words)]
+        return translation_law(first, coupling=0.0, slips=SLIPS, vocab_size=sum(map(sum, self.words)))
 
 
 STYLES = Sentence(name="styles", words=((1, 1),) * 4)
@@ -96,15 +86,15 @@ class Config(Settings):
     """
 
     sentences: Some[Sentence] = (STYLES, PHRASES, LENGTHS, ORDER, ALL)
-    couplings: Increasing[NonNegative] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+    couplings: Increasing[Coupling] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
     passes: Count = 10
     correct: Probability = 0.15
     chain_states: Count = 4096
-    chain_coupling: NonNegative = 2.0
+    chain_coupling: Coupling = 2.0
     chain_passes: Count = 40
     seeds: Seeds = tuple(range(4))
     words: Count = 16
-    coupling: NonNegative = 2.0
+    coupling: Coupling = 2.0
     swapping: Share = 0.2
     expanding: Share = 0.5
     source_lengths: tuple[Count, Count] = (2, 6)
@@ -152,14 +142,8 @@ class Config(Settings):
 
     def language(self, synonyms: int = 2) -> TranslationLanguage:
         """The language that is learned, or the one in which every sentence is translated alike."""
-        return TranslationLanguage(
-            words=self.words,
-            coupling=self.coupling,
-            swapping=self.swapping if synonyms == 2 else 0.0,
-            expanding=self.expanding,
-            slips=SLIPS,
-            synonyms=synonyms,
-        )
+        settings = self.shared(TranslationLanguage) | {"slips": SLIPS, "synonyms": synonyms}
+        return TranslationLanguage(**settings | ({} if synonyms == 2 else {"swapping": 0.0}))
 
 
 PRESETS = {

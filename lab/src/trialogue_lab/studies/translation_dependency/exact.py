@@ -1,6 +1,7 @@
 """What is computed: the laws of refinement and of chains with perfect answers, on sentences small enough to list."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,12 +23,10 @@ class Truth:
     """The law of translations by length: of each that can occur its probability, and the law of its sequences."""
 
     def __init__(self, law: HiddenMarkov, clean: HiddenMarkov, longest: int) -> None:
-        lengths = law.length_log_probs(longest).exp()
-        self.lengths = {
-            length: float(lengths[length]) for length in range(1, longest + 1) if lengths[length] > 0
-        }
+        lengths = enumerate(law.length_log_probs(longest).exp().tolist())
+        self.lengths = {length: chance for length, chance in lengths if chance > 0}
         states = {length: whole_sequences(law.vocab_size, length) for length in self.lengths}
-        self.laws = {length: _normalised(law, tokens) for length, tokens in states.items()}
+        self.laws = {length: (-law.energy(tokens)).softmax(0) for length, tokens in states.items()}
         self._clean = {length: clean.energy(tokens) < torch.inf for length, tokens in states.items()}
         self._repeats = {
             length: (tokens[:, 1:] == tokens[:, :-1]).double().sum(1) / max(1, length - 1)
@@ -50,28 +49,25 @@ class Truth:
 
     def joint(self, laws: dict[int, Tensor]) -> tuple[float, float]:
         """KL in nats and total variation of laws q(N, x) by length N, which need not sum to one."""
-        lengths = list(self.lengths)
-        truth = torch.cat([self.lengths[length] * self.laws[length] for length in lengths])
-        return divergence_and_variation(truth / truth.sum(), torch.cat([laws[length] for length in lengths]))
+        truth = torch.cat([weight * self.laws[length] for length, weight in self.lengths.items()])
+        return divergence_and_variation(
+            truth / truth.sum(), torch.cat([laws[length] for length in self.lengths])
+        )
 
     def total_correlation(self, vocab: int) -> float:
         """Of the tokens given the length, averaged over lengths."""
-        shaped = {length: law.view((vocab,) * length) for length, law in self.laws.items()}
         return sum(
-            weight * closest_in_divergence(shaped[length]).distance for length, weight in self.lengths.items()
+            weight * closest_in_divergence(self.laws[length].view((vocab,) * length)).distance
+            for length, weight in self.lengths.items()
         )
 
 
-def _normalised(law: HiddenMarkov, tokens: Tensor) -> Tensor:
-    return (-law.energy(tokens)).softmax(0)
-
-
-def sentence_rows(sentence: Sentence, config: Config) -> Iterator[dict[str, Any]]:
+def sentence_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
     """The gap of refinement at every coupling, pass by pass, and that to the translations of a teacher."""
     named = {"sentence": sentence.name, "pattern": sentence.pattern, "swapping": sentence.swapping}
     for coupling in config.couplings:
         law = sentence.law(coupling)
-        truth = Truth(law, sentence.clean(coupling), sentence.longest)
+        truth = Truth(law, sentence.law(coupling, slips=0.0), sentence.longest)
         told = named | {"coupling": coupling}
         own = truth.compared(truth.laws)
         yield {
@@ -86,7 +82,7 @@ def sentence_rows(sentence: Sentence, config: Config) -> Iterator[dict[str, Any]
             for passes, compared in _refined(model, truth, config.passes):
                 yield {"kind": "refined", **told, "sampler": sampler, "passes": passes, **compared}
         alike = sentence.alike()
-        taught = Truth(alike, sentence.clean(coupling), sentence.longest)
+        taught = Truth(alike, sentence.law(coupling, slips=0.0), sentence.longest)
         passes, compared = next(_refined(alike, taught, 1))
         length = next(iter(taught.lengths))
         lost = truth.lengths[length] * truth.laws[length]
@@ -111,10 +107,10 @@ def _refined(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, di
         yield number + 1, truth.compared({length: law[number] for length, law in laws.items()})
 
 
-def chain_rows(sentence: Sentence, config: Config) -> Iterator[dict[str, Any]]:
+def chain_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
     """The gap of what leaves the law invariant, from the same first pass, by how often the oracle was asked."""
     law = sentence.law(config.chain_coupling)
-    truth = Truth(law, sentence.clean(config.chain_coupling), sentence.longest)
+    truth = Truth(law, sentence.law(config.chain_coupling, slips=0.0), sentence.longest)
     told = {"kind": "chain", "sentence": sentence.name, "coupling": config.chain_coupling}
     start = {length: refinement_laws(law, length, 0)[0] for length in truth.lengths}
     for sampler, model in _models(law, config):

@@ -1,10 +1,8 @@
-"""The law of what a hidden Markov chain writes, one token at each of its states, until it ends: all of it exact.
+"""The exact distribution of what a hidden Markov chain writes, one token at each of its states, until it ends.
 
-One law under every contract: as a law of whole sequences it answers for masked sites and has an energy, for chains; as
-an oracle of prefixes it says what comes next, for walks; and as a denoiser it says what a corrupted sequence was.
+It is a masked oracle and an energy, for chains, and `Denoiser` reconstructs corrupted sequences.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +10,10 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import real_tensor, require_bools, whole_tensor
-from trialogue.errors import InputError, probability, whole_number
-from trialogue.indices import site_indices
-from trialogue.oracles import Energy, Masked, PrefixOracle
+from trialogue.errors import InputError
+from trialogue.oracles import Energy, Masked
 from trialogue.probabilities import checked_probabilities
-from trialogue.validation import Natural, validated
+from trialogue.validation import Count, InstanceOf, Natural, Share, validated
 
 _ROUNDING = 1e-9
 
@@ -32,27 +29,26 @@ class HiddenMarkov(Masked, Energy):
     """
 
     def __init__(self, initial: Any, transitions: Any, emissions: Any, ending: Any) -> None:
-        self.initial = _checked("initial", initial, 1)
-        self.transitions = _checked("transitions", transitions, 2)
-        self.emissions = _checked("emissions", emissions, 2)
-        self.ending = _checked("ending", ending, 1)
-        states = len(self.initial)
+        self.emissions = real_tensor("emissions", emissions, "give probabilities").double()
+        states, self.vocab_size = self.emissions.shape
+        checked_probabilities("emissions", self.emissions, (states, self.vocab_size))
+        self.initial = checked_probabilities("initial", initial, (states,))
+        self.transitions = real_tensor("transitions", transitions, "give probabilities").double()
+        self.ending = real_tensor("ending", ending, "give probabilities").double()
         for field, shape in (("transitions", (states, states)), ("ending", (states,))):
             if getattr(self, field).shape != shape:
                 raise InputError(field, tuple(getattr(self, field).shape), f"use the shape {shape}")
-        if len(self.emissions) != states:
-            raise InputError(
-                "emissions", tuple(self.emissions.shape), f"give a row for each of {states} states"
-            )
-        checked_probabilities("initial", self.initial, (states,))
-        checked_probabilities("emissions", self.emissions, tuple(self.emissions.shape))
-        if not bool(((self.transitions.sum(1) + self.ending - 1).abs() < _ROUNDING).all()):
-            raise InputError("ending", self.ending, "with the moves of its state each must sum to one")
-        self.vocab_size = self.emissions.shape[1]
+        checked_probabilities(
+            "ending",
+            torch.cat((self.transitions, self.ending[:, None]), 1),
+            (states, states + 1),
+            tolerance=_ROUNDING,
+            hint="with the moves of its state each must sum to one, and none be negative",
+        )
 
     def energy(self, tokens: Tensor) -> Tensor:
         """-log p(N, x) (rows,) float64 of `tokens` (rows, N); +inf where it is zero."""
-        tokens = self._words(tokens)
+        tokens = self.words(tokens)
         message = self.initial.expand(len(tokens), -1)
         total = torch.zeros(len(tokens), dtype=torch.float64)
         for site in range(tokens.shape[1]):
@@ -73,40 +69,14 @@ class HiddenMarkov(Masked, Energy):
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask, N) (rows, N, V) of each masked site by itself."""
-        evidence = self.emissions.T[self._words(tokens, masked)].masked_fill(masked[:, :, None], 1.0)
-        return self._site_laws(evidence, lambda states: states @ self.emissions)
-
-    def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others, N) (rows, N, V) of every site."""
-        return self._site_laws(self.emissions.T[self._words(tokens)], lambda states: states @ self.emissions)
-
-    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(x_i | all others, N) (rows, V) of one site of each row; `sites` (rows,)."""
-        weights = self.site_log_probs(tokens)
-        return weights[torch.arange(len(tokens)), site_indices(sites, len(tokens), tokens.shape[1])]
+        evidence = self.emissions.T[self.words(tokens, masked)].masked_fill(masked[:, :, None], 1.0)
+        return self.site_laws(evidence, lambda states: states @ self.emissions)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask and i, N) (rows, N, V) of every site, in the same two passes."""
         return self.log_probs(tokens, masked)
 
-    def denoised_log_probs(
-        self, tokens: Tensor, masked: Tensor, correct: float, among: int | None = None
-    ) -> Tensor:
-        """log p(x_i | y, N) (rows, N, V) where y = `tokens` is x with noise: what a perfect denoiser answers.
-
-        Each token of y is that of x with probability `correct`, else uniform over `among` tokens, by default and at
-        least the V of the law: the noise of PaDIR's first stage. Of those at `masked` nothing is known.
-        """
-        share = probability("correct", correct)
-        others = self.vocab_size if among is None else whole_number("among", among, self.vocab_size)
-        channel = torch.full((self.vocab_size,) * 2, (1 - share) / others, dtype=torch.float64)
-        channel += share * torch.eye(self.vocab_size, dtype=torch.float64)
-        tokens, hidden = self._words(tokens, masked), masked[:, :, None]
-        noisy = channel.T[tokens].masked_fill(hidden, 1.0)
-        evidence = (self.emissions @ channel).T[tokens].masked_fill(hidden, 1.0)
-        return self._site_laws(evidence, lambda states: (states @ self.emissions) * noisy)
-
-    def _words(self, tokens: Tensor, masked: Tensor | None = None) -> Tensor:
+    def words(self, tokens: Tensor, masked: Tensor | None = None) -> Tensor:
         """Return `tokens` (rows, N) as int64; raises `InputError` for others than 0 to V - 1 outside of `masked`."""
         hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (rows, sites)"
         words = whole_tensor("tokens", tokens, hint)
@@ -120,7 +90,7 @@ class HiddenMarkov(Masked, Energy):
             raise InputError("tokens", int(wrong[0]), hint)
         return words
 
-    def _site_laws(self, evidence: Tensor, law: Callable[[Tensor], Tensor]) -> Tensor:
+    def site_laws(self, evidence: Tensor, law: Callable[[Tensor], Tensor]) -> Tensor:
         """Normalised logarithms of `law` of the states (rows, N, K) that all sites but each itself speak for.
 
         `evidence` (rows, N, K) is what the token at a site speaks for.
@@ -146,15 +116,18 @@ class HiddenMarkov(Masked, Energy):
 
 
 class Denoiser(Masked):
-    """`law`, refined by what reads every token, its own too, and knows that a share `correct` of them is right.
+    """`law`, refined by a perfect denoiser: log p(x_i | y, N) where y is x with the noise of PaDIR's first stage.
 
-    The others are uniform over `among` tokens (`HiddenMarkov.denoised_log_probs`): a perfect network of iterative
-    refinement. What is asked of masked sites alone is the law's, where no noise is assumed.
+    Each token of y is that of x with probability `correct`, else uniform over `among` tokens, at least the V of the
+    law. It is a perfect network of iterative refinement. Masked sites are predicted by the law, without noise.
     """
 
-    def __init__(self, law: HiddenMarkov, correct: float, among: int | None = None) -> None:
-        self.law, self.correct, self.among = law, probability("correct", correct), among
+    @validated
+    def __init__(self, law: InstanceOf[HiddenMarkov], correct: Share, among: Count) -> None:
+        self.law, self.correct, self.among = law, correct, among
         self.vocab_size = law.vocab_size
+        if among < law.vocab_size:
+            raise InputError("among", among, f"use at least the {law.vocab_size} tokens of the law")
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | x outside the mask, N) (rows, N, V)."""
@@ -162,44 +135,16 @@ class Denoiser(Masked):
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
         """log p(x_i | tokens outside the mask, with noise, N) (rows, N, V)."""
-        return self.law.denoised_log_probs(tokens, masked, self.correct, self.among)
-
-
-class HiddenMarkovPrefixes(PrefixOracle):
-    """`law` from left to right: V tokens, and the end of sequence V; a prefix that cannot occur raises `InputError`."""
-
-    def __init__(self, law: HiddenMarkov) -> None:
-        self.law = law
-        self.vocab_size = law.vocab_size + 1
-        self.eos = law.vocab_size
-
-    def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, V + 1) after the first `lengths` (n,) of `tokens` (n, capacity)."""
-        law, rows = self.law, len(tokens)
-        answer = torch.full((rows, self.vocab_size), -math.inf, dtype=torch.float64)
-        weights = torch.empty(rows, self.vocab_size, dtype=torch.float64)
-        message, ending = law.initial.expand(rows, -1), torch.zeros(rows, dtype=torch.float64)
-        for length in range(int(lengths.max()) + 1 if rows else 0):
-            weights[:, :-1], weights[:, -1] = message @ law.emissions, ending
-            answer = torch.where((lengths == length)[:, None], weights, answer)
-            if length < tokens.shape[1]:
-                written = tokens[:, length].clamp(0, law.vocab_size - 1)
-                here, _ = _scaled(message * law.emissions.T[written])
-                message, ending = here @ law.transitions, here @ law.ending
-        total = answer.sum(1, keepdim=True)
-        if not bool((total > 0).all()):
-            raise InputError("tokens", tuple(tokens.shape), "one of the prefixes cannot occur")
-        return (answer / total).log()
+        law, vocab = self.law, self.vocab_size
+        channel = torch.full((vocab, vocab), (1 - self.correct) / self.among, dtype=torch.float64)
+        channel += self.correct * torch.eye(vocab, dtype=torch.float64)
+        tokens, hidden = law.words(tokens, masked), masked[:, :, None]
+        noisy = channel.T[tokens].masked_fill(hidden, 1.0)
+        evidence = (law.emissions @ channel).T[tokens].masked_fill(hidden, 1.0)
+        return law.site_laws(evidence, lambda states: (states @ law.emissions) * noisy)
 
 
 def _scaled(message: Tensor) -> tuple[Tensor, Tensor]:
     """`message` (rows, K) summing to one, and the logarithm (rows,) of what it summed to; zero stays zero."""
     total = message.sum(1)
     return message / torch.where(total > 0, total, 1.0)[:, None], total.log()
-
-
-def _checked(field: str, values: Any, axes: int) -> Tensor:
-    tensor = real_tensor(field, values, "give probabilities")
-    if tensor.ndim != axes or not bool((tensor >= 0).all()):
-        raise InputError(field, tuple(tensor.shape), f"give probabilities along {axes} axes")
-    return tensor.double()

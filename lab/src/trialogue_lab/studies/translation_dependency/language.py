@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trialogue.errors import InputError, non_negative_number, probability, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
-from trialogue.validation import Several, validated
+from trialogue.validation import Count, Natural, NonNegative, Several, Share, validated
 from trialogue_lab.studies.translation_dependency.hidden_markov import HiddenMarkov
 
 Phrases = Sequence[Sequence[Sequence[int]]]
@@ -37,13 +37,14 @@ class _State(NamedTuple):
     place: int
 
 
+@validated
 def translation_law(
-    phrases: Phrases,
+    phrases: Sequence[Sequence[Sequence[Natural]]],
     *,
-    coupling: float,
-    swapping: float = 0.0,
-    slips: float = 0.0,
-    vocab_size: int | None = None,
+    coupling: NonNegative,
+    swapping: Share = 0.0,
+    slips: Share = 0.0,
+    vocab_size: Count | None = None,
 ) -> HiddenMarkov:
     """The law of translations of a sentence whose words have the synonyms `phrases`, of tokens 0, 1, 2, ...
 
@@ -58,28 +59,27 @@ def translation_law(
         raise InputError("phrases", phrases, "give every word as many synonyms, at least one")
     if any(not phrase for word in phrases for phrase in word):
         raise InputError("phrases", phrases, "give every phrase a token")
-    least = 1 + max(
-        whole_number("phrases", token, 0) for word in phrases for phrase in word for token in phrase
-    )
-    vocab = least if vocab_size is None else whole_number("vocab_size", vocab_size, least)
-    swap, slip = probability("swapping", swapping), probability("slips", slips)
-    stay = exp(min(non_negative_number("coupling", coupling), 700.0))
+    least = 1 + max(_tokens_of(phrases))
+    vocab = least if vocab_size is None else vocab_size
+    if vocab < least:
+        raise InputError("vocab_size", vocab, f"the phrases have {least} tokens: use at least as many")
+    stay = exp(min(coupling, 700.0))
     states = _states(phrases)
     place = {state: number for number, state in enumerate(states)}
     initial = torch.zeros(len(states), dtype=torch.float64)
     transitions = torch.zeros(len(states), len(states), dtype=torch.float64)
     ending = torch.zeros_like(initial)
-    emissions = torch.full((len(states), vocab), slip / vocab, dtype=torch.float64)
-    for order, word, weight in _blocks(0, len(phrases), swap):
+    emissions = torch.full((len(states), vocab), slips / vocab, dtype=torch.float64)
+    for order, word, weight in _blocks(0, len(phrases), swapping):
         for style in range(styles):
             initial[place[_State(order, word, style, 0)]] = weight / styles
     for number, state in enumerate(states):
         phrase = phrases[state.word][state.style]
-        emissions[number, phrase[state.place]] += 1 - slip
+        emissions[number, phrase[state.place]] += 1 - slips
         if state.place + 1 < len(phrase):
             transitions[number, place[state._replace(place=state.place + 1)]] = 1.0
             continue
-        following = _following(state, len(phrases), swap)
+        following = _following(state, len(phrases), swapping)
         if not following:
             ending[number] = 1.0
         for order, word, weight in following:
@@ -135,6 +135,7 @@ class Translations(HiddenMarkov):
         return -float(self.energy(torch.tensor([places]))[0])
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class TranslationLanguage:
     """A lexicon of `words` source words with two synonyms each, drawn from `seed`, and how sentences are translated.
@@ -147,21 +148,13 @@ class TranslationLanguage:
     what is no probability, no number of words, and other numbers of synonyms than 1 and 2.
     """
 
-    words: int = 40
-    coupling: float = 1.0
-    swapping: float = 0.1
-    expanding: float = 0.5
-    slips: float = 0.001
-    synonyms: int = 2
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        whole_number("words", self.words, 1)
-        whole_number("synonyms", self.synonyms, 1, 2)
-        non_negative_number("coupling", self.coupling)
-        for field in ("swapping", "expanding", "slips"):
-            probability(field, getattr(self, field))
+    words: Count = 40
+    coupling: NonNegative = 1.0
+    swapping: Share = 0.1
+    expanding: Share = 0.5
+    slips: Share = 0.001
+    synonyms: Literal[1, 2] = 2
+    seed: Natural = 0
 
     @cached_property
     def lexicon(self) -> list[list[list[int]]]:
@@ -169,24 +162,22 @@ class TranslationLanguage:
         draws = numpy_generator(self.seed, "translation language", "lexicon")
         lengths = 1 + (draws.random((self.words, 2)) < self.expanding)
         first = SPECIAL + self.words
-        return [
-            [[first + token for token in phrase] for phrase in word]
-            for word in phrases_of_lengths(lengths.tolist())
-        ]
+        phrases = phrases_of_lengths(lengths.tolist())
+        return [[[first + token for token in phrase] for phrase in word] for word in phrases]
 
     @cached_property
     def vocab_size(self) -> int:
         """Special tokens, source words, and target tokens."""
-        return 1 + max(token for word in self.lexicon for phrase in word for token in phrase)
+        return 1 + max(_tokens_of(self.lexicon))
 
     @validated
     def phrases(self, source: Several[int]) -> list[list[list[int]]]:
         """The synonyms of the words of `source`, ids; raises `InputError` for no sentence of different words."""
         hint = f"give different words from {SPECIAL} to {SPECIAL + self.words - 1}"
-        words = [whole_number("source", word, SPECIAL, SPECIAL + self.words - 1, hint) for word in source]
-        if not words or len(set(words)) < len(words):
-            raise InputError("source", tuple(words), hint)
-        return [self.lexicon[word - SPECIAL][: self.synonyms] for word in words]
+        known = range(SPECIAL, SPECIAL + self.words)
+        if not source or len(set(source)) < len(source) or not set(source) <= set(known):
+            raise InputError("source", tuple(source), hint)
+        return [self.lexicon[word - SPECIAL][: self.synonyms] for word in source]
 
     def condition(self, source: Sequence[int], *, slips: float | None = None) -> Translations:
         """Return the distribution that `translate` samples from, with another share of slips if one is given.
@@ -204,15 +195,16 @@ class TranslationLanguage:
         )
         return Translations(law, alphabet)
 
-    def sources(self, count: int, lengths: tuple[int, int], *, seed: int) -> list[list[int]]:
+    @validated
+    def sources(self, count: Count, lengths: tuple[Count, Count], *, seed: Natural) -> list[list[int]]:
         """`count` sentences of different words, as many as `lengths` say, both ends included; the stream is `seed`'s.
 
         Raises `InputError` for a length that the words do not suffice for.
         """
-        least = whole_number("lengths", lengths[0], 1)
-        most = whole_number("lengths", lengths[1], least, self.words)
+        if not lengths[0] <= lengths[1] <= self.words:
+            raise InputError("lengths", lengths, f"use two lengths up to words={self.words}")
         draws = numpy_generator(seed, "translation language", "sources")
-        sizes = draws.integers(least, most + 1, whole_number("count", count, 1))
+        sizes = draws.integers(lengths[0], lengths[1] + 1, count)
         order = draws.random((count, self.words)).argsort(1)
         return [(SPECIAL + row[:size]).tolist() for row, size in zip(order, sizes, strict=True)]
 

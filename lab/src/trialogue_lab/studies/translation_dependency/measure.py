@@ -1,6 +1,6 @@
 """The parts of a run: laws of each sentence, chains beside them, one network each, and a translator of a user's."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,14 @@ from trialogue_lab.studies.translation_dependency.networks import network_rows
 
 def parts(config: Config) -> list[Part]:
     """What is exact, sentence by sentence, then the networks; the translator that is named comes last."""
-    listed = [
-        _exact(f"sentence-{number}", partial(sentence_rows, sentence, config))
-        for number, sentence in enumerate(config.sentences)
+    numbered = list(enumerate(config.sentences))
+    found = [Part(f"sentence-{number}", partial(sentence_rows, one, config)) for number, one in numbered]
+    found += [
+        Part(f"chains-{number}", partial(chain_rows, one, config))
+        for number, one in numbered
+        if one.states <= config.chain_states
     ]
-    chains = [
-        _exact(f"chains-{number}", partial(chain_rows, sentence, config))
-        for number, sentence in enumerate(config.sentences)
-        if sentence.states <= config.chain_states
-    ]
-    networks = [
+    found += [
         Part(
             f"network-{number}-{seed}",
             partial(network_rows, config, arm, seed),
@@ -35,20 +33,14 @@ def parts(config: Config) -> list[Part]:
         for seed in config.seeds
         for number, arm in enumerate(ARMS)
     ]
-    named = [Part("real-text", partial(_real_text, config), columns={"arm": REAL_TEXT})]
-    return [*listed, *chains, *networks, *(named if config.model else ())]
-
-
-def _exact(name: str, rows: Callable[[], Iterable[dict[str, Any]]]) -> Part:
-    """A part that shares no artifacts."""
-    return Part(name, lambda _: rows())
+    if config.model:
+        found.append(Part("real-text", partial(_real_text, config), columns={"arm": REAL_TEXT}))
+    return found
 
 
 def _real_text(config: Config, _: Path) -> Iterator[dict[str, Any]]:
     """Attention of a translator on a text, in the same pass as that of the other networks."""
     model = TranslationModel.open(config.model)
-    sources = model.vocabulary.encode(
-        ParallelText.read(config.text, config.columns).sources[: config.sources]
-    )
-    sources = [source for source in sources if len(source) <= model.max_length]
+    texts = ParallelText.read(config.text, config.columns).sources[: config.sources]
+    sources = [source for source in model.vocabulary.encode(texts) if len(source) <= model.max_length]
     yield from attention_rows(refined_attention(model.refiner(), sources, config.attended_pass))

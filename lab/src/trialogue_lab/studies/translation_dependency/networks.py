@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -33,7 +33,7 @@ from trialogue_lab.studies.translation_dependency.parallel_steps import (
 
 Rows = Iterator[dict[str, Any]]
 Tokens = list[list[int]]
-KEPT = ("nothing", "stutter")
+KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
 """What a pass leaves as it was: nothing, or tokens that would repeat the one before."""
 
 
@@ -43,16 +43,12 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
     sources = language.sources(config.pairs, config.source_lengths, seed=seed)
     pairs = encoded_pairs(sources, language.translate(sources, seed=seed), config.longest)
     training = TranslationTraining(
-        layers=config.layers,
-        heads=config.heads,
-        width=config.width,
+        **config.shared(TranslationTraining),
         mlp_width=4 * config.width,
         max_length=config.longest,
         activation="gelu",
         stages=1 if arm == ONE_STAGE else 2,
-        correct=config.correct,
         steps=config.training_steps,
-        batch_size=config.batch_size,
         learning_rate=2e-3,
         optimizer="adamw",
         bf16=False,
@@ -64,27 +60,21 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
 def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
     """Train one network, translate with it, list its laws, and look at how it attends."""
     network = trained(recipe(config, arm, seed), artifacts).network
+    sources, *_ = _tested(config, seed)
     if arm == TWIN:
-        twin = CausalTranslator(network)
-        outputs = [found.best for found in BeamSearch().translate(twin, _tested(config, seed)[0])]
+        outputs = [found.best for found in BeamSearch().translate(CausalTranslator(network), sources)]
         yield {"kind": "quality", "keep": KEPT[0], "passes": 0, **_judged(config, seed, outputs)}
         yield from _listed(config, network, seed, _twin_laws)
         return
     refiner = Refiner(network)
     for keep in KEPT:
         for passes in config.tested_passes:
-            outputs = _refined(config, refiner, seed, passes, keep)
+            # The likeliest length, refined by argmax.
+            beam = LengthBeam(steps=passes, hypotheses=1, chain=Refinement(keep=keep), drop_repeats=False)
+            outputs = [found.best for found in beam.translate(refiner, sources, seed=seed)]
             yield {"kind": "quality", "keep": keep, "passes": passes, **_judged(config, seed, outputs)}
     yield from _listed(config, network, seed, _refiner_laws)
-    sources, *_ = _tested(config, seed)
     yield from attention_rows(refined_attention(refiner, sources, config.attended_pass, seed))
-
-
-def _refined(config: Config, refiner: Refiner, seed: int, passes: int, keep: str) -> Tokens:
-    """The likeliest length, refined by argmax."""
-    chain = Refinement(keep="stutter" if keep == KEPT[1] else "nothing")
-    beam = LengthBeam(steps=passes, hypotheses=1, chain=chain, drop_repeats=False)
-    return [found.best for found in beam.translate(refiner, _tested(config, seed)[0], seed=seed)]
 
 
 @cache
@@ -99,7 +89,8 @@ def _tested(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translation
 def _judged(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     """BLEU and stutter beside one drawn translation each, and the share of outputs that are translations."""
     _, references, laws = _tested(config, seed)
-    texts, told = _texts(outputs), _texts(references)
+    # Token ids as words.
+    texts, told = ([" ".join(f"w{token}" for token in row) for row in rows] for rows in (outputs, references))
     valid = [law.log_prob(output) > -torch.inf for law, output in zip(laws, outputs, strict=True)]
     return {
         "bleu": quality(texts, told).bleu,
@@ -108,21 +99,14 @@ def _judged(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     }
 
 
-def _texts(rows: Tokens) -> list[str]:
-    """Token ids as words."""
-    return [" ".join(f"w{token}" for token in row) for row in rows]
-
-
 def _listed(config: Config, network: EncoderDecoder, seed: int, laws_of: Any) -> Rows:
     """How far the network's laws of whole translations are from the truth, and how far those of perfect answers are."""
     language = config.language()
     for number, source in enumerate(listed_sources(config)):
         law = language.condition(source)
         truth = Truth(law, language.condition(source, slips=0.0), config.listed_words * 2)
-        exact = {
-            length: perfect_laws(config, law, random_targets(config, length, seed))
-            for length in truth.lengths
-        }
+        starts = {length: random_targets(config, length, seed) for length in truth.lengths}
+        exact = {length: perfect_laws(config, law, targets) for length, targets in starts.items()}
         for passes, laws in laws_of(config, network, law, source, truth, seed):
             divergence, variation = truth.joint(laws)
             told = {"passes": passes, "divergence": divergence, "variation": variation}
@@ -155,10 +139,8 @@ def listed_sources(config: Config) -> list[list[int]]:
     """Sentences of so few words that their translations can be listed, with alphabets of at most 6 tokens."""
     language = config.language()
     drawn = language.sources(50 * config.listed, (config.listed_words,) * 2, seed=0)
-    short = [
-        source for source in drawn if len(language.condition(source).alphabet) <= 3 * config.listed_words
-    ]
-    return short[: config.listed]
+    most = 3 * config.listed_words
+    return [source for source in drawn if len(language.condition(source).alphabet) <= most][: config.listed]
 
 
 @torch.no_grad()

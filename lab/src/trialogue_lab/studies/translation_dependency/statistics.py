@@ -35,11 +35,11 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
 @exact
 def least_lead(rows: Rows, passes: int) -> float:
     """By how much a perfect denoiser is nearer (KL) than the conditionals, the least at couplings of at least 1."""
-    gaps = [
+    conditionals, denoiser = (
         refined(rows, sampler, passes).query("coupling >= 1").set_index(["sentence", "coupling"]).divergence
         for sampler in (CONDITIONALS, DENOISER)
-    ]
-    return float(_some(gaps[0] - gaps[1], "couplings of at least 1").min())
+    )
+    return float(_some(conditionals - denoiser, "couplings of at least 1").min())
 
 
 @exact
@@ -94,8 +94,7 @@ def listed(rows: Rows, arm: str, number: str, passes: int) -> "Series[float]":
 @trainings
 def attention(rows: Rows, number: str, stutter: bool, arm: str = TWO_STAGES) -> "Series[float]":
     """A number of the pairs that stutter, or of the others."""
-    table = rows.where("attention", arm=arm, stutter=stutter)
-    return table.groupby("seed")[number].mean()
+    return rows.where("attention", arm=arm, stutter=stutter).groupby("seed")[number].mean()
 
 
 def _some(table: Table, what: str) -> Table:

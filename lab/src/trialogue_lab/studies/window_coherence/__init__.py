@@ -17,7 +17,4 @@ training like the others, as one of six with sliding attention is.
 
 from trialogue_lab.ledger import Study
 
-STUDY = Study.of_package(
-    __name__,
-    source="Potts chains: Theorems 1.1 and 1.2, Corollary 1.2.1",
-)
+STUDY = Study.of_package(__name__, source="Potts chains: Theorems 1.1 and 1.2, Corollary 1.2.1")

@@ -6,7 +6,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.settings import Count, Increasing, Positive, Probability, Seeds, Settings
+from trialogue_lab.ledger import Count, Increasing, Positive, Probability, Seeds, Settings
 from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, maximal_length_patterns
 
 SLIDING = "sliding attention"

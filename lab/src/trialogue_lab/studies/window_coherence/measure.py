@@ -29,15 +29,11 @@ _SAME_RATE = 1e-7
 def parts(config: Config) -> list[Part]:
     """What is exact without training, and one part per network."""
     networks = [
-        Part(f"{seed}-{name.replace(' ', '-')}", partial(_measured, config, name, seed), lane=str(seed))
+        Part(f"{seed}-{name.replace(' ', '-')}", partial(network_rows, config, name, seed), lane=str(seed))
         for seed in config.seeds
         for name in config.networks
     ]
-    return [Part("exact", lambda _: reference_rows(config)), *networks]
-
-
-def _measured(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    return network_rows(config, name, seed)
+    return [Part("exact", partial(reference_rows, config)), *networks]
 
 
 @cache
@@ -73,7 +69,7 @@ def late_error(config: Config, curves: Array, rates: Array) -> float:
     return float(np.abs(np.log(late / rates)).max())
 
 
-def reference_rows(config: Config) -> Iterator[dict[str, Any]]:
+def reference_rows(config: Config, _: Path) -> Iterator[dict[str, Any]]:
     """The corpus itself, and the best model with each window up to `config.best_windows`, exactly."""
     corpus = config.corpus()
     itself = [
@@ -102,16 +98,14 @@ def trained(config: Config, name: str, seed: int) -> tuple[Transformer, float]:
     """
     corpus, window = config.corpus(), config.networks[name]
     length = config.length if window is None or name == SLIDING else window + 1
+    shape = config.shared(TransformerConfig) | ({} if name == SLIDING else {"attention_window": None})
     model = Transformer(
         TransformerConfig(
+            **shape,
             vocab_size=corpus.vocab_size,
-            layers=config.layers,
-            heads=config.heads,
-            width=config.width,
             mlp_width=4 * config.width,
             max_length=length,
             positions="none" if name == SLIDING else "learned",
-            attention_window=config.attention_window if name == SLIDING else None,
         ),
         seed_of(seed, "window-coherence", name),
     )
@@ -139,7 +133,7 @@ def token_loss(model: Transformer, tokens: Tensor) -> Tensor:
     return F.cross_entropy(model(inputs).flatten(0, 1), tokens.flatten())
 
 
-def network_rows(config: Config, name: str, seed: int) -> Iterator[dict[str, Any]]:
+def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     """Train one network and measure it: its text at each temperature and greedily, and its exact rates."""
     window = config.networks[name]
     model, loss = trained(config, name, seed)
@@ -151,8 +145,8 @@ def network_rows(config: Config, name: str, seed: int) -> Iterator[dict[str, Any
     if window is not None:
         hamiltonian = hamiltonian_of_network(model, name, window)
         energies = hamiltonian.chain.energies
-        labels = config.corpus().labels
-        most, bound = float(energies.max()), crossing_length(window + 1, float(energies.max()), 1.0, labels)
+        most = float(energies.max())
+        bound = crossing_length(window + 1, most, 1.0, config.corpus().labels)
         yield {"kind": "bound", **network, "max_energy": most, "log_crossing": float(np.log(bound))}
         log_probs = -(energies + hamiltonian.offset).flatten(0, -2)
         for temperature in config.exact_temperatures:
@@ -193,7 +187,7 @@ def text_rows(
     # Behind one measured window the text no longer shows that it began with a prompt without noise.
     late = (runs.lengths - config.measured_window).clip(min=0)
     survival = runs.survival(np.arange(config.horizon + 1))
-    yield {
+    row = {
         "kind": "network",
         **network,
         "temperature": temperature,
@@ -202,12 +196,10 @@ def text_rows(
         "walls": measured.walls_per_token(),
         "late_ends": int(runs.ended[late > 0].sum()),
         "late_tokens": int(late.sum()),
-    } | (
-        {}
-        if exact is None
-        else {"exact_survival": float(exact[-1]), "exact_mean_run": float(exact[:-1].sum())}
-    )
-    if temperature == 1:
-        for token in range(0, config.horizon + 1, 3):
-            row = {"kind": "curve", **network, "token": token, "survival": float(survival[token])}
-            yield row | ({} if exact is None else {"exact_survival": float(exact[token])})
+    }
+    if exact is not None:
+        row |= {"exact_survival": float(exact[-1]), "exact_mean_run": float(exact[:-1].sum())}
+    yield row
+    for token in range(0, config.horizon + 1, 3) if temperature == 1 else ():
+        row = {"kind": "curve", **network, "token": token, "survival": float(survival[token])}
+        yield row | ({} if exact is None else {"exact_survival": float(exact[token])})

@@ -5,9 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from trialogue.display.figures import GOOD, QUIET, panels
-from trialogue_lab.ledger import Cells, Figure, ResultTable, Rows
-from trialogue_lab.ledger.claims.extremes import largest
+from trialogue_lab.ledger import GOOD, QUIET, Cells, Rows, figure, largest, panels, result_table
 from trialogue_lab.studies.window_coherence.config import SLIDING, UNLIMITED, cropped
 from trialogue_lab.studies.window_coherence.statistics import (
     best_rates,
@@ -27,7 +25,14 @@ _SHADES = ("#82071e", "#cf222e", "#8250df", "#1f6feb", "#54aeff", "#0a3069")
 """Colours of the windows, shortest first."""
 
 
-def _text(rows: Rows) -> Cells:
+@result_table(
+    "Text of each network",
+    _COROLLARY,
+    rows_are="network",
+    note="temperature 1 unless said; in the pattern: no wall up to the horizon, measured and exact; first run: "
+    "mean tokens up to the first wall or the horizon; ± one standard deviation over trainings",
+)
+def _text_table(rows: Rows) -> Cells:
     cold = lowest_temperature(rows)
     lines = {
         name: {
@@ -44,23 +49,40 @@ def _text(rows: Rows) -> Cells:
     return lines | {"the corpus": {"exact": corpus("survival")}}
 
 
-def _rates(rows: Rows) -> Cells:
+@result_table(
+    "Long-run rate of leaving a pattern, nats per token",
+    _COROLLARY,
+    rows_are="model",
+    note="exact, by the largest eigenvalue of the chain that dies at the first wall; best: the corpus' own law of "
+    "the next token given so many tokens; ± one standard deviation over trainings, of which a single one that did "
+    "not learn can be most",
+)
+def _rates_table(rows: Rows) -> Cells:
     temperatures = sorted(rows["rate"].temperature.unique())
-    networks = {
-        name: {f"T = {temperature:g}": rate(name, temperature) for temperature in temperatures}
+    heads = {f"T = {temperature:g}": temperature for temperature in temperatures}
+    best = {head: best_rates(rows, temperature) for head, temperature in heads.items()}
+    networks: Cells = {
+        name: {head: rate(name, temperature) for head, temperature in heads.items()}
         for name in names(rows)[:-1]
     }
-    best = {
-        f"best, {window} tokens": {
-            f"T = {temperature:g}": float(best_rates(rows, temperature)[window])
-            for temperature in temperatures
-        }
-        for window in best_rates(rows).index
+    return {
+        **networks,
+        **{
+            f"best, {window} tokens": {head: float(series[window]) for head, series in best.items()}
+            for window in best_rates(rows).index
+        },
     }
-    return networks | best
 
 
-def _late(rows: Rows) -> Cells:
+@result_table(
+    "How far survival is from its long-run rate at the horizon",
+    _COROLLARY,
+    rows_are="network",
+    note="largest log ratio, over trainings and patterns, between how fast exact survival falls over the last "
+    "measured window and the largest eigenvalue; where it is cold, it takes hundreds of tokens until survival "
+    "falls at one rate",
+)
+def _late_table(rows: Rows) -> Cells:
     return {
         name: {
             f"T = {temperature:g}": largest(
@@ -72,7 +94,14 @@ def _late(rows: Rows) -> Cells:
     }
 
 
-def _bounds(rows: Rows) -> Cells:
+@result_table(
+    "The crossing length and the coherent length",
+    "Potts chains, Theorem 1.1, equation 5",
+    rows_are="network",
+    note="temperature 1; E_max in nats; ± one standard deviation over trainings; N is the number of labels: "
+    "patterns times phases",
+)
+def _bounds_table(rows: Rows) -> Cells:
     bounds = rows["bound"].pivot(index="seed", columns="model")
     return {
         name: {
@@ -84,42 +113,7 @@ def _bounds(rows: Rows) -> Cells:
     }
 
 
-TABLES = (
-    ResultTable(
-        title="Text of each network",
-        source=_COROLLARY,
-        cells=_text,
-        rows_are="network",
-        note="temperature 1 unless said; in the pattern: no wall up to the horizon, measured and exact; first run: "
-        "mean tokens up to the first wall or the horizon; ± one standard deviation over trainings",
-    ),
-    ResultTable(
-        title="Long-run rate of leaving a pattern, nats per token",
-        source=_COROLLARY,
-        cells=_rates,
-        rows_are="model",
-        note="exact, by the largest eigenvalue of the chain that dies at the first wall; best: the corpus' own law of "
-        "the next token given so many tokens; ± one standard deviation over trainings, of which a single one that did "
-        "not learn can be most",
-    ),
-    ResultTable(
-        title="How far survival is from its long-run rate at the horizon",
-        source=_COROLLARY,
-        cells=_late,
-        rows_are="network",
-        note="largest log ratio, over trainings and patterns, between how fast exact survival falls over the last "
-        "measured window and the largest eigenvalue; where it is cold, it takes hundreds of tokens until survival "
-        "falls at one rate",
-    ),
-    ResultTable(
-        title="The crossing length and the coherent length",
-        source="Potts chains, Theorem 1.1, equation 5",
-        cells=_bounds,
-        rows_are="network",
-        note="temperature 1; E_max in nats; ± one standard deviation over trainings; N is the number of labels: "
-        "patterns times phases",
-    ),
-)
+TABLES = (_text_table, _rates_table, _late_table, _bounds_table)
 
 
 def _colors(rows: Rows) -> dict[str, str]:
@@ -172,7 +166,16 @@ def _by_temperature(rows: Rows, axes: Axes) -> None:
     axes.set(yscale="log", xlabel="1 / temperature", ylabel=_RATE, title="Exact rates against temperature")
 
 
-def _draw(rows: Rows) -> Drawing:
+@figure(
+    "coherence",
+    "Small transformers trained on two stored patterns of period 7 with noise continue one of them. Left: "
+    "share of the texts without a domain wall, measured, and exact for what sees a finite window; mean over "
+    "trainings. Middle: the long-run rate of leaving against the tokens that the network sees, for each training "
+    "(sliding attention a little to the right of its receptive field). Right: the same against the inverse "
+    "temperature, geometric mean over trainings; a window of 3 tokens belongs to both patterns, and cold is no "
+    "help.",
+)
+def _coherence_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(3, height=4.3)
     for one, draw in zip(axes, (_survival, _by_window, _by_temperature), strict=True):
         draw(rows, one)
@@ -186,15 +189,4 @@ def _draw(rows: Rows) -> Drawing:
     return drawing
 
 
-FIGURES = (
-    Figure(
-        name="coherence",
-        caption="Small transformers trained on two stored patterns of period 7 with noise continue one of them. Left: "
-        "share of the texts without a domain wall, measured, and exact for what sees a finite window; mean over "
-        "trainings. Middle: the long-run rate of leaving against the tokens that the network sees, for each training "
-        "(sliding attention a little to the right of its receptive field). Right: the same against the inverse "
-        "temperature, geometric mean over trainings; a window of 3 tokens belongs to both patterns, and cold is no "
-        "help.",
-        draw=_draw,
-    ),
-)
+FIGURES = (_coherence_figure,)

@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from scipy.signal import max_len_seq
 from torch import Tensor
 
 from trialogue.data.potts.patterns import StoredPatterns
-from trialogue.errors import InputError, probability, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import PrefixOracle, whole_sequences
 from trialogue.randomness import generator
+from trialogue.validation import Natural, Probability, validated
 
 MAX_CONTEXTS = 2**20
 """A law is not listed for more contexts."""
@@ -19,14 +22,15 @@ MAX_BITS = 24
 _ROWS_AT_ONCE = 2**14
 
 
-def maximal_length_patterns(bits: int) -> list[Tensor]:
+@validated
+def maximal_length_patterns(bits: Annotated[int, Ge(2)]) -> list[Tensor]:
     """A binary sequence of maximal length and its complement: two patterns of period 2^bits - 1, from 2 bits on.
 
     Every window of `bits` tokens but one occurs once in a period of each, and within a period each label differs from
     every other in (period - 1) / 2 tokens or more: short windows do not tell the patterns apart, and long ones do in
     spite of noise. Raises `InputError` for more than `MAX_BITS`.
     """
-    if whole_number("bits", bits, 2) > MAX_BITS:
+    if bits > MAX_BITS:
         raise InputError("bits", bits, f"a period has 2^{bits} - 1 tokens: use at most {MAX_BITS}")
     sequence = torch.from_numpy(max_len_seq(bits)[0]).long()
     return [sequence, 1 - sequence]
@@ -43,23 +47,24 @@ class PatternCorpus(PrefixOracle):
     Raises `InputError` as `StoredPatterns` does, and for a noise that is not above 0 and below 1.
     """
 
+    @validated
     def __init__(
-        self, patterns: Iterable[Sequence[int] | Tensor], noise: float, vocab_size: int | None = None
+        self, patterns: Iterable[Sequence[int] | Tensor], noise: Probability, vocab_size: int | None = None
     ) -> None:
         stored = StoredPatterns(patterns, 1, vocab_size)
-        noise = probability("noise", noise, zero=False, one=False)
         self.patterns, self.period, self.labels = stored.patterns, stored.period, stored.labels
         self.vocab_size, self.noise, self._stored = stored.vocab_size, noise, stored
 
-    def predictions(self, length: int) -> Tensor:
+    @validated
+    def predictions(self, length: Natural) -> Tensor:
         """Tokens (labels, length) int64 that each label predicts."""
-        length = whole_number("length", length, 0)
         return torch.stack([self._stored.predicted(label, 0, length) for label in range(self.labels)])
 
-    def sample(self, n: int, length: int, seed: int = 0) -> Tensor:
+    @validated
+    def sample(self, n: Natural, length: Natural, seed: Natural = 0) -> Tensor:
         """Draw `n` sequences (n, length) int64."""
-        shape = whole_number("n", n, 0), whole_number("length", length, 0)
-        draws = generator(whole_number("seed", seed, 0), "pattern corpus", "sample")
+        shape = n, length
+        draws = generator(seed, "pattern corpus", "sample")
         label = torch.randint(self.labels, shape[:1], generator=draws)
         wrong = torch.rand(shape, generator=draws) < self.noise
         shift = torch.randint(1, self.vocab_size, shape, generator=draws)
@@ -77,27 +82,29 @@ class PatternCorpus(PrefixOracle):
         one_wrong = math.log(self.noise) - math.log(self.vocab_size - 1) - math.log1p(-self.noise)
         return self._law(wrong.double() * one_wrong, predicted.T[lengths])
 
-    def context_log_probs(self, window: int) -> Tensor:
+    @validated
+    def context_log_probs(self, window: Natural) -> Tensor:
         """Log-probabilities (V^window, V) float64 of the next token given the last `window` alone.
 
         They are what the best model with that window answers, wherever in a sequence the window lies; contexts in the
         order of `whole_sequences`. Raises `InputError` for windows of more than `MAX_CONTEXTS`.
         """
-        width = whole_number("window", window, 0)
-        if width * math.log(self.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
-            hint = f"there are {self.vocab_size}^{width} contexts (at most {MAX_CONTEXTS}): use a shorter one"
+        if window * math.log(self.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
+            hint = (
+                f"there are {self.vocab_size}^{window} contexts (at most {MAX_CONTEXTS}): use a shorter one"
+            )
             raise InputError("window", window, hint)
-        parts = whole_sequences(self.vocab_size, width).split(_ROWS_AT_ONCE)
-        return torch.cat([self.next_log_probs(part, torch.full((len(part),), width)) for part in parts])
+        parts = whole_sequences(self.vocab_size, window).split(_ROWS_AT_ONCE)
+        return torch.cat([self.next_log_probs(part, torch.full((len(part),), window)) for part in parts])
 
-    def label_log_probs(self, label: int, begin: int, length: int) -> Tensor:
+    @validated
+    def label_log_probs(self, label: Natural, begin: Natural, length: Natural) -> Tensor:
         """Log-probabilities (length, V) float64 of the tokens of a sequence that follows `label`, from `begin` on.
 
         Raises `InputError` for a label that does not exist.
         """
-        if whole_number("label", label, 0) >= self.labels:
+        if label >= self.labels:
             raise InputError("label", label, f"the patterns have {self.labels} labels: use a lower one")
-        begin, length = whole_number("begin", begin, 0), whole_number("length", length, 0)
         predicted = self._stored.predicted(label, begin, length)[:, None]
         return self._law(torch.zeros(length, 1, dtype=torch.float64), predicted)
 

@@ -1,8 +1,8 @@
 from .approximation import Approximated as Approximated
 from .approximation import memorize_approximately as memorize_approximately
-from .capacity import accuracy_bound as accuracy_bound
-from .capacity import capacity as capacity
-from .capacity import previous_capacity as previous_capacity
+from .capacities import accuracy_bound as accuracy_bound
+from .capacities import capacity as capacity
+from .capacities import previous_capacity as previous_capacity
 from .construction import Memorized as Memorized
 from .construction import memorize as memorize
 from .encoders import Encoder as Encoder
