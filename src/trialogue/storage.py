@@ -6,11 +6,13 @@ never sees half of it, whatever kills the writer.
 
 import errno
 import hashlib
+import json
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -90,6 +92,20 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
     """The SHA-256 sum of a file, in hexadecimal digits; raises `OSError` where it cannot be read."""
     with Path(path).open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def stored_object(path: Path, field: str, hint: str) -> dict[str, Any] | None:
+    """Return the JSON object in the file `path`, None if there is no file.
+
+    Raises:
+        InputError: If the file holds anything else. The error names `field` and says `hint`.
+    """
+    if not path.exists():
+        return None
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(field, str(path), hint) from error
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> Path:

@@ -42,13 +42,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def ran(*words: object) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = cli.main([*map(str, words)])
-        return code, *capfd.readouterr()
-
-    return ran
+def run(run_command: Run) -> Run:
+    return run_command
 
 
 def test_a_model_has_a_page_and_a_file(place: Path) -> None:
@@ -84,19 +79,12 @@ def test_what_is_finished_is_not_measured_again(
     pages = [(at / "found" / "inspection.html").read_bytes() for at in (place, tmp_path)]
     assert pages[0] == pages[1]
 
-    def never(*_: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(Copying, "take", never)
+    monkeypatch.setattr(Copying, "take", raising(AssertionError()))
     code, _, err = run(*words)
     assert code == 0
     assert "loading" not in err
-
-
-def test_further_measures_join_those_that_are_there(place: Path, tmp_path: Path, run: Run) -> None:
-    shutil.copytree(place / "found", tmp_path / "found")
-    words = ("--out", tmp_path / "found", "--effort", 0.1, "--measures", "decoding")
-    code, out, err = run("inspect", place / "model", *words)
+    # Further measures join those that are there.
+    code, out, err = run(*words[:4], "--effort", 0.1, "--measures", "decoding")
     assert code == 0
     assert "copying: about" not in err
     assert re.search(r"decoding: about [\d,]+ tokens, \d+ s", err)
@@ -169,18 +157,8 @@ def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, run: Run) -> Non
     text = tmp_path / "text.txt"
     text.write_text("the cat sat on the mat, and the dog ran after the cat. " * 200, encoding="utf-8")
     names = ("copying", "consistency", "decoding")
-    words = (
-        "--effort",
-        0.1,
-        "--out",
-        tmp_path / "found",
-        "--no-control",
-        "--text",
-        text,
-        "--measures",
-        *names,
-    )
-    code, out, err = run("inspect", tmp_path / "masked", *words)
+    words = ("--effort", 0.1, "--out", tmp_path / "found", "--no-control", "--text", text)
+    code, out, err = run("inspect", tmp_path / "masked", *words, "--measures", *names)
     assert code == 0
     said = "decoding: not taken: it is of causal models, and this is a masked one"
     assert said in out
@@ -210,14 +188,14 @@ def test_without_a_text_what_needs_none_is_taken(place: Path, tmp_path: Path, ru
     )
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"files": ""}'])
-def test_what_is_damaged_is_one_line(text: str, place: Path, tmp_path: Path, run: Run) -> None:
+def test_what_is_damaged_is_one_line(place: Path, tmp_path: Path, run: Run) -> None:
     shutil.copytree(place / "found", tmp_path / "found")
     path = tmp_path / "found" / "work" / "control" / "copying.json"
-    path.write_text(text, encoding="utf-8")
-    code, out, err = run("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
-    assert (code, out) == (2, "")
-    assert f"out='{path}': it is damaged: delete it, and it is made anew" in err
+    for text in ("{", "[]", "{}", '{"files": ""}'):
+        path.write_text(text, encoding="utf-8")
+        code, out, err = run("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
+        assert (code, out) == (2, ""), text
+        assert f"out='{path}': it is damaged: delete it, and it is made anew" in err
 
 
 class Mine(Measure):
@@ -298,46 +276,27 @@ def test_bad_input_is_one_line(place: Path, run: Run, monkeypatch: pytest.Monkey
     assert not wrong_refusals(BAD, run, alone=False)
 
 
-def test_inspections_with_other_settings_are_not_compared(place: Path, tmp_path: Path, run: Run) -> None:
+def test_only_whole_inspections_of_one_question_are_compared(place: Path, tmp_path: Path, run: Run) -> None:
     record = json.loads((place / "found" / "inspection.json").read_text())
-    record["settings"]["effort"] = 2.0
-    (tmp_path / "other.json").write_text(json.dumps(record))
-    code, _, err = run("compare", place / "found", tmp_path / "other.json")
-    assert code == 2
-    assert "effort=2.0" in err
-    assert "was taken with another effort" in err
 
+    def written(name: str, **changes: object) -> Path:
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(record | changes))
+        return path
 
-def test_any_two_inspections_are_alike(place: Path, tmp_path: Path, run: Run) -> None:
-    record = json.loads((place / "found" / "inspection.json").read_text())
-    paths = [tmp_path / f"{name}.json" for name in "abc"]
-    for path, text in zip(paths, (None, "one", "other"), strict=True):
-        record["settings"]["text"] = text
-        path.write_text(json.dumps(record))
-    assert run("compare", *paths[:2])[0] == 0
-    code, _, err = run("compare", *paths)
-    assert code == 2
-    assert f"text='{paths[2]}': {paths[1]} was taken with another text" in err
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"settings": {}},
-        {"measures": {"copying": {}}},
-        {"measures": []},
-        {"refused": None},
-        {"settings": None},
-    ],
-)
-def test_what_is_no_whole_inspection_is_one_line(
-    change: dict[str, object], place: Path, tmp_path: Path, run: Run
-) -> None:
-    record = json.loads((place / "found" / "inspection.json").read_text()) | change
-    (tmp_path / "other.json").write_text(json.dumps(record))
-    code, out, err = run("compare", place / "found", tmp_path / "other.json")
-    assert (code, out) == (2, "")
-    assert "it is no trialogue inspection of this version" in err
+    settings = record["settings"]
+    without, one, other = (
+        written(f"{text}", settings=settings | {"text": text}) for text in (None, "one", "other")
+    )
+    assert run("compare", without, one)[0] == 0
+    whole = "it is no trialogue inspection of this version"
+    cases = [(f"compare {without} {one} {other}", f"text='{other}': {one} was taken with another text")]
+    changed = written("effort", settings=settings | {"effort": 2.0})
+    cases.append((f"compare {place / 'found'} {changed}", "was taken with another effort"))
+    for index, change in enumerate(({"settings": {}}, {"measures": {"copying": {}}}, {"measures": []},
+                                     {"refused": None}, {"settings": None})):  # fmt: skip
+        cases.append((f"compare {place / 'found'} {written(str(index), **change)}", whole))
+    assert not wrong_refusals(cases, run)
 
 
 def test_curves_are_compared_where_all_models_have_them() -> None:
@@ -412,48 +371,31 @@ def test_a_random_model_is_of_the_type_of_its_model() -> None:
     assert Subject(model, tiny_tokenizer(), "causal", name="tiny").control(0).model.dtype == model.dtype
 
 
-def test_a_random_model_is_the_same_every_time() -> None:
-    from trialogue.models.random_weights import with_random_weights
+def raising(error: Exception) -> Callable[..., None]:
+    def fails(*_: object, **__: object) -> None:
+        raise error
 
-    model = tiny_model()
-    first, second, other = (with_random_weights(model, seed) for seed in (0, 0, 1))
-    states = [dict(one.state_dict()) for one in (first, second, other)]
-    assert all(bool((states[0][name] == states[1][name]).all()) for name in states[0])
-    assert any(bool((states[0][name] != states[2][name]).any()) for name in states[0])
-    assert not first.training
-
-
-class Huge(Endless):
-    """It asks for more memory than there is."""
-
-    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        raise RuntimeError(
-            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
-        )
-
-
-class Wrong(Endless):
-    """It has a fault of its own."""
-
-    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        raise RuntimeError("shapes differ")
+    return fails
 
 
 def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(MEASURES, "huge", Huge)
+    monkeypatch.setitem(MEASURES, "huge", Endless)
+    memory = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+    monkeypatch.setattr(Endless, "take", raising(RuntimeError(memory)))
     words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
     code, out, _ = run(*words, "--measures", "huge", "copying")
     assert code == 0
     assert "huge: not taken: memory did not suffice with --effort 0.1: give another folder" in out
     assert "How far back" in out
-    monkeypatch.setattr(Huge, "take", lambda *_: [number("rows", Point(1.0))])
+    monkeypatch.setattr(Endless, "take", lambda *_: [number("rows", Point(1.0))])
     code, out, err = run(*words, "--measures", "huge", "copying")
     assert code == 0
     assert "not taken" not in out
     assert "copying: about" not in err
-    monkeypatch.setitem(MEASURES, "wrong", Wrong)
+    monkeypatch.setitem(MEASURES, "wrong", Endless)
+    monkeypatch.setattr(Endless, "take", raising(RuntimeError("shapes differ")))
     with pytest.raises(RuntimeError, match="shapes differ"):
         run(*words, "--measures", "wrong")
 
@@ -461,10 +403,7 @@ def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
 def test_a_model_that_memory_does_not_hold_is_one_line(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_large(*_: object, **__: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(Subject, "load", too_large)
+    monkeypatch.setattr(Subject, "load", raising(MemoryError()))
     code, _, err = run("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
     assert code == 2
     assert err.splitlines()[-1].endswith(

@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from refusals import wrong_refusals
-from trialogue import cli
 from trialogue.data import Clone, Clones
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
@@ -53,13 +53,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def ran(*words: object) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = cli.main(["interaction-order", *map(str, words)])
-        return code, *capfd.readouterr()
-
-    return ran
+def run(run_command: Run) -> Run:
+    return partial(run_command, "interaction-order")
 
 
 def test_a_training_is_followed(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

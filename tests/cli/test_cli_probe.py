@@ -11,7 +11,6 @@ import pytest
 from models.tiny_pretrained import save_tiny
 from refusals import wrong_refusals
 from training.planted_signal import marked_texts
-from trialogue import cli
 from trialogue.training.probe_files import load_probe
 
 
@@ -48,18 +47,12 @@ def write(path: Path, *lines: object) -> None:
 
 
 @pytest.fixture
-def say(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Say:
+def say(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, run_command: Callable[..., tuple[int, str, str]]
+) -> Say:
     """Run the command in the folder, in this process."""
     monkeypatch.chdir(folder)
-
-    def said(*tokens: str) -> Told:
-        try:
-            code = cli.main(["probe", *tokens])
-        except SystemExit as error:
-            code = int(error.code or 0)
-        return Told(code, *capfd.readouterr())
-
-    return said
+    return lambda *tokens: Told(*run_command("probe", *tokens))
 
 
 def test_it_writes_a_probe_and_a_card_and_says_how_good_it_is(say: Say, folder: Path) -> None:

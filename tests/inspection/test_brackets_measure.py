@@ -10,8 +10,8 @@ from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.inspection.measures.brackets import (
     DEPTH,
     Brackets,
-    bracket_law,
-    bracket_laws,
+    bracket_distribution,
+    bracket_log_probs,
     inserted,
     next_brackets,
     spelled,
@@ -38,7 +38,7 @@ class Nested(Subject):
         stop = torch.arange(1, length + 1)
         places = (stop - stop.clamp_max(width))[:, None] + torch.arange(width)
         read = strings[:, places.clamp_max(length - 1)].view(-1, width)
-        answers = bracket_law(length + 1).next_log_probs(read, stop.clamp_max(width).repeat(rows))
+        answers = bracket_distribution(length + 1).next_log_probs(read, stop.clamp_max(width).repeat(rows))
         distributions = torch.full((*tokens.shape, 300), -1e4)
         distributions[..., ids] = answers.view(rows, length, -1).clamp_min(-1e4).float()
         return distributions
@@ -79,7 +79,7 @@ class Shallow(Nested):
 
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
         ids = torch.tensor(spelled(self))
-        depth = bracket_law(tokens.shape[1]).depth((tokens[..., None] == ids).long().argmax(-1))
+        depth = bracket_distribution(tokens.shape[1]).depth((tokens[..., None] == ids).long().argmax(-1))
         guessed = torch.full((300,), -1e4)
         guessed[ids] = torch.tensor([0.3, 0.3, 0.2, 0.2]).log()
         return torch.where((depth > DEPTH // 2)[..., None], guessed, super().logits(tokens))
@@ -107,19 +107,19 @@ def test_a_uniform_model_is_at_chance_and_costs_what_it_should(monkeypatch: pyte
     found = taken(subject)
     assert found["on brackets, in strings of 256", ""] == pytest.approx([4 / 300])
     assert found["moved by a pair", ""] == [0]
-    rows = bracket_law(256).sample(200)
-    exact = next_brackets(bracket_law(256), rows)
+    rows = bracket_distribution(256).sample(200)
+    exact = next_brackets(bracket_distribution(256), rows)
     entropy = -(exact.exp() * exact.clamp_min(-1e9)).sum(-1).mean()
     loss = np.mean(found["excess loss", "brackets read"][1:])
     assert loss == pytest.approx(math.log(4) - float(entropy), abs=0.05)
 
 
 def test_an_inserted_pair_changes_nothing_of_what_may_follow() -> None:
-    rows = bracket_law(12).sample(50)
+    rows = bracket_distribution(12).sample(50)
     longer = inserted(rows, numpy_generator(0, "test"))
     assert longer.shape == (50, 14)
-    distribution = bracket_law(20)
+    distribution = bracket_distribution(20)
     before = distribution.next_log_probs(rows, torch.full((50,), 12))
     behind = distribution.next_log_probs(longer, torch.full((50,), 14))
     assert torch.allclose(before, behind)
-    assert torch.allclose(bracket_laws(Nested(), rows)[0].exp().sum(-1), torch.ones(50, 12).double())
+    assert torch.allclose(bracket_log_probs(Nested(), rows)[0].exp().sum(-1), torch.ones(50, 12).double())

@@ -59,11 +59,11 @@ def test_topics_are_those_of_the_command(
     assert 0 < len(told) == len(ratios) - len(own)
     for one in own:
         assert ratios[f"{one.measure}, same less different"].value == pytest.approx(
-            one.difference.value, rel=1e-6
+            one.difference.estimate, rel=1e-6
         )
     for one in told:
         point = ratios[f"{one.measure}, same / different"]
-        assert point.value == pytest.approx(one.ratio.value, rel=1e-6)
+        assert point.value == pytest.approx(one.ratio.estimate, rel=1e-6)
         assert (point.low, point.high) == pytest.approx((one.ratio.low, one.ratio.high), rel=1e-6)
     assert len(list((tmp_path / "kept").iterdir())) == 2
     few = Material()

@@ -29,7 +29,7 @@ def oracle(eos: int | None = None) -> Table:
     return Table(lambda prefix: distributions[prefix[-1] if prefix else VOCAB], VOCAB, eos=eos, memory=1)
 
 
-def law_of(model: Autoregressive, eos: int | None, horizon: int) -> dict[tuple[int, ...], float]:
+def distribution_of(model: Autoregressive, eos: int | None, horizon: int) -> dict[tuple[int, ...], float]:
     """The distribution of texts of up to `horizon` tokens behind a 0."""
     distribution = {(): 1.0}
     for _ in range(horizon):
@@ -50,7 +50,9 @@ def test_distances_of_texts_are_those_of_enumeration(eos: int | None) -> None:
     _, whole = rule_distances(own, CUTS, [0], 20_000, HORIZON, 0)
     for name, cut in CUTS.items():
         for horizon in range(1, HORIZON + 1):
-            exact = total_variation(law_of(own, eos, horizon), law_of(truncated(own, **cut), eos, horizon))
+            exact = total_variation(
+                distribution_of(own, eos, horizon), distribution_of(truncated(own, **cut), eos, horizon)
+            )
             assert whole[name][horizon - 1].mean() == pytest.approx(exact, abs=0.02), (name, horizon)
             assert whole[name].min() >= 0
             assert whole[name].max() <= 1
@@ -68,15 +70,16 @@ def test_distances_of_one_token_are_exact_at_every_prefix() -> None:
         assert whole[name].shape == (1, 7)
 
 
-def test_a_temperature_is_held_against_the_sharpened_law_of_texts() -> None:
+def test_a_temperature_is_held_against_the_sharpened_distribution_of_texts() -> None:
     own, temperature = oracle(), 0.4
     logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
-    tempered = law_of(truncated(own, temperature), None, HORIZON)
-    power = {text: p ** (1 / temperature) for text, p in law_of(own, None, HORIZON).items()}
+    tempered = distribution_of(truncated(own, temperature), None, HORIZON)
+    power = {text: p ** (1 / temperature) for text, p in distribution_of(own, None, HORIZON).items()}
     total = sum(power.values())
     exact = total_variation(tempered, {text: p / total for text, p in power.items()})
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
     assert exact > 0.05
+    assert np.isnan(sharpened_distance(np.array([-np.inf, -np.inf])))  # all texts have ended
     # Of one token they are the same distribution.
     assert sharpened_distance(logs[0]) == pytest.approx(0, abs=1e-9)
 
@@ -89,8 +92,8 @@ def test_texts_that_have_ended_are_not_among_those_that_go_on() -> None:
         kept = {text: p for text, p in distribution.items() if len(text) == HORIZON and 4 not in text[:-1]}
         return {text: p / sum(kept.values()) for text, p in kept.items()}
 
-    tempered = going(law_of(truncated(own, temperature), 4, HORIZON))
-    sharpened = going({text: p ** (1 / temperature) for text, p in law_of(own, 4, HORIZON).items()})
+    tempered = going(distribution_of(truncated(own, temperature), 4, HORIZON))
+    sharpened = going({text: p ** (1 / temperature) for text, p in distribution_of(own, 4, HORIZON).items()})
     exact = total_variation(tempered, sharpened)
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
 
@@ -143,10 +146,6 @@ def test_what_a_publisher_sets_is_named_by_what_is_applied(
     stated: dict[str, object], wanted: dict[str, dict[str, float]]
 ) -> None:
     assert published(stated) == wanted
-
-
-def test_of_texts_that_have_all_ended_there_is_no_distance() -> None:
-    assert np.isnan(sharpened_distance(np.array([-np.inf, -np.inf])))
 
 
 def test_texts_are_drawn_in_batches_of_which_none_matters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,11 +76,6 @@ def test_workers_elsewhere_take_what_one_process_takes(
     assert list(tmp_path.glob("work/.*")) == []
 
 
-def test_processes_take_what_one_does(place: Path, tmp_path: Path) -> None:
-    assert inspect(place, tmp_path, "--workers", 2) == 0
-    assert found(tmp_path) == found(place / "alone")
-
-
 class Mortal(Elsewhere):
     """Ends the run over the third task."""
 

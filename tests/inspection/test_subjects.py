@@ -24,16 +24,8 @@ def made(config: transformers.PretrainedConfig) -> Subject:
     return Subject(model, tiny_tokenizer(), "causal", name=config.model_type)
 
 
-def recurrent() -> Subject:
-    return made(transformers.MambaConfig(hidden_size=16, num_hidden_layers=2, state_size=4, **SMALL))
-
-
-def two_sided() -> Subject:
-    return made(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
-
-
 def test_what_cannot_be_rewound_is_asked_whole_prefixes() -> None:
-    subject = recurrent()
+    subject = made(transformers.MambaConfig(hidden_size=16, num_hidden_layers=2, state_size=4, **SMALL))
     assert subject.oracle.recompute
     assert not subject.reads_ahead
     assert (
@@ -46,8 +38,7 @@ def test_what_cannot_be_rewound_is_asked_whole_prefixes() -> None:
 
 
 def test_a_model_that_reads_ahead_is_no_causal_one() -> None:
-    assert not Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny").reads_ahead
-    subject = two_sided()
+    subject = made(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
     assert subject.reads_ahead
     told = Copying().refusal(subject, Material())
     assert told is not None

@@ -98,10 +98,14 @@ def writer(wrong: float, eos: bool = False) -> Table:
     return oracle
 
 
+def long_reader() -> Subject:
+    return Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="writer")
+
+
 @pytest.mark.parametrize("wrong", [0.0, 0.5])
 def test_what_repeats_stays_and_what_errs_leaves(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
-    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="writer")
+    subject = long_reader()
     assert TextPatterns().unfit(subject) is None
     subject.oracle = writer(wrong)
     found = {
@@ -120,14 +124,14 @@ def test_what_repeats_stays_and_what_errs_leaves(wrong: float, monkeypatch: pyte
 
 def test_a_text_that_ends_is_not_one_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
-    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="mute")
+    subject = long_reader()
     subject.oracle = writer(0.0, eos=True)
     with pytest.raises(InputError, match="all that it writes ends at once"):
         TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
 
 
 def test_patterns_are_refused_beyond_a_sliding_window() -> None:
-    subject = Subject(tiny_model(max_position_embeddings=1024), tiny_tokenizer(), "causal", name="writer")
+    subject = long_reader()
     subject.oracle = writer(0.0)
     subject.oracle.window = 100
     assert subject.writes == 100

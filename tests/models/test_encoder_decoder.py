@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, VOCAB, small_network
+from refusals import wrong_errors
 from trialogue import exact_distribution, target_distribution, total_variation
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
-from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -16,12 +16,8 @@ from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers import (
-    Backtracking,
     MaskedDecoding,
     Rejection,
-    SequentialMonteCarlo,
-    ValueGuided,
-    generate,
 )
 from trialogue.testing.models import check_masked
 from trialogue.testing.oracles import check_oracle
@@ -90,19 +86,7 @@ def no_five(tokens):
     return 5 not in tokens
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [Backtracking(), Rejection(), MaskedDecoding(), SequentialMonteCarlo(4), ValueGuided()],
-)
-def test_walks_run_on_the_twin(sampler):
-    oracle = CausalTranslator(TWIN).condition(SOURCES[0])
-    drawn = generate(oracle, sampler=sampler, verifier=no_five, num_samples=20, max_new_tokens=5, seed=3)
-    written = [token for each in drawn for token in each.tokens]
-    assert written
-    assert not set(written) & {5, PAD, MASK, BOS}
-
-
-def test_exact_laws_are_computed_on_the_twin():
+def test_exact_distributions_are_computed_on_the_twin():
     oracle = CausalTranslator(TWIN).condition(SOURCES[0])
     target = target_distribution(oracle, no_five, max_new_tokens=2)
     exact = exact_distribution(Rejection(), oracle, no_five, max_new_tokens=2)
@@ -192,23 +176,20 @@ def test_gradients_reach_every_parameter():
         network.zero_grad()
 
 
-@pytest.mark.parametrize(
-    ("ask", "field"),
-    [
-        (lambda: EncoderDecoderConfig(vocab_size=4), "vocab_size"),
-        (lambda: EncoderDecoderConfig(vocab_size=9, width=10, heads=4), "width"),
-        (lambda: EncoderDecoderConfig(vocab_size=9, causal=True), "positional_attention"),
-        (lambda: EncoderDecoderConfig(vocab_size=9, activation="tanh"), "activation"),
-        (lambda: EncoderDecoderConfig(vocab_size=9, dropout=1.0), "dropout"),
-        (lambda: CausalTranslator(REFINER), "model"),
-        (lambda: Refiner(TWIN), "model"),
-        (lambda: Refiner(REFINER).condition([4] * 7), "source"),
-        (lambda: CausalTranslator(TWIN).condition(SOURCES[0]).open(1, 8), "capacity"),
-        (lambda: CausalTranslator(TWIN).condition(SOURCES[0]).open(1, 4, (3,)), "layers"),
-        (lambda: TWIN(ended(SOURCES), torch.full((3, 8), 5)), "targets"),
-    ],
-)
-def test_bad_input_is_named(ask, field):
-    with pytest.raises(InputError) as told:
-        ask()
-    assert told.value.field == field
+BAD = [
+    ("vocab_size=", lambda: EncoderDecoderConfig(vocab_size=4)),
+    ("width=", lambda: EncoderDecoderConfig(vocab_size=9, width=10, heads=4)),
+    ("positional_attention=", lambda: EncoderDecoderConfig(vocab_size=9, causal=True)),
+    ("activation=", lambda: EncoderDecoderConfig(vocab_size=9, activation="tanh")),
+    ("dropout=", lambda: EncoderDecoderConfig(vocab_size=9, dropout=1.0)),
+    ("model=", lambda: CausalTranslator(REFINER)),
+    ("model=", lambda: Refiner(TWIN)),
+    ("source=", lambda: Refiner(REFINER).condition([4] * 7)),
+    ("capacity=", lambda: CausalTranslator(TWIN).condition(SOURCES[0]).open(1, 8)),
+    ("layers=", lambda: CausalTranslator(TWIN).condition(SOURCES[0]).open(1, 4, (3,))),
+    ("targets=", lambda: TWIN(ended(SOURCES), torch.full((3, 8), 5))),
+]
+
+
+def test_bad_input_is_named():
+    assert not wrong_errors(BAD)

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, small_network
+from refusals import wrong_errors
 from trialogue.data.parallel.vocabulary import EOS
-from trialogue.errors import InputError
 from trialogue.models.encoder_decoder import twin as twin_module
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import next_log_probs
 from trialogue.samplers.translation.hypotheses import NOTHING, Hypothesis, Translation
 from trialogue.samplers.translation.refining import LengthBeam
-from trialogue.samplers.translation.rescoring import rescored
+from trialogue.samplers.translation.writing import rescored
 
 TWIN = CausalTranslator(small_network(causal=True, seed=4))
 REFINER = Refiner(small_network(causal=False, seed=2))
@@ -22,7 +22,7 @@ SOURCES = ([4, 5, 6], [7, 4, 8, 5, 5, 6], [], [8])
 CANDIDATES = ([[4], [5, 6, 6, 7, 8, 4], []], [[8, 8]], [], [[6, 7, 5], [4]])
 
 
-def by_walking(source, text):
+def by_prefixes(source, text):
     """Log-probability of a text and its EOS, by the distribution that samplers ask for, prefix by prefix."""
     oracle, tokens = TWIN.condition(source), torch.tensor([[*text, EOS]])
     distributions = [
@@ -34,11 +34,11 @@ def by_walking(source, text):
 
 
 @pytest.mark.parametrize("places", [3, 2048])
-def test_candidates_have_the_probabilities_of_walks(places, monkeypatch):
+def test_candidates_have_the_probabilities_of_prefixes(places, monkeypatch):
     monkeypatch.setattr(twin_module, "_PLACES", places)
     found = TWIN.log_probs(SOURCES, CANDIDATES)
     for source, texts, log_probs in zip(SOURCES, CANDIDATES, found, strict=True):
-        assert log_probs == pytest.approx([by_walking(source, text) for text in texts], abs=1e-4)
+        assert log_probs == pytest.approx([by_prefixes(source, text) for text in texts], abs=1e-4)
         alone = TWIN.log_probs([source], [texts])[0]
         assert alone == pytest.approx(log_probs, abs=1e-4)
 
@@ -46,11 +46,6 @@ def test_candidates_have_the_probabilities_of_walks(places, monkeypatch):
 def test_no_candidates_have_no_probabilities():
     assert TWIN.log_probs([], []) == []
     assert TWIN.log_probs(SOURCES[:2], [[], []]) == [[], []]
-
-
-def test_too_long_a_candidate_is_named():
-    with pytest.raises(InputError, match=f"reads at most {LONGEST} tokens"):
-        TWIN.log_probs([[4]], [[[5] * (LONGEST + 1)]])
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.5])
@@ -62,7 +57,7 @@ def test_the_twin_ranks_what_the_refiner_writes(alpha):
         if not source:
             continue
         assert after.passes == before.passes + 1
-        scores = {tuple(each.tokens): by_walking(source, each.tokens) for each in before.hypotheses}
+        scores = {tuple(each.tokens): by_prefixes(source, each.tokens) for each in before.hypotheses}
         assert {tuple(each.tokens): each.log_prob for each in after.hypotheses} == pytest.approx(
             scores, abs=1e-4
         )
@@ -82,24 +77,20 @@ def test_repeats_that_were_kept_are_ranked_as_they_are():
     assert sorted(each.tokens for each in answer.hypotheses) == [[5, 5, 6], [5, 6]]
 
 
-def test_a_wrong_alpha_is_named():
-    with pytest.raises(InputError, match="alpha"):
-        rescored(TWIN, [[4]], [Translation([Hypothesis([4], 0.0, 0.0)], 1)], math.inf)
+ONE = Translation([Hypothesis([4], 0.0, 0.0)], 1)
+BAD = [
+    ("alpha=", lambda: rescored(TWIN, [[4]], [ONE], math.inf)),
+    ("candidates=0: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [5, 0, 6]]])),
+    (f"candidates={EOS}: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [5, EOS]]])),
+    ("candidates=99: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [99]]])),
+    ("each of the 2 sources", lambda: TWIN.log_probs([[4], [5]], [[[4]]])),
+    ("each of the 1 sources", lambda: rescored(TWIN, [[4]], [NOTHING, NOTHING])),
+    (f"reads at most {LONGEST} tokens", lambda: TWIN.log_probs([[4]], [[[5] * (LONGEST + 1)]])),
+]
 
 
-def test_what_the_twin_does_not_write_is_named():
-    for text in ([5, 0, 6], [5, EOS], [99]):
-        with pytest.raises(
-            InputError, match=f"candidates={text[1] if len(text) > 1 else 99}: use tokens from 4 to"
-        ):
-            TWIN.log_probs([[4]], [[[4], text]])
-
-
-def test_candidates_of_other_sources_are_refused():
-    with pytest.raises(InputError, match="each of the 2 sources"):
-        TWIN.log_probs([[4], [5]], [[[4]]])
-    with pytest.raises(InputError, match="each of the 1 sources"):
-        rescored(TWIN, [[4]], [NOTHING, NOTHING])
+def test_bad_input_is_named():
+    assert not wrong_errors(BAD)
 
 
 def test_nothing_to_rank_takes_no_pass():

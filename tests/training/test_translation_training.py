@@ -1,7 +1,6 @@
 """Training of encoder-decoders: what batches hold, what losses are, and that both networks learn a small language."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import product
 
 import pytest
@@ -9,14 +8,14 @@ import torch
 import torch.nn.functional as F
 
 from models.small_encoder_decoders import VOCAB, small_network
+from refusals import wrong_errors
 from trialogue.data.parallel.vocabulary import EOS, MASK, PAD
-from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
-from trialogue.training import TrainingConfig, train, trained
+from trialogue.training import TrainingConfig, trained
 from trialogue.training.loop import _identity
 from trialogue.training.translation.batches import TranslationBatches
 from trialogue.training.translation.distillation import distilled, kept_translations
@@ -136,32 +135,6 @@ def test_both_networks_learn_to_reverse(tmp_path):
     assert sum(each.best == wanted for each, wanted in zip(right, rows_of(PAIRS[1]), strict=True)) > 20
 
 
-def test_a_training_that_was_cut_short_goes_on_as_if_nothing_had_happened(tmp_path):
-    class Cut(Exception):
-        pass
-
-    batches = TranslationBatches(*PAIRS, batch_size=13)
-    config = TrainingConfig(steps=12, batch_size=13, checkpoint_every=5, seed=3)
-    loss = partial(refinement_loss, stages=2)
-
-    def breaking(step):
-        if step == 8:
-            raise Cut
-        return batches(step)
-
-    def network():
-        return small_network(causal=False, dropout=0.2)
-
-    whole = train(network(), batches, config, loss=loss, progress=False)
-    with pytest.raises(Cut):
-        train(network(), breaking, config, loss=loss, progress=False, checkpoint_dir=tmp_path)
-    resumed = train(network(), batches, config, loss=loss, progress=False, checkpoint_dir=tmp_path)
-    assert resumed.first_step == 5
-    assert torch.equal(resumed.losses, whole.losses)
-    for one, other in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
 def test_dropout_is_that_of_both_networks():
     training = replace(SMALL, dropout=0.3)
     recipes = training.twin(VOCAB, *PAIRS), training.refiner(VOCAB, *PAIRS)
@@ -178,21 +151,18 @@ def test_recipes_without_dropout_have_the_names_of_before_there_was_any():
     assert described[0]["network.width"] == 8
 
 
-@pytest.mark.parametrize(
-    ("ask", "field"),
-    [
-        (lambda: TranslationBatches(PAIRS[0], PAIRS[1][:3], 2), "targets"),
-        (lambda: TranslationBatches(*PAIRS, 40), "batch_size"),
-        (lambda: Noise(1.5), "correct"),
-        (lambda: Noise(masked=-0.1), "masked"),
-        (lambda: TranslationTraining(stages=0), "stages"),
-        (lambda: TranslationTraining(width=30), "width"),
-        (lambda: TranslationTraining(steps=0), "steps"),
-        (lambda: encoded_pairs([[4] * 5], [[4]], 4), "max_length"),
-        (lambda: encoded_pairs([[4]], [], 4), "targets"),
-    ],
-)
-def test_bad_input_is_named(ask, field):
-    with pytest.raises(InputError) as told:
-        ask()
-    assert told.value.field == field
+BAD = [
+    ("targets=", lambda: TranslationBatches(PAIRS[0], PAIRS[1][:3], 2)),
+    ("batch_size=", lambda: TranslationBatches(*PAIRS, 40)),
+    ("correct=", lambda: Noise(1.5)),
+    ("masked=", lambda: Noise(masked=-0.1)),
+    ("stages=", lambda: TranslationTraining(stages=0)),
+    ("width=", lambda: TranslationTraining(width=30)),
+    ("steps=", lambda: TranslationTraining(steps=0)),
+    ("max_length=", lambda: encoded_pairs([[4] * 5], [[4]], 4)),
+    ("targets=", lambda: encoded_pairs([[4]], [], 4)),
+]
+
+
+def test_bad_input_is_named():
+    assert not wrong_errors(BAD)

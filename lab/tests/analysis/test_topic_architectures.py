@@ -79,9 +79,9 @@ def test_every_architecture_of_the_source_is_measured(saved: tuple[str, Path]) -
         found = {each.measure: each for each in one.compare(6)}
         assert COSINE + AS_READ in found
         for each in found.values():
-            assert all(np.isfinite(each.means[kind].value) for kind in (SAME, DIFFERENT))
+            assert all(np.isfinite(each.means[kind].estimate) for kind in (SAME, DIFFERENT))
         # Weights are random, so that they attend alike within topics and between.
-        assert found[ATTENTION].ratio.value == pytest.approx(1, abs=0.05)
+        assert found[ATTENTION].ratio.estimate == pytest.approx(1, abs=0.05)
 
 
 def test_no_text_is_longer_than_the_positions_that_a_model_has(saved: tuple[str, Path]) -> None:

@@ -8,11 +8,11 @@ import torch
 
 from trialogue import cli
 from trialogue.data.corpus.corpus import Corpus
-from trialogue.data.corpus.ngrams import ngram_laws
 from trialogue.models.attention_only import AttentionOnly
 from trialogue.models.opening import open_pretrained
 from trialogue.randomness import generator
 from trialogue.training import load_model
+from trialogue_lab.data.ngrams import ngram_distributions
 
 WORDS = [
     "the cat sat on the mat",
@@ -59,7 +59,7 @@ def test_a_text_is_stored_and_generated_from(run):
     assert (code, "training a tokenizer" in err) == (0, True)
     record = json.loads(out)
     corpus = Corpus.open("text.txt", vocab_size=262, length=3)
-    laws = ngram_laws(corpus.train.flatten(), 2, 262, record["stored"])
+    laws = ngram_distributions(corpus.train.flatten(), 2, 262, record["stored"])
     model = load_model("model/model.safetensors", AttentionOnly)
     assert torch.equal(model.contexts, laws.contexts)
     targets = laws.log_probs(0.01)

@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
-from trialogue.data.corpus.ngrams import ngram_laws
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue_lab.data.ngram_table import NgramTable
+from trialogue_lab.data.ngrams import ngram_distributions
 
 TEXT = torch.randint(0, 4, (9, 40), generator=generator(0, "text")).clamp_max(2)
-ORDERS = [ngram_laws(TEXT, length, 5) for length in range(3)]
+ORDERS = [ngram_distributions(TEXT, length, 5) for length in range(3)]
 
 
 def test_a_table_with_room_for_all_has_the_laws_of_the_text():
@@ -65,4 +65,4 @@ def test_what_cannot_be_asked_is_one_line():
     with pytest.raises(InputError, match=r"orders=\[0, 2\]: give the distributions after contexts of 0, 1"):
         NgramTable(ORDERS[::2])
     with pytest.raises(InputError, match=r"vocab_size=70000"):
-        NgramTable([ngram_laws(TEXT[:1, :5], length, 70_000) for length in range(2)])
+        NgramTable([ngram_distributions(TEXT[:1, :5], length, 70_000) for length in range(2)])

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pandas import Series
 from scipy import stats
 
-from trialogue.intervals import interval
 from trialogue.intervals.bounds import mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
 from trialogue_lab.ledger import Counts, Criterion, Replication, Statistic
 from trialogue_lab.ledger.claims import power as power_module
+from trialogue_lab.ledger.claims.intervals import interval
 from trialogue_lab.ledger.claims.power import POWER, power, smallest_effect
 from trialogue_lab.ledger.claims.statistics import decide
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from trialogue.intervals import interval
 from trialogue.randomness import numpy_generator
+from trialogue_lab.ledger.claims.intervals import interval
 from trialogue_lab.ledger.claims.jackknife import pair_values, pseudo_values
 from trialogue_lab.ledger.rows import NoRows
 

@@ -12,10 +12,10 @@ import pytest
 from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.intervals import Counts, interval
 from trialogue_lab import studies
 from trialogue_lab.ledger import NoRows, Result, Rows
 from trialogue_lab.ledger.claims.claims import Registration
+from trialogue_lab.ledger.claims.intervals import Counts, interval
 from trialogue_lab.ledger.claims.verdicts import ALPHA
 from trialogue_lab.ledger.runs.results import config_values
 from trialogue_lab.studies.clones import statistics

@@ -152,7 +152,7 @@ def test_what_is_timed_is_of_all_lengths():
 
 def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
     pair = ParallelText(["a"], ["b"])
-    monkeypatch.setattr(making, "_split", lambda *_: Split(pair, pair, pair, [False]))
+    monkeypatch.setattr(making, "_split", lambda *_: Split(pair, pair, pair))
     with pytest.raises(
         InputError, match=r"test=40: the text has 1 pairs to test on: ask for at most as many"
     ):

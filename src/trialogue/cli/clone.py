@@ -14,7 +14,8 @@ from tyro.conf import arg
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import Group, parse
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, validated
 
 if TYPE_CHECKING:
     from trialogue.data.clones import Clones
@@ -26,6 +27,7 @@ text itself cheaper than the clone. `trialogue interaction-order` asks a model. 
 same command."""
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """Where clones are written, and what computes them."""
@@ -34,13 +36,12 @@ class Machine:
     """Folder for the clones."""
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
     """cpu, cuda, cuda:1 (the GPU, where there is one)."""
-    threads: Annotated[int, arg(metavar="N")] = 1
+    threads: Annotated[Count, arg(metavar="N")] = 1
     """Threads of torch, in each process that works."""
 
     def __post_init__(self) -> None:
         if self.out is None:
             raise InputError("out", None, "name a folder: trialogue clone --text FILE --out FOLDER")
-        whole_number("threads", self.threads, 1)
 
 
 def clone(arguments: argparse.Namespace) -> None:
@@ -104,22 +105,15 @@ def _report(line: str) -> None:
 
 def _print(made: "list[Made]", clones: "Clones") -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    from trialogue.display.terminal import console
+    from trialogue.display.terminal import console, grid
     from trialogue.generation.cloning.drawing import standing
 
     out = console()
     rows, length = made[0].clone.tokens.shape
-    table = Table(
-        title=f"{rows} sequences of {length} tokens, {clones.vocab_size} kinds", title_justify="left"
-    )
-    table.add_column("clone")
-    for head in ("keeps", "held-out loss", "acceptance", "ESS", "R-hat", "energy", "drift", "chains"):
-        table.add_column(head, justify="right")
-    for one in made:
-        table.add_row(*_cells(one, standing(one.convergence)))
-    out.print(table)
+    title = f"{rows} sequences of {length} tokens, {clones.vocab_size} kinds"
+    heads = ("clone", "keeps", "held-out loss", "acceptance", "ESS", "R-hat", "energy", "drift", "chains")
+    out.print(grid(title, heads, [_cells(one, standing(one.convergence)) for one in made]))
     out.print(
         "keeps: the most tokens that interact. held-out loss: of the network, in nats per token. acceptance: share of "
         "updates that\nchanged their token. ESS, R-hat, drift: of the energy after the first half of the sweeps; "

@@ -15,6 +15,15 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"trialogue: error: {message} (see `{self.prog} --help`)\n")
 
 
+def add_model_options(parser: argparse.ArgumentParser, *, threads: str = "threads of torch (1)") -> None:
+    """Add the options that say where and in which precision a command runs a model."""
+    devices = "cpu, cuda, cuda:1, mps (the GPU, where there is one)"
+    parser.add_argument("--device", metavar="DEVICE", help=devices)
+    types = "type of a model's weights (float32)"
+    parser.add_argument("--dtype", default="float32", metavar="TYPE", help=types)
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help=threads)
+
+
 class Commands:
     """The commands of a parser. A module of commands has a function `add(commands)` that adds its own."""
 

@@ -38,18 +38,16 @@ def _is_inspection(place: Path) -> bool:
 
 
 def _inspections(places: Sequence[str], page: Path | None, control: bool) -> None:
-    from trialogue.display.terminal import console, grid
+    from trialogue.extras import from_extra
     from trialogue.inspection.comparing import read_inspections
-    from trialogue.inspection.page import compared, render_comparison, table
+    from trialogue.inspection.page import compared, print_tables, render_comparison
     from trialogue.storage import atomic_write, require_folder
 
     if page is not None:
         require_folder(page)
+        from_extra("matplotlib", "plot")
     records = read_inspections(places)
-    out = console()
-    for name, columns in compared(records, control=control).items():
-        heads, lines = table(columns, every=False)
-        out.print(grid(name, ("", *heads), [(label, *cells) for label, cells in lines]))
+    print_tables(compared(records, control=control))
     for head, record in records.items():
         for name, reason in record["refused"].items():
             print(f"{name} not taken of {head}: {reason}")

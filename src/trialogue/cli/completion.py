@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 
 from trialogue.cli.commands import Commands
-from trialogue.errors import InputError
 
 SHELLS = ("bash", "zsh", "tcsh")
 
@@ -25,14 +24,10 @@ def completion(arguments: argparse.Namespace) -> None:
     It stands in the shell's start-up file, in bash as `eval "$(trialogue completion bash)"`. Options are those of the
     day on which it is printed.
     """
-    try:
-        import shtab
-    except ImportError:
-        raise InputError(
-            "completion", "shtab", "it is not installed: pip install 'trialogue[completion]'"
-        ) from None
     from trialogue.cli import parser
+    from trialogue.extras import from_extra
 
+    shtab = from_extra("shtab", "completion")
     whole = parser()
     for command in _commands(whole):
         if command.get_default("fields"):

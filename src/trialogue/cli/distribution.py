@@ -31,9 +31,9 @@ def distribution(arguments: argparse.Namespace) -> None:
     from trialogue.generation.exact.report import sampler_distribution
 
     if settings.shown.figure is not None:
-        from trialogue.display.figures import require_matplotlib
+        from trialogue.extras import from_extra
 
-        require_matplotlib()
+        from_extra("matplotlib", "plot")
     found = sampler_distribution(settings)
     if settings.shown.json:
         print(json.dumps(found.record(), ensure_ascii=False, allow_nan=False))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trialogue.cli.commands import Commands
+from trialogue.cli.commands import Commands, add_model_options
 
 _PAGE = "inspection.html"
 
@@ -19,13 +19,15 @@ def inspect(arguments: argparse.Namespace) -> None:
     """
     import torch
 
-    from trialogue.errors import whole_number
+    from trialogue.errors import positive_number, whole_number
     from trialogue.executors.settings import Execution
+    from trialogue.extras import from_extra
     from trialogue.inspection.measures.measure import Effort, Material
     from trialogue.inspection.page import render_inspection
     from trialogue.inspection.running import RECORD, inspected
     from trialogue.storage import atomic_write
 
+    from_extra("matplotlib", "plot")  # needed after everything else
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
     place = Path(arguments.model)
     # A link is named as it is, as what it leads to may change; `.` and `..` have no name of their own.
@@ -37,7 +39,7 @@ def inspect(arguments: argparse.Namespace) -> None:
             folder,
             measures=arguments.measures,
             material=Material(arguments.text, arguments.clones),
-            effort=Effort(factor=arguments.effort, seed=arguments.seed),
+            effort=Effort(factor=positive_number("effort", arguments.effort), seed=arguments.seed),
             control=arguments.control,
             device=arguments.device,
             dtype=arguments.dtype,
@@ -56,17 +58,13 @@ def inspect(arguments: argparse.Namespace) -> None:
 
 
 def _print(record: Mapping[str, Any]) -> None:
-    from trialogue.display.terminal import console, grid
-    from trialogue.inspection.page import CONTROL, columns_of, table
+    from trialogue.inspection.page import CONTROL, columns_of, print_tables
 
-    out = console()
     for name, measure in record["measures"].items():
         last = measure["checkpoints"][-1]
         head = record["model"] if last["step"] is None else f"step {last['step']}"
         columns = {head: last["quantities"]} | ({CONTROL: measure["control"]} if measure["control"] else {})
-        heads, lines = table(columns_of(columns), every=False)
-        title = f"{name}: {measure['question']}"
-        out.print(grid(title, ("", *heads), [(label, *cells) for label, cells in lines]))
+        print_tables({f"{name}: {measure['question']}": columns_of(columns)})
     for name, reason in record["refused"].items():
         print(f"{name}: not taken: {reason}")
 
@@ -82,16 +80,12 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--measures", metavar="NAME", nargs="+", action="extend", default=[], help="which of them (all)"
     )
-    parser.add_argument(
-        "--text",
-        metavar="FILE",
-        type=Path,
-        help="a UTF-8 file, or a folder of .txt files, for measures that need a text",
-    )
-    parser.add_argument(
-        "--clones", metavar="DIR", type=Path, help="what `trialogue clone` made, for interaction order"
-    )
-    parser.add_argument("--out", metavar="DIR", type=Path, help="folder of results (./inspection-MODEL)")
+    for name, metavar, said in (
+        ("text", "FILE", "a UTF-8 file, or a folder of .txt files, for measures that need a text"),
+        ("clones", "DIR", "what `trialogue clone` made, for interaction order"),
+        ("out", "DIR", "folder of results (./inspection-MODEL)"),
+    ):
+        parser.add_argument(f"--{name}", metavar=metavar, type=Path, help=said)
     parser.add_argument(
         "--effort", type=float, default=1.0, metavar="X", help="times as much as takes some minutes (1)"
     )
@@ -102,20 +96,8 @@ def add(commands: Commands) -> None:
         action="store_false",
         help="leave out the same architecture with random weights",
     )
-    parser.add_argument(
-        "--device", metavar="DEVICE", help="cpu, cuda, cuda:1, mps (the GPU, where there is one)"
-    )
-    parser.add_argument(
-        "--dtype", default="float32", metavar="TYPE", help="type of a model's weights (float32)"
-    )
+    add_model_options(parser, threads="threads of torch, in each process that works (1)")
     parser.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
-    parser.add_argument(
-        "--threads",
-        type=int,
-        default=1,
-        metavar="N",
-        help="threads of torch, in each process that works (1)",
-    )
     parser.add_argument(
         "--workers",
         type=int,

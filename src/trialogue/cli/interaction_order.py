@@ -2,19 +2,20 @@
 
 import argparse
 import json
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from trialogue.cli.commands import Commands
+from trialogue.cli.commands import Commands, add_model_options
 
 if TYPE_CHECKING:
     from trialogue.data.clones import Clones
-    from trialogue.inspection.interaction_order.measure import CloneLoss
+    from trialogue.inspection.interaction_order.askers import CloneLoss
     from trialogue.inspection.interaction_order.reading import Reading
 
 _FIGURE = "interaction-order.svg"
+_FOLLOWED = ("clone", "keeps", "first", "last", "lowest from", "more than the text", "since")
+_AT_ONE_STEP = ("clone", "keeps", "loss", "accuracy", "more than the text")
 
 Form = Literal["svg", "png"]
 
@@ -26,11 +27,13 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     from trialogue.data.clones import Clones
     from trialogue.display.figures import rendered
     from trialogue.errors import InputError, whole_number
+    from trialogue.extras import from_extra
     from trialogue.inspection.interaction_order.measure import clone_losses
     from trialogue.inspection.interaction_order.picture import draw_losses
     from trialogue.inspection.interaction_order.reading import readings
     from trialogue.storage import atomic_write, require_folder
 
+    from_extra("matplotlib", "plot")  # needed after everything else
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
     clones = Clones(arguments.clones)
     figure: Path = arguments.figure or clones.folder / _FIGURE
@@ -52,7 +55,8 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     )
     found = readings(losses)
     if arguments.json:
-        print(json.dumps(_record(losses, found), allow_nan=False))
+        record = {"losses": map(_loss_record, losses), "readings": map(_reading_record, found)}
+        print(json.dumps({key: list(rows) for key, rows in record.items()}, allow_nan=False))
     else:
         _print(losses, found)
         _warn(clones)
@@ -62,9 +66,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
 
 
 def _print(losses: "list[CloneLoss]", found: "list[Reading]") -> None:
-    from rich.table import Table
-
-    from trialogue.display.terminal import console
+    from trialogue.display.terminal import console, grid
 
     out = console()
     for model in dict.fromkeys(one.model for one in losses):
@@ -73,15 +75,9 @@ def _print(losses: "list[CloneLoss]", found: "list[Reading]") -> None:
         followed = told[0].saturated is not None
         kind = "next token" if of_model[0].causal else "each masked token alone"
         unit = "token" if of_model[0].tokens_per_byte is None else "byte of text"
-        table = Table(title=f"{model}: {kind}, nats per {unit}", title_justify="left")
-        table.add_column("clone")
-        heads = ("keeps", "first", "last", "lowest from", "more than the text", "since") if followed else (
-            "keeps", "loss", "accuracy", "more than the text")  # fmt: skip
-        for head in heads:
-            table.add_column(head, justify="right")
-        for one in told:
-            table.add_row(*_cells(one, followed))
-        out.print(table)
+        heads = _FOLLOWED if followed else _AT_ONE_STEP
+        rows = [_cells(one, followed) for one in told]
+        out.print(grid(f"{model}: {kind}, nats per {unit}", heads, rows))
         out.print(_said(of_model))
     if any(one.tokens_per_byte is not None for one in losses):
         out.print(
@@ -94,17 +90,14 @@ def _warn(clones: "Clones") -> None:
     from trialogue.display.terminal import console
     from trialogue.samplers.chains.convergence import R_HAT
 
-    drawn = [clone for clone in clones if clone.sampler is not None or clone.r_hat is not None]
-    restless = [
+    unmixed = [
         f"{clone.name} ({'no R-hat' if clone.r_hat is None else f'{clone.r_hat:.2f}'})"
-        for clone in drawn
-        if clone.r_hat is None or clone.r_hat > R_HAT
+        for clone in clones
+        if (clone.sampler is not None and clone.r_hat is None) or (clone.r_hat or 0) > R_HAT
     ]
-    if restless:
-        said = (
-            f"By R-hat (above {R_HAT}, or none) these have not mixed, and may differ from the text in more:"
-        )
-        console().print(f"{said} {', '.join(restless)}.")
+    if unmixed:
+        told = f"By R-hat (above {R_HAT}, or none) these have not mixed, and may differ from the text in more"
+        console().print(f"{told}: {', '.join(unmixed)}.")
 
 
 def _cells(one: "Reading", followed: bool) -> list[str]:
@@ -141,14 +134,9 @@ def _said(losses: "list[CloneLoss]") -> str:
     return f"{last}." if len(steps) == 1 else f"{last} ({', '.join(changes)})."
 
 
-def _record(losses: "list[CloneLoss]", found: "list[Reading]") -> dict[str, Any]:
-    return {
-        "losses": [_loss_record(one) for one in losses],
-        "readings": [_reading_record(one) for one in found],
-    }
-
-
 def _loss_record(one: "CloneLoss") -> dict[str, Any]:
+    from trialogue.display.numbers import finite_or_none
+
     return {
         "model": one.model,
         "step": one.step,
@@ -157,20 +145,17 @@ def _loss_record(one: "CloneLoss") -> dict[str, Any]:
         "causal": one.causal,
         "per": "token" if one.tokens_per_byte is None else "byte",
         "loss": one.loss,
-        "error": _number(one.error),
+        "error": finite_or_none(one.error),
         "accuracy": one.score.accuracy,
         "targets": one.score.targets,
     }
 
 
 def _reading_record(one: "Reading") -> dict[str, Any]:
-    gap = None if one.gap is None else {name: _number(value) for name, value in vars(one.gap).items()}
+    from trialogue.display.numbers import finite_or_none
+
+    gap = None if one.gap is None else {name: finite_or_none(value) for name, value in vars(one.gap).items()}
     return {**vars(one), "gap": gap}
-
-
-def _number(value: float) -> float | None:
-    """None for the standard error that a single row does not have, which JSON cannot write."""
-    return None if math.isnan(value) else value
 
 
 def add(commands: Commands) -> None:
@@ -200,10 +185,4 @@ def add(commands: Commands) -> None:
         "--figure", metavar="FILE", type=Path, help=f"SVG or PNG ({_FIGURE} beside the clones)"
     )
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead of tables")
-    parser.add_argument(
-        "--device", metavar="DEVICE", help="cpu, cuda, cuda:1, mps (the GPU, where there is one)"
-    )
-    parser.add_argument(
-        "--dtype", default="float32", metavar="TYPE", help="type of a model's weights (float32)"
-    )
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of torch (1)")
+    add_model_options(parser)

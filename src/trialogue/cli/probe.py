@@ -14,7 +14,8 @@ from tyro.conf import arg
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import Group, attach, parse
 from trialogue.cli.words import value_of
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, validated
 
 if TYPE_CHECKING:
     from trialogue.training.probe_config import ProbeTrainingConfig
@@ -26,6 +27,7 @@ or the same with "label": 1 (correct) or 0 in place of "error", for whole texts;
 without a prompt. The card beside the output holds the numbers of all layers and depths."""
 
 
+@validated
 @dataclass(frozen=True)
 class Files:
     """What is read, what is written, and where it is computed."""
@@ -42,7 +44,7 @@ class Files:
     """Type of the model's weights."""
     trust_remote_code: bool = False
     """Run code of the model's repository."""
-    threads: Annotated[int, arg(metavar="N")] = 1
+    threads: Annotated[Count, arg(metavar="N")] = 1
     """Threads of torch."""
 
     def __post_init__(self) -> None:
@@ -51,7 +53,6 @@ class Files:
             raise InputError("model", None, hint)
         if self.data is None:
             raise InputError("data", None, "name a file of labelled texts (`trialogue probe --help`)")
-        whole_number("threads", self.threads, 1)
         if self.out.is_dir() or self.out.suffix != ".safetensors":
             raise InputError("out", str(self.out), "name a file that ends in .safetensors")
 

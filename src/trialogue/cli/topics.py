@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trialogue.cli.commands import Commands
+from trialogue.cli.commands import Commands, add_model_options
 
 if TYPE_CHECKING:
     from trialogue.inspection.topic_structure.measure import TopicMeasurement
-    from trialogue.inspection.topic_structure.ratios import Comparison, Interval
+    from trialogue.inspection.topic_structure.ratios import TopicComparison
+    from trialogue.intervals import Interval
 
 _FIGURE = "topics.svg"
 _ONE, _SOME, _RANDOM = "one topic a word", "one or more topics", "random weights"
@@ -27,11 +28,13 @@ def topics(arguments: argparse.Namespace) -> None:
     from trialogue.data.corpus.texts import local_text
     from trialogue.display.figures import rendered
     from trialogue.errors import whole_number
+    from trialogue.extras import from_extra
     from trialogue.inspection.topic_structure.measure import MOST, TopicSettings, measured
     from trialogue.inspection.topic_structure.picture import draw_topics
     from trialogue.models.attention_weights import load_attending
     from trialogue.storage import atomic_write, make_folder, user_folder
 
+    from_extra("matplotlib", "plot")  # needed after everything else
     torch.set_num_threads(whole_number("threads", arguments.threads, 1))
     whole_number("resamples", arguments.resamples, 2)
     whole_number("words", arguments.words, 2, MOST)
@@ -71,24 +74,20 @@ def _report(line: str) -> None:
 
 
 def _print(
-    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[Comparison]]", words: int
+    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[TopicComparison]]", words: int
 ) -> None:
-    from rich.table import Table
-
     from trialogue.display.numbers import format_number
-    from trialogue.display.terminal import console
+    from trialogue.display.terminal import console, grid
     from trialogue.inspection.topic_structure.ratios import CLASSES
 
     out = console()
     for name, found in compared.items():
-        table = Table(title=f"{measurement.model}, {words} words a topic: {name}", title_justify="left")
-        table.add_column("mean over pairs")
-        for head in (*CLASSES, "same / different", "95 % interval"):
-            table.add_column(head, justify="right")
+        heads = ("mean over pairs", *CLASSES, "same / different", "95 % interval")
+        lines = []
         for one in found:
-            cells = [format_number(one.means[kind].value) for kind in CLASSES]
-            table.add_row(one.measure, *cells, format_number(one.ratio.value), _ends(one.ratio))
-        out.print(table)
+            means = [format_number(one.means[kind].estimate) for kind in CLASSES]
+            lines.append((one.measure, *means, format_number(one.ratio.estimate), _ends(one.ratio)))
+        out.print(grid(f"{measurement.model}, {words} words a topic: {name}", heads, lines))
     met = compared[_ONE][0].pairs
     out.print(f"Pairs: {', '.join(f'{count:,} {kind}' for kind, count in met.items())} ({_ONE}).")
     known = measurement.words
@@ -109,7 +108,7 @@ def _ends(found: "Interval") -> str:
 
 
 def _record(
-    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[Comparison]]", words: int
+    measurement: "TopicMeasurement", compared: "Mapping[str, Sequence[TopicComparison]]", words: int
 ) -> dict[str, Any]:
     known = measurement.words
     return {
@@ -137,7 +136,9 @@ def _record(
 
 def _interval(found: "Interval") -> dict[str, float | None]:
     """None for what there is no number of, which JSON cannot write."""
-    return {name: None if math.isnan(value) else value for name, value in found._asdict().items()}
+    from trialogue.display.numbers import finite_or_none
+
+    return {name: finite_or_none(value) for name, value in found._asdict().items()}
 
 
 def add(commands: Commands) -> None:
@@ -166,7 +167,6 @@ def add(commands: Commands) -> None:
         ("passes", 10, "of the topic model over the text"),
         ("resamples", 200, "draws of words and documents for intervals"),
         ("seed", 0, "of topics, passages, draws and random weights"),
-        ("threads", 1, "threads of torch"),
     ):
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{said} ({default})")
     parser.add_argument(
@@ -176,9 +176,4 @@ def add(commands: Commands) -> None:
         help="leave out the same architecture with random weights",
     )
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead of tables")
-    parser.add_argument(
-        "--device", metavar="DEVICE", help="cpu, cuda, cuda:1, mps (the GPU, where there is one)"
-    )
-    parser.add_argument(
-        "--dtype", default="float32", metavar="TYPE", help="type of a model's weights (float32)"
-    )
+    add_model_options(parser)

@@ -10,21 +10,23 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import Group, parse
 
 if TYPE_CHECKING:
-    from trialogue.generation.translation.settings import Lines, Pairs, Translating
-    from trialogue.training.translation.recipes import TranslationTraining
-
-_UNKNOWN = "the command has no such option"
+    from trialogue.generation.translation.settings import Lines
 
 
 def translate(arguments: argparse.Namespace) -> int:
     """Translate lines: one line out for every line in."""
-    translating, lines = _translating(arguments.overrides)
+    from trialogue.generation.translation.settings import Lines, Translating
+
+    groups = {"translation": Group(Translating), "lines and machine": Group(Lines)}
+    parsed = _parsed("translate", translate.__doc__, groups, arguments.overrides)
+    translating, lines = parsed["translation"], parsed["lines and machine"]
 
     import torch
 
@@ -39,7 +41,7 @@ def translate(arguments: argparse.Namespace) -> int:
     translator = LineTranslator(model, translating, truncate=lines.truncate)
     counts = {"lines": 0, "empty": 0, "refused": 0}
     begun = time.perf_counter()
-    with _reading(lines) as source, _writing(lines) as out:
+    with _reading(lines) as source, _writing(lines.out) as out:
         for answer in translator.answers(source, 1 if lines.stream else lines.batch):
             counts["lines"] += 1
             counts["empty"] += not answer.source.strip()
@@ -56,20 +58,23 @@ def translate(arguments: argparse.Namespace) -> int:
 
 def train(arguments: argparse.Namespace) -> None:
     """Train networks that translate, by parallel refinement and token after token, on a table of pairs."""
-    pairs, training = _training(arguments.overrides)
+    from trialogue.generation.translation.settings import Pairs
+    from trialogue.training.translation.recipes import TranslationTraining
+
+    groups = {
+        "pairs": Group(Pairs),
+        "training": Group(TranslationTraining, "How the networks are trained.", terse=False),
+    }
+    parsed = _parsed("train-translation", train.__doc__, groups, arguments.overrides)
+    pairs, training = parsed["pairs"], parsed["training"]
 
     import torch
 
-    from trialogue.generation.translation.scores import quality, stutter_rate
     from trialogue.generation.translation.training import train_translation
     from trialogue.training.processes import processes
 
-    def judged(outputs: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-        found = quality(outputs, references, pairs.tokenize)
-        return {**found._asdict(), "repeated_words": stutter_rate(outputs, references)}
-
     torch.set_num_threads(pairs.threads)
-    made = train_translation(pairs, training, judged, report=lambda line: print(line, file=sys.stderr))
+    made = train_translation(pairs, training, report=lambda line: print(line, file=sys.stderr))
     if not processes().is_main_process:
         return
     for network, scores in made.scores.items():
@@ -81,28 +86,16 @@ def train(arguments: argparse.Namespace) -> None:
     print(f"saved in {pairs.out}: trialogue translate --model {pairs.out} < LINES")
 
 
-def _translating(tokens: Sequence[str]) -> "tuple[Translating, Lines]":
-    from trialogue.generation.translation.settings import Lines, Translating
-
-    groups = {"translation": Group(Translating), "lines and machine": Group(Lines)}
-    described = translate.__doc__ or ""
-    parsed = parse(groups, tokens, prog="trialogue translate", description=described, unknown=_UNKNOWN)
-    return parsed["translation"], parsed["lines and machine"]
-
-
-def _training(tokens: Sequence[str]) -> "tuple[Pairs, TranslationTraining]":
-    from trialogue.generation.translation.settings import Pairs
-    from trialogue.training.translation.recipes import TranslationTraining
-
-    groups = {
-        "pairs": Group(Pairs),
-        "training": Group(TranslationTraining, "How the networks are trained.", terse=False),
-    }
-    described = train.__doc__ or ""
-    parsed = parse(
-        groups, tokens, prog="trialogue train-translation", description=described, unknown=_UNKNOWN
+def _parsed(
+    command: str, described: str | None, groups: dict[str, Group], tokens: Sequence[str]
+) -> dict[str, Any]:
+    return parse(
+        groups,
+        tokens,
+        prog=f"trialogue {command}",
+        description=described or "",
+        unknown="the command has no such option",
     )
-    return parsed["pairs"], parsed["training"]
 
 
 @contextmanager
@@ -125,14 +118,14 @@ def _reading(lines: "Lines") -> Iterator[Iterator[str]]:
 
 
 @contextmanager
-def _writing(lines: "Lines") -> Iterator[TextIO]:
-    if lines.out is None:
+def _writing(out: Path | None) -> Iterator[TextIO]:
+    if out is None:
         yield sys.stdout
         return
     from trialogue.storage import require_folder, writing
 
-    require_folder(lines.out)
-    with writing(lines.out), lines.out.open("w", encoding="utf-8") as file:
+    require_folder(out)
+    with writing(out), out.open("w", encoding="utf-8") as file:
         yield file
 
 

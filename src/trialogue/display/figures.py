@@ -4,7 +4,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from trialogue.errors import InputError
+from trialogue.extras import from_extra
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -39,16 +39,6 @@ STYLE: dict[str, Any] = {
 """The one style of all figures, as matplotlib's settings."""
 
 
-def require_matplotlib() -> None:
-    """Raise `InputError` if matplotlib, an optional package, is not installed."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        hint = "figures need it: pip install 'trialogue[plot]'"
-        raise InputError("package", "matplotlib", hint) from None
-    del matplotlib
-
-
 def panels(
     columns: int = 1, rows: int = 1, *, width: float = 4.4, height: float = 3.4, **subplots: Any
 ) -> "tuple[matplotlib.figure.Figure, list[Axes]]":
@@ -56,10 +46,7 @@ def panels(
 
     `subplots` are further arguments of `matplotlib.figure.Figure.subplots`.
     """
-    require_matplotlib()
-    import matplotlib.figure
-
-    drawing = matplotlib.figure.Figure(figsize=(width * columns, height * rows))
+    drawing = from_extra("matplotlib.figure", "plot").Figure(figsize=(width * columns, height * rows))
     return drawing, list(drawing.subplots(rows, columns, squeeze=False, **subplots).flat)
 
 
@@ -70,8 +57,7 @@ def rendered(
 
     `name` keeps the names inside an SVG apart from those of others on a page.
     """
-    require_matplotlib()
-    import matplotlib
+    matplotlib = from_extra("matplotlib", "plot")
     from cycler import cycler
 
     with matplotlib.rc_context():

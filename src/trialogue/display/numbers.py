@@ -6,6 +6,11 @@ from numbers import Integral, Real
 ABSENT = "–"
 
 
+def finite_or_none(value: float) -> float | None:
+    """Return `value`, or None if it is not a finite number, which JSON cannot hold."""
+    return value if math.isfinite(value) else None
+
+
 def format_number(value: object, digits: int = 3) -> str:
     """A number to `digits` significant digits, integers in full; text as it is, what is absent as a dash."""
     if value is None or (isinstance(value, Real) and math.isnan(value)):

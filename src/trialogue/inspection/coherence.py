@@ -5,27 +5,31 @@ wall is where the next window follows another. What is measured is any text, and
 oracle, a pretrained one among them. Corollary 1.2.1 of the document on Potts chains is about these runs.
 """
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import CensoredData, ecdf
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import Integers, real_tensor, whole_tensor
 from trialogue.data.potts.patterns import StoredPatterns, pattern_tokens
-from trialogue.errors import InputError, non_negative_number, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Tokenizing, as_oracle, padded
 from trialogue.samplers import Samples, generate, truncated
+from trialogue.validation import Count, NonNegative, Several, validated
 
 _BYTES = 256
 
 
 def followed(
-    tokens: Tensor, patterns: Iterable[Sequence[int] | Tensor], window: int, vocab_size: int
+    tokens: Tensor, patterns: Sequence[Sequence[int] | Tensor], window: int, vocab_size: int
 ) -> tuple[Tensor, Tensor]:
     """The label that each window of `tokens` (rows, L) follows, and in how many tokens it differs from the window.
 
@@ -33,18 +37,10 @@ def followed(
     `StoredPatterns`, but patterns may have different periods; the lowest label wins ties. Raises `InputError` for what
     are no token ids, and where the window is longer than the texts.
     """
-    hint = "give a tensor of token ids of shape (rows, L)"
-    if not isinstance(tokens, Tensor):
-        raise InputError("tokens", type(tokens).__name__, hint)
-    tokens = whole_tensor("tokens", tokens, hint)
-    if tokens.ndim != 2:
-        raise InputError("tokens", tuple(tokens.shape), hint)
-    outside = tokens[(tokens < 0) | (tokens >= whole_number("vocab_size", vocab_size, 2))]
+    outside = tokens[(tokens < 0) | (tokens >= vocab_size)]
     if len(outside):
         raise InputError("tokens", int(outside[0]), f"use token ids from 0 to {vocab_size - 1}")
-    if not isinstance(patterns, Iterable):
-        raise InputError("patterns", patterns, "give a list of patterns, each a sequence of token ids")
-    if whole_number("window", window, 1) > tokens.shape[1]:
+    if window > tokens.shape[1]:
         raise InputError("window", window, f"the texts have up to {tokens.shape[1]} tokens: use no more")
     label, least, before = None, None, 0
     for pattern in patterns:
@@ -67,6 +63,10 @@ class Runs(NamedTuple):
     lengths: NDArray[np.int64]
     ended: NDArray[np.bool_]
 
+    def chosen(self, rows: NDArray[np.int64]) -> Runs:
+        """Return the runs numbered `rows`."""
+        return Runs(self.lengths[rows], self.ended[rows])
+
     def curve(self) -> Any:
         """The Kaplan-Meier estimate of the probability that a run is longer than r (`scipy.stats.ecdf`'s `sf`).
 
@@ -85,26 +85,13 @@ class Runs(NamedTuple):
         values: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
         return values
 
-    def hazard(self, after: int = 0) -> float:
-        """Share of the tokens behind token `after` of their run that ended it; NaN where there are none.
+    def hazard(self) -> float:
+        """Return the share of tokens that ended a run, NaN if there are no tokens.
 
-        The maximum likelihood of a geometric distribution of what is left, with censoring.
+        This is the maximum likelihood estimate for a geometric distribution with censoring.
         """
-        after = whole_number("after", after, 0)
-        exposure = int((self.lengths - after).clip(min=0).sum())
-        return float(self.ended[self.lengths > after].sum() / exposure) if exposure else float("nan")
-
-    def decay_rate(self, after: int = 0) -> float:
-        """How fast survival falls behind token `after` (nats per token): -log(1 - hazard), inf where all runs end."""
-        hazard = self.hazard(after)
-        return float(-np.log1p(-hazard)) if hazard != 1 else float("inf")
-
-    def mean(self) -> float:
-        """Tokens per end of a run, inf where none ended: the mean of a geometric distribution, censored runs taken
-        in.
-        """
-        ends = int(self.ended.sum())
-        return float(self.lengths.sum() / ends) if ends else float("inf")
+        exposure = int(self.lengths.sum())
+        return float(self.ended[self.lengths > 0].sum() / exposure) if exposure else float("nan")
 
     def restricted_mean(self) -> float:
         """Mean length up to the longest run that was seen: the area under the survival curve, whatever its shape.
@@ -139,33 +126,21 @@ class Coherence:
         first = walls.long().argmax(1) + 1 - self.start if walls.shape[1] else going
         return Runs(torch.where(ended, first, going).numpy(), ended.numpy())
 
-    def runs(self) -> Runs:
-        """The tokens from each wall, or from the start, to the next wall, or to where the text ends."""
-        rows, places = self.walls.nonzero(as_tuple=True)
-        last = (self.windows - 1).maximum(self.start)
-        begins = torch.cat((self.start, places + 1))
-        rows = torch.cat((torch.arange(len(self.start)), rows))
-        order = torch.argsort(rows * (self.labels.shape[1] + 1) + begins, stable=True)
-        rows, begins = rows[order], begins[order]
-        ended = torch.zeros(len(rows), dtype=torch.bool)
-        ended[:-1] = rows[1:] == rows[:-1]
-        ends = torch.where(ended, begins.roll(-1), last[rows])
-        return Runs((ends - begins).numpy(), ended.numpy())
-
     def walls_per_token(self) -> float:
         """Walls over the tokens that could have made one; NaN where there are none."""
         tokens = int((self.windows - 1 - self.start).clamp_min(0).sum())
         return int(self.walls.sum()) / tokens if tokens else float("nan")
 
 
+@validated
 def coherence(
-    tokens: Tensor,
-    patterns: Iterable[Sequence[int] | Tensor],
-    window: int,
+    tokens: Annotated[Tensor, Integers("rows length")],
+    patterns: Several[Any],
+    window: Count,
     *,
     lengths: Tensor | None = None,
     start: Tensor | int = 0,
-    vocab_size: int | None = None,
+    vocab_size: Annotated[int, Ge(2)] | None = None,
 ) -> Coherence:
     """Measure texts `tokens` (n, L) int64 by windows of `window` tokens.
 
@@ -174,8 +149,6 @@ def coherence(
     another label nearest. Raises `InputError` as `followed` does, for lengths and starts that are not one whole number
     for each text, lengths beyond `tokens`, and a start that is not one of a text's windows.
     """
-    if not isinstance(patterns, Iterable):
-        raise InputError("patterns", patterns, "give a list of patterns, each a sequence of token ids")
     units = [pattern_tokens(pattern) for pattern in patterns]
     if vocab_size is None:
         vocab_size = max(2, 1 + max((int(unit.max()) for unit in units), default=1))
@@ -202,14 +175,15 @@ def _of_texts(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
     return numbers.expand(len(tokens))
 
 
+@validated
 def coherence_of(
     oracle: Autoregressive,
     patterns: Sequence[str] | Sequence[Sequence[int] | Tensor],
     *,
     max_new_tokens: int,
-    window: int | None = None,
-    temperature: float = 1.0,
-    repeats: int = 3,
+    window: Count | None = None,
+    temperature: NonNegative = 1.0,
+    repeats: Count = 3,
     num_samples: int = 100,
     seed: int = 0,
     batch_size: int | None = None,
@@ -226,8 +200,6 @@ def coherence_of(
 
     Raises `InputError` as `generate` and `coherence` do, and for texts where the oracle has no tokenization.
     """
-    repeats = whole_number("repeats", repeats, 1)
-    temperature = non_negative_number("temperature", temperature)
     if isinstance(patterns, str) or not isinstance(patterns, Sequence | Tensor) or not len(patterns):
         raise InputError("patterns", patterns, "give a list of one or more patterns")
     texts = [pattern for pattern in patterns if isinstance(pattern, str)]
@@ -256,7 +228,7 @@ def coherence_of(
         if oracle.eos is not None:
             last = tokens.gather(1, (lengths - 1).clamp_min(0)[:, None])[:, 0]
             lengths = lengths - ((last == oracle.eos) & (lengths > prompted)).long()
-    window = max(map(len, units)) if window is None else whole_number("window", window, 1)
+    window = max(map(len, units)) if window is None else window
     vocab_size = _BYTES if texts else oracle.vocab_size
     return coherence(tokens, units, window, lengths=lengths, start=prompted - window, vocab_size=vocab_size)
 

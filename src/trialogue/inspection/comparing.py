@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from annotated_types import MinLen
+from pydantic import BaseModel, ValidationError
 
 from trialogue.errors import InputError
 from trialogue.inspection.measures.quantities import Quantity
@@ -13,7 +16,34 @@ from trialogue.inspection.running import FORMAT, RECORD
 
 _ALIKE = ("effort", "seed", "dtype", "text", "clones")
 """Settings by which the numbers of inspections are of one question"""
-_TOLD = {"question", "reading", "logarithmic", "checkpoints"}
+
+
+class _Checkpoint(BaseModel):
+    quantities: list[Quantity]
+
+
+class _Measure(BaseModel):
+    question: str
+    reading: str
+    logarithmic: bool
+    checkpoints: Annotated[list[_Checkpoint], MinLen(1)]
+
+
+class _Settings(BaseModel):
+    effort: float
+    seed: int
+    dtype: str
+    text: Any
+    clones: Any
+
+
+class _Record(BaseModel):
+    format: Literal["trialogue inspection 1"]
+    model: str
+    kind: str | None
+    settings: _Settings
+    refused: dict[str, str]
+    measures: dict[str, _Measure]
 
 
 def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
@@ -53,33 +83,12 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(
-            "inspection", str(path), "it cannot be read: name a file or folder of `trialogue inspect`"
-        ) from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT or not _is_whole(record):
-        raise InputError("inspection", str(path), f"it is no {FORMAT.rpartition(' ')[0]} of this version")
-    return record
-
-
-def _is_whole(record: dict[str, Any]) -> bool:
-    """Whether `record` has all that is read of it here."""
+        hint = "it cannot be read: name a file or folder of `trialogue inspect`"
+        raise InputError("inspection", str(path), hint) from error
     try:
-        return (
-            {"model", "kind"} <= set(record)
-            and set(_ALIKE) <= set(record["settings"])
-            and isinstance(record["refused"], dict)
-            and all(map(_is_measure, record["measures"].values()))
-        )
-    except (AttributeError, KeyError, TypeError):
-        return False
-
-
-def _is_measure(measure: Any) -> bool:
-    """Whether it has its words, and of one checkpoint or more quantities that can be read."""
-    if not isinstance(measure, dict) or not set(measure) >= _TOLD:
-        return False
-    try:
-        read = [[Quantity.read(one) for one in taken["quantities"]] for taken in measure["checkpoints"]]
-    except (InputError, KeyError, TypeError):
-        return False
-    return bool(read)
+        _Record.model_validate(record)
+    except ValidationError as error:
+        hint = f"it is no {FORMAT.rpartition(' ')[0]} of this version"
+        raise InputError("inspection", str(path), hint) from error
+    found: dict[str, Any] = record
+    return found

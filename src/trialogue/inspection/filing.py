@@ -11,7 +11,7 @@ from typing import Any
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order.measure import Found
 from trialogue.inspection.measures.measure import MEASURES
-from trialogue.storage import atomic_write
+from trialogue.storage import atomic_write, stored_object
 
 CONTROL_FOLDER = "control"
 """That of random weights, beside those of checkpoints"""
@@ -56,32 +56,17 @@ def gathered(work: Path, found: Sequence[Found], control: bool) -> dict[str, Any
 
 _DESCRIBED = {"version", "question", "reading", "logarithmic", "kind", "files"}
 _MEASURED = {"quantities", "tokens", "seconds"}
+_DAMAGED = "it is damaged: delete it, and it is made anew"
 
 
 def filed_measure(path: Path) -> dict[str, Any] | None:
     """What is filed of a measure; None where nothing is. Raises `InputError` where that is damaged."""
-    record = _read(path)
+    record = stored_object(path, "out", _DAMAGED)
     if record is not None and not (
         set(record) >= _DESCRIBED and ("refused" in record or set(record) >= _MEASURED)
     ):
-        raise _damaged(path)
+        raise InputError("out", str(path), _DAMAGED)
     return record
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _damaged(path) from error
-    if not isinstance(record, dict):
-        raise _damaged(path)
-    return record
-
-
-def _damaged(path: Path) -> InputError:
-    return InputError("out", str(path), "it is damaged: delete it, and it is made anew")
 
 
 def require_same(path: Path, settings: dict[str, Any], begun: bool) -> None:
@@ -89,7 +74,7 @@ def require_same(path: Path, settings: dict[str, Any], begun: bool) -> None:
 
     Where no measure is filed yet, nothing is `begun`, and settings are those that are given last.
     """
-    there = _read(path) if begun else None
+    there = stored_object(path, "out", _DAMAGED) if begun else None
     wanted = json.loads(json.dumps(settings))
     if there is None:
         atomic_write(path, json.dumps(wanted, indent=1) + "\n")

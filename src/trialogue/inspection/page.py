@@ -11,6 +11,7 @@ from markupsafe import Markup
 from trialogue.display.figures import rendered
 from trialogue.display.html import embedded, environment
 from trialogue.display.numbers import ABSENT, format_number
+from trialogue.display.terminal import console, grid
 from trialogue.inspection.measures.quantities import Point, Quantity
 from trialogue.inspection.picture import Series, draw_curves, draw_steps, has_curves
 
@@ -31,17 +32,9 @@ def render_inspection(record: Mapping[str, Any]) -> str:
         steps = [one["step"] for one in measure["checkpoints"]]
         if len(steps) > 1:
             figures.append(_svg(f"{name}-steps", partial(draw_steps, steps, series, control)))
-        cost = {key: sum(one[key] for one in measure["checkpoints"]) for key in ("tokens", "seconds")}
-        sections.append(
-            {
-                "name": name,
-                "question": measure["question"],
-                "reading": measure["reading"],
-                "cost": f"about {cost['tokens']:,} tokens, {cost['seconds']:.0f} s",
-                "figures": figures,
-                **_numbers([*shown, *control]),
-            }
-        )
+        tokens, seconds = (sum(one[key] for one in measure["checkpoints"]) for key in ("tokens", "seconds"))
+        cost = f"about {tokens:,} tokens, {seconds:.0f} s"
+        sections.append(_section(name, measure, [*shown, *control], figures, cost))
     facts = {"model": record["model"], "kind": record["kind"], **_facts(record["settings"])}
     return _render(f"What {facts['model']} has learned", facts, sections, record["refused"])
 
@@ -52,20 +45,15 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
     for name, columns in compared(records, control=control).items():
         whole = next(record["measures"][name] for record in records.values() if name in record["measures"])
         figures = _curves(name, columns, whole["logarithmic"])
-        told = {key: whole[key] for key in ("question", "reading")}
-        sections.append({"name": name, **told, "cost": "", "figures": figures, **_numbers(columns)})
+        sections.append(_section(name, whole, columns, figures))
     first = next(iter(records.values()))
     refused = {
         f"{name} of {head}": reason
         for head, record in records.items()
         for name, reason in record["refused"].items()
     }
-    return _render(
-        "What models have learned",
-        {"models": ", ".join(records), **_facts(first["settings"])},
-        sections,
-        refused,
-    )
+    facts = {"models": ", ".join(records), **_facts(first["settings"])}
+    return _render("What models have learned", facts, sections, refused)
 
 
 def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> dict[str, list[Series]]:
@@ -109,15 +97,37 @@ def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], 
     return heads, [(name, [line.get(head, ABSENT) for head in heads]) for name, line in cells.items()]
 
 
-def _numbers(columns: Sequence[Series]) -> dict[str, Any]:
-    """The table of a measure, and, in a line, the first of its numbers that all `columns` have."""
+def print_tables(columns: Mapping[str, Sequence[Series]]) -> None:
+    """Print the table of each measure, under its title, without all but one point of each curve."""
+    out = console()
+    for title, series in columns.items():
+        heads, lines = table(series, every=False)
+        out.print(grid(title, ("", *heads), [(label, *cells) for label, cells in lines]))
+
+
+def _section(
+    name: str,
+    measure: Mapping[str, Any],
+    columns: Sequence[Series],
+    figures: Sequence[Markup],
+    cost: str = "",
+) -> dict[str, Any]:
+    """Return what the template shows of a measure, with the first number that all `columns` have in a line."""
     heads, lines = table(columns)
     of_all = [line for line in lines if ABSENT not in line[1]]
     first = [
         f"{label}: {', '.join(f'{head} {value}' for head, value in zip(heads, cells, strict=True))}"
         for label, cells in (of_all or lines)[:1]
     ]
-    return {"table": (heads, lines), "first": "".join(first)}
+    told = {key: measure[key] for key in ("question", "reading")}
+    return {
+        "name": name,
+        **told,
+        "cost": cost,
+        "figures": figures,
+        "table": (heads, lines),
+        "first": "".join(first),
+    }
 
 
 def _curve_of(quantity: Quantity) -> tuple[str, str, str]:

@@ -23,7 +23,7 @@ from trialogue.inspection.filing import CONTROL_FOLDER, filed_measure, folder_of
 from trialogue.inspection.interaction_order.measure import Found, checkpoints_of
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Report
 from trialogue.inspection.subject import Identity, Kind, identity_of
-from trialogue.inspection.taking import KEPT, MEMORY, Asking, Plan, Taker, Task, taking, told_of
+from trialogue.inspection.taking import KEPT, MEMORY, Asking, MeasurePlan, MeasureTask, Taker, taking, told_of
 from trialogue.models.checkpoint_loading import checked_dtype
 from trialogue.storage import atomic_write, locked, make_folder
 
@@ -115,7 +115,7 @@ class _Run:
 
     def pending(
         self, found: Sequence[Found], known: Sequence[Identity], names: Sequence[str], control: bool
-    ) -> list[tuple[Task, ...]]:
+    ) -> list[tuple[MeasureTask, ...]]:
         """What is not filed yet of each checkpoint and, with the first, of its `control`; of none nothing.
 
         Raises `InputError` where the folder has what was measured of other weights.
@@ -127,13 +127,13 @@ class _Run:
             both = (False, True) if control and number == 0 else (False,)
             if len(both) > 1:
                 self._require_these(self._work / CONTROL_FOLDER, place, identity.architecture)
-            tasks = (Task(place.place, name, of_random) for name in names for of_random in both)
+            tasks = (MeasureTask(place.place, name, of_random) for name in names for of_random in both)
             missing = tuple(task for task in tasks if not self._filed(task))
             if missing:
                 pending.append(missing)
         return pending
 
-    def alone(self, pending: Sequence[tuple[Task, ...]]) -> None:
+    def alone(self, pending: Sequence[tuple[MeasureTask, ...]]) -> None:
         """Take everything in this process, checkpoint by checkpoint."""
         taker = Taker(self._asking, self._material, self._report)
         for tasks in pending:
@@ -144,14 +144,14 @@ class _Run:
                 self._report(f"{told_of(task)}: about {tokens:,} tokens, {_clock(plan.pace * tokens)}")
                 self._file(task, plan.kind, taker.take(task), tokens)
 
-    def apart(self, pending: Sequence[tuple[Task, ...]], executor: Executor, threads: int) -> None:
+    def apart(self, pending: Sequence[tuple[MeasureTask, ...]], executor: Executor, threads: int) -> None:
         """Have workers take everything: first what is to be done of all checkpoints, then a lane for each measure."""
         device, material = self._asking.device, self._material
         accelerated = device is None or device.startswith("cuda")
         with SharedFolder(self._work).open() as folder:
             start = partial(taking, self._asking, *material.paths, material.identity, threads, folder)
             with executor.crew(start, len(_lanes(pending)), accelerated=accelerated) as crew:
-                plans: dict[str, Plan] = {}
+                plans: dict[str, MeasurePlan] = {}
                 for tasks, plan in crew.done([[tasks] for tasks in pending]):
                     plans[tasks[0].place] = plan
                     self._refuse_what_cannot_be(tasks, plan)
@@ -164,23 +164,23 @@ class _Run:
                     if "seconds" in said:
                         self._report(f"{task.place}: {told_of(task)}: {_clock(said['seconds'])}")
 
-    def _tell_costs(self, plans: Sequence[Plan], where: str) -> None:
+    def _tell_costs(self, plans: Sequence[MeasurePlan], where: str) -> None:
         for plan in plans:
             tokens = sum(plan.tokens.values())
             if tokens:
                 place = next(iter(plan.tokens)).place
                 self._report(f"{place}: about {tokens:,} tokens, {_clock(plan.pace * tokens)} {where}")
 
-    def _refuse_what_cannot_be(self, tasks: Sequence[Task], plan: Plan) -> None:
+    def _refuse_what_cannot_be(self, tasks: Sequence[MeasureTask], plan: MeasurePlan) -> None:
         for task in tasks:
             if task.name in plan.refused:
                 self._file(task, plan.kind, {"refused": plan.refused[task.name]})
 
-    def _path(self, task: Task) -> Path:
+    def _path(self, task: MeasureTask) -> Path:
         folder = CONTROL_FOLDER if task.control else self._folders[task.place]
         return self._work / folder / f"{task.name}.json"
 
-    def _filed(self, task: Task) -> bool:
+    def _filed(self, task: MeasureTask) -> bool:
         """Whether there is nothing more to do: what a measure lacked may be there now."""
         record = filed_measure(self._path(task))
         if record is None or "refused" not in record:
@@ -195,7 +195,7 @@ class _Run:
                 raise InputError("model", found.place, hint)
         self._files[folder] = files
 
-    def _file(self, task: Task, kind: Kind, said: dict[str, Any], tokens: int = 0) -> None:
+    def _file(self, task: MeasureTask, kind: Kind, said: dict[str, Any], tokens: int = 0) -> None:
         measure, path = MEASURES.find(task.name)(), self._path(task)
         if "refused" in said:
             if not task.control:
@@ -214,7 +214,7 @@ class _Run:
         atomic_write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
-def _lanes(pending: Iterable[Sequence[Task]]) -> list[tuple[Task, ...]]:
+def _lanes(pending: Iterable[Sequence[MeasureTask]]) -> list[tuple[MeasureTask, ...]]:
     """A lane for each measure of each checkpoint: its control may go on with what it kept."""
     return [tuple(group) for tasks in pending for _, group in groupby(tasks, key=lambda task: task.name)]
 

@@ -51,13 +51,8 @@ class Subject:
         if not getattr(tokenizer, "is_fast", False):
             hint = "use a model whose tokenizer has a fast version (a tokenizer.json)"
             raise InputError("tokenizer", type(tokenizer).__name__, hint)
-        self.model, self.tokenizer, self.kind, self.name, self.files = (
-            model.eval(),
-            tokenizer,
-            kind,
-            name,
-            files,
-        )
+        self.model, self.tokenizer, self.kind = model.eval(), tokenizer, kind
+        self.name, self.files = name, files
 
     @classmethod
     def load(
@@ -110,12 +105,12 @@ class Subject:
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
         """What its tokenizer puts before and behind the tokens of a text."""
-        probe = self.tokenizer("a", add_special_tokens=False)["input_ids"]
-        framed: list[int] = self.tokenizer("a")["input_ids"]
-        for start in range(len(framed) - len(probe) + 1):
-            if framed[start : start + len(probe)] == probe:
-                return framed[:start], framed[start + len(probe) :]
-        return [], []
+        return frame_of(self.tokenizer, "a")
+
+    def framed(self, rows: Tensor, *, end: bool = False) -> Tensor:
+        """Return `rows` (n, N) after the tokens that begin a text and, with `end`, before those that end one."""
+        before, behind = (rows.new_tensor(part).expand(len(rows), -1) for part in self.frame)
+        return torch.cat((before, rows, behind) if end else (before, rows), 1)
 
     @cached_property
     def opening(self) -> list[int]:
@@ -206,6 +201,16 @@ class Subject:
             raise InputError("text", f"{len(documents)} documents", hint)
         tokens, of = zip(*chosen, strict=True)
         return Stretches(torch.tensor(tokens), np.array(of))
+
+
+def frame_of(tokenizer: Any, text: str) -> tuple[list[int], list[int]]:
+    """Return the special tokens that `tokenizer` puts before and after the tokens of `text`."""
+    own: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    framed: list[int] = tokenizer(text, verbose=False)["input_ids"]
+    for start in range(len(framed) - len(own) + 1):
+        if framed[start : start + len(own)] == own:
+            return framed[:start], framed[start + len(own) :]
+    return [], []
 
 
 class Identity(NamedTuple):

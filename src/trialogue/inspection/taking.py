@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ OF_THE_MODEL = ("model", "tokenizer")
 """Fields of errors that say that a measure cannot be taken of a model; all others are the user's to fix."""
 
 
-class Task(NamedTuple):
+class MeasureTask(NamedTuple):
     """The measure `name` of the checkpoint `place`, or of its `control`."""
 
     place: str
@@ -35,7 +34,7 @@ class Task(NamedTuple):
     control: bool
 
 
-class Plan(NamedTuple):
+class MeasurePlan(NamedTuple):
     """What tasks of a checkpoint come to.
 
     `kind` is that of the model, and `pace` its seconds a token. `tokens` says what each task costs, `refused` why a
@@ -44,7 +43,7 @@ class Plan(NamedTuple):
 
     kind: Kind
     pace: float
-    tokens: dict[Task, int]
+    tokens: dict[MeasureTask, int]
     refused: dict[str, str]
 
 
@@ -71,7 +70,7 @@ class Taker:
         self._subject: Subject | None = None
         self._control: Subject | None = None
 
-    def plan(self, tasks: Sequence[Task]) -> Plan:
+    def plan(self, tasks: Sequence[MeasureTask]) -> MeasurePlan:
         """What `tasks` of one checkpoint come to; raises `InputError` where the material does not suffice."""
         subject = self._opened(tasks[0].place)
         refused: dict[str, str] = {}
@@ -88,17 +87,21 @@ class Taker:
             task: measures[task.name].tokens(subject, self._material, effort)
             for task, effort in asked.items()
         }
-        return Plan(subject.kind, _seconds_per_token(subject), tokens, refused)
+        return MeasurePlan(subject.kind, _seconds_per_token(subject), tokens, refused)
 
-    def take(self, task: Task) -> dict[str, Any]:
+    def take(self, task: MeasureTask) -> dict[str, Any]:
         """The `quantities` of a task and the `seconds` that it took, or why it is `refused`."""
         measure, subject = MEASURES.find(task.name)(), self._opened(task.place)
         began = time.perf_counter()
         try:
             if task.control:
-                subject = self._random(subject)
-            told = partial(self._told, told_of(task))
-            found = measure.take(subject, self._material, self._effort(task), told)
+                self._control = self._control or subject.control(self._asking.effort.seed)
+                subject = self._control
+
+            def report(line: str) -> None:
+                self._report(f"{told_of(task)}: {line}")
+
+            found = measure.take(subject, self._material, self._effort(task), report)
             records = [one.record() for one in found]
         except InputError as error:
             if error.field not in OF_THE_MODEL:
@@ -132,11 +135,6 @@ class Taker:
             self._place, self._subject = place, subject
         return self._subject
 
-    def _random(self, subject: Subject) -> Subject:
-        if self._control is None:
-            self._control = subject.control(self._asking.effort.seed)
-        return self._control
-
     def _refusal(self, measure: Measure, subject: Subject) -> str | None:
         try:
             return measure.refusal(subject, self._material)
@@ -145,15 +143,12 @@ class Taker:
                 raise
             return error.hint
 
-    def _effort(self, task: Task) -> Effort:
+    def _effort(self, task: MeasureTask) -> Effort:
         effort = self._asking.effort
         return replace(effort, factor=effort.factor * CONTROL_SHARE) if task.control else effort
 
-    def _told(self, whose: str, line: str) -> None:
-        self._report(f"{whose}: {line}")
 
-
-def told_of(task: Task) -> str:
+def told_of(task: MeasureTask) -> str:
     """A task as messages name it, beside the checkpoint."""
     return f"{task.name}{' of random weights' if task.control else ''}"
 
@@ -168,7 +163,7 @@ def taking(
     identity: dict[str, Any],
     threads: int,
     folder: SharedFolder,
-) -> Callable[[Task | tuple[Task, ...]], dict[str, Any] | Plan]:
+) -> Callable[[MeasureTask | tuple[MeasureTask, ...]], dict[str, Any] | MeasurePlan]:
     """In a worker: what takes a task, or plans those of a checkpoint. Raises `InputError` for other files there."""
     torch.set_num_threads(threads)
     material = Material(text, clones)
@@ -177,9 +172,9 @@ def taking(
             raise InputError(field, str(text if field == "text" else clones), _OTHERS)
     taker = Taker(asking, material)
 
-    def do(item: Task | tuple[Task, ...]) -> dict[str, Any] | Plan:
+    def do(item: MeasureTask | tuple[MeasureTask, ...]) -> dict[str, Any] | MeasurePlan:
         material.kept = folder.of_worker() / KEPT
-        return taker.take(item) if isinstance(item, Task) else taker.plan(item)
+        return taker.take(item) if isinstance(item, MeasureTask) else taker.plan(item)
 
     return do
 

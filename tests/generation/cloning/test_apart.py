@@ -14,7 +14,7 @@ from trialogue.data import Clones
 from trialogue.errors import InputError
 from trialogue.executors import EXECUTORS
 from trialogue.executors.folders import SharedFolder
-from trialogue.generation.cloning.apart import _making
+from trialogue.generation.cloning.making import _making
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from refusals import wrong_errors
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.generation.cloning.drawing import Drawn, draw, standing
@@ -17,21 +18,21 @@ from trialogue.storage import sha256_of
 
 NET = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
 START = whole_sequences(3, 4)[::7]
-LAW = ManyBody.random(4, 3, order=3, rank=8, seed=2)
+DISTRIBUTION = ManyBody.random(4, 3, order=3, rank=8, seed=2)
 
 
 @pytest.mark.parametrize(
     ("sampler", "exact"), [("gibbs", True), ("metropolis-by-order", True), ("metropolis", False)]
 )
-def test_of_a_law_of_k_bodies_only_the_published_chain_samples_another(sampler, exact):
-    distribution = LAW.probabilities()
-    moved = distribution @ chain_transitions(chain_of(sampler, LAW.order), LAW)
+def test_of_a_distribution_of_k_bodies_only_the_published_chain_samples_another(sampler, exact):
+    distribution = DISTRIBUTION.probabilities()
+    moved = distribution @ chain_transitions(chain_of(sampler, DISTRIBUTION.order), DISTRIBUTION)
     assert (float((moved - distribution).abs().sum()) < 1e-12) is exact
 
 
-def test_the_published_chain_samples_the_law_sharpened():
-    sharpened = (-LAW.order * LAW.energy(LAW.states())).softmax(0)
-    moved = sharpened @ chain_transitions(chain_of("metropolis", LAW.order), LAW)
+def test_the_published_chain_samples_the_distribution_sharpened():
+    sharpened = (-DISTRIBUTION.order * DISTRIBUTION.energy(DISTRIBUTION.states())).softmax(0)
+    moved = sharpened @ chain_transitions(chain_of("metropolis", DISTRIBUTION.order), DISTRIBUTION)
     torch.testing.assert_close(moved, sharpened, rtol=0, atol=1e-13)
 
 
@@ -108,14 +109,12 @@ def test_fewer_sweeps_than_were_done_have_their_own_numbers(tmp_path: Path, monk
 
 def test_another_drawing_is_refused(tmp_path: Path):
     chain, path = chain_of("gibbs", 3), tmp_path / "chains.safetensors"
-    draw(chain, NET, START, 2, path=path, run={"text": "a"})
-    with pytest.raises(InputError, match="another drawing \\(text differ"):
-        draw(chain, NET, START, 3, path=path, run={"text": "b"})
+    draw(chain, NET, START, 2, path=path)
     with pytest.raises(InputError, match="other chains"):
-        draw(chain, NET, START[:2], 3, path=path, run={"text": "a"})
+        draw(chain, NET, START[:2], 3, path=path)
     path.write_bytes(b"x")
     with pytest.raises(InputError, match="damaged"):
-        draw(chain, NET, START, 3, path=path, run={"text": "a"})
+        draw(chain, NET, START, 3, path=path)
 
 
 def test_whether_chains_have_mixed_is_said_in_words():
@@ -128,12 +127,12 @@ def test_whether_chains_have_mixed_is_said_in_words():
     assert few.convergence(7) is None
 
 
-@pytest.mark.parametrize(("field", "call"), [
-    ("sampler", lambda: chain_of("hamiltonian", 3)),
-    ("sweeps", lambda: draw(chain_of("gibbs", 3), NET, START, 0)),
-    ("sweeps", lambda: draw(chain_of("gibbs", 3), NET, START, (1, 0))),
-])  # fmt: skip
-def test_bad_input_is_named(field, call):
-    with pytest.raises(InputError) as caught:
-        call()
-    assert caught.value.field == field
+BAD = [
+    ("sampler=", lambda: chain_of("hamiltonian", 3)),
+    ("sweeps=", lambda: draw(chain_of("gibbs", 3), NET, START, 0)),
+    ("sweeps=", lambda: draw(chain_of("gibbs", 3), NET, START, (1, 0))),
+]
+
+
+def test_bad_input_is_named():
+    assert not wrong_errors(BAD)

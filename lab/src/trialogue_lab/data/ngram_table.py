@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.data.corpus.ngrams import NgramLaws
 from trialogue.errors import InputError, whole_number
+from trialogue_lab.data.ngrams import NgramDistributions
 
 TOKEN_BYTES, OFFSET_BYTES, COUNT_BYTES = 2, 4, 4
 """A context is its tokens and where its counts begin; a count is a token, and how often it comes."""
@@ -20,16 +20,16 @@ _MOST_TOKENS = 1 << 8 * TOKEN_BYTES
 class NgramTable:
     """The next token after the most frequent contexts of up to S tokens of a text: as many as fit `most_bytes`.
 
-    `orders` are the distributions after contexts of 0, 1, ..., S tokens (`ngram_laws`). Of contexts that come equally
-    often shorter ones go first; all are kept by default. `smoothing` is added to every count. A context that is not
-    kept has the distribution of the longest of its ends that is, and where nothing is kept all tokens are equally
-    likely. `size` counts bytes: those of a context's tokens and offset, and of the tokens and counts of what follows
-    it. `contexts` says how many are kept of each length. Raises `InputError` for distributions of other contexts or too
-    many tokens.
+    `orders` are the distributions after contexts of 0, 1, ..., S tokens (`ngram_distributions`). Of contexts that
+    come equally often shorter ones go first; all are kept by default. `smoothing` is added to every count. A
+    context that is not kept has the distribution of the longest of its ends that is, and where nothing is kept all
+    tokens are equally likely. `size` counts bytes: those of a context's tokens and offset, and of the tokens and
+    counts of what follows it. `contexts` says how many are kept of each length. Raises `InputError` for
+    distributions of other contexts or too many tokens.
     """
 
     def __init__(
-        self, orders: Sequence[NgramLaws], *, smoothing: float = 0.0, most_bytes: int | None = None
+        self, orders: Sequence[NgramDistributions], *, smoothing: float = 0.0, most_bytes: int | None = None
     ) -> None:
         lengths = [distributions.contexts.shape[1] for distributions in orders]
         if len(lengths) < 2 or lengths != list(range(len(lengths))):
@@ -73,7 +73,7 @@ class NgramTable:
         return answers
 
 
-def _bytes_of(distributions: NgramLaws) -> np.typing.NDArray[np.int64]:
+def _bytes_of(distributions: NgramDistributions) -> np.typing.NDArray[np.int64]:
     """The bytes (T,) that each context of `distributions` takes."""
     different: np.typing.NDArray[np.int64] = (distributions.counts > 0).sum(1).numpy()
     return (

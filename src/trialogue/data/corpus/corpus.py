@@ -13,17 +13,18 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from trialogue.arrays import whole_tensor
+from trialogue.data.byte_level_bpe import checked_size
 from trialogue.data.corpus.hub import HUB, hub_texts
-from trialogue.data.corpus.texts import END, Text, local_text, split_text
+from trialogue.data.corpus.texts import Text, local_text, split_text
 from trialogue.data.corpus.tokens import (
     SPECIAL,
-    checked_vocab_size,
     mapped_rows,
     trained_tokenizer,
     write_tokens,
 )
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.storage import atomic_write, make_folder, user_folder
+from trialogue.validation import Count, validated
 
 _FORMAT = "trialogue corpus 1"
 _RECORD, _TOKENIZER = "corpus.json", "tokenizer.json"
@@ -33,7 +34,7 @@ _RECORD, _TOKENIZER = "corpus.json", "tokenizer.json"
 class Corpus:
     """Packed sequences of a text: `train` and `test` (rows, length) int64, memory-mapped, and what their tokens mean.
 
-    The tokens of all documents, `end` behind each, are one long sequence that is cut into rows, so that a row may begin
+    The tokens of all documents, `END` behind each, are one long sequence that is cut into rows, so that a row may begin
     anywhere in a sentence and cross the end of a document; what fills no row at the end is left out. `fingerprint`
     tells this text with this vocabulary from others, and `folder` is where its files are.
     """
@@ -46,16 +47,17 @@ class Corpus:
     folder: Path
 
     @classmethod
+    @validated
     def open(
         cls,
         text: str | PathLike[str],
         *,
         vocab_size: int = 320,
-        length: int = 16,
+        length: Count = 16,
         test: str | PathLike[str] | None = None,
         test_share: float = 0.1,
         cache: str | PathLike[str] | None = None,
-        report: Callable[[str], object] | None = None,
+        report: Callable[[str], object] = lambda _: None,
     ) -> "Corpus":
         """The corpus of `text`: a UTF-8 file, a folder of .txt files, or the name of one of the hub (`HUB`).
 
@@ -67,8 +69,7 @@ class Corpus:
         Raises `InputError` for a text that is missing, empty or not UTF-8, a vocabulary that has no room for 256 bytes
         and the special tokens or is larger than the text supports, and sequences that are longer than the text.
         """
-        checked_vocab_size(vocab_size)
-        whole_number("length", length, 1)
+        checked_size(vocab_size, SPECIAL, "vocab_size")
         parts = dict(zip(("train", "test"), _texts(text, test, test_share), strict=True))
         described = {
             "format": _FORMAT,
@@ -104,11 +105,6 @@ class Corpus:
         """How many tokens a row has."""
         return self.train.shape[1]
 
-    @property
-    def end(self) -> int:
-        """The token that ends a document."""
-        return SPECIAL.index(END)
-
     def decode(self, tokens: Tensor) -> list[str]:
         """The texts of `tokens` (rows, N); bytes that are no UTF-8 become the replacement character."""
         rows = whole_tensor("tokens", tokens, "give token ids (rows, N)").tolist()
@@ -132,11 +128,11 @@ def _texts(
     return split_text(text, test_share)
 
 
-def _trained(folder: Path, text: Text, vocab_size: int, report: Callable[[str], object] | None) -> Tokenizer:
+def _trained(folder: Path, text: Text, vocab_size: int, report: Callable[[str], object]) -> Tokenizer:
     """The tokenizer that is kept in the folder, or one that is trained and then kept."""
     path = folder / _TOKENIZER
     if not path.exists():
-        _say(report, f"training a tokenizer of {vocab_size} tokens")
+        report(f"training a tokenizer of {vocab_size} tokens")
         atomic_write(path, trained_tokenizer(text, vocab_size).to_str())
     return Tokenizer.from_file(str(path))
 
@@ -161,10 +157,5 @@ def _damaged(folder: Path) -> InputError:
     return InputError("cache", str(folder), "it is damaged: delete this folder, and it is made again")
 
 
-def _reached(report: Callable[[str], object] | None, part: str, position: int, size: int) -> None:
-    _say(report, f"tokens of the text for {part}: {position / size:.0%}")
-
-
-def _say(report: Callable[[str], object] | None, line: str) -> None:
-    if report is not None:
-        report(line)
+def _reached(report: Callable[[str], object], part: str, position: int, size: int) -> None:
+    report(f"tokens of the text for {part}: {position / size:.0%}")

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from annotated_types import Ge
 
 from trialogue.data.corpus.texts import Text
-from trialogue.errors import whole_number
+from trialogue.validation import validated
 
 _MARK = re.compile(r"<\|[^|<>]+\|>\s*")
 _TITLE = re.compile(r"\s*= (?!=).*(?<!=) =\s*")
@@ -27,43 +29,36 @@ def documents_of(text: Text) -> list[str]:
     """
     lines = [piece for _, pieces in text.pieces() for piece in pieces]
     found = list(_parts(lines, _MARK.fullmatch, _TITLE.fullmatch))
-    return (
-        found
-        if len(found) > 1
-        else list(_parts(lines, lambda line: not line.strip() or _MARK.fullmatch(line)))
-    )
+    if len(found) > 1:
+        return found
+    return list(_parts(lines, lambda line: not line.strip() or _MARK.fullmatch(line)))
 
 
-def passages_of(documents: Sequence[str], words: int) -> list[Passage]:
+@validated
+def passages_of(documents: Sequence[str], words: Annotated[int, Ge(_SHORT)]) -> list[Passage]:
     """`documents` cut at ends of lines, or of words in longer lines, into passages of `words` words, and a rest each.
 
     A rest of fewer than 10 words is left out. Raises `InputError` for `words` below that.
     """
-    size = whole_number("words", words, _SHORT)
     found: list[Passage] = []
     for number, document in enumerate(documents):
         held: list[str] = []
         for line in document.splitlines():
             parts = line.split()
-            if held and len(held) + len(parts) > size:
+            if held and len(held) + len(parts) > words:
                 found.append(Passage(number, " ".join(held)))
                 held = []
             held += parts
-            while len(held) > size:
-                found.append(Passage(number, " ".join(held[:size])))
-                held = held[size:]
+            while len(held) > words:
+                found.append(Passage(number, " ".join(held[:words])))
+                held = held[words:]
         if len(held) >= _SHORT:
             found.append(Passage(number, " ".join(held)))
     return [passage for passage in found if len(passage.text.split()) >= _SHORT]
 
 
-def _never(line: str) -> bool:
-    del line
-    return False
-
-
 def _parts(
-    lines: Sequence[str], ends: Callable[[str], object], begins: Callable[[str], object] = _never
+    lines: Sequence[str], ends: Callable[[str], object], begins: Callable[[str], object] = lambda _: False
 ) -> Iterator[str]:
     """The texts between lines that end one, and from those on that begin one."""
     held: list[str] = []

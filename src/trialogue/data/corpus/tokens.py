@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from trialogue.data.byte_level_bpe import checked_size, trained_byte_level_bpe
+from trialogue.data.byte_level_bpe import trained_byte_level_bpe
 from trialogue.data.corpus.texts import END, Text
 from trialogue.storage import atomic_write, writing
 
@@ -24,18 +24,13 @@ Report = Callable[[int, int], object]
 """Told how far a text has been read: the position, and the last one."""
 
 
-def checked_vocab_size(vocab_size: int) -> int:
-    """Return `vocab_size`; raises `InputError` where it has no room for the bytes and the special tokens."""
-    return checked_size(vocab_size, SPECIAL, "vocab_size")
-
-
 def trained_tokenizer(text: Text, vocab_size: int) -> Tokenizer:
     """The byte-level BPE of `vocab_size` tokens that is trained on `text` (see `trained_byte_level_bpe`)."""
     lines = ("".join(piece for piece in pieces if piece != END) for _, pieces in text.pieces())
     return trained_byte_level_bpe(lines, vocab_size, SPECIAL, prefix_space=False, field="vocab_size")
 
 
-def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report | None = None) -> None:
+def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report = lambda *_: None) -> None:
     """Write the tokens of `text` to `path`, int64 one after another; goes on where one that was killed came to.
 
     The file appears under its name when it is whole, and is then left as it is. Raises `InputError` where it cannot be
@@ -54,8 +49,7 @@ def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report | 
             file.flush()
             os.fsync(file.fileno())
             atomic_write(reached, json.dumps({"position": place, "bytes": file.tell()}))
-            if report is not None:
-                report(place, text.size)
+            report(place, text.size)
     with writing(path):
         growing.replace(path)
         reached.unlink(missing_ok=True)

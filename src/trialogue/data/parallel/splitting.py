@@ -1,4 +1,4 @@
-"""A split of parallel text whose parts share no sentence, and which of its test sentences are nearly known.
+"""A split of parallel text whose parts share no sentence.
 
 Collections such as Tatoeba hold several translations of a sentence, and the same one with another full stop: a random
 split of its German and English leaks 13 % of the test sources and 36 % of the targets.
@@ -6,7 +6,6 @@ split of its German and English leaks 13 % of the test sources and 36 % of the t
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +27,6 @@ class Split(NamedTuple):
     train: ParallelText
     validation: ParallelText
     test: ParallelText
-    familiar: NDArray[np.bool_]
-    """(test,): a sentence to train on has its target, but for one word replaced, added or left out"""
 
 
 def normalised(sentence: str) -> str:
@@ -67,43 +64,7 @@ def split(text: ParallelText, test: Count = 2000, validation: Count = 1000, *, s
     tested, validated, trained = (
         text.chosen(np.flatnonzero(of_pair == number).tolist()) for number in (1, 2, 0)
     )
-    return Split(trained, validated, tested, one_word_variants(tested.targets, trained.targets))
-
-
-def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool_]:
-    """Which of `sentences` are one of `known` up to one word replaced, added or left out, case and punctuation aside.
-
-    Booleans (len(sentences),). A sentence of `known` itself is a variant too.
-    """
-    whole: set[str] = set()
-    opened: set[str] = set()
-    for sentence in {normalised(sentence) for sentence in known}:
-        whole.add(sentence)
-        opened.update(_opened(sentence))
-    shortened = {" ".join(pattern.replace(_HOLE, "").split()) for pattern in opened}
-    return np.array(
-        [
-            sentence in whole
-            or sentence in shortened
-            or any(
-                pattern in opened or " ".join(pattern.replace(_HOLE, "").split()) in whole
-                for pattern in _opened(sentence)
-            )
-            for sentence in map(normalised, sentences)
-        ],
-        bool,
-    )
-
-
-_HOLE = "\0"
-
-
-def _opened(sentence: str) -> Iterator[str]:
-    """`sentence` with a hole for each of its words; one word alone says too little to be the variant of another."""
-    words = sentence.split()
-    if len(words) > 1:
-        for place in range(len(words)):
-            yield " ".join((*words[:place], _HOLE, *words[place + 1 :]))
+    return Split(trained, validated, tested)
 
 
 def _components(text: ParallelText) -> NDArray[np.int64]:

@@ -1,11 +1,15 @@
 """Sentences and their translations, from a table or from two files with a line for each sentence."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from trialogue.errors import InputError, require_text, whole_number
+from annotated_types import Len
+
+from trialogue.errors import InputError, require_text
+from trialogue.validation import Count, Different, validated
 
 _BOM = "\ufeff"
 
@@ -49,29 +53,24 @@ class ParallelText:
         return ParallelText([self.sources[place] for place in held], [self.targets[place] for place in held])
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], columns: Sequence[int] = (1, 2)) -> "ParallelText":
+    @validated
+    def read(
+        cls, path: str | os.PathLike[str], columns: Annotated[Different[Count], Len(2, 2)] = (1, 2)
+    ) -> "ParallelText":
         """The pairs of a table with a pair in each line, its columns parted by tabs.
 
         `columns` are those of the source and of the target, counted from 1. Blank lines are passed over. Raises
         `InputError` for columns that the table lacks, for a line with another number of columns than the first (with
         its number), and for a file that is missing, no UTF-8, or without a pair.
         """
-        if len(columns) != 2:
-            raise InputError(
-                "columns", tuple(columns), "name two of them: that of the source and that of the target"
-            )
-        source, target = (
-            whole_number("columns", column, 1, hint="columns are counted from 1") for column in columns
-        )
-        if source == target:
-            raise InputError("columns", tuple(columns), "source and target are columns of their own")
+        source, target = columns
         rows = [(number, line.split("\t")) for number, line in enumerate(_lines(path), 1) if line.strip()]
         if not rows:
             raise InputError("text", os.fspath(path), "it is empty: name a file with sentences in it")
         width = len(rows[0][1])
         if max(source, target) > width:
             hint = f"line {rows[0][0]} of {os.fspath(path)} has {width} columns, which tabs part: name two of them"
-            raise InputError("columns", tuple(columns), hint)
+            raise InputError("columns", columns, hint)
         for number, row in rows:
             if len(row) != width:
                 first = f"line {rows[0][0]} has {width}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from trialogue.data.byte_level_bpe import trained_byte_level_bpe
-from trialogue.errors import InputError, require_text, whole_number
+from trialogue.errors import InputError, require_text
 from trialogue.storage import atomic_write
 
 PAD, EOS, MASK, BOS = range(4)
@@ -23,8 +23,6 @@ class SubwordVocabulary:
     a word is the same token first and later in a sentence, and taken off again. The marks of `SPECIAL` that a text may
     hold are text.
     """
-
-    pad, eos, mask, bos = PAD, EOS, MASK, BOS
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -61,9 +59,12 @@ class SubwordVocabulary:
         size = len(self)
         texts = []
         for row in rows:
-            tokens = [whole_number("rows", token, 0, size - 1, _outside(token, size)) for token in row]
-            end = tokens.index(EOS) if EOS in tokens else len(tokens)
-            kept = [token for token in tokens[:end] if token >= len(SPECIAL)]
+            wrong = next((token for token in row if not 0 <= token < size), None)
+            if wrong is not None:
+                hint = f"{wrong} is no token of a vocabulary of {size}: it is of another model"
+                raise InputError("rows", wrong, hint)
+            end = row.index(EOS) if EOS in row else len(row)
+            kept = [token for token in row[:end] if token >= len(SPECIAL)]
             texts.append(self._tokenizer.decode(kept, skip_special_tokens=False).removeprefix(" "))
         return texts
 
@@ -79,14 +80,10 @@ class SubwordVocabulary:
         `identity`, that of the vocabulary which a model was trained with.
         """
         try:
-            text = Path(path).read_bytes().decode()
-        except UnicodeDecodeError as error:
-            raise InputError("vocabulary", os.fspath(path), _NONE) from error
+            tokenizer = Tokenizer.from_str(Path(path).read_bytes().decode())
         except OSError as error:
             hint = f"it cannot be read: {error.strerror or error}"
             raise InputError("vocabulary", os.fspath(path), hint) from error
-        try:
-            tokenizer = Tokenizer.from_str(text)
         except Exception as error:  # the library raises nothing narrower
             raise InputError("vocabulary", os.fspath(path), _NONE) from error
         if [tokenizer.id_to_token(token) for token in range(len(SPECIAL))] != list(SPECIAL):
@@ -99,7 +96,3 @@ class SubwordVocabulary:
 
 
 _NONE = "it is no vocabulary of subwords that `SubwordVocabulary.save` wrote: name one that it did"
-
-
-def _outside(token: object, size: int) -> str:
-    return f"{token} is no token of a vocabulary of {size}: it is of another model"

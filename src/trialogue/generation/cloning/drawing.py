@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.generation.cloning.samplers import SCORE
 from trialogue.oracles import Chain, Masked
 from trialogue.samplers import Convergence, convergence
 from trialogue.samplers.chains.resumable import RunningChains
 from trialogue.tensor_files import read_tensors, write_tensors
+from trialogue.validation import Count, validated
 
 _KIND = "trialogue drawing 1"
 _SECONDS = 15.0
 """So much work may be lost to a kill."""
-_MEND = "delete it to draw anew"
+_HINT = "delete it to draw anew"
 
 
 class Drawn(NamedTuple):
@@ -39,43 +40,38 @@ class Drawn(NamedTuple):
         return convergence(energies) if len(energies) >= 8 else None
 
 
+@validated
 def draw(
     chain: Chain[Any],
     model: Masked,
     start: Tensor,
-    sweeps: int | Sequence[int],
+    sweeps: Count | tuple[Count, ...],
     *,
     seed: int = 0,
     path: str | PathLike[str] | None = None,
-    run: Mapping[str, Any] | None = None,
-    report: Callable[[int, float], object] | None = None,
+    report: Callable[[int, float], object] = lambda *_: None,
 ) -> Drawn:
     """Run `chain` on `model` from each row of `start` (rows, N), N steps a sweep, and keep where it stood.
 
-    `sweeps` says after how many, one number or several. What is done is kept in the file `path`: a drawing that was cut
-    short goes on there, and one of more sweeps begins with those that are there. `run` is what must be equal for that,
-    as JSON. `report` is told of every sweep, with the mean energy after it: that of the chain, or the published score
-    where the chain keeps none. Raises `InputError` for a file that is damaged or of another drawing.
+    `sweeps` is the number of sweeps to keep, or several numbers. The state is stored in the file `path`, from which a
+    run that was interrupted, or one of more sweeps, continues. `report` is called after every sweep with the mean
+    energy: that of the chain, or the published score if the chain has none. Raises `InputError` for a file that is
+    damaged or of other chains.
     """
-    wanted = (sweeps,) if isinstance(sweeps, int) else tuple(sweeps)
-    for number in wanted:
-        whole_number("sweeps", number, 1)
+    wanted = (sweeps,) if isinstance(sweeps, int) else sweeps
     running = RunningChains(chain, model, start, seed)
-    drawing = _Drawing(running, model, None if path is None else Path(path), dict(run or {}))
+    drawing = _Drawing(running, model, None if path is None else Path(path))
     behind = drawing.sweeps < max(wanted)
     while drawing.sweeps < max(wanted):
         drawing.sweep(set(wanted))
-        if report is not None:
-            report(drawing.sweeps, float(drawing.energies[-1].mean()))
+        report(drawing.sweeps, float(drawing.energies[-1].mean()))
     if behind:
         drawing.save()
     lacking = [number for number in wanted if number not in drawing.samples]
     if lacking:
-        hint = f"{path} has gone on to {drawing.sweeps} sweeps and kept those of {sorted(drawing.samples)}: {_MEND}"
+        hint = f"{path} has gone on to {drawing.sweeps} sweeps and kept those of {sorted(drawing.samples)}: {_HINT}"
         raise InputError("sweeps", lacking[0], hint)
     most = max(wanted)
-    if most not in drawing.changed:
-        raise InputError("sweeps", most, f"{path} does not say how many tokens they have changed: {_MEND}")
     return Drawn(
         {number: drawing.samples[number] for number in wanted},
         torch.stack(drawing.energies[: most + 1]).cpu(),
@@ -86,8 +82,8 @@ def draw(
 class _Drawing:
     """Chains under way, with what has been kept of them, in memory and on disk."""
 
-    def __init__(self, running: RunningChains, model: Masked, path: Path | None, run: dict[str, Any]) -> None:
-        self._running, self._model, self._path, self._run = running, model, path, run
+    def __init__(self, running: RunningChains, model: Masked, path: Path | None) -> None:
+        self._running, self._model, self._path = running, model, path
         self._sites = running.tokens.shape[1]
         self.samples: dict[int, Tensor] = {}
         self.energies: list[Tensor] = []
@@ -128,18 +124,11 @@ class _Drawing:
             tensors |= {f"sample/{number}": tokens for number, tokens in self.samples.items()}
             changed = {str(number): count for number, count in self.changed.items()}
             tensors["energies"] = torch.stack(self.energies)
-            write_tensors(
-                self._path, _KIND, tensors, {"run": self._run, "changes": self.changes, "changed": changed}
-            )
+            write_tensors(self._path, _KIND, tensors, {"changes": self.changes, "changed": changed})
         self._saved = time.monotonic()
 
     def _restore(self, path: Path) -> None:
-        tensors, metadata = read_tensors(path, _KIND, _MEND)
-        if metadata.get("run") != self._run:
-            found = metadata.get("run") or {}
-            differing = sorted(key for key in found | self._run if found.get(key) != self._run.get(key))
-            hint = f"it is of another drawing ({', '.join(differing)} differ): {_MEND}"
-            raise InputError("path", str(path), hint)
+        tensors, metadata = read_tensors(path, _KIND, _HINT)
         parts: dict[str, dict[str, Tensor]] = {"chains": {}, "sample": {}}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
@@ -149,9 +138,7 @@ class _Drawing:
         self.samples = {int(number): tokens for number, tokens in parts["sample"].items()}
         self.energies = list(tensors["energies"].to(self._running.tokens.device))
         self.changes = metadata["changes"]
-        self.changed = {int(number): count for number, count in metadata.get("changed", {}).items()}
-        if self._running.steps % self._sites == 0:
-            self.changed[self.sweeps] = self.changes
+        self.changed = {int(number): count for number, count in metadata["changed"].items()}
 
     def _energy(self) -> Tensor:
         known = self._running.energies

@@ -1,8 +1,8 @@
 """Making one clone: a network trained, and sequences drawn from it."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,13 +11,21 @@ from torch import Tensor
 
 from trialogue.arrays import checked_device
 from trialogue.data.clones import Clone
+from trialogue.display.numbers import finite_or_none
 from trialogue.generation.cloning.drawing import draw
-from trialogue.generation.cloning.networks import factored_network
 from trialogue.generation.cloning.samplers import chain_of
-from trialogue.generation.cloning.settings import DrawingSettings, NetworkSettings
+from trialogue.generation.cloning.settings import MASKED_SHARE, DrawingSettings, NetworkSettings
+from trialogue.models.factored import FactoredAttention
 from trialogue.randomness import seed_of
 from trialogue.samplers import Convergence, MaskedMetropolis
-from trialogue.training import corpus_score
+from trialogue.training import (
+    IndividualMasks,
+    Recipe,
+    corpus_score,
+    masked_batches,
+    masked_token_loss,
+    trained,
+)
 
 
 class Made(NamedTuple):
@@ -101,12 +109,38 @@ class Maker:
             bodies=None if scored is None else float(scored.bodies),
             sweeps=sweeps,
             acceptance=drawn.acceptance,
-            effective_sample_size=None if found is None else _number(found.effective_sample_size),
-            r_hat=None if found is None else _number(found.r_hat),
+            effective_sample_size=None if found is None else finite_or_none(found.effective_sample_size),
+            r_hat=None if found is None else finite_or_none(found.r_hat),
             network_loss=corpus_score(network, self.scored).loss,
         )
         return Made(clone, found, drawn.energies.mean(1))
 
 
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def factored_network(
+    settings: NetworkSettings,
+    layers: int,
+    sequences: Tensor,
+    vocab_size: int,
+    artifacts: str | PathLike[str],
+    *,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    progress: bool = False,
+) -> FactoredAttention:
+    """A network of `layers` layers trained on `sequences` (n, N), which answers in single precision.
+
+    It is kept in the folder `artifacts`, from which a training that was cut short goes on. Raises `InputError` for a
+    rank above the vocabulary, a learning rate at which the loss diverges, and files that are damaged.
+    """
+    config = settings.network(layers, vocab_size, sequences.shape[1])
+    distribution = IndividualMasks(MASKED_SHARE)
+    training = settings.training(
+        distribution.copies(sequences.shape[1]), seed_of(seed, "clone network", layers)
+    )
+    batches = masked_batches(
+        sequences, FactoredAttention(config), distribution, batch_size=training.batch_size, seed=training.seed
+    )
+    recipe = Recipe(FactoredAttention, config, batches, training, loss=masked_token_loss)
+    network = trained(recipe, artifacts, device=device, progress=progress).network
+    network.dtype = torch.float32
+    return network

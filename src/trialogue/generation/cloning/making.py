@@ -1,7 +1,8 @@
 """Clones of a user's text in a folder: networks trained, sequences drawn, and what is known of each."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,18 @@ from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.data.corpus.corpus import Corpus
 from trialogue.errors import InputError
 from trialogue.executors import Executor
+from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
-from trialogue.generation.cloning.apart import made_apart
 from trialogue.generation.cloning.maker import Made, Maker, name_of
 from trialogue.generation.cloning.settings import CloneSettings
 from trialogue.randomness import generator
-from trialogue.storage import atomic_write, locked, make_folder
+from trialogue.storage import atomic_write, locked, make_folder, stored_object
 
 _WORK, _SETTINGS = "making", "settings.json"
 _SCORED = 1024
 """Held-out rows that a network's loss is measured on."""
+Files = Mapping[str, bytes]
+"""By their paths in a folder."""
 
 
 def make_clones(
@@ -90,7 +93,7 @@ def make_clones(
                 clones.add(made.clone)
                 yield made
         else:
-            yield from made_apart(maker, depths, work, executor, clones, report)
+            yield from _made_apart(maker, depths, work, executor, clones, report)
 
 
 def held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
@@ -109,13 +112,10 @@ def _scored(corpus: Corpus) -> Tensor:
 def _require_same(path: Path, identity: dict[str, Any]) -> None:
     """Keep what makes clones go together; raises `InputError` where the folder has others."""
     wanted = json.loads(json.dumps(identity))
-    if not path.exists():
+    there = stored_object(path, "out", "it is damaged: give another folder")
+    if there is None:
         atomic_write(path, json.dumps(wanted, indent=1) + "\n")
         return
-    try:
-        there = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise InputError("out", str(path), "it is damaged: give another folder") from error
     for field, value in wanted.items():
         if there.get(field) != value:
             if field == "fingerprint":
@@ -123,3 +123,51 @@ def _require_same(path: Path, identity: dict[str, Any]) -> None:
                 raise InputError("text", value, hint)
             hint = f"the clones in {path.parent.parent} have {there.get(field)}: give another folder"
             raise InputError(field, value, hint)
+
+
+def _made_apart(
+    maker: Maker,
+    depths: Sequence[int],
+    work: Path,
+    executor: Executor,
+    clones: Clones,
+    report: Callable[[str], object],
+) -> Iterator[Made]:
+    """A clone for each depth, each yielded when it is among `clones`, and what it is made from in the folder `work`."""
+    accelerated = maker.device is None or maker.device.startswith("cuda")
+    with SharedFolder(work).open() as folder:
+        # A worker that does not see the folder goes on with what is in it all the same.
+        kept = {} if executor.same_disk else _files(work)
+        with executor.crew(
+            partial(_making, maker, folder, kept), len(depths), accelerated=accelerated
+        ) as crew:
+            for _, (made, files) in crew.done([[depth] for depth in depths]):
+                for path, content in files.items():
+                    atomic_write(work / path, content)
+                clones.add(made.clone)
+                report(f"{made.clone.name}: made")
+                yield made
+
+
+def _making(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[int], tuple[Made, Files]]:
+    """In a worker: what makes the clone of a depth, with the files that the process that hires cannot see."""
+    with folder.beginning() as work:
+        if work != folder.path:
+            for path, content in kept.items():
+                atomic_write(work / path, content)
+    torch.set_num_threads(maker.threads)
+
+    def make(depth: int) -> tuple[Made, Files]:
+        if work == folder.path:
+            return maker.made(depth, work), {}
+        before = _files(work)
+        made = maker.made(depth, work)
+        # What others have made since is newer than what is kept here of theirs.
+        return made, {path: content for path, content in _files(work).items() if before.get(path) != content}
+
+    return make
+
+
+def _files(work: Path) -> Files:
+    files = (path for part in ("networks", "chains") for path in (work / part).rglob("*") if path.is_file())
+    return {str(path.relative_to(work)): path.read_bytes() for path in files}

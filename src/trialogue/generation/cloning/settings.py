@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from annotated_types import Ge
 from tyro.conf import arg
 
-from trialogue.errors import InputError, one_of, positive_number, probability, truth_value, whole_number
-from trialogue.generation.cloning.samplers import SAMPLERS, Sampler
+from trialogue.errors import InputError
+from trialogue.generation.cloning.samplers import Sampler
+from trialogue.validation import Count, Different, Natural, Positive, Probability, validated
 
 if TYPE_CHECKING:
     from trialogue.models.factored import FactoredAttentionConfig
@@ -17,32 +19,23 @@ MASKED_SHARE = 0.15
 """The share of a sequence's tokens that a training masks, each in a copy of its own."""
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
     """The factored networks, and how they are trained; raises `InputError` where a field is out of range."""
 
-    layers: Annotated[tuple[int, ...], arg(metavar="N ...")] = (1, 2, 4)
+    layers: Annotated[Different[Count], arg(metavar="N ...")] = (1, 2, 4)
     """Depths, one clone for each: N layers keep interactions of up to 2^(N-1) + 1 tokens."""
-    rank: Annotated[int, arg(metavar="N")] = 32
+    rank: Annotated[Count, arg(metavar="N")] = 32
     """Rank of the value matrices."""
     layer_norm: bool = False
     """Normalise what layers add up, as the published clones do: then all orders are kept."""
-    steps: Annotated[int, arg(metavar="N")] = 2000
+    steps: Annotated[Count, arg(metavar="N")] = 2000
     """Steps of each training."""
-    batch_size: Annotated[int, arg(metavar="N")] = 256
+    batch_size: Annotated[Count, arg(metavar="N")] = 256
     """Masked tokens per step, about: 15 % of those of each sequence, each masked in a copy of its own."""
-    learning_rate: Annotated[float, arg(metavar="X")] = 1e-2
+    learning_rate: Annotated[Positive, arg(metavar="X")] = 1e-2
     """That of AdamW, reached after 100 steps; it falls to zero as a cosine."""
-
-    def __post_init__(self) -> None:
-        if not self.layers or len(set(self.layers)) < len(self.layers):
-            raise InputError("layers", self.layers, "name one depth or more, each once")
-        for depth in self.layers:
-            whole_number("layers", depth, 1)
-        for field in ("rank", "steps", "batch_size"):
-            whole_number(field, getattr(self, field), 1)
-        truth_value("layer_norm", self.layer_norm)
-        positive_number("learning_rate", self.learning_rate)
 
     def network(self, layers: int, vocab_size: int, length: int) -> "FactoredAttentionConfig":
         """The network of that depth; raises `InputError` for a rank above the vocabulary."""
@@ -71,6 +64,7 @@ class NetworkSettings:
         )
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class TextSettings:
     """The text and its tokens; raises `InputError` where a field is out of range."""
@@ -79,11 +73,11 @@ class TextSettings:
     """The corpus: a UTF-8 file, a folder of .txt files, or tinystories or wikitext-103 from the hub."""
     test: Annotated[str | None, arg(metavar="FILE")] = None
     """Text to start clones from and to measure networks on; without one, the last part of the corpus."""
-    test_share: Annotated[float, arg(metavar="SHARE")] = 0.1
+    test_share: Annotated[Probability, arg(metavar="SHARE")] = 0.1
     """How much of the corpus that part is."""
     vocab_size: Annotated[int, arg(metavar="N")] = 320
     """Tokens of the byte-level BPE that is trained on the text."""
-    length: Annotated[int, arg(metavar="N")] = 16
+    length: Annotated[int, Ge(2), arg(metavar="N")] = 16
     """Tokens of a sequence."""
     cache: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """Where the tokens of the text are kept; without one, in the user's cache."""
@@ -91,10 +85,9 @@ class TextSettings:
     def __post_init__(self) -> None:
         if self.text is None:
             raise InputError("text", None, "name a text file: trialogue clone --text FILE --out FOLDER")
-        whole_number("length", self.length, 2, hint="interactions need sequences of at least 2 tokens")
-        probability("test_share", self.test_share, zero=False, one=False)
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class DrawingSettings:
     """How sequences are drawn from the networks; raises `InputError` where a field is out of range."""
@@ -103,18 +96,12 @@ class DrawingSettings:
     """gibbs redraws a token from its distribution given all others; metropolis is the published chain on the sum of raw
     scores, which draws from a sharpened distribution; by-order divides the scores by the order of the network,
     normalised takes log-probabilities for scores."""
-    sequences: Annotated[int, arg(metavar="N")] = 600
+    sequences: Annotated[Count, arg(metavar="N")] = 600
     """Sequences of each clone; each starts from one of the held-out text."""
-    sweeps: Annotated[int, arg(metavar="N")] = 20
+    sweeps: Annotated[Count, arg(metavar="N")] = 20
     """How often each token of a sequence is updated; a run with more goes on from the clones that are there."""
-    seed: Annotated[int, arg(metavar="N")] = 0
+    seed: Annotated[Natural, arg(metavar="N")] = 0
     """Of networks, batches, starts and chains."""
-
-    def __post_init__(self) -> None:
-        one_of("sampler", self.sampler, SAMPLERS)
-        for field in ("sequences", "sweeps"):
-            whole_number(field, getattr(self, field), 1)
-        whole_number("seed", self.seed, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

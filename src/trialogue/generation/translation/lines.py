@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.generation.translation.model import TranslationModel
 from trialogue.generation.translation.settings import Translating
 from trialogue.samplers.translation.hypotheses import Translation
-from trialogue.samplers.translation.rescoring import rescored
+from trialogue.samplers.translation.writing import rescored
 
 _POOL = 16
 """Batches that are read ahead, so that lines of a like length go together."""
@@ -70,7 +70,6 @@ class LineTranslator:
 
     def __init__(self, model: TranslationModel, settings: Translating, *, truncate: bool = False) -> None:
         self._vocabulary, self._longest, self._truncate = model.vocabulary, model.max_length, truncate
-        self._seed = whole_number("seed", settings.seed, 0)
         self._translate: Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
         if settings.network == "twin":
             twin, search = model.twin(), settings.search
@@ -87,7 +86,7 @@ class LineTranslator:
                 raise InputError("rescore", True, hint)
 
             def refined(sources: Sequence[Sequence[int]], numbers: Sequence[int]) -> list[Translation]:
-                found = beam.translate(refiner, sources, seed=self._seed, numbers=numbers)
+                found = beam.translate(refiner, sources, seed=settings.seed, numbers=numbers)
                 return rescored(ranking, sources, found, beam.alpha) if ranking else found
 
             self._translate = refined

@@ -1,21 +1,17 @@
 """How good translations are, and how often they stutter."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from scipy.stats import bootstrap
 
 from trialogue.errors import InputError, require_text
-from trialogue.randomness import numpy_generator
+from trialogue.extras import from_extra
 
 _WORD = regex.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
-_RESAMPLES = 1000
 
 
 class Quality(NamedTuple):
@@ -25,13 +21,6 @@ class Quality(NamedTuple):
     bleu_signature: str
     chrf: float
     chrf_signature: str
-
-
-class Interval(NamedTuple):
-    """An interval of 95 % over sentences, by percentiles of the bootstrap."""
-
-    low: float
-    high: float
 
 
 class Stutter(NamedTuple):
@@ -45,11 +34,6 @@ class Stutter(NamedTuple):
         """The share of the pairs of all sentences that repeat a word; 0 where there is no pair."""
         return float(self.repeated.sum() / max(1, self.pairs.sum()))
 
-    def interval(self, seed: int) -> Interval:
-        """Of the rate, drawn from the stream "bootstrap" of `seed`."""
-        held = np.stack((self.repeated, self.pairs), -1)
-        return _interval(held, lambda sums: float(sums[0] / max(1, sums[1])), seed)
-
 
 def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Quality:
     """BLEU and chrF of `outputs` beside one reference each, both detokenised, by sacreBLEU (Post 2018).
@@ -57,31 +41,11 @@ def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "
     `tokenize` is a tokenizer of sacreBLEU's: "13a" or "intl" for languages with spaces, "zh" for Chinese, "char".
     Raises `InputError` where the two have unequal lengths, or none.
     """
-    _require_aligned(outputs, references)
-    bleu, chrf = BLEU(tokenize=tokenize), CHRF()
+    require_aligned(outputs, references)
+    metrics = from_extra("sacrebleu.metrics", "score")
+    bleu, chrf = metrics.BLEU(tokenize=tokenize), metrics.CHRF()
     scores = [metric.corpus_score(list(outputs), [list(references)]) for metric in (bleu, chrf)]
     return Quality(scores[0].score, str(bleu.get_signature()), scores[1].score, str(chrf.get_signature()))
-
-
-def bleu_interval(
-    outputs: Sequence[str], references: Sequence[str], *, seed: int, tokenize: str = "13a"
-) -> Interval:
-    """The interval of the BLEU of `quality` over sentences, drawn from the stream "bootstrap" of `seed`."""
-    _require_aligned(outputs, references)
-    metric = BLEU(
-        tokenize=tokenize, effective_order=True
-    )  # for a sentence, whose counts are all that is used
-    scores = [
-        metric.sentence_score(output, [reference])
-        for output, reference in zip(outputs, references, strict=True)
-    ]
-    counts = np.array([(*score.counts, *score.totals, score.sys_len, score.ref_len) for score in scores])
-
-    def corpus_bleu(sums: NDArray[np.int64]) -> float:
-        held = sums.tolist()
-        return BLEU.compute_bleu(held[:4], held[4:8], held[8], held[9], smooth_method="exp").score
-
-    return _interval(counts, corpus_bleu, seed)
 
 
 def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
@@ -91,7 +55,7 @@ def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
     runs of letters and digits, and other marks one by one; case matters. The thesis (section 4.2.3) gives no
     definition: this one is ours. Raises `InputError` where the two have unequal lengths, or none.
     """
-    _require_aligned(outputs, references)
+    require_aligned(outputs, references)
     counts = [
         _stutters(_WORD.findall(output), _WORD.findall(reference))
         for output, reference in zip(outputs, references, strict=True)
@@ -100,33 +64,14 @@ def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
     return Stutter(repeated, pairs)
 
 
-def stutter_rate(outputs: Sequence[str], references: Sequence[str]) -> float:
-    """The share of pairs of adjacent words of all `outputs` that repeat a word, as `stutter` counts them."""
-    return stutter(outputs, references).rate
-
-
 def _stutters(words: list[str], reference: list[str]) -> tuple[int, int]:
     allowed = {left for left, right in itertools.pairwise(reference) if left == right}
     repeats = [left for left, right in itertools.pairwise(words) if left == right]
     return sum(word not in allowed for word in repeats), max(0, len(words) - 1)
 
 
-def _interval(
-    held: NDArray[np.int64], statistic: Callable[[NDArray[np.int64]], float], seed: int
-) -> Interval:
-    """Of a statistic of the sums of `held` (sentences, numbers) over sentences."""
-    found = bootstrap(
-        (np.arange(len(held)),),
-        lambda places: statistic(held[places].sum(0)),
-        vectorized=False,
-        n_resamples=_RESAMPLES,
-        method="percentile",
-        rng=numpy_generator(seed, "bootstrap"),
-    )
-    return Interval(float(found.confidence_interval.low), float(found.confidence_interval.high))
-
-
-def _require_aligned(outputs: Sequence[str], references: Sequence[str]) -> None:
+def require_aligned(outputs: Sequence[str], references: Sequence[str]) -> None:
+    """Raise `InputError` unless there is one reference for each output, and at least one."""
     if len(outputs) != len(references) or not len(outputs):
         counts = f"{len(outputs)} outputs and {len(references)} references"
         raise InputError("references", counts, "give one reference for each output, and at least one")

@@ -8,15 +8,14 @@ from tyro.conf import arg
 
 from trialogue.data.byte_level_bpe import checked_size
 from trialogue.data.parallel.vocabulary import SPECIAL
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
-
-Start = Literal["random", "mask"]
-Keep = Literal["stutter", "nothing", "confident"]
+from trialogue.validation import Count, Natural, validated
 
 
+@validated
 @dataclass(frozen=True)
 class Translating:
     """How lines are translated."""
@@ -25,13 +24,13 @@ class Translating:
     """Folder that `trialogue train-translation` wrote."""
     network: Annotated[Literal["refiner", "twin"], arg(metavar="NETWORK")] = "refiner"
     """refiner (in parallel), or twin (token after token)."""
-    steps: Annotated[int, arg(metavar="T")] = 4
+    steps: Annotated[Count, arg(metavar="T")] = 4
     """Steps of refinement, at most."""
     hypotheses: Annotated[int, arg(metavar="N")] = 5
     """Likeliest lengths that are refined; of the twin, beams (1 is greedy)."""
-    start: Annotated[Start, arg(metavar="START")] = "random"
+    start: Annotated[Literal["random", "mask"], arg(metavar="START")] = "random"
     """What refinement begins with: random tokens, or mask."""
-    keep: Annotated[Keep, arg(metavar="WHAT")] = "stutter"
+    keep: Annotated[Literal["stutter", "nothing", "confident"], arg(metavar="WHAT")] = "stutter"
     """What a step leaves: stutter (a token that equals the one before it is not taken), nothing, or confident (the
     schedule of mask-predict, with --start mask)."""
     alpha: Annotated[float, arg(metavar="A")] = 0.6
@@ -40,7 +39,7 @@ class Translating:
     """Rank what the refiner makes of its lengths by the twin, which reads all of them in one more pass."""
     keep_repeats: bool = False
     """Keep each token that equals the one before it."""
-    seed: Annotated[int, arg(metavar="N")] = 0
+    seed: Annotated[Natural, arg(metavar="N")] = 0
     """What random tokens are drawn from."""
 
     def __post_init__(self) -> None:
@@ -56,7 +55,7 @@ class Translating:
     @property
     def beam(self) -> LengthBeam:
         """How the refiner translates."""
-        chain = Refinement(start=self.start, keep=self.keep, steps=max(self.steps, 1))
+        chain = Refinement(start=self.start, keep=self.keep, steps=self.steps)
         return LengthBeam(self.steps, self.hypotheses, chain, self.alpha, not self.keep_repeats)
 
     @property
@@ -65,6 +64,7 @@ class Translating:
         return BeamSearch(self.hypotheses, self.alpha)
 
 
+@validated
 @dataclass(frozen=True)
 class Lines:
     """What is read and written, and where it is computed."""
@@ -79,20 +79,19 @@ class Lines:
     """Answer each line before the next one is read."""
     truncate: bool = False
     """Cut a line that is too long for the model, which is otherwise refused and leaves an empty line."""
-    batch: Annotated[int, arg(metavar="N")] = 32
+    batch: Annotated[Count, arg(metavar="N")] = 32
     """Lines that are translated together."""
     device: Annotated[str, arg(metavar="DEVICE")] = "cpu"
     """cpu, cuda, cuda:1."""
-    threads: Annotated[int, arg(metavar="N")] = 1
+    threads: Annotated[Count, arg(metavar="N")] = 1
     """Threads of torch."""
 
     def __post_init__(self) -> None:
         if self.input is not None and self.out is not None and self.input.resolve() == self.out.resolve():
             raise InputError("out", str(self.out), "it is the file that is read: name another one")
-        whole_number("batch", self.batch, 1)
-        whole_number("threads", self.threads, 1)
 
 
+@validated
 @dataclass(frozen=True)
 class Pairs:
     """What is learned from, what is trained, and where it goes."""
@@ -111,11 +110,11 @@ class Pairs:
     """Let the refiner begin with the weights of the twin, and learn what that makes of the sources."""
     vocab: Annotated[int, arg(metavar="N")] = 4000
     """Subwords of both languages together."""
-    test: Annotated[int, arg(metavar="N")] = 1000
+    test: Annotated[Count, arg(metavar="N")] = 1000
     """Pairs that are held out and scored; those that share a sentence stay on one side."""
     tokenize: Annotated[Literal["13a", "intl", "zh", "char"], arg(metavar="HOW")] = "13a"
     """How sacreBLEU parts the targets into words: 13a or intl where spaces do, zh for Chinese, char by characters."""
-    threads: Annotated[int, arg(metavar="N")] = 1
+    threads: Annotated[Count, arg(metavar="N")] = 1
     """Threads of torch."""
 
     def __post_init__(self) -> None:
@@ -128,8 +127,6 @@ class Pairs:
                 "columns", self.columns, "a file of its own for each language has none: leave it out"
             )
         checked_size(self.vocab, SPECIAL, "vocab")
-        whole_number("test", self.test, 1)
-        whole_number("threads", self.threads, 1)
         if self.distil and self.networks == "refiner":
             raise InputError("networks", self.networks, "distillation takes a twin too: use both")
         if self.distil and self.networks == "twin":

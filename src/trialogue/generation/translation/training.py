@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +12,10 @@ from trialogue.data.parallel.splitting import Split, split
 from trialogue.data.parallel.text import ParallelText
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
+from trialogue.extras import from_extra
 from trialogue.generation.translation.lines import LineTranslator
 from trialogue.generation.translation.model import CARD, HELD_OUT, Network, TranslationModel
+from trialogue.generation.translation.scores import quality, stutter
 from trialogue.generation.translation.settings import Pairs, Translating
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.twin import CausalTranslator
@@ -22,9 +24,6 @@ from trialogue.training.processes import processes
 from trialogue.training.recipes import trained
 from trialogue.training.translation.distillation import kept_translations
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs
-
-Judge = Callable[[Sequence[str], Sequence[str]], Mapping[str, Any]]
-"""What is said of translations beside a reference each, as JSON."""
 
 _UNFINISHED = ".unfinished"
 _VALIDATION = 1
@@ -39,14 +38,15 @@ class TrainedModel(NamedTuple):
 
 
 def train_translation(
-    pairs: Pairs, training: TranslationTraining, judge: Judge, report: Callable[[str], object] = str
+    pairs: Pairs, training: TranslationTraining, report: Callable[[str], object] = str
 ) -> TrainedModel:
-    """Train what `pairs` asks for as `training` says, and save it with what `judge` says of held-out pairs.
+    """Train what `pairs` asks for as `training` says, and save it with scores of held-out pairs.
 
     `report` is told of every stage. A training that was cut short goes on where it was. Under torchrun every process
     calls this, and the main one alone reports and writes. Raises `InputError` for pairs that cannot be read or are too
     few, and where the folder has a model already, which leaves nothing behind, or cannot be written.
     """
+    from_extra("sacrebleu", "score")  # needed after the training
     assert pairs.out is not None  # its class sees to it
     together = processes()
     tell = report if together.is_main_process else str
@@ -85,7 +85,7 @@ def train_translation(
         networks["refiner"] = trained(recipe, work, progress=True).network
     model = TranslationModel(vocabulary, networks)
     tell(f"translating {len(parts.test):,} held-out pairs")
-    scores = {network: _scored(model, network, parts.test, judge) for network in networks}
+    scores = {network: _scored(model, network, parts.test, pairs.tokenize) for network in networks}
     card = {
         **source,
         "pairs": len(sources),
@@ -126,10 +126,13 @@ def _read(pairs: Pairs) -> tuple[ParallelText, dict[str, Any]]:
     return text, {"text": pairs.text.name, "files": files, **columns}
 
 
-def _scored(model: TranslationModel, network: Network, tested: ParallelText, judge: Judge) -> dict[str, Any]:
-    """What `judge` says of the translations of `tested` that `trialogue translate` writes by default."""
+def _scored(model: TranslationModel, network: Network, tested: ParallelText, tokenize: str) -> dict[str, Any]:
+    """Return the scores of the translations of `tested` that `trialogue translate` writes by default."""
     settings = Translating(Path(), network=network)
     translator = LineTranslator(model, settings, truncate=True)
     outputs = [answer.text for answer in translator.answers(tested.sources, 32)]
-    told = {name: value for name, value in asdict(settings).items() if name != "model"}
-    return {**judge(outputs, tested.targets), "translated_with": told}
+    return {
+        **quality(outputs, tested.targets, tokenize)._asdict(),
+        "repeated_words": stutter(outputs, tested.targets).rate,
+        "translated_with": {name: value for name, value in asdict(settings).items() if name != "model"},
+    }

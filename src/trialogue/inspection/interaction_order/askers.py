@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.errors import InputError
+from trialogue.inspection.subject import frame_of
 from trialogue.models.attention_only import AttentionOnly
 from trialogue.models.checkpoint_loading import load_checkpoint, usable_device
 from trialogue.models.heads import kind_of
@@ -30,11 +32,36 @@ GIVEN_BACK = 0.9
 """A model is asked about texts where its tokenizer gives back this share of them, but for case and spaces."""
 
 
-class Answer(NamedTuple):
-    """What a model makes of a clone: `tokens_per_byte` of the text where the tokens are the model's own, else None."""
+@dataclass(frozen=True, kw_only=True)
+class CloneLoss:
+    """What a `model` makes of a clone after `step` updates, where that is known.
 
+    `max_order` is the most bodies that the `clone` keeps interactions of, None for all. `causal` says which
+    conditionals were asked for. A model that was asked in tokens of its own has `tokens_per_byte` of the text; of one
+    that has those of the clones it is None.
+    """
+
+    model: str
+    step: int | None
+    clone: str
+    max_order: int | None
+    causal: bool
     score: Score
     tokens_per_byte: float | None
+
+    @property
+    def loss(self) -> float:
+        """The loss in nats: per byte of text, where the model was asked in tokens of its own, and else per token."""
+        return self.score.loss * self._scale
+
+    @property
+    def error(self) -> float:
+        """Its standard error."""
+        return self.score.error * self._scale
+
+    @property
+    def _scale(self) -> float:
+        return 1.0 if self.tokens_per_byte is None else self.tokens_per_byte
 
 
 class Asker(ABC):
@@ -45,11 +72,27 @@ class Asker(ABC):
     """Whether it is asked about the text of the clones, in tokens of its own"""
 
     @abstractmethod
-    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> Answer:
+    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> tuple[Score, float | None]:
         """What it makes of the first `rows` of a clone and, if it is a masked one, of a `share` of their sites.
 
-        Raises `InputError` where the rows are longer than it can read.
+        The second value is the number of tokens per byte of text if the tokens are the model's own, else None. Raises
+        `InputError` where the rows are longer than it can read.
         """
+
+    def loss(
+        self, clone: Clone, rows: int, share: float, seed: int, *, model: str, step: int | None = None
+    ) -> CloneLoss:
+        """Return the loss on the first `rows` of a clone; see `answer`."""
+        score, tokens_per_byte = self.answer(clone, rows, share, seed)
+        return CloneLoss(
+            model=model,
+            step=step,
+            clone=clone.name,
+            max_order=clone.max_order,
+            causal=self.causal,
+            score=score,
+            tokens_per_byte=tokens_per_byte,
+        )
 
 
 def asker_of(
@@ -99,8 +142,8 @@ class _Network(Asker):
         reads_on = isinstance(self._model, Transformer) and self._model.config.causal
         self.causal = reads_on or isinstance(self._model, AttentionOnly)
 
-    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> Answer:
-        return Answer(corpus_score(self._model, clone.tokens[:rows], share, seed), None)
+    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> tuple[Score, float | None]:
+        return corpus_score(self._model, clone.tokens[:rows], share, seed), None
 
 
 class _Pretrained(Asker):
@@ -115,17 +158,17 @@ class _Pretrained(Asker):
         texts = clones.decode(clones[TEXT if TEXT in clones.names else clones.names[0]].tokens)
         if self.retokenized:
             self._require_given_back(texts)
-        self._before, self._behind = _frame(tokenizer, texts[0])
+        self._before, self._behind = frame_of(tokenizer, texts[0])
 
-    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> Answer:
+    def answer(self, clone: Clone, rows: int, share: float, seed: int) -> tuple[Score, float | None]:
         tokens = clone.tokens[:rows]
         if not self.retokenized:
-            return Answer(self._score(tokens.tolist(), share, seed), None)
+            return self._score(tokens.tolist(), share, seed), None
         texts = self._clones.decode(tokens)
         sequences = [self._encoded(text) for text in texts]
         score = self._score(sequences, share, seed)
         size = sum(len(text.encode()) for text in texts)
-        return Answer(score, sum(map(len, sequences)) / size)
+        return score, sum(map(len, sequences)) / size
 
     @abstractmethod
     def _score(self, sequences: Sequence[Sequence[int]], share: float, seed: int) -> Score:
@@ -193,16 +236,6 @@ class _PretrainedCausal(_Pretrained):
         inputs = torch.cat((before, tokens[:, :-1]), 1).to(self._model.device)
         logits: Tensor = self._model(input_ids=inputs, use_cache=False).logits
         return logits[:, len(self._before) :]
-
-
-def _frame(tokenizer: Any, text: str) -> tuple[list[int], list[int]]:
-    """What the tokenizer puts before and behind the tokens of a text."""
-    own: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-    framed: list[int] = tokenizer(text, verbose=False)["input_ids"]
-    for start in range(len(framed) - len(own) + 1):
-        if framed[start : start + len(own)] == own:
-            return framed[:start], framed[start + len(own) :]
-    return [], []
 
 
 def _folded(text: str) -> str:

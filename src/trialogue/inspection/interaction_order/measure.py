@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
+from annotated_types import Interval
 
 from trialogue.data.clones import Clones
-from trialogue.errors import InputError, probability, whole_number
-from trialogue.inspection.interaction_order.askers import asker_of
+from trialogue.errors import InputError
+from trialogue.inspection.interaction_order.askers import CloneLoss, asker_of
 from trialogue.models.catalogue import CATALOGUE
-from trialogue.training.corpus_losses import Score
+from trialogue.validation import Count, Natural, validated
 
 
 class Found(NamedTuple):
@@ -22,38 +22,6 @@ class Found(NamedTuple):
 
     place: str
     step: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CloneLoss:
-    """What a `model` makes of a clone after `step` updates, where that is known.
-
-    `max_order` is the most bodies that the `clone` keeps interactions of, None for all. `causal` says which
-    conditionals were asked for. A model that was asked in tokens of its own has `tokens_per_byte` of the text; of one
-    that has those of the clones it is None.
-    """
-
-    model: str
-    step: int | None
-    clone: str
-    max_order: int | None
-    causal: bool
-    score: Score
-    tokens_per_byte: float | None
-
-    @property
-    def loss(self) -> float:
-        """The loss in nats: per byte of text, where the model was asked in tokens of its own, and else per token."""
-        return self.score.loss * self._scale
-
-    @property
-    def error(self) -> float:
-        """Its standard error."""
-        return self.score.error * self._scale
-
-    @property
-    def _scale(self) -> float:
-        return 1.0 if self.tokens_per_byte is None else self.tokens_per_byte
 
 
 def checkpoints_of(model: str | Path) -> list[Found]:
@@ -82,16 +50,24 @@ def checkpoints_of(model: str | Path) -> list[Found]:
     raise InputError("model", str(model), hint)
 
 
+def require_clones(clones: Clones) -> None:
+    """Raise `InputError` if the folder has no clones yet."""
+    if not clones.names:
+        hint = "there are none in it yet: `trialogue clone` goes on in it"
+        raise InputError("clones", str(clones.folder), hint)
+
+
+@validated
 def clone_losses(
     models: Iterable[str | Path],
     clones: Clones,
     *,
-    rows: int = 256,
-    share: float = 1.0,
-    seed: int = 0,
+    rows: Count = 256,
+    share: Annotated[float, Interval(gt=0, le=1)] = 1.0,
+    seed: Natural = 0,
     device: str | torch.device | None = None,
     dtype: str = "float32",
-    report: Callable[[str], object] | None = None,
+    report: Callable[[str], object] = lambda _: None,
 ) -> Iterator[CloneLoss]:
     """The losses of `models` (see `checkpoints_of`) on the first `rows` of each of `clones`, as they are measured.
 
@@ -99,29 +75,14 @@ def clone_losses(
     ones about all tokens but the first of a row. `report` is told of what is being done. Raises `InputError` where
     there are no clones, for the first model that cannot be had or asked (`asker_of`), and for rows that are too long.
     """
-    rows, share = whole_number("rows", rows, 1), probability("share", share, zero=False)
-    seed = whole_number("seed", seed, 0)
     series = {str(model): checkpoints_of(model) for model in models}
     if not series:
         raise InputError("model", None, "name at least one")
     held = list(clones)
-    if not held:
-        raise InputError(
-            "clones", str(clones.folder), "there are none in it yet: `trialogue clone` goes on in it"
-        )
+    require_clones(clones)
     for model, found in series.items():
         for checkpoint in found:
-            if report is not None:
-                report(checkpoint.place)
+            report(checkpoint.place)
             asker = asker_of(checkpoint.place, clones, device=device, dtype=dtype)
             for clone in held:
-                answer = asker.answer(clone, rows, share, seed)
-                yield CloneLoss(
-                    model=model,
-                    step=checkpoint.step,
-                    clone=clone.name,
-                    max_order=clone.max_order,
-                    causal=asker.causal,
-                    score=answer.score,
-                    tokens_per_byte=answer.tokens_per_byte,
-                )
+                yield asker.loss(clone, rows, share, seed, model=model, step=checkpoint.step)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trialogue.data.clones import TEXT
 from trialogue.display.figures import COLORS, QUIET, panels
-from trialogue.inspection.interaction_order.measure import CloneLoss
+from trialogue.inspection.interaction_order.askers import CloneLoss
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -35,14 +35,8 @@ def _through_training(axes: Axes, found: Sequence[CloneLoss]) -> None:
     for clone, color in zip(_clones(found), cycle(COLORS)):
         line = [one for one in found if one.clone == clone and one.step is not None]
         of_text = clone == TEXT
-        axes.errorbar(
-            [one.step or 0 for one in line],
-            [one.loss for one in line],
-            [one.error for one in line],
-            fmt="--" if of_text else ".-",
-            color=QUIET if of_text else color,
-            label=_label(line[0]),
-        )
+        style = {"fmt": "--", "color": QUIET} if of_text else {"fmt": ".-", "color": color}
+        _draw_errors(axes, [one.step or 0 for one in line], line, label=_label(line[0]), **style)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlabel("step of the training")
     axes.set_ylabel(_unit(found))
@@ -53,17 +47,15 @@ def _side_by_side(axes: Axes, models: dict[str, list[CloneLoss]]) -> None:
     names = _clones([one for found in models.values() for one in found])
     labels = {one.clone: _label(one) for found in models.values() for one in found}
     for (model, found), color in zip(models.items(), cycle(COLORS)):
-        axes.errorbar(
-            [names.index(one.clone) for one in found],
-            [one.loss for one in found],
-            [one.error for one in found],
-            fmt="o",
-            color=color,
-            label=_short(model),
-        )
+        places = [names.index(one.clone) for one in found]
+        _draw_errors(axes, places, found, label=_short(model), fmt="o", color=color)
     axes.set_xticks(range(len(names)), [labels[name] for name in names], rotation=20, ha="right")
     axes.set_ylabel(_unit([one for found in models.values() for one in found]))
     axes.legend()
+
+
+def _draw_errors(axes: Axes, places: Sequence[int], losses: Sequence[CloneLoss], **style: Any) -> None:
+    axes.errorbar(places, [one.loss for one in losses], [one.error for one in losses], **style)
 
 
 def _clones(found: Sequence[CloneLoss]) -> list[str]:

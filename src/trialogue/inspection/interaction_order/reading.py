@@ -9,7 +9,7 @@ from itertools import groupby
 
 from trialogue.data.clones import TEXT
 from trialogue.errors import InputError
-from trialogue.inspection.interaction_order.measure import CloneLoss
+from trialogue.inspection.interaction_order.askers import CloneLoss
 
 TOLERANCE = 0.05
 """A loss is saturated once it is within this share of its whole drop of its lowest value."""

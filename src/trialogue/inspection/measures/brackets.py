@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, mean, number, share
+from trialogue.inspection.measures.quantities import Point, Quantity, curve, mean, number, share
 from trialogue.inspection.subject import Subject
 from trialogue.randomness import numpy_generator, seed_of
 
@@ -38,7 +38,7 @@ def spelled(subject: Subject) -> list[int] | None:
     return None
 
 
-def bracket_law(length: int) -> Dyck:
+def bracket_distribution(length: int) -> Dyck:
     """Prefixes of `length` brackets, types and opening alike likely."""
     return Dyck(length, (1 / len(PAIRS),) * len(PAIRS), 0.5, DEPTH, complete=False)
 
@@ -46,7 +46,7 @@ def bracket_law(length: int) -> Dyck:
 def inserted(strings: Tensor, random: np.random.Generator) -> Tensor:
     """`strings` (rows, N) with a pair of a random type at a random place of each that is not too deep (rows, N + 2)."""
     rows = []
-    depths = bracket_law(strings.shape[1]).depth(strings)
+    depths = bracket_distribution(strings.shape[1]).depth(strings)
     for string, depth in zip(strings.tolist(), depths.tolist(), strict=True):
         shallow = [place for place, opened in enumerate((0, *depth)) if opened < DEPTH]
         place, kind = int(random.choice(shallow)), 2 * int(random.integers(0, len(PAIRS)))
@@ -71,16 +71,12 @@ class Brackets(Measure):
         """Why it has no brackets, or no room for them."""
         if spelled(subject) is None:
             return f"its tokenizer has no token for each of {' '.join(''.join(PAIRS))}"
-        room = _room(subject)
-        return (
-            None
-            if room >= 2 * _LONGEST
-            else f"it reads {subject.longest} tokens, and this takes {2 * _LONGEST}"
-        )
+        if _room(subject) < 2 * _LONGEST:
+            return f"it reads {subject.longest} tokens, and this takes {2 * _LONGEST}"
+        return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Long strings once, shorter ones with and without a pair."""
-        del material
         before = len(subject.frame[0])
         long = effort.rows(_ROWS) * (min(LENGTH, _room(subject)) + before)
         lengths = _lengths()
@@ -89,12 +85,11 @@ class Brackets(Measure):
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """All numbers of long strings, then the violation of balance."""
-        del material
         length = min(LENGTH, _room(subject))
-        distribution = bracket_law(length)
+        distribution = bracket_distribution(length)
         rows = distribution.sample(effort.rows(_ROWS), seed_of(effort.seed, "brackets"))
         report(f"{len(rows)} strings of {length} brackets")
-        found, mass = (answers[:, :-1] for answers in bracket_laws(subject, rows))
+        found, mass = (answers[:, :-1] for answers in bracket_log_probs(subject, rows))
         exact = next_brackets(distribution, rows)
         target, depth = rows[:, 1:], distribution.depth(rows)[:, :-1]
         closing = (target % 2 == 1).numpy()
@@ -107,37 +102,17 @@ class Brackets(Measure):
         open_now = depth.numpy()
         report("a pair inserted")
         moved = self._moved(subject, effort)
-        along = "brackets read"
+        along, on_brackets = "brackets read", mean(mass.numpy().mean(1))
+        by_length = [_share(right, closing & span, edge) for edge, span in spans]
+        by_depth = [_share(right, closing & (open_now == deep), deep) for deep in range(1, DEPTH + 1)]
+        losses = [mean(_row_means(excess, span), edge) for edge, span in spans]
         return [
             number(f"closes rightly, in strings of {length}", _share(right, closing), exact=1.0),
             number("moved by a pair", mean(moved), unit="total variation", exact=0.0),
-            number(
-                f"on brackets, in strings of {length}",
-                mean(mass.numpy().mean(1)),
-                unit="of the probability",
-                exact=1.0,
-            ),
-            Quantity(
-                name="closes rightly",
-                points=tuple(_share(right, closing & span, edge) for edge, span in spans),
-                along=along,
-                exact=1.0,
-            ),
-            Quantity(
-                name="closes rightly",
-                points=tuple(
-                    _share(right, closing & (open_now == deep), deep) for deep in range(1, DEPTH + 1)
-                ),
-                along="brackets open",
-                exact=1.0,
-            ),
-            Quantity(
-                name="excess loss",
-                points=tuple(mean(_row_means(excess, span), edge) for edge, span in spans),
-                unit="nats a bracket",
-                along=along,
-                exact=0.0,
-            ),
+            number(f"on brackets, in strings of {length}", on_brackets, unit="of the probability", exact=1.0),
+            curve("closes rightly", by_length, along, exact=1.0),
+            curve("closes rightly", by_depth, "brackets open", exact=1.0),
+            curve("excess loss", losses, along, unit="nats a bracket", exact=0.0),
         ]
 
     def _moved(self, subject: Subject, effort: Effort) -> NDArray[np.float64]:
@@ -146,24 +121,24 @@ class Brackets(Measure):
         found = []
         for length in _lengths():
             seed = seed_of(effort.seed, "balance", length)
-            rows = bracket_law(length).sample(_per_length(effort), seed)
+            rows = bracket_distribution(length).sample(_per_length(effort), seed)
             one, other = (
-                bracket_laws(subject, strings)[0][:, -1].exp() for strings in (rows, inserted(rows, random))
+                bracket_log_probs(subject, strings)[0][:, -1].exp()
+                for strings in (rows, inserted(rows, random))
             )
             found.append((one - other).abs().sum(-1) / 2)
         return torch.cat(found).double().numpy()
 
 
-def bracket_laws(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-laws (rows, N, brackets) of the next bracket behind each of `rows` (rows, N), among brackets.
+def bracket_log_probs(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probabilities (rows, N, brackets) of the next bracket behind each of `rows` (rows, N), among brackets.
 
     And the probability (rows, N) that the model gives to a bracket at all.
     """
     ids = torch.tensor(spelled(subject))
-    before = torch.tensor(subject.frame[0], dtype=torch.int64).expand(len(rows), -1)
     distributions, mass = [], []
-    for part in subject.parts(torch.cat((before, ids[rows]), 1)):
-        logits = subject.logits(part)[:, before.shape[1] :]
+    for part in subject.parts(subject.framed(ids[rows])):
+        logits = subject.logits(part)[:, len(subject.frame[0]) :]
         chosen = logits[..., ids].double()
         distributions.append(chosen.log_softmax(-1))
         mass.append((chosen.logsumexp(-1) - logits.logsumexp(-1)).exp())
@@ -171,7 +146,7 @@ def bracket_laws(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def next_brackets(distribution: Dyck, rows: Tensor) -> Tensor:
-    """The exact log-laws (rows, N - 1, brackets) of all but the first bracket of `rows` (rows, N)."""
+    """The exact log-probabilities (rows, N - 1, brackets) of all but the first bracket of `rows` (rows, N)."""
     number, length = rows.shape
     lengths = torch.arange(1, length).repeat(number)
     return distribution.next_log_probs(rows.repeat_interleave(length - 1, 0), lengths).view(
@@ -186,8 +161,7 @@ def _row_means(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArra
 
 
 def _share(right: NDArray[np.bool_], chosen: NDArray[np.bool_], at: float | None = None) -> Point:
-    means = _row_means(right.astype(float), chosen)
-    return share(means, max(1, int(chosen.sum()) // max(1, len(means))), at)
+    return share(_row_means(right.astype(float), chosen), at)
 
 
 def _room(subject: Subject) -> int:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Quantity, mean, number
+from trialogue.inspection.measures.quantities import Quantity, curve, mean, number
 from trialogue.inspection.subject import Stretches, Subject
 from trialogue.oracles import Masked
 from trialogue.randomness import Choose, Streams, numpy_generator
@@ -84,7 +84,6 @@ class MaskedConsistency(Measure):
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Six times each stretch: both masked, and one of them five times."""
-        del material
         width = _length(subject) + sum(map(len, subject.frame))
         return 6 * len(_distances(subject)) * effort.rows(_ROWS) * width
 
@@ -92,16 +91,13 @@ class MaskedConsistency(Measure):
         """Differences of all pairs, and the divergence by how far apart they are."""
         random = numpy_generator(effort.seed, "consistency")
         stretches, distances = _stretches(subject, material, effort), _distances(subject)
-        before, behind = (
-            torch.tensor(part, dtype=torch.int64).expand(len(stretches.tokens), -1) for part in subject.frame
-        )
-        tokens = torch.cat((before, stretches.tokens, behind), 1)
+        tokens = subject.framed(stretches.tokens, end=True)
         streams = Streams(effort.seed, torch.arange(len(tokens)))
         found = {}
         for distance in distances:
             report(f"{distance} apart")
             last = stretches.tokens.shape[1] - distance
-            first = before.shape[1] + torch.from_numpy(random.integers(0, last, len(tokens)))
+            first = len(subject.frame[0]) + torch.from_numpy(random.integers(0, last, len(tokens)))
             found[distance] = compared_orders(subject.masked, tokens, first, first + distance, streams.choose)
         text, drawn, told = (np.stack(part) for part in zip(*found.values(), strict=True))
         # Of a token that the model never proposes there is no such number.
@@ -111,31 +107,18 @@ class MaskedConsistency(Measure):
             raise InputError("model", subject.name, "it proposes none of the tokens of the text")
         differences = np.abs(np.where(known, text, 0.0)).sum(0)[some] / known.sum(0)[some]
         of_text = Stretches(stretches.tokens[torch.from_numpy(some)], stretches.documents[some])
+        differing = mean(of_text.by_document(differences))
         by_document, unit, along = stretches.by_document, "nats a pair", "tokens apart"
+        divergences = [mean(by_document(one.drawn), distance) for distance, one in found.items()]
+        gains = [mean(by_document(one.told), distance) for distance, one in found.items()]
         reach = f", mean over {distances[0]} to {distances[-1]} apart"
         divergence, tells = "divergence of the orders", "one token tells of the other"
         return [
-            number(
-                f"orders differ on the text{reach}",
-                mean(of_text.by_document(differences)),
-                unit=unit,
-                exact=0.0,
-            ),
+            number(f"orders differ on the text{reach}", differing, unit=unit, exact=0.0),
             number(f"{divergence}{reach}", mean(by_document(drawn.mean(0))), unit=unit, exact=0.0),
             number(f"{tells}{reach}", mean(by_document(told.mean(0))), unit=unit),
-            Quantity(
-                name=divergence,
-                points=tuple(mean(by_document(one.drawn), distance) for distance, one in found.items()),
-                unit=unit,
-                along=along,
-                exact=0.0,
-            ),
-            Quantity(
-                name=tells,
-                points=tuple(mean(by_document(one.told), distance) for distance, one in found.items()),
-                unit=unit,
-                along=along,
-            ),
+            curve(divergence, divergences, along, unit=unit, exact=0.0),
+            curve(tells, gains, along, unit=unit),
         ]
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from trialogue.inspection.interaction_order.reading import TOLERANCE, saturation_step
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Quantity, mean, number, resampled
+from trialogue.inspection.measures.quantities import Quantity, curve, mean, number, resampled
 from trialogue.inspection.subject import Stretches, Subject
 from trialogue.randomness import numpy_generator
 
@@ -48,16 +48,14 @@ class ContextLength(Measure):
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Each stretch once."""
-        del material
         return effort.rows(_ROWS) * (_length(subject) + len(subject.frame[0]))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Losses by the length of the context, and the length that matters."""
         stretches = _stretches(subject, material, effort)
         rows = stretches.tokens
-        before = torch.tensor(subject.frame[0], dtype=torch.int64).expand(len(rows), -1)
         losses = []
-        for part in subject.parts(torch.cat((before, rows), 1)):
+        for part in subject.parts(subject.framed(rows)):
             asked = part[:, len(subject.frame[0]) + 1 :]
             distributions = subject.logits(part)[:, -asked.shape[1] - 1 : -1].log_softmax(-1)
             losses.append(-distributions.gather(-1, asked[..., None])[..., 0].double())
@@ -69,15 +67,12 @@ class ContextLength(Measure):
             return float(saturation_step(edges, parted[chosen].mean(0).tolist()))
 
         unit = "nats a token"
-        curve = tuple(mean(parted[:, place], edge) for place, edge in enumerate(edges))
+        losses_by_edge = [mean(parted[:, place], edge) for place, edge in enumerate(edges)]
+        length = resampled(matters, len(parted), effort.seed)
         return [
-            number(
-                f"context that matters, of up to {edges[-1]}",
-                resampled(matters, len(parted), effort.seed),
-                unit="tokens",
-            ),
+            number(f"context that matters, of up to {edges[-1]}", length, unit="tokens"),
             number(f"gained by {edges[-1]} tokens of context", mean(parted[:, 0] - parted[:, -1]), unit=unit),
-            Quantity(name="loss", points=curve, unit=unit, along="tokens of context"),
+            curve("loss", losses_by_edge, "tokens of context", unit=unit),
         ]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, combined, mean, number, share
+from trialogue.inspection.measures.quantities import Point, Quantity, combined, curve, mean, number, share
 from trialogue.inspection.subject import Subject
 from trialogue.randomness import generator
 
@@ -44,20 +44,18 @@ class Copying(Measure):
     def unfit(self, subject: Subject) -> str | None:
         """Why it cannot be asked at any distance."""
         least = 2 * DISTANCES[0] + sum(map(len, subject.frame))
-        return (
-            None if subject.longest >= least else f"it reads {subject.longest} tokens, and this takes {least}"
-        )
+        if subject.longest < least:
+            return f"it reads {subject.longest} tokens, and this takes {least}"
+        return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """All rows twice as long as their distance; of a masked model, once for every site asked about."""
-        del material
         framed = sum(map(len, subject.frame))
         asked = 1 if subject.kind == "causal" else _ASKED
         return sum(_rows(d, effort) * (2 * d + framed) * min(asked, d) for d in _distances(subject))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Accuracies and losses of all distances that fit into what the model reads."""
-        del material
         right: list[Point] = []
         losses: list[Point] = []
         for distance in _distances(subject):
@@ -65,16 +63,14 @@ class Copying(Measure):
             rows = repeated(subject.ordinary, distance, _rows(distance, effort), effort.seed)
             asked = _causal if subject.kind == "causal" else _masked
             found, cost = asked(subject, rows)
-            right.append(share(found.mean(1), found.shape[1], distance))
+            right.append(share(found.mean(1), distance))
             losses.append(mean(cost.mean(1), distance))
         uniform = math.log(len(subject.ordinary))
-        along = "tokens to the source"
+        along, reach = "tokens to the source", f"mean over distances {right[0].at:g} to {right[-1].at:g}"
         return [
-            number(
-                f"copied, mean over distances {right[0].at:g} to {right[-1].at:g}", combined(right), exact=1.0
-            ),
-            Quantity(name="copied", points=tuple(right), along=along, exact=1.0),
-            Quantity(name="loss", points=tuple(losses), unit="nats a token", along=along, exact=0.0),
+            number(f"copied, {reach}", combined(right), exact=1.0),
+            curve("copied", right, along, exact=1.0),
+            curve("loss", losses, along, unit="nats a token", exact=0.0),
             number("loss without the source", Point(uniform), unit="nats a token"),
         ]
 
@@ -91,9 +87,8 @@ def _rows(distance: int, effort: Effort) -> int:
 def _causal(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Which of the repeated tokens but the first are right, and what they cost, both (rows, distance - 1)."""
     distance = rows.shape[1] // 2
-    before = torch.tensor(subject.frame[0], dtype=torch.int64).expand(len(rows), -1)
     right, losses = [], []
-    for part in subject.parts(torch.cat((before, rows), 1)):
+    for part in subject.parts(subject.framed(rows)):
         asked = part[:, -(distance - 1) :]
         answers = subject.logits(part)[:, -distance:-1]
         right.append(answers.argmax(-1) == asked)
@@ -103,13 +98,11 @@ def _causal(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArra
 
 def _masked(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The same of some sites of the second time, each masked in a copy of its own."""
-    distance, (before, behind) = rows.shape[1] // 2, subject.frame
-    ends = [torch.tensor(part, dtype=torch.int64).expand(len(rows), -1) for part in (before, behind)]
-    framed = torch.cat((ends[0], rows, ends[1]), 1)
+    distance, framed = rows.shape[1] // 2, subject.framed(rows, end=True)
     every = torch.arange(len(rows))
     right, losses = [], []
     for step in range(min(_ASKED, distance)):
-        site = len(before) + distance + step * distance // min(_ASKED, distance)
+        site = len(subject.frame[0]) + distance + step * distance // min(_ASKED, distance)
         distributions = subject.masked.site_log_weights(framed, torch.full_like(every, site)).cpu()
         asked = framed[:, site]
         right.append(distributions.argmax(-1) == asked)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, mean, number, share
+from trialogue.inspection.measures.quantities import Point, Quantity, curve, mean, number, share
 from trialogue.inspection.subject import Subject
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import Streams, seed_of
@@ -55,10 +55,10 @@ _OF_LENGTH = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
 def drawn(
     oracle: Autoregressive, opening: list[int], rows: int, horizon: int, seed: int
 ) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-    """Draw texts of up to `horizon` tokens behind `opening`, and tell at each step what they are drawn from.
+    """Sample texts of up to `horizon` tokens after `opening`, and yield the distribution at each step.
 
-    Each time: the step, the rows (n,) that have not ended, the log-law (n, vocab) of their next token, and the token
-    (n,). So many texts at once are drawn as fit a batch, one batch after the other.
+    Yields the step, the rows (n,) that have not ended, the log-probabilities (n, vocab) of their next token, and the
+    sampled token (n,). Texts are sampled batch by batch.
     """
     for part in torch.arange(rows).split(_AT_ONCE):
         for step, (going, distributions, chosen) in enumerate(_batch(oracle, opening, part, horizon, seed)):
@@ -175,7 +175,6 @@ class DecodingRules(Measure):
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Texts from the model's own distribution, and as many at a temperature."""
-        del material
         return 2 * effort.rows(_ROWS) * subject.fed(len(subject.opening), _horizon(subject))
 
     def unfit(self, subject: Subject) -> str | None:
@@ -184,7 +183,6 @@ class DecodingRules(Measure):
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Distances of one token, and of texts by their length."""
-        del material
         oracle, rows, horizon = subject.oracle, effort.rows(_ROWS), _horizon(subject)
         rules = {**RULES, **published(oracle.generation_config)}
         report(f"{rows} texts of {horizon} tokens from its own distribution")
@@ -195,28 +193,27 @@ class DecodingRules(Measure):
         )
         lengths = [2**power for power in range(horizon.bit_length()) if 2**power <= horizon]
         along = "tokens of the text"
+
+        def shares(values: NDArray[np.float64]) -> list[Point]:
+            return [share(values[length - 1], length) for length in lengths]
+
         found = [
             number(f"one token, {name}", mean(values), unit=_UNIT, exact=0.0)
             for name, values in single.items()
         ]
         found += [
-            Quantity(
-                name=f"text, {name}",
-                points=tuple(share(values[length - 1], 1, length) for length in lengths),
-                unit=_UNIT,
-                along=along,
-                exact=0.0,
-            )
+            curve(f"text, {name}", shares(values), along, unit=_UNIT, exact=0.0)
             for name, values in whole.items()
         ]
-        points = tuple(
+        points = [
             Point(sharpened_distance(logs[length - 1]), at=length)
             for length in lengths
             if effective_sample_size(torch.from_numpy(logs[length - 1])) >= rows * _EFFECTIVE
-        )
-        name = f"text, temperature {TEMPERATURE} and p(x)^(1/{TEMPERATURE})"
-        sharpened = Quantity(name=name, points=points, unit=_UNIT, along=along, exact=0.0)
-        return [*found, sharpened] if points else found
+        ]
+        if points:
+            name = f"text, temperature {TEMPERATURE} and p(x)^(1/{TEMPERATURE})"
+            found.append(curve(name, points, along, unit=_UNIT, exact=0.0))
+        return found
 
 
 def _horizon(subject: Subject) -> int:

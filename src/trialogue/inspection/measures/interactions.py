@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from trialogue.data.clones import TEXT, Clones
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order.askers import pretrained_asker
-from trialogue.inspection.interaction_order.measure import CloneLoss
+from trialogue.inspection.interaction_order.measure import require_clones
 from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import LEVEL, Point, Quantity, number
@@ -33,11 +33,7 @@ class InteractionOrder(Measure):
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
         """Raise `InputError` for a folder that has no clones yet."""
-        del subject, effort
-        clones = _clones(material)
-        if not clones.names:
-            hint = "there are none in it yet: `trialogue clone` goes on in it"
-            raise InputError("clones", str(clones.folder), hint)
+        require_clones(_clones(material))
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """All rows of every clone; of a masked model, once for each token."""
@@ -48,42 +44,28 @@ class InteractionOrder(Measure):
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Losses and gaps, clone by clone; errors are those of `trialogue interaction-order`."""
         clones = _clones(material)
-        causal = subject.kind == "causal"
-        asker = pretrained_asker(subject.name, subject.model, subject.tokenizer, causal, clones)
+        asker = pretrained_asker(
+            subject.name, subject.model, subject.tokenizer, subject.kind == "causal", clones
+        )
         losses, degrees = [], {}
         for clone in clones:
             report(clone.name)
             degrees[clone.name] = min(effort.rows(_ROWS), len(clone.tokens)) - 1
-            answer = asker.answer(clone, effort.rows(_ROWS), 1.0, effort.seed)
-            losses.append(
-                CloneLoss(
-                    model=subject.name,
-                    step=None,
-                    clone=clone.name,
-                    max_order=clone.max_order,
-                    causal=causal,
-                    score=answer.score,
-                    tokens_per_byte=answer.tokens_per_byte,
-                )
-            )
+            losses.append(asker.loss(clone, effort.rows(_ROWS), 1.0, effort.seed, model=subject.name))
         unit = f"nats a {'byte' if asker.retokenized else 'token'}"
         found = [
             number(f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit)
             for one in losses
         ]
-        texts = [one for one in losses if one.clone == TEXT]
-        for text in texts:
-            gaps = [(one, gap_of(one, text)) for one in losses if one.clone != TEXT]
-            # Those of the smaller sample: no narrower than Welch's interval.
-            fewest = {one.clone: min(degrees[one.clone], degrees[TEXT]) for one in losses}
-            found += [
-                number(
-                    f"{one.clone} over the text",
-                    _point(gap.difference, gap.error, fewest[one.clone]),
-                    unit=unit,
-                )
-                for one, gap in gaps
-            ]
+        text = next((one for one in losses if one.clone == TEXT), None)
+        if text is not None:
+            for one in losses:
+                if one is not text:
+                    gap = gap_of(one, text)
+                    # Those of the smaller sample: no narrower than Welch's interval.
+                    fewest = min(degrees[one.clone], degrees[TEXT])
+                    point = _point(gap.difference, gap.error, fewest)
+                    found.append(number(f"{one.clone} over the text", point, unit=unit))
             found.append(number("learned beyond order", Point(float(learned_beyond(losses) or 0))))
         return found
 

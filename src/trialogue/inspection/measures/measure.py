@@ -16,10 +16,10 @@ from typing import Any, Literal
 from trialogue.data.clones import Clones
 from trialogue.data.corpus.documents import documents_of
 from trialogue.data.corpus.texts import LocalText, local_text
-from trialogue.errors import positive_number, whole_number
 from trialogue.inspection.measures.quantities import Quantity
 from trialogue.inspection.subject import Kind, Subject
 from trialogue.registry import Registry
+from trialogue.validation import Natural, Positive, validated
 
 Report = Callable[[str], object]
 Need = Literal["text", "clones"]
@@ -33,6 +33,7 @@ CONTROL_SHARE = 0.25
 """How much of what the model is asked its control is asked."""
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class Effort:
     """How much a model is asked: `factor` times what it takes in a few minutes, drawn by `seed`.
@@ -40,12 +41,8 @@ class Effort:
     Raises `InputError` where a field is out of range.
     """
 
-    factor: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        positive_number("effort", self.factor)
-        whole_number("seed", self.seed, 0)
+    factor: Positive = 1.0
+    seed: Natural = 0
 
     def rows(self, number: int, least: int = 4) -> int:
         """`number` times the factor, but not below what an interval needs."""
@@ -108,7 +105,6 @@ class Measure(ABC):
 
     def unfit(self, subject: Subject) -> str | None:
         """Why a model of the right kind does not fit all the same; by default they all do."""
-        del subject
         return None
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:

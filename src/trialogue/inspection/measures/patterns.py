@@ -5,15 +5,12 @@ Runs and walls are those of `trialogue.inspection.coherence`, in bytes; a text t
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trialogue.errors import InputError
 from trialogue.inspection.coherence import Runs, coherence_of
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, number, resampled, share
+from trialogue.inspection.measures.quantities import Point, Quantity, curve, number, resampled, share
 from trialogue.inspection.subject import Subject
 
 PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
@@ -48,12 +45,10 @@ class TextPatterns(Measure):
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Prompts and what is written behind them."""
-        del material
         return len(PATTERNS) * effort.rows(_SAMPLES) * subject.fed(_longest(subject), WRITTEN)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """The rate at which texts leave their pattern, and the share that is still in it."""
-        del material
         samples = effort.rows(_SAMPLES)
         report(f"{len(PATTERNS) * samples} texts of {WRITTEN} tokens")
         found = coherence_of(
@@ -73,10 +68,11 @@ class TextPatterns(Measure):
             for length in _LENGTHS
             if np.isfinite(found.survival([length])[0])
         ]
-        rate = resampled(partial(_hazard, found), rows, effort.seed)
-        curve = Quantity(name="still in the pattern", points=tuple(shares), along="bytes written", exact=1.0)
-        left = number("leaves the pattern", rate, unit="per byte", exact=0.0)
-        return [left, curve] if shares else [left]
+        rate = resampled(lambda chosen: found.chosen(chosen).hazard(), rows, effort.seed)
+        found_rate = number("leaves the pattern", rate, unit="per byte", exact=0.0)
+        if not shares:
+            return [found_rate]
+        return [found_rate, curve("still in the pattern", shares, "bytes written", exact=1.0)]
 
 
 def _still(runs: Runs, length: int, seed: int) -> Point:
@@ -85,25 +81,15 @@ def _still(runs: Runs, length: int, seed: int) -> Point:
     Where all are, or none, the interval is the exact binomial one over those that are known at that length: texts that
     ended before in the pattern are not.
     """
-    point = resampled(partial(_survival, runs, length), len(runs.lengths), seed, length)
+    point = resampled(
+        lambda chosen: float(runs.chosen(chosen).survival([length])[0]), len(runs.lengths), seed, length
+    )
     if point.low is not None or point.value not in (0.0, 1.0):
         return point
     known = (runs.lengths >= length) | runs.ended
-    return share((runs.lengths[known] >= length).astype(float), 1, length)
+    return share((runs.lengths[known] >= length).astype(float), length)
 
 
 def _longest(subject: Subject) -> int:
     tokenization = subject.oracle.tokenization
     return max(len(tokenization.encode(text * REPEATS)) for text in PATTERNS)
-
-
-def _of(runs: Runs, rows: NDArray[np.int64]) -> Runs:
-    return Runs(runs.lengths[rows], runs.ended[rows])
-
-
-def _hazard(runs: Runs, rows: NDArray[np.int64]) -> float:
-    return _of(runs, rows).hazard()
-
-
-def _survival(runs: Runs, length: int, rows: NDArray[np.int64]) -> float:
-    return float(_of(runs, rows).survival([length])[0])

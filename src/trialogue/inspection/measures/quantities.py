@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pandas import Series
 
 from trialogue.errors import InputError
-from trialogue.intervals import Interval, interval, shares_of
+from trialogue.intervals import Interval
+from trialogue.intervals.bounds import mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
 
 LEVEL = 0.95
@@ -74,18 +74,23 @@ def number(name: str, point: Point, *, unit: str = "", exact: float | None = Non
     return Quantity(name=name, points=(point,), unit=unit, exact=exact)
 
 
-def share(values: NDArray[np.float64], trials: int, at: float | None = None) -> Point:
-    """The mean of shares `values` (rows,) of so many `trials` each, with Student's interval over rows, within 0 to 1.
+def curve(
+    name: str, points: Iterable[Point], along: str, *, unit: str = "", exact: float | None = None
+) -> Quantity:
+    """Return the quantity whose `points` have places `along` something."""
+    return Quantity(name=name, points=tuple(points), unit=unit, along=along, exact=exact)
 
-    Where all rows agree it is the exact binomial one over all trials.
-    """
-    found = interval(values, 1 - LEVEL, counts=shares_of(Series(values), trials))
-    return Point.of(found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0)), at)
+
+def share(values: NDArray[np.float64], at: float | None = None) -> Point:
+    """Return the mean of shares `values` (rows,), from 0 to 1, with the interval of `share_bounds`."""
+    low, high = share_bounds(values[None], 1 - LEVEL)
+    return Point(float(values.mean()), max(float(low[0]), 0.0), min(float(high[0]), 1.0), at)
 
 
 def mean(values: NDArray[np.float64], at: float | None = None) -> Point:
     """The mean of independent `values` (rows,) with Student's interval."""
-    return Point.of(interval(values, 1 - LEVEL), at)
+    low, high = mean_bounds(values[None], 1 - LEVEL) if len(values) > 1 else ([math.nan], [math.nan])
+    return Point.of(Interval(float(values.mean()), float(low[0]), float(high[0])), at)
 
 
 def combined(points: Sequence[Point]) -> Point:

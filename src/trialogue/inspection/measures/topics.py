@@ -6,11 +6,11 @@ import math
 
 from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
+from trialogue.extras import from_extra
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, number
 from trialogue.inspection.subject import Subject
 from trialogue.inspection.topic_structure.measure import TopicSettings, measured
-from trialogue.inspection.topic_structure.ratios import Interval
 from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
 
@@ -33,9 +33,16 @@ class TopicRatios(Measure):
     kinds = ("causal", "masked")
     needs = "text"
 
+    def unfit(self, subject: Subject) -> str | None:
+        """Return which package is missing, if any."""
+        try:
+            from_extra("sklearn", "topics")
+        except InputError as error:
+            return f"{error.value}: {error.hint}"
+        return None
+
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
         """Raise `InputError` for a text of too few passages."""
-        del subject, effort
         number_of = len(passages_of(material.documents, PASSAGE))
         if number_of < 2 * TOPICS:
             hint = f"topics take {2 * TOPICS} passages of {PASSAGE} words: give a longer text, or name other --measures"
@@ -43,7 +50,6 @@ class TopicRatios(Measure):
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """What attention is read in; topics take a while beside it."""
-        del material
         return effort.rows(_READ) * min(_LENGTH, subject.longest)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
@@ -72,11 +78,6 @@ class TopicRatios(Measure):
             raise InputError("model", subject.name, told if error.field == "words" else error.hint) from error
         # Without an interval, pairs of different topics are at zero or below it in some of the draws.
         ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
-        over = [number(f"{name}, same / different", _point(ratio)) for name, ratio in ratios]
-        less = [number(f"{one.measure}, same less different", _point(one.difference)) for one in compared]
+        over = [number(f"{name}, same / different", Point.of(ratio)) for name, ratio in ratios]
+        less = [number(f"{one.measure}, same less different", Point.of(one.difference)) for one in compared]
         return [*over, *less]
-
-
-def _point(found: Interval) -> Point:
-    low, high = (None if math.isnan(end) else float(end) for end in (found.low, found.high))
-    return Point(float(found.value), low, high)

@@ -49,7 +49,7 @@ def attention_sums(
     names: Sequence[str],
     *,
     path: Path | None = None,
-    report: Callable[[str], object] | None = None,
+    report: Callable[[str], object] = lambda _: None,
 ) -> AttentionSums:
     """How `model` attends between the words of `passages` that are among `names`, by their numbers there.
 
@@ -70,7 +70,7 @@ def attention_sums(
         for row, passage in enumerate(some):
             parts.append(_pairs(done + row, passage, weights[row, : lengths[row], : lengths[row]], number))
         done += len(some)
-        if report is not None and (done == len(passages) or time.monotonic() - told > _TOLD):
+        if done == len(passages) or time.monotonic() - told > _TOLD:
             told = time.monotonic()
             report(f"attention of {model.name}: {done} of {len(passages)} passages")
         if path is not None and (done == len(passages) or time.monotonic() - begun > _SECONDS):

@@ -7,26 +7,35 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Ge, Interval
 from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.data.corpus.documents import Passage
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.attention import AttentionSums, attention_sums
 from trialogue.inspection.topic_structure.ratios import (
-    Comparison,
+    TopicComparison,
     compared_attention,
     compared_embeddings,
     resampled,
 )
-from trialogue.inspection.topic_structure.topics import assigned, fitted_topics
-from trialogue.inspection.topic_structure.words import Words, placed, together, words_of
+from trialogue.inspection.topic_structure.words import (
+    Words,
+    assigned,
+    fitted_topics,
+    placed,
+    together,
+    words_of,
+)
 from trialogue.models.attention_weights import AttendingModel
 from trialogue.randomness import numpy_generator
 from trialogue.tensor_files import read_tensors, write_tensors
+from trialogue.validation import Count, Natural, validated
 
 _TOPICS = "trialogue topics 1"
 AS_READ = ", as read"
@@ -34,40 +43,33 @@ AS_READ = ", as read"
 
 MOST = 200
 """The most words of a topic that can be compared."""
+TopicWords = Annotated[int, Interval(ge=2, le=MOST)]
 _MET = 19_900
 
 Report = Callable[[str], object]
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class TopicSettings:
     """How topics are found and attention is read; raises `InputError` where a field is out of range."""
 
-    topics: int = 100
-    passes: int = 10
+    topics: Annotated[int, Ge(2)] = 100
+    passes: Count = 10
     """Of the topic model over the text"""
-    least: int = 5
+    least: Count = 5
     """In how many passages a word has to be"""
-    read: int = 200
+    read: Count = 200
     """Passages that attention is measured in, drawn by `seed`"""
-    length: int = 128
+    length: Annotated[int, Ge(8)] = 128
     """Tokens that these are cut to"""
-    shortest: int | None = None
+    shortest: Annotated[int, Ge(8)] | None = None
     """Where given, each is cut to a length drawn between this and `length`, all alike likely"""
-    seed: int = 0
+    seed: Natural = 0
 
     def __post_init__(self) -> None:
-        if self.shortest is not None:
-            whole_number("shortest", self.shortest, 8, self.length)
-        for field, least in (
-            ("topics", 2),
-            ("passes", 1),
-            ("least", 1),
-            ("read", 1),
-            ("length", 8),
-            ("seed", 0),
-        ):
-            whole_number(field, getattr(self, field), least)
+        if self.shortest is not None and self.shortest > self.length:
+            raise InputError("shortest", self.shortest, f"use at most {self.length}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +91,17 @@ class TopicMeasurement:
     sums: AttentionSums
     documents: NDArray[np.int64]
 
+    @validated
     def compare(
-        self, words: int, *, single: bool = True, resamples: int = 0, seed: int = 0
-    ) -> list[Comparison]:
+        self, words: TopicWords, *, single: bool = True, resamples: Natural = 0, seed: Natural = 0
+    ) -> list[TopicComparison]:
         """Every measure over pairs of the `words` likeliest words of topics: those of one topic alone, or of any.
 
         The pairs that often meet are as many as those of one topic, by each measure, of at most 19,900 that are known.
         Intervals are of `resamples` draws of words and documents. Raises `InputError` where topics have fewer words, or
         no two remain.
         """
-        assignment = assigned(self.distributions, whole_number("words", words, 2, MOST), single=single)
+        assignment = assigned(self.distributions, words, single=single)
         if not assignment.same.any() or not assignment.different.any():
             hint = (
                 "no two words are of one topic alone, and of different ones: use more words, or more topics"
@@ -127,7 +130,7 @@ def measured(
     folder: Path | None = None,
     control: bool = True,
     control_read: int | None = None,
-    report: Report | None = None,
+    report: Report = lambda _: None,
 ) -> list[TopicMeasurement]:
     """What `model` makes of the topics of `corpus`, and with `control` what its architecture makes of them by chance.
 
@@ -143,7 +146,7 @@ def measured(
         raise InputError(
             "length", settings.length, f"{model.name} knows {model.max_length} positions: use at most these"
         )
-    _say(report, f"reading {len(corpus)} passages in tokens of {model.name}")
+    report(f"reading {len(corpus)} passages in tokens of {model.name}")
     words = words_of(placed(model.tokenizer, [passage.text for passage in corpus]), settings.least)
     named = _named(corpus, words, asdict(settings))
     # What is read of the corpus afterwards makes no difference to its topics.
@@ -203,8 +206,3 @@ def _named(corpus: Sequence[Passage], words: Words, settings: dict[str, object])
 
 def _digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-
-def _say(report: Report | None, line: str) -> None:
-    if report is not None:
-        report(line)

@@ -10,8 +10,8 @@ import torch
 
 from trialogue.display.figures import COLORS, QUIET, panels
 from trialogue.inspection.topic_structure.measure import TopicMeasurement
-from trialogue.inspection.topic_structure.ratios import COSINE, Comparison
-from trialogue.inspection.topic_structure.topics import assigned
+from trialogue.inspection.topic_structure.ratios import COSINE, TopicComparison
+from trialogue.inspection.topic_structure.words import assigned
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -21,7 +21,7 @@ _TOPICS, _WORDS = 8, 4
 
 
 def draw_topics(
-    measurement: TopicMeasurement, compared: Mapping[str, Sequence[Comparison]], words: int
+    measurement: TopicMeasurement, compared: Mapping[str, Sequence[TopicComparison]], words: int
 ) -> matplotlib.figure.Figure:
     """Left, the ratios same topic over different topics of each of `compared`; right, cosines of words by topic."""
     drawing, (left, right) = panels(2, width=5.0, height=4.2)
@@ -30,12 +30,12 @@ def draw_topics(
     return drawing
 
 
-def _draw_ratios(axes: Axes, compared: Mapping[str, Sequence[Comparison]]) -> None:
+def _draw_ratios(axes: Axes, compared: Mapping[str, Sequence[TopicComparison]]) -> None:
     measures = list(dict.fromkeys(one.measure for found in compared.values() for one in found))
     for shift, (name, found) in enumerate(compared.items()):
         of = {one.measure: one.ratio for one in found}
         places = [place + 0.2 * (shift - (len(compared) - 1) / 2) for place in range(len(measures))]
-        values = np.array([of[measure].value if measure in of else np.nan for measure in measures])
+        values = np.array([of[measure].estimate if measure in of else np.nan for measure in measures])
         ends = np.array([(of[m].low, of[m].high) if m in of else (np.nan, np.nan) for m in measures]).T
         bars = np.abs(ends - values)
         color = QUIET if "random" in name else COLORS[shift % len(COLORS)]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.topic_structure.attention import AttentionSums
-from trialogue.inspection.topic_structure.topics import Assignment
+from trialogue.inspection.topic_structure.words import Assignment
+from trialogue.intervals import Interval
 from trialogue.randomness import numpy_generator
 
 SAME, DIFFERENT, TOGETHER = "same topic", "different topics", "often together"
@@ -24,15 +25,7 @@ LEVEL = 0.95
 """That of intervals."""
 
 
-class Interval(NamedTuple):
-    """A number and where resampling puts it: NaN without resampling."""
-
-    value: float
-    low: float
-    high: float
-
-
-class Comparison(NamedTuple):
+class TopicComparison(NamedTuple):
     """What a `measure` is on average over the pairs of each of `CLASSES`, and the ratio of the first two."""
 
     measure: str
@@ -67,7 +60,7 @@ def compared_embeddings(
     assignment: Assignment,
     together: NDArray[np.int64],
     resampling: Resampling,
-) -> list[Comparison]:
+) -> list[TopicComparison]:
     """Cosines and dot products of `embeddings` (words, width) of different words, by class.
 
     `together` (pairs, 2) are pairs by the numbers of words, as those of `assignment` are, the most often together
@@ -100,7 +93,7 @@ def compared_attention(
     assignment: Assignment,
     together: NDArray[np.int64],
     resampling: Resampling,
-) -> list[Comparison]:
+) -> list[TopicComparison]:
     """Attention between different words by class, over all occurrences: debiased, and as it is.
 
     `documents` (passages,) says which document of `resampling` each passage of `sums` is of; there are so many `words`.
@@ -142,11 +135,11 @@ def _quadratic(matrix: Tensor, times: Tensor) -> NDArray[np.float64]:
 
 def _comparison(
     measure: str, sums: dict[str, tuple[NDArray[np.float64], NDArray[np.float64], int]]
-) -> Comparison:
+) -> TopicComparison:
     with np.errstate(invalid="ignore", divide="ignore"):
         means = {kind: total / weight for kind, (total, weight, _) in sums.items()}
         ratio = np.where(means[DIFFERENT] > 0, means[SAME] / means[DIFFERENT], np.nan)
-    return Comparison(
+    return TopicComparison(
         measure=measure,
         pairs={kind: pairs for kind, (_, _, pairs) in sums.items()},
         means={kind: _interval(numbers) for kind, numbers in means.items()},

@@ -1,13 +1,17 @@
 """The shape of an encoder-decoder."""
 
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Annotated
+
+from annotated_types import Ge, Interval
 
 from trialogue.data.parallel.vocabulary import SPECIAL
-from trialogue.errors import InputError, one_of, probability, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.models.transformer import Activation
+from trialogue.validation import Count, validated
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig:
     """Shape of an `EncoderDecoder`. Raises `InputError` where a field is out of range.
@@ -21,27 +25,19 @@ class EncoderDecoderConfig:
     2017, section 5.4).
     """
 
-    vocab_size: int
-    encoder_layers: int = 2
-    decoder_layers: int = 2
-    heads: int = 4
-    width: int = 192
-    mlp_width: int = 768
-    max_length: int = 64
+    vocab_size: Annotated[int, Ge(len(SPECIAL) + 1)]
+    encoder_layers: Count = 2
+    decoder_layers: Count = 2
+    heads: Count = 4
+    width: Count = 192
+    mlp_width: Count = 768
+    max_length: Count = 64
     causal: bool = False
     positional_attention: bool = True
     activation: Activation = "gelu"
-    dropout: float = field(default=0.0, metadata={"added": True})
+    dropout: Annotated[float, Interval(ge=0, lt=1)] = field(default=0.0, metadata={"added": True})
 
     def __post_init__(self) -> None:
-        for name in ("encoder_layers", "decoder_layers", "heads", "width", "mlp_width", "max_length"):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
-        vocab = whole_number("vocab_size", self.vocab_size, len(SPECIAL) + 1)
-        object.__setattr__(self, "vocab_size", vocab)
-        for name in ("causal", "positional_attention"):
-            truth_value(name, getattr(self, name))
-        probability("dropout", self.dropout, one=False)
-        one_of("activation", self.activation, get_args(Activation))
         if self.width % self.heads:
             raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
         if self.causal and self.positional_attention:

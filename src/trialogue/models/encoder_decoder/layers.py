@@ -55,7 +55,7 @@ class DecoderBlock(EncoderBlock):
     ) -> tuple[Tensor, Tensor]:
         """How much positions attend to each other (n, heads, T, T) and to the source (n, heads, T, S) in `read`."""
         queries, keys, _ = map(self._heads, self.qkv(self.attention_norm(x)).chunk(3, -1))
-        own = (scaled(queries) @ keys.transpose(-1, -2) + mask).softmax(-1)
+        own = attention_weights(queries, keys, mask)
         return own, self.source_weights(self._before_source(x, mask, positions), source, source_mask)
 
     def _before_source(self, x: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
@@ -73,13 +73,12 @@ class DecoderBlock(EncoderBlock):
     def position_weights(self, positions: Tensor, mask: Tensor) -> Tensor:
         """How much (n or 1, heads, T, T) each position attends to each, by the vectors (T, width) alone."""
         queries, keys = self.position_queries_keys(positions)[None].chunk(2, -1)
-        scores = scaled(self._heads(queries)) @ self._heads(keys).transpose(-1, -2)
-        return (scores + mask).softmax(-1)
+        return attention_weights(self._heads(queries), self._heads(keys), mask)
 
     def source_weights(self, x: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor) -> Tensor:
         """How much (n, heads, T, S) each position of the stream attends to each of the source."""
         queries = self._heads(self.source_queries(self.source_norm(x)))
-        return (scaled(queries) @ source[0].transpose(-1, -2) + source_mask).softmax(-1)
+        return attention_weights(queries, source[0], source_mask)
 
     def _by_position(self, x: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
         values = self._heads(self.position_values(self.position_norm(x)))
@@ -97,15 +96,15 @@ class DecoderBlock(EncoderBlock):
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """Attention (n, heads, T, size) of queries over keys and values (n, heads, S, size); `mask` is added to scores."""
-    scores = scaled(q) @ k.transpose(-1, -2)
+    return attention_weights(q, k, mask).to(v.dtype) @ v
+
+
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the attention (n, heads, T, S) of queries (n, heads, T, size) to keys; `mask` is added to scores."""
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
     if mask is not None:
         scores = scores + mask.to(scores.dtype)
-    return scores.softmax(-1).to(v.dtype) @ v
-
-
-def scaled(queries: Tensor) -> Tensor:
-    """Queries divided by the square root of a head's width."""
-    return queries * queries.shape[-1] ** -0.5
+    return scores.softmax(-1)
 
 
 def joined(x: Tensor) -> Tensor:

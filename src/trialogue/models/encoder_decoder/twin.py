@@ -76,7 +76,7 @@ class CausalTranslator:
             # Distributions of all places at once would take gigabytes where the vocabulary is large.
             given = torch.cat(
                 [
-                    _laws(F.linear(part, head), never).gather(1, token[:, None])[:, 0]
+                    _next_log_probs(F.linear(part, head), never).gather(1, token[:, None])[:, 0]
                     for part, token in zip(states.split(_PLACES), tokens.split(_PLACES), strict=True)
                 ]
             )
@@ -132,7 +132,7 @@ class SourceCache(AttentionCache):
 
     def log_probs(self, features: Tensor) -> Tensor:
         """Log-probabilities (n, vocab) of the next token, a piece or EOS."""
-        return _laws(F.linear(self.hidden(features, -1), self._head), self._never)
+        return _next_log_probs(F.linear(self.hidden(features, -1), self._head), self._never)
 
     def fork(self, rows: Tensor, stop: int) -> SourceCache:
         """Return an independent context for up to `stop` tokens whose row i starts as this context's row `rows[i]`."""
@@ -157,7 +157,7 @@ class SourceCache(AttentionCache):
         return linear(read.reshape(x.shape), projection).add_(x)
 
 
-def _laws(logits: Tensor, never: Tensor) -> Tensor:
+def _next_log_probs(logits: Tensor, never: Tensor) -> Tensor:
     """Log-probabilities of the next token, none of `never`, of its `logits` (n, vocab)."""
     logits = logits.index_fill(1, never, -torch.inf)
     return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))

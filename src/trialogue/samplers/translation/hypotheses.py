@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from trialogue.errors import InputError, non_negative_number
+from annotated_types import Interval
 
 
 class Hypothesis(NamedTuple):
@@ -34,15 +34,8 @@ class Translation(NamedTuple):
 NOTHING = Translation([Hypothesis([], 0.0, 0.0)], 0)
 """The translation of an empty source."""
 
-
-_MOST = 100.0
-
-
-def checked_alpha(alpha: float) -> float:
-    """`alpha` of `brevity`; raises `InputError` where it is no number from 0 to 100."""
-    if non_negative_number("alpha", alpha) > _MOST:
-        raise InputError("alpha", alpha, f"it is an exponent: use at most {_MOST:.0f}")
-    return alpha
+Alpha = Annotated[float, Interval(ge=0, le=100)]
+"""Exponent of `brevity`."""
 
 
 def brevity(length: int, alpha: float) -> float:

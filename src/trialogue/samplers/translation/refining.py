@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import PAD, SPECIAL
-from trialogue.errors import truth_value, whole_number
 from trialogue.models.encoder_decoder.refiner import RefinedRows, Refiner
 from trialogue.randomness import Streams, numbers_of_64_bits
 from trialogue.samplers.chains.refinement import Refined, Refinement
-from trialogue.samplers.translation.hypotheses import NOTHING, Translation, checked_alpha, ranked
-from trialogue.validation import InstanceOf, Natural, Several, validated
+from trialogue.samplers.translation.hypotheses import NOTHING, Alpha, Translation, ranked
+from trialogue.validation import Count, InstanceOf, Natural, Several, validated
 
 
+@validated
 @dataclass(frozen=True)
 class LengthBeam:
     """How a source is translated: by `steps` of a chain from each of the `hypotheses` likeliest lengths.
@@ -25,17 +25,11 @@ class LengthBeam:
     candidate that a step by argmax left as it was takes no further part. Raises `InputError` for fields out of range.
     """
 
-    steps: int = 4
-    hypotheses: int = 5
+    steps: Count = 4
+    hypotheses: Count = 5
     chain: Refinement = field(default_factory=Refinement)
-    alpha: float = 0.0
+    alpha: Alpha = 0.0
     drop_repeats: bool = True
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "hypotheses"):
-            whole_number(name, getattr(self, name), 1)
-        checked_alpha(self.alpha)
-        truth_value("drop_repeats", self.drop_repeats)
 
     @validated
     def translate(

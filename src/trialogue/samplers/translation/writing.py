@@ -1,20 +1,22 @@
-"""Translation from left to right by the autoregressive twin: greedily, or by beam search."""
+"""Translation by the autoregressive twin: greedily, by beam search, or by ranking the candidates of a refiner."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import EOS, PAD
-from trialogue.errors import non_negative_number, whole_number
+from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.oracles import Context
-from trialogue.samplers.translation.hypotheses import NOTHING, Translation, checked_alpha, ranked
-from trialogue.validation import InstanceOf, Natural, Several, validated
+from trialogue.samplers.translation.hypotheses import NOTHING, Alpha, Translation, ranked
+from trialogue.validation import Count, InstanceOf, Natural, NonNegative, Several, validated
 
 
+@validated
 @dataclass(frozen=True)
 class BeamSearch:
     """The `hypotheses` best continuations are kept at every token; one of them is the greedy translation.
@@ -24,14 +26,9 @@ class BeamSearch:
     `InputError` for fields out of range.
     """
 
-    hypotheses: int = 1
-    alpha: float = 0.0
-    ratio: float = 2.0
-
-    def __post_init__(self) -> None:
-        whole_number("hypotheses", self.hypotheses, 1)
-        checked_alpha(self.alpha)
-        non_negative_number("ratio", self.ratio)
+    hypotheses: Count = 1
+    alpha: Alpha = 0.0
+    ratio: NonNegative = 2.0
 
     @validated
     def translate(
@@ -57,6 +54,32 @@ class BeamSearch:
             best = ranked(zip(texts, log_probs, strict=True), self.alpha, drop_repeats=False)
             answers[place] = Translation(best, max(min(len(text) + 1, room) for text in texts))
         return answers
+
+
+@validated
+def rescored(
+    twin: CausalTranslator,
+    sources: Sequence[Sequence[int]],
+    translations: Sequence[Translation],
+    alpha: Alpha = 0.0,
+) -> list[Translation]:
+    """`translations` of `sources`, their hypotheses ranked by what the twin gives them (Gu et al. 2018).
+
+    A hypothesis then has the twin's log-probability of its tokens and EOS; it is ranked by that over
+    ((5 + length) / 6)^`alpha`. One more pass of a decoder is counted, and none where the source is empty. Raises
+    `InputError` for sources or hypotheses that are too long for the twin, and where there are not as many of both.
+    """
+    if len(translations) != len(sources):
+        hint = f"give one of each of the {len(sources)} sources"
+        raise InputError("translations", len(translations), hint)
+    told = [place for place, source in enumerate(sources) if len(source)]
+    candidates = [[each.tokens for each in translations[place].hypotheses] for place in told]
+    log_probs = twin.log_probs([sources[place] for place in told], candidates)
+    answers = list(translations)
+    for place, texts, scores in zip(told, candidates, log_probs, strict=True):
+        best = ranked(zip(texts, scores, strict=True), alpha, drop_repeats=False)
+        answers[place] = Translation(best, translations[place].passes + bool(texts))
+    return answers
 
 
 def _until_end(row: list[int]) -> list[int]:

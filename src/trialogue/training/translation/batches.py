@@ -9,13 +9,15 @@ import torch
 from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import PAD
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import generator
+from trialogue.validation import Count, Natural, validated
 
 _MULTIPLE = 2
 """Rows of a batch are filled up to a multiple of it: batches have few shapes."""
 
 
+@validated
 @dataclass(frozen=True, eq=False)
 class TranslationBatches:
     """Batches (sources, targets) of encoded pairs, a function of the step: the `data` of a `Recipe`.
@@ -27,16 +29,16 @@ class TranslationBatches:
 
     sources: Tensor
     targets: Tensor
-    batch_size: int
-    seed: int = 0
+    batch_size: Count
+    seed: Natural = 0
 
     def __post_init__(self) -> None:
         if len(self.sources) != len(self.targets):
             counts = f"{len(self.sources)} sources and {len(self.targets)} targets"
             raise InputError("targets", counts, "give one target for each source")
-        size = whole_number("batch_size", self.batch_size, 1)
-        if size > len(self.sources):
-            raise InputError("batch_size", size, f"there are {len(self.sources)} pairs: use at most as many")
+        if self.batch_size > len(self.sources):
+            hint = f"there are {len(self.sources)} pairs: use at most as many"
+            raise InputError("batch_size", self.batch_size, hint)
 
     @property
     def epoch(self) -> int:

@@ -20,22 +20,17 @@ _KIND = "trialogue distilled targets 1"
 
 
 def distilled(
-    twin: CausalTranslator,
-    sources: Sequence[Sequence[int]],
-    search: BeamSearch | None = None,
-    *,
-    progress: bool = False,
+    twin: CausalTranslator, sources: Sequence[Sequence[int]], *, progress: bool = False
 ) -> list[list[int]]:
-    """The twin's best translation of each of `sources`, tokens without EOS, by default the greedy one.
+    """Return the twin's greedy translation of each of `sources`, tokens without EOS.
 
     Sources of a like length are translated together.
     """
-    search = BeamSearch() if search is None else search
     order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
     found: list[list[int]] = [[] for _ in sources]
     for start in tqdm(range(0, len(order), _AT_ONCE), unit="batch", disable=not progress, leave=False):
         places = order[start : start + _AT_ONCE]
-        answers = search.translate(twin, [sources[place] for place in places])
+        answers = BeamSearch().translate(twin, [sources[place] for place in places])
         for place, answer in zip(places, answers, strict=True):
             found[place] = answer.best
     return found

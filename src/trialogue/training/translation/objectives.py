@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD, SPECIAL
-from trialogue.errors import probability
 from trialogue.models.encoder_decoder.network import EncoderDecoder
+from trialogue.validation import Share, validated
 
 
+@validated
 @dataclass(frozen=True)
 class Noise:
     """What the refiner reads in place of the target: each token by itself is right, random, or a mask.
@@ -22,13 +23,8 @@ class Noise:
     thesis (footnote 17).
     """
 
-    correct: float | None = 0.15
-    masked: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.correct is not None:
-            probability("correct", self.correct)
-        probability("masked", self.masked)
+    correct: Share | None = 0.15
+    masked: Share = 0.0
 
     def spoilt(self, targets: Tensor, vocab_size: int) -> Tensor:
         """What is read (n, T) in place of `targets` (n, T); EOS and PAD stay. Drawn by torch's own generator."""

@@ -1,4 +1,4 @@
-"""Recipes of the two networks: of one shape, side by side on the same pairs."""
+"""Recipes of the two networks, which have one shape."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
+from annotated_types import Interval
 from torch import Tensor
 from tyro.conf import arg
 
 from trialogue.data.parallel.vocabulary import PAD, SPECIAL
-from trialogue.errors import InputError, non_negative_number, probability, whole_number
+from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
 from trialogue.models.transformer import Activation
@@ -19,8 +20,12 @@ from trialogue.training.config import OptimizerName, TrainingConfig
 from trialogue.training.recipes import Recipe
 from trialogue.training.translation.batches import TranslationBatches
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
+from trialogue.validation import Count, NonNegative, validated
+
+ShareBelowOne = Annotated[float, Interval(ge=0, lt=1)]
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class TranslationTraining:
     """How a refiner or its twin is trained. Raises `InputError` where a field is out of range.
@@ -28,7 +33,7 @@ class TranslationTraining:
     Both have one shape; what the options say of the refiner is nothing to its twin: see `refinement_loss` and `Noise`.
     """
 
-    layers: Annotated[int, arg(metavar="N")] = 2
+    layers: Annotated[Count, arg(metavar="N")] = 2
     """Layers of the encoder, and as many of the decoder."""
     heads: Annotated[int, arg(metavar="N")] = 4
     """Heads of attention of each layer, which part its width."""
@@ -45,7 +50,7 @@ class TranslationTraining:
     dropout: Annotated[float, arg(metavar="P")] = 0.0
     """Probability that a number of a layer is left out of an update; trainings that read each pair several times learn
     pairs by heart without it."""
-    stages: Annotated[int, arg(metavar="N")] = 2
+    stages: Annotated[Count, arg(metavar="N")] = 2
     """Steps of refinement that a step of training takes, each from what the one before it wrote; the refiner's."""
     correct: Annotated[float | None, arg(metavar="P")] = 0.15
     """Probability that the refiner is shown the right token of a target; None draws one for each pair."""
@@ -55,11 +60,11 @@ class TranslationTraining:
     """Updates of the weights."""
     batch_size: Annotated[int, arg(metavar="N")] = 128
     """Pairs of each update."""
-    learning_rate: Annotated[float, arg(metavar="X")] = 4e-3
+    learning_rate: Annotated[NonNegative, arg(metavar="X")] = 4e-3
     """The largest one, after the warm-up; from there it falls to zero along a cosine."""
-    warmup_share: Annotated[float, arg(metavar="SHARE")] = 0.1
+    warmup_share: Annotated[ShareBelowOne, arg(metavar="SHARE")] = 0.1
     """Share of the steps in which the learning rate rises."""
-    smoothing: Annotated[float, arg(metavar="P")] = 0.0
+    smoothing: Annotated[ShareBelowOne, arg(metavar="P")] = 0.0
     """Probability that is spread over the vocabulary in what is asked for (label smoothing)."""
     optimizer: Annotated[OptimizerName, arg(metavar="NAME")] = "muon"
     """adamw, muon, sgd, or adafactor."""
@@ -70,11 +75,6 @@ class TranslationTraining:
     """What held-out pairs, initial weights, batches and noise are drawn from."""
 
     def __post_init__(self) -> None:
-        for name in ("layers", "stages"):
-            whole_number(name, getattr(self, name), 1)
-        for name in ("warmup_share", "smoothing"):
-            probability(name, getattr(self, name), one=False)
-        non_negative_number("learning_rate", self.learning_rate)
         self.noise()
         self.network(len(SPECIAL) + 1, causal=False)
         self.training()

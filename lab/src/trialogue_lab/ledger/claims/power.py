@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.optimize import brentq
 
-from trialogue.intervals import exponential
 from trialogue.intervals.bounds import critical_value, mean_bounds
 from trialogue.randomness import numpy_generator
+from trialogue_lab.ledger.claims.intervals import exponential
 from trialogue_lab.ledger.claims.statistics import Criterion
 
 POWER = 0.8

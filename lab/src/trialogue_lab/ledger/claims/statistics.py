@@ -22,8 +22,8 @@ from typing import Any, Concatenate, Literal, ParamSpec
 from pandas import Series
 
 from trialogue.errors import InputError
-from trialogue.intervals import Counts as Counts
-from trialogue.intervals import shares_of as shares_of
+from trialogue_lab.ledger.claims.intervals import Counts as Counts
+from trialogue_lab.ledger.claims.intervals import shares_of as shares_of
 from trialogue_lab.ledger.rows import Rows
 
 Arguments = ParamSpec("Arguments")

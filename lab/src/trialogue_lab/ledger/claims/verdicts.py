@@ -12,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trialogue.intervals import Counts, Interval, interval
+from trialogue.intervals import Interval
 from trialogue_lab.ledger.claims.claims import Claim, Precondition, Registration
+from trialogue_lab.ledger.claims.intervals import Counts, interval
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.claims.power import power, smallest_effect
 from trialogue_lab.ledger.claims.statistics import Decision, decide

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from trialogue.data.corpus.corpus import Corpus
 from trialogue.generation.cloning.drawing import Drawn, draw
+from trialogue.generation.cloning.maker import factored_network
 from trialogue.generation.cloning.making import held_out
-from trialogue.generation.cloning.networks import factored_network
 from trialogue.generation.cloning.samplers import chain_of
 from trialogue.generation.cloning.settings import NetworkSettings
 from trialogue.models.masked import MaskedNetwork

@@ -9,10 +9,10 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from trialogue.data.corpus.ngrams import ngram_laws
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue_lab.data.ngram_table import NgramTable
+from trialogue_lab.data.ngrams import ngram_distributions
 from trialogue_lab.data.sentences import corpus_or_sentences
 from trialogue_lab.ledger import Part, note_model
 from trialogue_lab.studies.memorization_text import networks
@@ -47,12 +47,12 @@ class SampleLaw:
 
     def __init__(self, config: Config, context: int, rows: Tensor, held_out: Tensor) -> None:
         size = config.vocab_size
-        self.orders = [ngram_laws(rows, length, size) for length in range(context + 1)]
+        self.orders = [ngram_distributions(rows, length, size) for length in range(context + 1)]
         every, most = self.orders[-1], config.contexts
         self.counted = every._replace(contexts=every.contexts[:most], counts=every.counts[:most])
         self.contexts, self.prior = self.counted.contexts, self.counted.prior
         self.targets = self.counted.log_probs(config.smoothing)
-        self.held_out = ngram_laws(held_out, context, size)
+        self.held_out = ngram_distributions(held_out, context, size)
         stored = set(map(tuple, self.contexts.tolist()))
         self.known = torch.tensor([tuple(row) in stored for row in self.held_out.contexts.tolist()])
 

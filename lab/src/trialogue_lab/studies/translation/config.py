@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Lt
 
-from trialogue.data.parallel.hub import HUB_PAIRS
 from trialogue.errors import InputError
 from trialogue.training.config import OptimizerName
 from trialogue.training.translation.recipes import TranslationTraining
 from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
+from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS
 
 TWIN, REFINER, MASK_PREDICT = "twin", "refiner", "mask-predict"
 RESCORED = "refiner, rescored"

@@ -17,7 +17,6 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
-from trialogue.data.parallel.hub import HUB_PAIRS, hub_parallel
 from trialogue.data.parallel.splitting import Split, split
 from trialogue.data.parallel.text import ParallelText
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
@@ -32,6 +31,8 @@ from trialogue.training.translation.distillation import kept_translations
 from trialogue.training.translation.recipes import encoded_pairs
 from trialogue_lab.ledger import note_model
 from trialogue_lab.studies.translation.config import DISTILLED, MASK_PREDICT, REFINER, TWIN, Config
+from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, hub_parallel
+from trialogue_lab.studies.translation.variants import one_word_variants
 
 _KIND = "trialogue translation pairs 1"
 _DAMAGED = "delete the folder of artifacts, so that it is made again"
@@ -119,7 +120,7 @@ def _prepare(config: Config, seed: int, folder: Path) -> None:
         parts.test.sources[told],
         parts.test.targets[told],
         [len(target) + 1 for target in vocabulary.encode(parts.test.targets[told])],
-        [bool(each) for each in parts.familiar[told]],
+        one_word_variants(parts.test.targets[told], parts.train.targets).tolist(),
     )
     content = json.dumps([texts, tested.source_texts, tested.references]).encode()
     held = {**tested._asdict(), "sum": hashlib.sha256(content).hexdigest()}

@@ -12,15 +12,14 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from trialogue.generation.translation.scores import bleu_interval, quality, stutter
+from trialogue.generation.translation.scores import quality, stutter
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.translation.hypotheses import Translation, without_repeats
 from trialogue.samplers.translation.refining import LengthBeam
-from trialogue.samplers.translation.rescoring import rescored
-from trialogue.samplers.translation.writing import BeamSearch
+from trialogue.samplers.translation.writing import BeamSearch, rescored
 from trialogue_lab.analysis.adjacent_attention import refined_attention
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.translation.config import (
@@ -32,6 +31,7 @@ from trialogue_lab.studies.translation.config import (
     TWIN,
     Config,
 )
+from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_interval
 from trialogue_lab.studies.translation.material import HeldOut, Material, material, refiner_of, twin_of
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 
@@ -165,7 +165,7 @@ def _scored(config: Config, held: Material, translate: Translate, setting: dict[
         scores = quality(*of(dropped, chosen), config.tokenize)
         interval = bleu_interval(*of(dropped, chosen), seed=seed, tokenize=config.tokenize)
         said = stutter(*of(spoken, chosen))
-        repeated = said.interval(seed)
+        repeated = stutter_interval(said, seed)
         yield {
             "kind": "corpus",
             **setting,

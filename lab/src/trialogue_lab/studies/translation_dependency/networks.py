@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from trialogue.generation.translation.scores import quality, stutter_rate
+from trialogue.generation.translation.scores import quality, stutter
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
@@ -94,7 +94,7 @@ def _judged(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
     valid = [law.log_prob(output) > -torch.inf for law, output in zip(laws, outputs, strict=True)]
     return {
         "bleu": quality(texts, told).bleu,
-        "stutter": stutter_rate(texts, told),
+        "stutter": stutter(texts, told).rate,
         "valid": sum(valid) / len(valid),
     }
 

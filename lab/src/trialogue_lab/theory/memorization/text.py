@@ -16,7 +16,6 @@ from torch import Tensor
 from tyro.conf import arg
 
 from trialogue.data.corpus.corpus import Corpus
-from trialogue.data.corpus.ngrams import NgramLaws, ngram_laws
 from trialogue.data.corpus.texts import END
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
@@ -24,6 +23,7 @@ from trialogue.models.memory import require_memory
 from trialogue.models.text_network import save_text_network
 from trialogue.storage import require_folder
 from trialogue.validation import Count, Natural, Positive, validated
+from trialogue_lab.data.ngrams import NgramDistributions, ngram_distributions
 from trialogue_lab.theory.memorization.approximation import memorize_approximately
 from trialogue_lab.theory.memorization.construction import memorize
 from trialogue_lab.theory.memorization.rank import expected_rank
@@ -130,7 +130,7 @@ class TextMemory:
     """The text and the network of `settings`, before anything is built. Raises `InputError` for what cannot be."""
 
     def __init__(
-        self, settings: TextMemorySettings, *, report: Callable[[str], object] | None = None
+        self, settings: TextMemorySettings, *, report: Callable[[str], object] = lambda _: None
     ) -> None:
         self.settings, self.config = settings, settings.network
         assert settings.text is not None
@@ -139,7 +139,7 @@ class TextMemory:
         )
 
     @cached_property
-    def laws(self) -> NgramLaws:
+    def laws(self) -> NgramDistributions:
         """The laws that would be stored."""
         settings, room = self.settings, self.features
         if settings.contexts is None:
@@ -149,7 +149,9 @@ class TextMemory:
             if settings.method == "exact" and most > room:
                 hint = f"the features have rank {room}: use at most as many, more heads, or --method ridge"
                 raise InputError("contexts", most, hint)
-        laws = ngram_laws(self.corpus.train.flatten(), settings.context, self.corpus.vocab_size, most)
+        laws = ngram_distributions(
+            self.corpus.train.flatten(), settings.context, self.corpus.vocab_size, most
+        )
         require_memory(
             "heads", settings.heads, _SCRATCH * 8 * len(laws.contexts) * (len(laws.contexts) + room)
         )

@@ -5,15 +5,15 @@ from collections import Counter
 import pytest
 import torch
 
-from trialogue.data.corpus.ngrams import ngram_laws
 from trialogue.errors import InputError
 from trialogue.randomness import generator
+from trialogue_lab.data.ngrams import ngram_distributions
 
 
 @pytest.mark.parametrize("context", [1, 2, 3])
 def test_counts_are_those_of_the_text(context):
     text = torch.randint(0, 4, (500,), generator=generator(0, "text"))
-    found = ngram_laws(text, context, 5)
+    found = ngram_distributions(text, context, 5)
     places = [tuple(text[i : i + context + 1].tolist()) for i in range(500 - context)]
     counted, before = Counter(places), Counter(place[:-1] for place in places)
     assert found.occurrences == 500 - context
@@ -28,7 +28,7 @@ def test_counts_are_those_of_the_text(context):
 
 def test_the_most_frequent_are_kept():
     text = torch.randint(0, 3, (300,), generator=generator(1, "text"))
-    whole, few = ngram_laws(text, 2, 3), ngram_laws(text, 2, 3, most=4)
+    whole, few = ngram_distributions(text, 2, 3), ngram_distributions(text, 2, 3, most=4)
     assert torch.equal(few.contexts, whole.contexts[:4])
     assert torch.equal(few.counts, whole.counts[:4])
     assert few.share == pytest.approx(float(whole.counts[:4].sum()) / 298)
@@ -40,25 +40,25 @@ def test_the_most_frequent_are_kept():
 
 def test_no_context_crosses_rows():
     rows = torch.randint(0, 4, (7, 20), generator=generator(3, "text"))
-    found = ngram_laws(rows, 2, 4)
-    apart = [ngram_laws(row, 2, 4) for row in rows]
+    found = ngram_distributions(rows, 2, 4)
+    apart = [ngram_distributions(row, 2, 4) for row in rows]
     assert found.occurrences == sum(each.occurrences for each in apart) == 7 * 18
     for context, distribution in zip(found.contexts, found.counts, strict=True):
         parts = [each.counts[(each.contexts == context).all(1)].sum(0) for each in apart]
         assert torch.equal(sum(parts), distribution)
-    assert ngram_laws(rows.flatten(), 2, 4).occurrences == 7 * 20 - 2
+    assert ngram_distributions(rows.flatten(), 2, 4).occurrences == 7 * 20 - 2
 
 
-def test_no_context_at_all_gives_the_law_of_tokens():
+def test_no_context_at_all_gives_the_distribution_of_tokens():
     rows = torch.randint(0, 4, (7, 20), generator=generator(3, "text"))
-    found = ngram_laws(rows, 0, 5)
+    found = ngram_distributions(rows, 0, 5)
     assert (found.contexts.shape, found.different, found.share) == ((1, 0), 1, 1)
     assert torch.equal(found.counts[0], rows.flatten().bincount(minlength=5).double())
 
 
 def test_long_contexts_of_a_large_vocabulary_have_numbers():
     text = torch.randint(0, 1000, (400,), generator=generator(2, "text")).repeat(2)
-    found = ngram_laws(text, 30, 1000)
+    found = ngram_distributions(text, 30, 1000)
     assert (found.different, int(found.counts.max())) == (400, 2)
 
 
@@ -72,4 +72,4 @@ def test_long_contexts_of_a_large_vocabulary_have_numbers():
 )
 def test_what_cannot_be_counted_is_one_line(arguments, line):
     with pytest.raises(InputError, match=line):
-        ngram_laws(*arguments)
+        ngram_distributions(*arguments)

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from trialogue.data.corpus.hub import hub_datasets
-from trialogue.data.parallel.splitting import Split, one_word_variants
+from trialogue.data.parallel.splitting import Split
 from trialogue.data.parallel.text import ParallelText
 from trialogue.errors import one_of
 
@@ -34,7 +34,7 @@ def hub_parallel(name: str) -> Split:
     repository, configuration, source, target = HUB_PAIRS[one_of("text", name, HUB_PAIRS)]
     splits = hub_datasets(name, repository, configuration, ("train", "validation", "test"))
     train, validation, test = (_pairs(dataset, source, target) for dataset in splits)
-    return Split(train, validation, test, one_word_variants(test.targets, train.targets))
+    return Split(train, validation, test)
 
 
 def _pairs(dataset: Any, source: str, target: str) -> ParallelText:

@@ -15,7 +15,7 @@ from trialogue.validation import Count, Natural, NonNegative, validated
 _MOST_NUMBERS = 1 << 28
 
 
-class NgramLaws(NamedTuple):
+class NgramDistributions(NamedTuple):
     """The contexts of a text that come most often, the likeliest first, and what follows each."""
 
     contexts: Tensor
@@ -45,7 +45,9 @@ class NgramLaws(NamedTuple):
 
 
 @validated
-def ngram_laws(tokens: Tensor, context: Natural, vocab_size: Count, most: Count | None = None) -> NgramLaws:
+def ngram_distributions(
+    tokens: Tensor, context: Natural, vocab_size: Count, most: Count | None = None
+) -> NgramDistributions:
     """The distributions of the next token after the `most` frequent contexts of `context` tokens in the text `tokens`
     (n,).
 
@@ -78,4 +80,4 @@ def ngram_laws(tokens: Tensor, context: Natural, vocab_size: Count, most: Count 
     counts = np.bincount(cells, minlength=wanted * size).reshape(wanted, size).astype(np.float64)
     row, column = (place[:, None] for place in np.divmod(first[order], places))
     contexts = text[row, column + np.arange(length)]
-    return NgramLaws(torch.from_numpy(contexts), torch.from_numpy(counts), len(number), len(times))
+    return NgramDistributions(torch.from_numpy(contexts), torch.from_numpy(counts), len(number), len(times))

@@ -1,10 +1,16 @@
+"""Text and scores of the study of translation: hub corpora, nearly known sentences, bootstrap intervals."""
+
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from trialogue.data.parallel.hub import HUB_PAIRS, hub_parallel
 from trialogue.errors import InputError
+from trialogue.generation.translation.scores import quality, stutter
+from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, hub_parallel
+from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_interval
+from trialogue_lab.studies.translation.variants import one_word_variants
 
 
 def _answering(asked):
@@ -23,7 +29,6 @@ def test_the_hubs_splits_are_read_in_the_direction_asked_for(monkeypatch):
     assert found.train.sources == ["I train you"]
     assert found.test.targets == ["ich rufe dich"]
     assert found.train.left_out == 1
-    assert found.familiar.tolist() == [True]
     assert asked == [("wmt/wmt14", "de-en", split) for split in ("train", "validation", "test")]
 
 
@@ -46,3 +51,37 @@ def test_what_cannot_be_had_is_told_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(InputError, match=r"pip install .trialogue\[hub\]"):
         hub_parallel("wmt17-zh-en")
+
+
+REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go home now together"]
+OUTPUTS = ["the the cat sat on the mat .", "a dog had had had enough of of it", "we go home now"]
+
+
+def test_the_interval_of_bleu_holds_it_and_closes_without_variation():
+    outputs, references = OUTPUTS * 20, REFERENCES * 20
+    low, high = bleu_interval(outputs, references, seed=1)
+    assert low < quality(outputs, references).bleu < high
+    assert bleu_interval(OUTPUTS[:1] * 9, REFERENCES[:1] * 9, seed=1) == pytest.approx(
+        [quality(OUTPUTS[:1] * 9, REFERENCES[:1] * 9).bleu] * 2
+    )
+
+
+def test_the_interval_of_the_rate_is_the_binomial_one_where_sentences_are_pairs():
+    outputs = ["a a"] * 30 + ["a b"] * 70
+    low, high = stutter_interval(stutter(outputs, ["a b"] * 100), seed=2)
+    assert abs(low - (0.3 - 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03
+    assert abs(high - (0.3 + 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03
+
+
+def test_one_word_variants():
+    known = ["Tom is here.", "I see the old dog"]
+    asked = [
+        "Mary is here!",
+        "tom is",
+        "Tom is not here",
+        "I see a new dog",
+        "I see the dog",
+        "Tom",
+        "Tom is here",
+    ]
+    assert one_word_variants(asked, known).tolist() == [True, True, True, False, True, False, True]

@@ -1,0 +1,24 @@
+"""What the tests of commands share."""
+
+from collections.abc import Callable
+
+import pytest
+
+from trialogue import cli
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run_command(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process, and return its exit code, what it printed and its errors."""
+
+    def ran(*words: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        try:
+            code = cli.main([*map(str, words)])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        return code, *capfd.readouterr()
+
+    return ran

@@ -1,0 +1,75 @@
+"""The library works without its extras and without the laboratory: nothing imports them before it needs them."""
+
+import subprocess
+import sys
+
+import pytest
+
+from refusals import wrong_errors
+from trialogue.display.figures import panels
+from trialogue.generation.translation.scores import quality
+from trialogue.inspection.topic_structure.words import placed
+
+OPTIONAL = (
+    *("arviz_base", "arviz_stats", "datasets", "h5netcdf", "matplotlib", "pandas", "peft", "ray"),
+    *("sacrebleu", "shtab", "sklearn", "statsmodels", "tensorboard", "trialogue_lab", "xarray"),
+)
+"""Packages that extras install, and packages of the laboratory. Torch itself needs sympy and mpmath."""
+
+WITHOUT = f"""
+import importlib, pkgutil, sys
+from contextlib import redirect_stdout
+from io import StringIO
+
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, path=None, target=None):
+        missing = name.partition(".")[0] in {OPTIONAL}
+        return None if missing else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(Without, sys.meta_path)
+"""
+
+EVERY_MODULE = """
+import trialogue
+for module in pkgutil.walk_packages(trialogue.__path__, "trialogue."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+
+EVERY_HELP = """
+from trialogue import cli
+commands = next(action.choices for action in cli.parser()._actions if action.choices)
+for name in commands:
+    page = StringIO()
+    try:
+        with redirect_stdout(page):
+            code = cli.main([name, "--help"])
+    except SystemExit as stopped:
+        code = stopped.code
+    assert not code and "--help" in page.getvalue(), name
+print(*commands)
+"""
+
+
+def test_without_extras_every_module_is_imported_and_every_command_prints_its_help() -> None:
+    program = WITHOUT + EVERY_HELP + EVERY_MODULE
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert {"inspect", "topics", "clone", "translate", "serve"} <= set(ran.stdout.split())
+
+
+def test_the_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("matplotlib.figure", "sacrebleu.metrics", "sklearn.feature_extraction.text"):
+        monkeypatch.setitem(sys.modules, name, None)
+    cases = [
+        (r"matplotlib.*trialogue\[plot\]", panels),
+        (r"sacrebleu.*trialogue\[score\]", lambda: quality(["a"], ["a"])),
+        (r"sklearn.*trialogue\[topics\]", lambda: placed(None, ["a"])),
+    ]
+    assert not wrong_errors(cases)
