@@ -7,8 +7,8 @@ from models.tiny_pretrained import save_tiny
 from trialogue_lab.ledger.runs.provenance import models_noted
 from trialogue_lab.studies.constrained_law import cases
 from trialogue_lab.studies.constrained_law.config import Config as LawConfig
-from trialogue_lab.studies.test_cases.learning import oracle_of
 from trialogue_lab.studies.test_cases.config import Subject
+from trialogue_lab.studies.test_cases.learning import oracle_of
 
 
 def test_studies_say_which_model_answered(tmp_path: Path) -> None:
