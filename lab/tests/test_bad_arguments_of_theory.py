@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
+from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 
 from trialogue.data import BertMasking, Ising, TopicModel
 from trialogue.errors import InputError
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.analysis.attention_variation import mean_variation, stack_likeness, variation
 from trialogue_lab.data.hidden_string import HiddenString, SubsetSum
 from trialogue_lab.studies.translation_dependency.hidden_markov import HiddenMarkov

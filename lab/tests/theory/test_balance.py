@@ -106,23 +106,6 @@ def test_state_vectors_of_a_whole_network_are_those_of_type_and_depth() -> None:
     )
 
 
-def test_lemma_on_norms_of_pumped_sums() -> None:
-    """Lemma 2.2.1 with R = 4 / eps + 1, and the printed 4 r / eps + 1 refuted where r is small."""
-    draw = generator(0, "lemma")
-    for eps in (0.05, 0.5):
-        q, far = (torch.empty(4000, 5, dtype=torch.float64).normal_(generator=draw) for _ in range(2))
-        q = q.view(2, 2000, 5) * 1e-3
-        r = q.norm(dim=-1).max(0).values[:, None]
-
-        def apart(factor: Tensor, q: Tensor = q, far: Tensor = far) -> float:
-            a = far[:2000] / far[:2000].norm(dim=1, keepdim=True) * factor
-            sums = [(a + each) / (a + each).norm(dim=1, keepdim=True) for each in q]
-            return float((sums[0] - sums[1]).norm(dim=1).max())
-
-        assert apart((4 / eps + 1) * r) <= eps
-        assert apart((4 * r / eps + 1) * r) > eps
-
-
 @pytest.mark.parametrize("kind", ["random", "perturbed", "residual"])
 def test_the_chain_of_inequalities_holds(kind: str) -> None:
     for seed in range(8):

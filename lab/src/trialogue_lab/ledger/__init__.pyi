@@ -57,8 +57,8 @@ from .settings import Some as Some
 from .settings import seeds_of as seeds_of
 from .study import Part as Part
 from .study import Study as Study
-from .totals import Families as Families
-from .totals import Statement as Statement
-from .totals import families as families
-from .totals import statements as statements
-from .totals import totals as totals
+from .summary import Families as Families
+from .summary import Statement as Statement
+from .summary import families as families
+from .summary import statements as statements
+from .summary import totals as totals

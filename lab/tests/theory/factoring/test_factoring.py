@@ -40,13 +40,6 @@ def test_an_exact_generator_factors_every_semiprime(digits: int, count: int) -> 
         assert digits_of_factors(number) == digits
 
 
-def test_larger_semiprimes() -> None:
-    for p, q in ((1009, 1013), (999979, 999983)):
-        (found,) = factor_by_generating(SemiprimeTuples(len(str(p))), [p * q])
-        assert found is not None
-        assert set(found) == {p, q}
-
-
 def test_a_generator_that_rarely_knows_the_factors_fails() -> None:
     tuples = SemiprimeTuples(1)
     oracle = cheating_generator(tuples, dict.fromkeys(semiprime_masses(tuples), 0.5))

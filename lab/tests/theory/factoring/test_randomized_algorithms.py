@@ -101,13 +101,3 @@ test_too_many_tosses = refusals(
 def test_algorithms_write_tokens_of_the_vocabulary(token: int) -> None:
     with pytest.raises(InputError, match=f"^token={token}: use tokens from 0 to 2"):
         exact_distribution(Ancestral(), derandomized(lambda prefix, coins: token, 2, 3, 2))
-
-
-@pytest.mark.parametrize("length", [0, -1])
-def test_sequences_have_a_length(length: int) -> None:
-    for call in (
-        lambda: derandomized(biased_walk, 5, 3, length),
-        lambda: law_over_coins(biased_walk, 5, length),
-    ):
-        with pytest.raises(InputError, match=f"^length={length}: use at least 1"):
-            call()

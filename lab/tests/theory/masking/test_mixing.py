@@ -11,7 +11,7 @@ from one_line_errors import refusals
 from theory.random_models import SIX_BLOCKS, random_ising, random_simplex
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
-from trialogue.samplers import BlockGibbs, Gibbs, IndependentParallel
+from trialogue.samplers import BlockGibbs, Gibbs
 from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.theory.masking.block_laws import block_dynamics, block_law, joint_block_dynamics
 from trialogue_lab.theory.masking.mixing import (
@@ -37,19 +37,6 @@ def test_printed_poincare_constants(coupling, expected):
     model = Ising.clique(4, 4, coupling=coupling, field=0.0)
     found = [poincare_constant(dynamics(model, block_size=k)) for k in range(1, 5)]
     assert found == pytest.approx(expected, abs=6e-5)
-
-
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_product_law_has_sites_over_block_size(block_size):
-    model = Ising(torch.zeros(4, 4), torch.tensor([0.3, -0.2, 0.0, 1.0]))
-    assert poincare_constant(dynamics(model, block_size=block_size)) == pytest.approx(4 / block_size)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_block_size_improves_the_constant_by_at_least_itself(seed):
-    model = random_ising(4, seed)
-    constants = [poincare_constant(dynamics(model, block_size=k)) for k in range(1, 5)]
-    assert all(k * constants[k - 1] <= constants[0] * (1 + 1e-12) for k in range(1, 5))
 
 
 def two_states(a, b):
@@ -272,9 +259,3 @@ def test_a_chain_and_its_model_stand_for_their_matrix(block_size):
     assert mixing_time(chain, model, eps=0.1) == mixing_time(matrix, eps=0.1)
     torch.testing.assert_close(stationary_law(chain, model), model.probabilities(), rtol=1e-10, atol=0)
     assert reversibility_gap(chain, model) < 1e-15
-
-
-def test_the_parallel_sampler_has_another_stationary_law():
-    model = Ising.clique(3, 3, coupling=0.4, field=0.1)
-    difference = stationary_law(IndependentParallel(), model) - model.probabilities()
-    assert float(difference.abs().sum()) / 2 > 0.01

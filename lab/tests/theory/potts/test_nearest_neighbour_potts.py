@@ -7,7 +7,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
-from trialogue_lab.theory.potts.domain_walls import crossing_length, stored_pattern_decay
+from trialogue_lab.theory.potts.domain_walls import stored_pattern_decay
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
 
 
@@ -38,16 +38,6 @@ def test_numbers_of_the_source():
     for temperature, length in ((0.2, 149), (0.3, 29.0), (0.5, 8.39), (1.0, 3.72)):
         run = NearestNeighbourPotts(2, 1.0, temperature).mean_run_length
         assert run == pytest.approx(length, rel=5e-3)
-
-
-@pytest.mark.parametrize(
-    ("vocab", "coupling", "temperature", "printed"),
-    [(2, 5.0, 1.0, 0.370), (4, 3.0, 1.0, 0.434), (2, 5.0, 0.5, 0.368)],
-)
-def test_at_the_crossing_length_no_wall_has_a_chance_of_1_over_e(vocab, coupling, temperature, printed):
-    chain = NearestNeighbourPotts(vocab, coupling, temperature)
-    length = math.floor(crossing_length(2, coupling, temperature, vocab))
-    assert chain.no_wall_probability(length) == pytest.approx(printed, abs=6e-4)
 
 
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0])

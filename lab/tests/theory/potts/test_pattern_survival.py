@@ -14,7 +14,6 @@ from trialogue.errors import InputError
 from trialogue.inspection.coherence import coherence
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
-from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, maximal_length_patterns
 from trialogue_lab.theory.potts import pattern_survival
 from trialogue_lab.theory.potts.pattern_survival import PatternSurvival
 
@@ -114,13 +113,6 @@ def test_a_broken_chain_is_noticed(
     assert max(errors) > 1e-3
 
 
-def test_the_rate_of_two_constants_by_hand() -> None:
-    # Windows of one token: a flip from 0 is a wall, and what comes before does not matter.
-    law = torch.tensor([[0.9, 0.1], [0.3, 0.7]], dtype=torch.float64).log()
-    assert PatternSurvival([[0], [1]], 1, 0).decay_rate(law).rate == pytest.approx(-math.log(0.9), rel=1e-12)
-    assert PatternSurvival([[0], [1]], 1, 1).decay_rate(law).rate == pytest.approx(-math.log(0.7), rel=1e-12)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_the_rate_is_an_eigenvalue(name: str) -> None:
     patterns, vocab, window, label = CASES[name]
@@ -186,15 +178,6 @@ def test_what_never_leaves_and_what_leaves_at_once() -> None:
     assert PatternSurvival([[0], [1]], 1, 0).decay_rate(leaving).rate == 0
     assert PatternSurvival([[0], [1]], 1, 0).decay_rate(leaving.flip(1)).rate == math.inf
     assert PatternSurvival([[0], [1]], 1, 0).curve(leaving.flip(1), 3).tolist() == [1, 0, 0, 0]
-
-
-def test_longer_windows_keep_the_best_model_longer() -> None:
-    patterns = maximal_length_patterns(3)
-    corpus, chain = PatternCorpus(patterns, 0.05), PatternSurvival(patterns, 14, 0)
-    rates = [chain.decay_rate(corpus.context_log_probs(window)).rate for window in (3, 5, 7, 9)]
-    assert rates == sorted(rates, reverse=True)
-    itself = chain.curve(corpus.label_log_probs(0, 14, 50)[:, None], 50)
-    assert itself[-1] > 0.9
 
 
 test_bad_input_is_named = refusals(

@@ -9,10 +9,9 @@ import torch
 from one_line_errors import refusals
 from trialogue.data import PottsChain, Table
 from trialogue.errors import InputError
-from trialogue.oracles import Autoregressive, PrefixOracle, whole_sequences
+from trialogue.oracles import Autoregressive, whole_sequences
 from trialogue.randomness import generator
-from trialogue.samplers import Ancestral, generate, truncated
-from trialogue.samplers.exact import exact_distribution
+from trialogue.samplers import truncated
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns, log_survival
 from trialogue_lab.theory.potts.map import (
     ChainConditionals,
@@ -105,11 +104,6 @@ def test_a_constant_for_every_context_is_another_law(width):
     assert not chain.energies.amin(-1).any()
 
 
-def test_without_context_both_constants_are_one():
-    oracle = random_oracle(0)
-    assert distance(boltzmann(hamiltonian_of(oracle, 0, "per-context")), law_of(oracle)) < 1e-12
-
-
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
 def test_another_temperature_is_not_that_of_every_token(temperature):
     oracle = random_oracle(1)
@@ -143,16 +137,6 @@ def test_conditionals_of_a_chain_are_those_of_its_law(width, temperature):
     )
 
 
-def test_walks_run_on_it():
-    chain = random_chain(2, vocab=2)
-    oracle = autoregressive_of(chain, 5, 0.7)
-    law = exact_distribution(Ancestral(), oracle)
-    exact = chain.at(5, 0.7)
-    for tokens, probability in zip(exact.states().tolist(), exact.probabilities().tolist(), strict=True):
-        assert law.probabilities[tuple(tokens)] == pytest.approx(probability, abs=1e-12)
-    assert generate(oracle, [()], sampler=Ancestral(), num_samples=3, seed=0).lengths.tolist() == [5, 5, 5]
-
-
 def test_a_long_cold_chain_has_finite_answers():
     chain = PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], window=3, penalty=1.0)
     oracle = autoregressive_of(chain, 1000, 0.01)
@@ -169,23 +153,6 @@ class LateMessages(ChainConditionals):
     def __init__(self, chain, length, temperature):
         super().__init__(chain, length, temperature)
         self._behind = torch.cat((self._behind[:1], self._behind[:-1]))
-
-
-class LocalConditionals(PrefixOracle):
-    """Broken on purpose: what is to come is forgotten, as if the model of one window were the law."""
-
-    def __init__(self, chain, length, temperature):
-        self.vocab_size, self.max_length = chain.vocab_size, length
-        self._weights = -chain.energies / temperature
-
-    def next_log_probs(self, tokens, lengths):
-        width = self._weights.ndim - 1
-        rows = []
-        for row, length in zip(tokens, lengths.tolist(), strict=True):
-            known = row[max(0, length - width) : length].tolist()
-            law = self._weights[tuple(known)] if len(known) == width else self._weights.new_zeros(V)
-            rows.append(law.log_softmax(0))
-        return torch.stack(rows)
 
 
 @pytest.mark.parametrize("broken", [LateMessages, LocalConditionals])

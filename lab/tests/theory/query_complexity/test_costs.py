@@ -12,17 +12,15 @@ from samplers.reference_laws import rejection_queries, tokenwise
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
-from trialogue.samplers import Rejection, TokenwiseRejection
+from trialogue.samplers import TokenwiseRejection
 from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import VIABLE
 from trialogue_lab.data.hidden_string import (
     HiddenString,
     SubsetSum,
-    all_zeros_task,
     fair_bits,
     hidden_string_task,
     some_zero_task,
-    subset_sum_task,
 )
 from trialogue_lab.theory.query_complexity import costs, rejection_cost, tokenwise_cost, tokenwise_success
 
@@ -167,13 +165,6 @@ def test_nothing_is_merged_that_nobody_says_is_alike() -> None:
     assert len(told) == sum(4**size for size in range(6))
 
 
-@pytest.mark.parametrize("length", [1, 2, 5, 40])
-def test_proposition_3_1_1(length: int) -> None:
-    task = all_zeros_task(length)
-    assert rejection_cost(task.oracle, task.verifier) == pytest.approx(2.0**length * length)
-    assert tokenwise_cost(task.oracle, task.verifier) == pytest.approx(2 * length)
-
-
 @pytest.mark.parametrize("hidden", [(), (1,), (0, 1, 1), (1, 0) * 15])
 def test_a_perfect_verifier_is_no_help_on_the_hidden_string(hidden: tuple[int, ...]) -> None:
     oracle, verifier, length = hidden_string_task(hidden)
@@ -184,24 +175,6 @@ def test_a_perfect_verifier_is_no_help_on_the_hidden_string(hidden: tuple[int, .
         assert tokenwise_success(oracle, verifier, max_rejections=most) == pytest.approx(found)
         bounded = tokenwise_cost(oracle, verifier, max_rejections=most)
         assert bounded == pytest.approx(length - 1 + found + (1 - found) * most)
-
-
-TASKS = {
-    "some zero": some_zero_task(4),
-    "knapsack": subset_sum_task((3, 1, 2, 2, 1), 4, chance=0.3),
-    "infeasible knapsack": subset_sum_task((3, 6, 3), 4),
-    "hidden string": hidden_string_task((1, 1, 0)),
-}
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_costs_are_those_of_the_walks_themselves(name: str) -> None:
-    oracle, verifier, length = TASKS[name]
-    for walk, cost in ((Rejection(), rejection_cost), (TokenwiseRejection(), tokenwise_cost)):
-        law = exact_distribution(walk, oracle, verifier, max_new_tokens=length)
-        assert cost(oracle, verifier, max_new_tokens=length) == pytest.approx(law.expected_calls, rel=1e-12)
-    law = exact_distribution(TokenwiseRejection(), oracle, verifier, max_new_tokens=length)
-    assert tokenwise_success(oracle, verifier) == pytest.approx(1 - law.never_halts, abs=1e-12)
 
 
 def test_a_prompt_is_given() -> None:

@@ -152,14 +152,6 @@ def test_optima_come_to_those_of_leading_order(variant: Any, limit: float) -> No
     )
 
 
-def test_losses_at_leading_order_are_the_least() -> None:
-    t = TopicModel(1000**2, 20, 1000)
-    for values in ("block", "diagonal"):
-        bounds = attention_bounds(t, BERT, values)
-        alpha, beta = optimal_attention(t, BERT, values)
-        assert attention_loss(t, alpha, beta, values=values) == pytest.approx(bounds.loss, abs=2e-4)
-
-
 def test_a_landscape_takes_less_than_a_second() -> None:
     t, axis = TopicModel(100, 300, 20), np.logspace(-4, 7, 200)
     begun = time.process_time()

@@ -16,7 +16,6 @@ from trialogue.oracles import whole_sequences
 from trialogue_lab.theory.topics import (
     Moments,
     constants,
-    diagonal_values,
     embedding_bias,
     embedding_violation,
     least_squares,
@@ -25,7 +24,6 @@ from trialogue_lab.theory.topics import (
     optimal_embedding,
     optimal_member,
     optimal_values,
-    squared_loss,
     values,
     values_violation,
 )
@@ -121,18 +119,6 @@ def test_theorem_2_1_2_is_the_limit_of_ridges(size: tuple[int, int, int], maskin
     assert float((wrong(t, masking) - optimum).abs().max()) > 1e-6
 
 
-def test_no_value_is_better() -> None:
-    t = TopicModel(5, 2, 2)
-    far = moments_of(t, OTHER)
-    least = squared_loss(optimal_values(t, 0.4, 0.05, 0.3), far)
-    for member in (optimal_member(t, OTHER, 1), diagonal_values(t, OTHER)):
-        assert squared_loss(member, far) == pytest.approx(least, abs=1e-12)
-    # The words of an infinitely long document are known; which of them is asked for is not.
-    assert least == pytest.approx(1 - 1 / (2 * 2), abs=1e-12)
-    noise = torch.randn(11, 11, dtype=torch.float64)
-    assert squared_loss(diagonal_values(t, OTHER) + 0.01 * noise, far) > least
-
-
 @pytest.mark.parametrize("masking", [BERT, OTHER])
 def test_theorem_2_1_1_and_its_corrections(masking: BertMasking) -> None:
     t = TopicModel(4, 3, 2)
@@ -216,14 +202,6 @@ def test_wrong_moments_are_rejected(change: tuple[str, str]) -> None:
     t = SMALL[1]
     exact, found = moments_of(t, OTHER, lengths), wrong(t, OTHER, lengths)
     assert max(float((a - b).abs().max()) for a, b in zip(exact, found, strict=True)) > 1e-4
-
-
-def test_long_documents_come_to_infinite_ones() -> None:
-    t = TopicModel(3, 2, 2)
-    far = moments_of(t, BERT)
-    for kind in (0, 1):
-        errors = [float((moments_of(t, BERT, n)[kind] - far[kind]).abs().max()) for n in (100, 10_000)]
-        assert errors[1] < errors[0] / 50
 
 
 def test_the_optimum_that_training_sees_has_a_diagonal() -> None:

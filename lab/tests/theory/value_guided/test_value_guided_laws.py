@@ -18,7 +18,6 @@ from trialogue.samplers.exact import (
     exact_distribution,
     exact_values,
     prefix_tree,
-    sampler_transitions,
     target_distribution,
     total_variation,
     walk_conductances,
@@ -86,17 +85,6 @@ def test_exact_values_make_the_depth_a_reflecting_walk(horizon, vocab):
     assert chain.spectral_gap == pytest.approx((1 - math.cos(math.pi / (2 * horizon))) / 2, abs=1e-12)
 
 
-def test_golden_numbers_at_horizon_six():
-    oracle = random_table(6)
-    values = exact_values(oracle, outcome)
-    chain = value_guided_chain(oracle, values)
-    assert leaf_mass(oracle, values, max_new_tokens=6) == pytest.approx(1 / 12, abs=1e-12)
-    assert first_leaf(oracle, values).steps == pytest.approx(72, abs=1e-10)
-    assert chain.spectral_gap == pytest.approx(0.01704, abs=5e-6)
-    assert chain.mixing_time(0.25) == 14
-    assert value_guided_chain(oracle, values, lazy=False).spectral_gap == pytest.approx(0, abs=1e-12)
-
-
 @pytest.mark.parametrize("tree", TREES, ids=str)
 def test_closed_forms_are_those_of_the_walk_itself(tree):
     oracle, values = tree.table(), altered(tree)
@@ -138,33 +126,6 @@ def test_with_verdicts_for_values_going_down_only_is_tokenwise_rejection(tree):
     assert total_variation(action_level_law(tree.table(), tree.value), law) < 1e-12
 
 
-def test_dead_ends_are_visited_and_left_again():
-    oracle = random_table(4)
-
-    def values(prefix):
-        return float(prefix[:2] != (1, 1) or len(prefix) < 4)
-
-    chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
-    assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
-    assert found.moves == pytest.approx(
-        exact_distribution(ValueGuided(), oracle, values).expected_calls, rel=1e-12
-    )
-    assert chain.visited_before_leaf()[(1, 1, 0)] > 0.01
-
-
-@pytest.mark.parametrize("horizon", [2, 3, 5])
-def test_leaf_mass_is_bounded_by_the_error_of_the_values(horizon):
-    oracle, error = random_table(horizon), 0.5
-    exact = exact_values(oracle, outcome)
-
-    def noisy(prefix):
-        if len(prefix) == horizon:
-            return exact(prefix)
-        return exact(prefix) * (1 + error) ** numpy_generator(1, prefix).uniform(-1, 1)
-
-    assert leaf_mass(oracle, noisy) >= 1 / (2 * (1 + error) * horizon)
-
-
 def test_a_law_is_mixed_when_it_is_said_to_be():
     oracle = random_table(4)
     values = exact_values(oracle, outcome)
@@ -179,33 +140,6 @@ def test_a_law_is_mixed_when_it_is_said_to_be():
         chain.mixing_time(0.1, max_steps=2)
     with pytest.raises(InputError, match=r"^steps=1000000000000"):
         chain.laws(10**12)
-
-
-def test_a_walk_that_weighs_its_way_up_wrongly_is_told_apart():
-    """The checks above can fail: a walk that goes up with weight 1 is another chain."""
-    oracle, values = random_table(3), altered(RandomTree(1))
-
-    class Careless(ValueGuided):
-        def step(self, decoding, state, verifier, choose):
-            class Flat:
-                def values(self, rows):
-                    return verifier.values(rows) * 0 + 1
-
-                children = staticmethod(verifier.children)
-                weighed_children = staticmethod(verifier.weighed_children)
-
-            return super().step(decoding, state, Flat(), choose)
-
-    chain = WalkChain(*_chain(Careless(stop_at_leaf=False), oracle, values))
-    stationary = stationary_law(oracle, values)
-    assert max(abs(stationary[x] - p) for x, p in zip(chain.states, chain.stationary, strict=True)) > 0.01
-    found = first_leaf(oracle, values)
-    assert total_variation(chain.first_leaf_law(), found.law) > 0.01
-
-
-def _chain(walk, oracle, values):
-    states, transitions = sampler_transitions(walk, oracle, values)
-    return states, transitions, np.array([len(state) == oracle.max_length for state in states])
 
 
 def test_trees_that_are_too_large_say_how_large_and_what_to_do():
@@ -233,21 +167,6 @@ def test_useless_values_are_one_line(values, told):
         first_leaf(random_table(3), values)
     with pytest.raises(InputError, match="accept at least one sequence"):
         exact_values(random_table(3), lambda x: float(len(x) < 3))
-
-
-test_a_network_is_checked = refusals(
-    "{}",
-    [
-        (
-            lambda: Conductances(np.array([-1, 2, 0]), np.ones(3), np.array([False, True, False])),
-            "root first",
-        ),
-        (
-            lambda: Conductances(np.array([-1, 0]), np.array([0.0, -1.0]), np.array([False, True])),
-            "finite conductances",
-        ),
-    ],
-)
 
 
 def close(expected):

@@ -36,7 +36,7 @@ from trialogue_lab.ledger.claims.documents import DOCUMENTS
 from trialogue_lab.ledger.claims.verdicts import Verdict
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN
 from trialogue_lab.ledger.entries import Entry
-from trialogue_lab.ledger.totals import Families, LedgerAnswer, families, statements, totals_table
+from trialogue_lab.ledger.summary import Families, LedgerAnswer, families, statements, totals_table
 
 WIDTH = 120
 """Characters in a line of a filled text."""

@@ -10,7 +10,7 @@ from trialogue_lab.ledger.pages.figures import Figure, svg
 from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.pages.terminal import FILTERS
-from trialogue_lab.ledger.totals import families, totals
+from trialogue_lab.ledger.summary import families, totals
 
 
 def render_report(entries: Sequence[Entry]) -> str:

@@ -13,7 +13,7 @@ from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.pages.terminal import FILTERS
-from trialogue_lab.ledger.totals import LEDGER_ANSWERS, families, statements, totals_table
+from trialogue_lab.ledger.summary import LEDGER_ANSWERS, families, statements, totals_table
 
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[]#"})
 

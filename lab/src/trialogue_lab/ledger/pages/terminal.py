@@ -18,7 +18,7 @@ from trialogue_lab.ledger.pages.comparison import Comparison
 from trialogue_lab.ledger.pages.tables import ResultTable, sheet
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.results import Result
-from trialogue_lab.ledger.totals import families, totals_table
+from trialogue_lab.ledger.summary import families, totals_table
 
 _INDENT = 4
 """Columns by which what belongs to a claim is indented below its name."""

@@ -1,8 +1,8 @@
 from .approximation import Approximated as Approximated
 from .approximation import memorize_approximately as memorize_approximately
-from .capacity import accuracy_bound as accuracy_bound
-from .capacity import capacity as capacity
-from .capacity import previous_capacity as previous_capacity
+from .bounds import accuracy_bound as accuracy_bound
+from .bounds import capacity as capacity
+from .bounds import previous_capacity as previous_capacity
 from .construction import Memorized as Memorized
 from .construction import memorize as memorize
 from .encoders import Encoder as Encoder

@@ -17,7 +17,7 @@ from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
 from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.validation import Count, InstanceOf, Natural, validated
-from trialogue_lab.theory.memorization.capacity import capacity
+from trialogue_lab.theory.memorization.bounds import capacity
 from trialogue_lab.theory.memorization.encoders import (
     Encoder,
     association_encoder,

@@ -21,7 +21,7 @@ from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, validated
-from trialogue_lab.theory.memorization.capacity import capacity
+from trialogue_lab.theory.memorization.bounds import capacity
 
 Contexts = Annotated[Tensor, Integers("contexts positions", least=0)]
 """Token ids (T, S) of T contexts of S tokens."""

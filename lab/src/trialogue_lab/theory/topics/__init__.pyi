@@ -1,7 +1,7 @@
 from .attention import attention_loss as attention_loss
 from .attention import optimal_attention as optimal_attention
-from .attention_bounds import AttentionBounds as AttentionBounds
-from .attention_bounds import attention_bounds as attention_bounds
+from .bounds import AttentionBounds as AttentionBounds
+from .bounds import attention_bounds as attention_bounds
 from .moments import Moments as Moments
 from .moments import least_squares as least_squares
 from .moments import moments_of as moments_of
