@@ -6,14 +6,12 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
 from trialogue_lab.studies.translation_dependency.language import (
     SPECIAL,
     TranslationLanguage,
     phrases_of_lengths,
     translation_law,
 )
-from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
 
 
 def _listed(phrases, coupling, swapping):
@@ -56,46 +54,9 @@ def test_the_law_is_that_of_all_orders_and_styles(lengths):
     assert math.exp(-float(wrong.energy(torch.tensor([target]))[0])) != pytest.approx(listed[target])
 
 
-def _total_correlation(law, sites):
-    weights = (-law.energy(whole_sequences(law.vocab_size, sites))).exp()
-    return closest_in_divergence((weights / weights.sum()).view((law.vocab_size,) * sites)).distance
-
-
-@pytest.mark.parametrize("coupling", [0.0, 0.5, 2.0, 6.0])
-def test_single_tokens_in_order_have_the_total_correlation_of_a_chain(coupling):
-    phrases = phrases_of_lengths(((1, 1),) * 3)
-    stay = math.exp(coupling) / (math.exp(coupling) + 1)
-    entropy = -sum(p * math.log(p) for p in (stay, 1 - stay))
-    law = translation_law(phrases, coupling=coupling)
-    assert _total_correlation(law, 3) == pytest.approx(2 * (math.log(2) - entropy), abs=1e-12)
-
-
-def test_one_synonym_in_order_leaves_nothing_to_depend_on():
-    law = translation_law([[[0, 1]], [[2]]], coupling=3.0, slips=0.1, vocab_size=5)
-    assert _total_correlation(law, 3) == pytest.approx(0, abs=1e-12)
-    swapped = translation_law([[[0, 1]], [[2]]], coupling=3.0, swapping=0.3, slips=0.1, vocab_size=5)
-    assert _total_correlation(swapped, 3) > 0.1
-
-
 def test_slips_are_uniform_over_the_alphabet():
     law = translation_law([[[0]]], coupling=0.0, slips=0.4, vocab_size=4)
     assert (-law.energy(torch.arange(4)[:, None])).exp().tolist() == pytest.approx([0.7, 0.1, 0.1, 0.1])
-
-
-def test_sentences_are_drawn_from_their_law():
-    language = TranslationLanguage(words=6, coupling=1.0, swapping=0.3, slips=0.05, seed=2)
-    source = [SPECIAL + 3, SPECIAL, SPECIAL + 5]
-    law, drawn = language.condition(source), 20000
-    counts = Counter(map(tuple, language.translate([source] * drawn, seed=1)))
-    common = [target for target, count in counts.items() if count > 100]
-    assert len(common) > 5
-    for target in common:
-        chance = math.exp(law.log_prob(target))
-        assert abs(counts[target] / drawn - chance) < 6 * math.sqrt(chance / drawn)
-    clean = language.condition(source, slips=0.0)
-    assert any(clean.log_prob(target) == -math.inf for target in counts)
-    assert law.log_prob([*common[0], SPECIAL]) == -math.inf
-    assert law.log_prob([]) == -math.inf
 
 
 def _translations(language, source):

@@ -128,36 +128,6 @@ def test_queries_or_keys_of_zero_attend_uniformly() -> None:
     assert torch.allclose(network.train()(tokens), ablated(tokens), atol=1e-5)
 
 
-def test_layers_whose_values_are_zero_are_the_identity() -> None:
-    base = DyckTransformer(
-        DyckTransformerConfig(residual=True, learned_gain=False, initial_scale=0.5), seed=1
-    ).eval()
-    deeper = DyckTransformer(replace(base.config, mlps=((), (), ())), seed=2).eval()
-    with torch.no_grad():
-        deeper.head.load_state_dict(base.head.state_dict())
-        deeper.layers[0].load_state_dict(base.layers[0].state_dict())
-        for layer in deeper.stack[1:]:
-            layer.attention.value.weight.zero_()
-    tokens = Dyck(12, (0.5, 0.5), 0.5, 4, complete=False).sample(8, seed=1)
-    assert torch.equal(deeper(tokens), base(tokens))
-    with torch.no_grad():
-        deeper.stack[1].attention.value.weight.fill_(0.01)
-        deeper.stack[1].attention.value.weight[0] = 0.02
-    assert not torch.equal(deeper(tokens), base(tokens))
-
-
-def test_a_head_of_zero_answers_alike_for_any_attention() -> None:
-    """Proposition 2.2.1."""
-    networks = [DyckTransformer(DyckTransformerConfig(initial_scale=1.0), seed).eval() for seed in (0, 1)]
-    tokens = Dyck(12, (0.5, 0.5), 0.5, 4, complete=False).sample(8, seed=1)
-    patterns = [network.attention_weights(tokens)[0] for network in networks]
-    assert float((patterns[0] - patterns[1]).detach().square().sum((1, 2)).mean()) > 1
-    with torch.no_grad():
-        for network in networks:
-            network.head.weight.zero_()
-            assert torch.equal(network(tokens), torch.zeros(8, 13, 4))
-
-
 def test_embeddings_tell_all_states_apart() -> None:
     def different(table: Tensor) -> int:
         return len(table.unique(dim=0))

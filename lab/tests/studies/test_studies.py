@@ -135,8 +135,3 @@ def test_presets_by_name_and_by_value() -> None:
     assert STUDY.preset_of(Config(flips=7)) is None
     with pytest.raises(InputError, match="choose one of smoke, pilot, default, night, paper"):
         STUDY.preset("large")
-
-
-def test_the_docstring_gives_question_and_background() -> None:
-    assert STUDY.question == "Does a coin of bias b show heads with probability b?"
-    assert STUDY.background.startswith("A study of a user's own package")

@@ -11,7 +11,7 @@ from sympy import isprime
 from mutants.arithmetic import ForgetfulStream
 from trialogue.errors import InputError
 from trialogue.randomness import generator
-from trialogue.samplers import Ancestral, generate
+from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import (
@@ -50,13 +50,6 @@ def test_hidden_factors_leave_the_law_as_it_is_and_never_factor(digits: int, ord
     assert cost.multiplications > 0
 
 
-def test_a_public_digit_costs_one_multiplication() -> None:
-    tuples = SemiprimeTuples(5)
-    run = generate(hidden_factors(tuples), num_samples=1)
-    assert tuples.arithmetic.cost.multiplications == 20
-    assert bool(tuples.valid(hidden_factors(tuples).visible(run.tokens)).all())
-
-
 def test_a_forgetful_stream_is_noticed() -> None:
     tuples = SemiprimeTuples(2)
     good = hidden_factors(tuples)
@@ -78,14 +71,6 @@ def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
     assert tuples.arithmetic.cost.factorings == 0
     if digits == 1 and bits == 4:
         assert total_variation(seen, target(tuples)) < 1e-15
-
-
-def test_after_the_seed_nothing_is_random() -> None:
-    stream = random_seed(SemiprimeTuples(2), 9)
-    run = generate(stream, num_samples=30, seed=1)
-    assert run.log_prob.tolist() == pytest.approx([-9 * math.log(2)] * 30)
-    again = generate(stream, run.tokens[:, :9], seed=2)
-    assert torch.equal(again.tokens, run.tokens)
 
 
 def test_coins_draw_the_first_prime_among_the_candidates() -> None:
@@ -132,24 +117,9 @@ def test_coins_are_within_their_bound(candidates: int, digits: int) -> None:
     assert 2 * apart >= (1 - share) ** candidates
 
 
-def test_coins_that_run_out_give_what_they_have() -> None:
-    tuples = SemiprimeTuples(2)
-    stream = random_coins(tuples, candidates=1)
-    run = generate(stream, num_samples=200, seed=3)
-    decoded = tuples.decode(stream.visible(run.tokens))
-    assert all(number == p * q for number, p, q in decoded)
-    share = sum(isprime(p) for _, p, _ in decoded) / 200
-    assert abs(share - 21 / 90) < 0.15
-
-
 def test_independent_copies() -> None:
     law = exact_distribution(Ancestral(), Independent(RandomPrimes(1), 2)).probabilities
     assert law == pytest.approx({(p, q): 1 / 16 for p in (2, 3, 5, 7) for q in (2, 3, 5, 7)})
-
-
-def test_a_prefix_that_the_hidden_tokens_contradict_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^tokens=\(2, 3, 0, 7\): no sequence"):
-        generate(hidden_factors(SemiprimeTuples(1)), [[2, 3, 0, 7]])
 
 
 @pytest.mark.parametrize(

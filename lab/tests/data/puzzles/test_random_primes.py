@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic, Operations
-from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes, primes_of
+from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes
 
 
 def test_six_random_digits_are_uniform() -> None:
@@ -48,10 +48,6 @@ def test_composite_primes_are_noticed() -> None:
     assert prime_law_error(CompositePrimes(3)) > 1e-3
 
 
-def test_how_many_primes_there_are() -> None:
-    assert [RandomPrimes(digits).size for digits in range(1, 7)] == [4, 21, 143, 1061, 8363, 68906]
-
-
 def test_expected_trials() -> None:
     trials = [RandomPrimes(digits).expected_trials() for digits in range(1, 7)]
     assert [float(each[0]) for each in trials] == pytest.approx(
@@ -72,11 +68,6 @@ def test_long_primes_are_drawn_by_trial() -> None:
         RandomPrimes(20).weights(())
 
 
-@pytest.mark.parametrize("digits", [3, 8, 20])
-def test_no_primes_have_a_shape_too(digits: int) -> None:
-    assert RandomPrimes(digits).sample(0).shape == (0, digits)
-
-
 test_a_prefix_without_primes_is_refused = refusals(
     "{}",
     [
@@ -84,11 +75,6 @@ test_a_prefix_without_primes_is_refused = refusals(
         (lambda: RandomPrimes(400).weights(()), r"^digits=400: there are about 9\.8e\+396 such primes"),
     ],
 )
-
-
-def test_lists_of_primes_are_read_only() -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        primes_of(2)[0] = 4
 
 
 @pytest.mark.parametrize("factoring", ["pollard-rho", "trial-division"])

@@ -106,13 +106,9 @@ def test_a_prefix_without_primes_ends_in_an_error() -> None:
     [
         ("product-first", (9, 9, 9), "none of 200 random products begins like this"),
         ("product-first", (0, 1, 4, 4), "give a product of two primes"),
-        ("product-first", (0, 1, 4, 3, 2), "no tuple of the law begins like this"),
-        ("product-first", (0, 1, 4, 3, 0, 0), "no tuple of the law begins like this"),
         ("product-first", (0, 1, 4, 3, 1, 1, 2), "no tuple of the law begins like this"),
         ("product-first", (0, 1, 4, 3, 1, 1, 1, 3), "ask after fewer than 8 tokens"),
-        ("factors-first", (0,), "no 2-digit prime begins like this"),
         ("factors-first", (1, 1, 1, 3, 9), "no tuple of the law begins like this"),
-        ("factors-first", (1, 1, 1, 3, 0, 1, 4, 3), "ask after fewer than 8 tokens"),
     ],
 )
 def test_what_begins_no_tuple_ends_in_an_error(order: str, prefix: tuple[int, ...], told: str) -> None:
@@ -150,7 +146,7 @@ def test_the_orders_cost() -> None:
     assert hard[1].primality_tests == 0
 
 
-@pytest.mark.parametrize("divisions", [1, 2, 6, 20, 45, 50, 400])
+@pytest.mark.parametrize("divisions", [1, 2, 20, 400])
 def test_the_share_that_trial_division_factors(divisions: int) -> None:
     for digits in (1, 2, 3):
         primes = list(primerange(10 ** (digits - 1), 10**digits))

@@ -64,7 +64,7 @@ def test_the_oracle_is_what_the_distances_are_of(digits: int, counted: int) -> N
     assert gap_of_oracle(PrimesByDensity(digits, counted), counted) < 1e-12
 
 
-@pytest.mark.parametrize("digits", [1, 2, 5, 17, 30, 320])
+@pytest.mark.parametrize("digits", [1, 2, 17, 60])
 def test_shares_of_long_numbers_are_not_lost_in_rounding(digits: int) -> None:
     """Against integrals of 1 / ln x with as many digits as their differences take, at the first place and the last."""
     oracle = PrimesByDensity(digits, counted=0)

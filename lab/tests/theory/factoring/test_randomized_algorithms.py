@@ -11,21 +11,9 @@ from trialogue_lab.data.puzzles.random_primes import RandomNumbers
 from trialogue_lab.theory.factoring.randomized_algorithms import derandomized, law_over_coins, randomness_test
 
 GPT4 = (
-    253489,
-    572931,
-    523749,
-    935271,
-    754823,
-    543219,
-    523891,
-    523689,
-    537218,
-    247856,
-    527893,
-    537891,
-    523198,
-)
-GPT4 = (*GPT4, 523817, 523481, 254839)
+    253489, 572931, 523749, 935271, 754823, 543219, 523891, 523689,
+    537218, 247856, 527893, 537891, 523198, 523817, 523481, 254839,
+)  # fmt: skip
 
 
 def biased_walk(prefix: tuple[int, ...], coins: int) -> int:

