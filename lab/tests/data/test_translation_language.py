@@ -73,13 +73,12 @@ def _translations(language, source):
     return law
 
 
-@pytest.mark.parametrize("synonyms", [1, 2])
-@pytest.mark.parametrize("expanding", [0.0, 1.0])
+@pytest.mark.parametrize(("synonyms", "expanding"), [(1, 1.0), (2, 0.0)])
 def test_translations_have_the_distribution_that_is_stated(synonyms, expanding):
     language = TranslationLanguage(
         words=3, swapping=0.3, expanding=expanding, slips=0.4, synonyms=synonyms, seed=2
     )
-    source, drawn = [SPECIAL + 2, SPECIAL], 20_000
+    source, drawn = [SPECIAL + 2, SPECIAL], 10_000
     stated, listed = language.condition(source), _translations(language, source)
     assert sum(listed.values()) == pytest.approx(1, abs=1e-12)
     for target, chance in listed.items():
@@ -87,7 +86,7 @@ def test_translations_have_the_distribution_that_is_stated(synonyms, expanding):
     counts = Counter(map(tuple, language.translate([source] * drawn, seed=1)))
     assert set(counts) <= set(listed)
     for target, chance in listed.items():
-        assert abs(counts[target] / drawn - chance) < 7 * math.sqrt(chance / drawn)
+        assert abs(counts[target] / drawn - chance) < 5 * math.sqrt(chance / drawn)
 
 
 def test_one_synonym_is_a_lexicon_that_always_translates_alike():

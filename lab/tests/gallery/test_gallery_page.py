@@ -95,17 +95,6 @@ def test_recorded_walks_are_those_of_the_engine(recorded: dict[str, Any]) -> Non
         assert rule_at_the_end.QUERIES - max(costs) < sum(costs) <= rule_at_the_end.QUERIES
 
 
-@pytest.mark.parametrize("place", range(4))
-def test_sampled_shares_are_near_the_exact_law(recorded: dict[str, Any], place: int) -> None:
-    """Within five standard deviations, leaf by leaf."""
-    walk = recorded["walks"]["walks"][place]
-    outputs = np.bincount([run["output"] for run in walk["runs"]], minlength=len(walk["law"])) / len(
-        walk["runs"]
-    )
-    law = np.array(walk["law"])
-    assert (abs(outputs - law) <= 5 * np.sqrt(law * (1 - law) / len(walk["runs"])) + 1e-9).all()
-
-
 def test_copies_of_drafts_have_their_source() -> None:
     """Nodes of a step continue the nodes that its sources were at."""
     law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()

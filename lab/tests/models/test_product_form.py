@@ -51,14 +51,6 @@ def test_logits_are_the_sums_of_equation_4(order: int) -> None:
     torch.testing.assert_close(answer, expected.detach(), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_no_rows_have_no_logits(order: int) -> None:
-    form = ProductForm(ProductFormConfig(vocab_size=3, sites=4, order=order))
-    none = torch.zeros(0, 4, dtype=torch.int64)
-    assert form(none, none[:, 0]).shape == (0, 3)
-    assert form.site_logits(none).shape == (0, 4, 3)
-
-
 def test_two_bodies_are_one_factored_layer() -> None:
     form = ProductForm(ProductFormConfig(vocab_size=3, sites=4), seed=2)
     layer = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4))

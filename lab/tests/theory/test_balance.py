@@ -170,7 +170,5 @@ def test_bad_input() -> None:
         balance_violation(random_network(0, replace(RANDOM, norm="sum", residual=True)))
     with pytest.raises(InputError, match=r"^depth=22: 2\^21 strings"):
         balance_violation(random_network(0, replace(RANDOM, depth=22)))
-    with pytest.raises(InputError, match=r"^statistic='mine'"):
-        balance_violation(random_network(0), "mine")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^lengths=10: use at least 24"):
         inequality_chain(random_network(0), (10,))

@@ -1,4 +1,4 @@
-"""Every public function and class of the theory and the data checks the arguments whose types state a limit."""
+"""Every public function and class of theory, data and analysis checks the arguments whose types state a limit."""
 
 import inspect
 import pkgutil
@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 
+import trialogue_lab.analysis
 import trialogue_lab.data
 import trialogue_lab.theory
 from trialogue.errors import InputError
@@ -37,7 +38,8 @@ def limited_functions(package: ModuleType) -> Iterator[tuple[str, Callable[..., 
                         yield f"{info.name}.{full_name}", function, limited
 
 
-LIMITED = [*limited_functions(trialogue_lab.theory), *limited_functions(trialogue_lab.data)]
+PACKAGES = (trialogue_lab.theory, trialogue_lab.data, trialogue_lab.analysis)
+LIMITED = [limited for package in PACKAGES for limited in limited_functions(package)]
 
 
 def test_functions_with_limits_are_found() -> None:

@@ -121,9 +121,9 @@ def test_other_spellings_of_correct_cases(line: str) -> None:
 
 
 def test_no_text_is_a_bomb() -> None:
-    for text in ("[" * 200_000, "assert abc(" + "[" * 200_000 + "]" * 200_000 + ", 9" * 50_000):
+    for text in ("[" * 50_000, "assert abc(" + "[" * 50_000 + "]" * 50_000 + ", 9" * 10_000):
         evaluate(text, "abc")
-    huge = "9" * 100_000
+    huge = "9" * 30_000
     assert evaluate(f"assert abc([], {huge}) == [{huge}]", "abc", 1).correct == 1
 
 

@@ -57,7 +57,7 @@ def test_a_forgetful_stream_is_noticed() -> None:
     assert distance(broken, tuples) > 0.5
 
 
-@pytest.mark.parametrize("bits", [1, 4, 7, 9])
+@pytest.mark.parametrize("bits", [4, 9])
 @pytest.mark.parametrize("digits", [1, 2])
 def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
     tuples = SemiprimeTuples(digits)
@@ -78,20 +78,20 @@ def test_coins_draw_the_first_prime_among_the_candidates() -> None:
     numbers = [candidate(coins, 1) for coins in range(2**bits)]
     assert (min(numbers), max(numbers)) == (1, 9)
     assert max(Counter(numbers).values()) - min(Counter(numbers).values()) <= 1
-    tuples = SemiprimeTuples(14)
-    stream = random_coins(tuples, candidates=400)
+    tuples = SemiprimeTuples(6)
+    stream = random_coins(tuples, candidates=150)
     seed = torch.randint(0, 2, (stream.hidden,), generator=generator(3, "seed bits")).tolist()
     written: list[int] = []
-    for _ in range(4 * 14):
+    for _ in range(4 * 6):
         written.append(int(torch.tensor(stream.weights((*seed, *written))).argmax()))
     assert bool(tuples.valid(torch.tensor([written])).all())
     cost = tuples.arithmetic.cost
-    assert (cost.factorings, cost.primes_read, cost.multiplications) == (0, 0, 56)
-    assert cost.primality_tests <= 2 * 400 * 56
+    assert (cost.factorings, cost.primes_read, cost.multiplications) == (0, 0, 24)
+    assert cost.primality_tests <= 2 * 150 * 24
 
 
 @pytest.mark.parametrize("digits", [1, 2])
-@pytest.mark.parametrize("candidates", [1, 4, 30, 100])
+@pytest.mark.parametrize("candidates", [1, 30])
 def test_coins_are_within_their_bound(candidates: int, digits: int) -> None:
     """The law of one prime from the coins of all candidates, counted; two of them are at most twice as far."""
     first = 10 ** (digits - 1)
@@ -126,12 +126,9 @@ def test_independent_copies() -> None:
     ("stream", "prefix"),
     [
         (hidden_factors(SemiprimeTuples(2)), (1, 2)),
-        (hidden_factors(SemiprimeTuples(2)), (1, 2, 1, 1)),
         (hidden_factors(SemiprimeTuples(2)), (1, 1, 1, 2, 0, 1)),
-        (random_seed(SemiprimeTuples(1), 3), (0, 1, 2)),
         (random_seed(SemiprimeTuples(1), 3), (0, 7, 1, 1)),
         (random_coins(SemiprimeTuples(1), 1), (3,) * (2 * coin_bits(1))),
-        (Independent(RandomPrimes(2), 3), (1, 2, 1, 1, 1)),
     ],
 )
 def test_hidden_tokens_outside_the_law_are_refused(stream, prefix: tuple[int, ...]) -> None:

@@ -44,12 +44,12 @@ def law_of(puzzles: SudokuPuzzles) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("clues", [0, 1, 2, 16])
+@pytest.mark.parametrize("clues", [0, 2, 16])
 def test_the_oracle_has_the_law_of_who_solves_first(clues: int, order: str) -> None:
     puzzles = SudokuPuzzles(clues, order)
     law = law_of(puzzles)
-    assert len(law) == puzzles.size == 288 * {0: 1, 1: 16, 2: 120, 16: 1}[clues]
-    if clues == 0 or (clues == 1 and order == "puzzle-first"):
+    assert len(law) == puzzles.size == 288 * {0: 1, 2: 120, 16: 1}[clues]
+    if clues == 0:
         assert total_variation(exact_distribution(Ancestral(), puzzles).probabilities, law) < 1e-12
     # After the beginnings of a few sequences, by counting the sequences that go on with each token.
     states = puzzles.states()

@@ -177,16 +177,6 @@ def test_chi_square_decays_within_its_bound(discrete):
     torch.testing.assert_close(decay.values, decay.bounds, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize("discrete", [False, True])
-def test_chi_square_decays_also_beside_states_left_for_good(discrete):
-    """On the states that stay, {1, 2}, this is a chain of two states with 1/C = 3/4."""
-    matrix = [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]]
-    decay = chi_square_decay(matrix, torch.tensor([0.0, 1.0, 0.0]), [0, 1, 2], discrete=discrete)
-    torch.testing.assert_close(decay.values, decay.bounds, rtol=1e-10, atol=0)
-    left = chi_square_decay(matrix, torch.tensor([1.0, 0.0, 0.0]), [1], discrete=discrete)
-    assert left.values.tolist() == [math.inf]
-
-
 def test_chi_square_of_laws_without_common_support():
     half = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64)
     assert chi_square(half, half) == 0
@@ -219,7 +209,6 @@ test_bad_input_is_refused = refusals(
             lambda: chi_square_decay(two_states(0.2, 0.2), torch.tensor([1.0, 0.0]), [0.5], discrete=True),
             "whole",
         ),
-        (lambda: poincare_constant(two_states(0.2, 0.2), Ising.clique(1, 1, 0.0, 0.0)), "model='Ising'"),
         (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(3), torch.zeros(2)), "f="),
         (
             lambda: chi_square_decay(
