@@ -54,11 +54,6 @@ def test_the_law_is_that_of_all_orders_and_styles(lengths):
     assert math.exp(-float(wrong.energy(torch.tensor([target]))[0])) != pytest.approx(listed[target])
 
 
-def test_slips_are_uniform_over_the_alphabet():
-    law = translation_law([[[0]]], coupling=0.0, slips=0.4, vocab_size=4)
-    assert (-law.energy(torch.arange(4)[:, None])).exp().tolist() == pytest.approx([0.7, 0.1, 0.1, 0.1])
-
-
 def _translations(language, source):
     """The distribution of `translate`: words in every order, each token kept, or any of those in use."""
     phrases, law = language.phrases(source), Counter()

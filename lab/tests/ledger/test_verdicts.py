@@ -235,18 +235,11 @@ def test_alpha_is_divided_among_what_was_registered_of_each_origin() -> None:
     assert told["late"].remarks == ("registered after the run",)
 
 
-def test_a_later_claim_takes_nothing_from_the_registered_ones() -> None:
-    claims = family()
-    registration = registered(*claims[:4])
-    for added in (claims, [*claims, *(claim(id=f"later{n}") for n in range(9))]):
-        evidence = Evidence(rows=rows_of(*FIVE), config=CONFIG, registration=registration)
-        assert evaluate(added, evidence)[0].alpha == 0.025
-
-
-def test_a_dropped_claim_keeps_its_share_of_alpha() -> None:
+def test_claims_added_or_dropped_later_leave_the_alpha_of_the_registered_ones() -> None:
     claims = family()
     evidence = Evidence(rows=rows_of(*FIVE), config=CONFIG, registration=registered(*claims[:4]))
-    assert evaluate(claims[:1], evidence)[0].alpha == 0.025
+    for judged in (claims, [*claims, *(claim(id=f"later{n}") for n in range(9))], claims[:1]):
+        assert evaluate(judged, evidence)[0].alpha == 0.025
     without_origin = {
         each.id: {name: value for name, value in each.registration(CONFIG).items() if name != "origin"}
         for each in claims[:4]

@@ -114,19 +114,6 @@ def test_it_keeps_the_contract_of_oracles() -> None:
     check_oracle(DyckTransformer(replace(TRAINABLE[3], double=True)).eval(), capacity=5, steps=8, seeds=(0,))
 
 
-def test_queries_or_keys_of_zero_attend_uniformly() -> None:
-    network = DyckTransformer(replace(TRAINABLE[3], initial_scale=0.7), seed=1).eval()
-    tokens = Dyck(12, (0.5, 0.5), 0.5, 4, complete=False).sample(8, seed=1)
-    ablated = DyckTransformer(replace(network.config, uniform=True)).eval()
-    ablated.load_state_dict(network.state_dict())
-    assert not torch.allclose(network(tokens), ablated(tokens), atol=1e-3)
-    with torch.no_grad():
-        for layer in network.stack:
-            layer.attention.query.weight.zero_()
-    assert torch.allclose(network(tokens), ablated(tokens), atol=1e-5)
-    assert torch.allclose(network.train()(tokens), ablated(tokens), atol=1e-5)
-
-
 def test_embeddings_tell_all_states_apart() -> None:
     def different(table: Tensor) -> int:
         return len(table.unique(dim=0))

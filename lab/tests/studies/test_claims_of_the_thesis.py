@@ -24,16 +24,6 @@ def _verdict(study: str, claim: str) -> Verdict:
     return next(verdict for verdict in _entry(study).verdicts if verdict.claim.id == claim)
 
 
-def test_the_statements_behind_the_holds_of_ising_masking_are_three() -> None:
-    held = [
-        verdict.claim
-        for verdict in _entry("ising-masking").verdicts
-        if verdict.answer == "holds" and verdict.claim.origin == "published"
-    ]
-    assert len(held) > 3
-    assert len({claim.statement_id for claim in held}) == 3
-
-
 def test_stutter_of_refiners_that_have_not_learned_the_task_is_not_tested() -> None:
     entry = _entry("translation-dependency")
     conditional = [verdict for verdict in entry.verdicts if verdict.claim.preconditions]

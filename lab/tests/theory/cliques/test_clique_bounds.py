@@ -83,13 +83,6 @@ def test_printed_stuck_probabilities():
     assert stuck(8, 1.0 + 0.08, 0.01, 1) == pytest.approx(0.9994, abs=5e-5)
 
 
-@pytest.mark.parametrize("clique", [4, 16])
-@pytest.mark.parametrize("excess", [0.8, 1.5, 3.0])
-def test_stuck_bound_on_a_grid(clique, excess):
-    bound = stuck_bound(clique, excess, 0.5)
-    assert stuck(clique, excess + 0.01 * clique, 0.01, bound.steps) >= 0.5
-
-
 @pytest.mark.parametrize(
     ("delta", "steps", "clique", "sites", "size", "true", "rate"),
     [

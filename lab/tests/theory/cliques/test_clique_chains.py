@@ -76,14 +76,6 @@ def test_parallel_chain_is_the_lumped_parallel_sampler():
     np.testing.assert_allclose(np.exp(parallel_chain(4, 0.6, 0.1)), expected, atol=1e-14)
 
 
-def test_hitting_times_by_linear_algebra():
-    log_matrix = block_chain(6, 4, 0.5, 0.1, 2)
-    inside = np.exp(log_matrix)[:-1, :-1]
-    expected = np.linalg.solve(np.eye(4) - inside, np.ones(4))
-    np.testing.assert_allclose(np.exp(log_hitting_times(log_matrix))[:-1], expected, rtol=1e-12)
-    assert log_hitting_times(log_matrix)[-1] == -math.inf
-
-
 def test_probabilities_by_steps():
     log_matrix, law = parallel_chain(4, 0.5, 0.1), np.eye(5)[0]
     matrix = np.exp(log_matrix)

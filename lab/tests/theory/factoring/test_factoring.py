@@ -95,11 +95,8 @@ def test_a_prefix_without_primes_ends_in_an_error() -> None:
         InputError, match=r"^tokens=\(1, 1, 3\): no 4-digit prime begins like this, after 300"
     ):
         PrimeByTrials(4, Arithmetic(), most=300).next_token((1, 1, 3), coins)
-    for prefix in ((0,), (1, 1, 2, 3)):
-        with pytest.raises(InputError, match=r"no 4-digit prime begins like this$"):
-            PrimeByTrials(4, Arithmetic()).next_token(prefix, coins)
-    with pytest.raises(InputError, match=r"^tokens=\(0,\)"):
-        PrimeByTrials(2, Arithmetic()).next_token((0,), coins)
+    with pytest.raises(InputError, match=r"^tokens=\(0,\): no 4-digit prime begins like this$"):
+        PrimeByTrials(4, Arithmetic()).next_token((0,), coins)
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,6 @@ def test_two_states_in_closed_form(a, b):
     assert mixing_time(matrix) == pytest.approx(steps, rel=1e-6)
 
 
-@pytest.mark.parametrize("a", [1e-4, 1e-7, 1e-9])
-def test_slow_chains_are_as_precise_as_is_said(a):
-    slow = two_states(a, 2 * a)
-    assert poincare_constant(slow) == pytest.approx(1 / (3 * a), rel=1e-15 / a)
-    steps = math.log(0.25 / (2 / 3)) / math.log1p(-3 * a)
-    assert mixing_time(slow) == pytest.approx(math.ceil(steps), rel=1e-15 / a, abs=1)
-
-
 def test_stationary_law_keeps_small_probabilities():
     """A birth-death chain whose law spans 60 orders of magnitude."""
     ratio, size = 1e-6, 11

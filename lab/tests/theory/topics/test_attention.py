@@ -127,15 +127,6 @@ def test_landscapes_have_the_printed_minima() -> None:
         assert alpha < bounds.ratio * beta
 
 
-def test_only_gamma_matters_with_block_values() -> None:
-    t = TopicModel(100, 300, 20)
-    gamma, alphas = 53.0, np.linspace(0, 53, 7)
-    betas = 300 * gamma - 299 * alphas
-    losses = attention_loss(t, alphas, betas)
-    assert np.ptp(losses) < 1e-15
-    assert np.ptp(attention_loss(t, alphas, betas, values="diagonal")) > 1e-3
-
-
 @pytest.mark.parametrize(("variant", "limit"), [("printed", 6.52), ("nomask", 6.52), ("mask", 7.41)])
 def test_optima_come_to_those_of_leading_order(variant: Any, limit: float) -> None:
     t = TopicModel(1000**2, 20, 1000)
