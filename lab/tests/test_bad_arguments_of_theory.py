@@ -13,9 +13,7 @@ from trialogue_lab.studies.translation_dependency.hidden_markov import HiddenMar
 from trialogue_lab.studies.translation_dependency.language import TranslationLanguage
 from trialogue_lab.theory import topics
 from trialogue_lab.theory.masking.product_kernels import joint_law
-from trialogue_lab.theory.masking.pseudolikelihood import (
-    asymptotic_covariance,
-)
+from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
 from trialogue_lab.theory.memorization import association_encoder
 from trialogue_lab.theory.pruning import (
     closest_subset,

@@ -25,11 +25,6 @@ from trialogue_lab.ledger.runs.execution import execute
 
 
 @pytest.fixture(scope="module")
-def entry(plain: Entry) -> Entry:
-    return plain
-
-
-@pytest.fixture(scope="module")
 def page(entry: Entry) -> str:
     return render_report([entry])
 

@@ -12,11 +12,6 @@ from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page, study_pictures
 
 
-@pytest.fixture
-def entry(plain: Entry) -> Entry:
-    return plain
-
-
 def test_every_picture_that_a_page_shows_is_drawn_and_the_other_way_round(entry: Entry) -> None:
     shown = re.findall(r"^!\[.*\]\((.*)\)$", study_page(entry), re.MULTILINE)
     assert sorted(shown) == sorted(f"{STUDY.name}/{name}" for name in study_pictures(entry))

@@ -51,7 +51,6 @@ def test_a_system_without_the_marginals_is_rejected():
     "table",
     [
         torch.zeros(2, 3, 2),
-        torch.zeros(2, 2, 2),
         torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[-math.inf, 0.0], [0.0, 0.0]]]),
     ],
 )

@@ -72,13 +72,7 @@ def test_the_completions_of_table_3_8() -> None:
         ("assert abc([1], 2) == [1, 25]", CaseError.ASSERTION_FAILURE, "5]"),
         ("assert abc([1], 2) == [1]", CaseError.ASSERTION_FAILURE, "]\n"),
         ("    assert abc([1], 2) == [1, 2]", CaseError.LINE_WITHOUT_ASSERT, "assert"),
-        ("assert abc([], 'ab') == ['ac", CaseError.ASSERTION_FAILURE, "c\n"),
         ("assert abc([], 'ab') == ['ab", CaseError.EXPECTED_OUTPUT_NO_CLOSING_BRACKET, "\n"),
-        ("assert abc([], 'ab') == ['ac\\x']", CaseError.ASSERTION_FAILURE, "c\\"),
-        ("assert abc([], 'a\\\\') == ['a\\x']", CaseError.EXPECTED_OUTPUT_VALUE_ERROR, "x"),
-        ("assert abc([], 'ab') == ['a\\x']", CaseError.ASSERTION_FAILURE, "\\x"),
-        ("assert abc([1], 0) == [1, 02]", CaseError.EXPECTED_OUTPUT_VALUE_ERROR, "2]"),
-        ("assert abc([1], True) == [1, Fax]", CaseError.ASSERTION_FAILURE, "Fax"),
         ('assert abc([1], 2) == [1, 2], "message"', CaseError.EXPECTED_OUTPUT_TYPE_ERROR, ', "m'),
     ],
 )

@@ -5,7 +5,6 @@ from itertools import product
 
 import pytest
 import torch
-from scipy import stats
 from sympy import primerange
 
 from mutants.arithmetic import OneOrderOfFactors
@@ -27,6 +26,7 @@ from trialogue_lab.theory.factoring.reduction import (
     second_number_cost,
     share_factored,
 )
+from uniform_rows import uniform_p_value
 
 
 @pytest.mark.parametrize(("digits", "count"), [(1, 10), (2, 231)])
@@ -65,23 +65,13 @@ def test_a_generator_of_another_length_is_refused() -> None:
             factor_by_generating(SemiprimeTuples(2), products)
 
 
-def chi_square_p(rows: torch.Tensor, states: torch.Tensor) -> float:
-    place = {tuple(row): index for index, row in enumerate(states.tolist())}
-    counts = torch.zeros(len(place) + 1)
-    for row in rows.tolist():
-        counts[place.get(tuple(row), -1)] += 1
-    if counts[-1]:
-        return 0.0
-    return float(stats.chisquare(counts[:-1].numpy()).pvalue)
-
-
 def test_primes_by_trials_are_uniform_and_cost_what_was_computed() -> None:
     arithmetic, law = Arithmetic(), RandomPrimes(3)
     n = 1500
     rows = run_algorithm(PrimeByTrials(3, arithmetic), 3, n, seed=1)
-    assert chi_square_p(rows, law.states()) > 1e-4
+    assert uniform_p_value(rows, law.states()) > 1e-4
     # Without the 21 of 143 primes that begin with 1 it is another law, and that is seen.
-    assert chi_square_p(rows[rows[:, 0] > 1], law.states()) < 1e-4
+    assert uniform_p_value(rows[rows[:, 0] > 1], law.states()) < 1e-4
     trials = arithmetic.cost.primality_tests / n
     # A geometric number of trials deviates by about its mean.
     error = math.sqrt(float((law.expected_trials() ** 2).sum()) / n)
@@ -119,7 +109,7 @@ def test_what_begins_no_tuple_ends_in_an_error(order: str, prefix: tuple[int, ..
 def test_tuples_by_trials_are_uniform(order: str) -> None:
     tuples = SemiprimeTuples(1, order)
     rows = run_algorithm(TupleByTrials(1, order, Arithmetic()), 4, 800, seed=2)
-    assert chi_square_p(rows, tuples.states()) > 1e-4
+    assert uniform_p_value(rows, tuples.states()) > 1e-4
     more = SemiprimeTuples(2, order)
     drawn = run_algorithm(TupleByTrials(2, order, Arithmetic()), 8, 10, seed=3)
     assert bool(more.valid(drawn).all())
@@ -127,7 +117,7 @@ def test_tuples_by_trials_are_uniform(order: str) -> None:
     sorted_rows = OneOrderOfFactors(1, order).sample(800)
     keep = torch.tensor([row[-2] <= row[-1] for row in sorted_rows.tolist()])
     if order == "product-first":
-        assert chi_square_p(sorted_rows[keep], tuples.states()) < 1e-4
+        assert uniform_p_value(sorted_rows[keep], tuples.states()) < 1e-4
 
 
 def test_the_orders_cost() -> None:

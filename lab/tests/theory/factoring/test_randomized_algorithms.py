@@ -40,12 +40,7 @@ def test_coins_that_are_kept_are_memory() -> None:
 
     uniform = dict.fromkeys(states, 1 / len(states))
     assert total_variation(law_over_coins(digit, 16, 4, fresh=False), uniform) < 1e-14
-    fresh = law_over_coins(digit, 16, 4)
-    assert total_variation(fresh, uniform) > 0.8
-    assert (
-        total_variation(fresh, exact_distribution(Ancestral(), derandomized(digit, 16, 10, 4)).probabilities)
-        < 1e-12
-    )
+    assert total_variation(law_over_coins(digit, 16, 4), uniform) > 0.8
 
 
 def test_numbers_of_gpt_4_are_not_random() -> None:
