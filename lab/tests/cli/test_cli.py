@@ -228,11 +228,6 @@ def test_ctrl_c_is_one_line_and_code_130_and_keeps_finished_parts(tmp_path: Path
     assert process.returncode == 130
     assert err.strip().count("\n") == 0
     assert "1 of 3 parts are kept" in err
-    (tmp_path / "go").touch()
-    resumed = start(*tokens, folder=tmp_path)
-    _, err = resumed.communicate()
-    assert resumed.returncode == 0
-    assert "kept from an earlier run" in err.splitlines()[0]
 
 
 def test_listing_imports_nothing_heavy(tmp_path: Path) -> None:

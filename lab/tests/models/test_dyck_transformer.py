@@ -45,16 +45,10 @@ def largest_distance(
     return float(difference.abs().sum(1).max() / 2)
 
 
-def test_perfect_balance_is_exact_at_any_length() -> None:
-    network = balanced_transformer(types=3, depth=4, logits_std=2.0, seed=1)
-    assert largest_distance(network, 40, 200) < 1e-12
-    assert largest_distance(network, 5000, 12) < 1e-9
-
-
-def test_uniform_attention_is_exact_at_any_length() -> None:
-    network = uniform_attention_transformer(types=3, depth=4)
-    assert largest_distance(network, 40, 200) < 1e-12
-    assert largest_distance(network, 5000, 12) < 1e-9
+def test_constructions_are_exact_at_any_length() -> None:
+    for network in (balanced_transformer(3, 4, 2.0, seed=1), uniform_attention_transformer(3, 4)):
+        assert largest_distance(network, 40, 200) < 1e-12
+        assert largest_distance(network, 5000, 12) < 1e-9
 
 
 @pytest.mark.parametrize(("types", "depth"), [(1, 1), (1, 4), (2, 1), (5, 2), (2, 7)])

@@ -10,8 +10,8 @@ from trialogue_lab.training.population import MaskedPopulation
 
 
 def population(order: int) -> MaskedPopulation:
-    law = ManyBody.random(4, 3, order=order, scale=1.0, seed=1)
-    return MaskedPopulation(law.probabilities().view([3] * 4))
+    law = ManyBody.random(4, 2, order=order, scale=2.0, seed=1)
+    return MaskedPopulation(law.probabilities().view([2] * 4))
 
 
 @pytest.mark.parametrize("order", [2, 3])

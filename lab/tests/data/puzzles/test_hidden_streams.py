@@ -73,11 +73,7 @@ def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
         assert total_variation(seen, target(tuples)) < 1e-15
 
 
-def test_coins_draw_the_first_prime_among_the_candidates() -> None:
-    bits = coin_bits(1)
-    numbers = [candidate(coins, 1) for coins in range(2**bits)]
-    assert (min(numbers), max(numbers)) == (1, 9)
-    assert max(Counter(numbers).values()) - min(Counter(numbers).values()) <= 1
+def test_coins_draw_a_tuple_without_factoring() -> None:
     tuples = SemiprimeTuples(6)
     stream = random_coins(tuples, candidates=150)
     seed = torch.randint(0, 2, (stream.hidden,), generator=generator(3, "seed bits")).tolist()

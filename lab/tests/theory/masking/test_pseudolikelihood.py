@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from scipy.optimize import minimize
 
 from one_line_errors import refusals
 from theory.random_models import SIX_BLOCKS, random_family, random_ising, random_simplex
@@ -116,17 +117,14 @@ def test_larger_vocabularies():
     assert float(masking_more(model).smallest_eigenvalue.min()) > -1e-10
 
 
-def newton(data, features, law, theta):
-    for _ in range(30):
-        theta = theta.clone().requires_grad_()
-        loss = lambda t: pseudolikelihood_loss(data, features @ t, law)  # noqa: E731
-        (gradient,) = torch.autograd.grad(loss(theta), theta)
-        if float(gradient.abs().max()) < 1e-12:
-            break
-        theta = theta.detach() - torch.linalg.solve(
-            torch.autograd.functional.hessian(loss, theta.detach()), gradient
-        )
-    return theta.detach()
+def fitted(data, features, law):
+    def loss(theta):
+        at = torch.tensor(theta, requires_grad=True)
+        value = pseudolikelihood_loss(data, features @ at, law)
+        value.backward()
+        return float(value), at.grad.numpy()
+
+    return torch.tensor(minimize(loss, np.zeros(features.shape[1]), jac=True, options={"gtol": 1e-10}).x)
 
 
 def test_sandwich_where_no_parameter_is_the_truth():
@@ -135,7 +133,7 @@ def test_sandwich_where_no_parameter_is_the_truth():
     data = truth.probabilities()
     features = truth.features(truth.states())[:, 3:]
     law = block_law(3, 2, block_size=2)
-    best = newton(data, features, law, torch.zeros(3, dtype=torch.float64))
+    best = fitted(data, features, law)
     gamma = sandwich_covariance(data, (features @ best).softmax(0), features, law)
     model = (features @ best).softmax(0)
     hessian = pseudolikelihood_information(model, features, law)

@@ -26,7 +26,7 @@ from trialogue_lab.theory.query_complexity import costs, rejection_cost, tokenwi
 UNIFORM = Table(lambda _: (0.25,) * 4, 4)
 
 
-def error_on_trees(names) -> float:
+def error_on_trees(names, enough: float = math.inf) -> float:
     """Greatest relative distance from costs by recursion over the definitions."""
     worst = 0.0
     for tree in VIABLE:
@@ -47,6 +47,8 @@ def error_on_trees(names) -> float:
                 bounded = names["tokenwise_cost"](table, rule, max_rejections=most)
                 success = names["tokenwise_success"](table, rule, max_rejections=most)
                 worst = max(worst, abs(bounded / law.expected_calls - 1), abs(success - (1 - law.failed)))
+        if worst > enough:
+            break
     return worst
 
 
@@ -68,7 +70,7 @@ def test_costs_on_trees() -> None:
     ],
 )
 def test_broken_costs_are_told_apart(old: str, new: str) -> None:
-    assert error_on_trees(altered(costs, (old, new), compiled=False)) > 1e-3
+    assert error_on_trees(altered(costs, (old, new), compiled=False), enough=1e-3) > 1e-3
 
 
 def error_of_rare_acceptance(names) -> float:
