@@ -52,7 +52,3 @@ def test_the_picture_of_claims_shows_what_is_in_print(entry: Entry) -> None:
 def test_a_study_without_a_result_says_how_to_make_one() -> None:
     with pytest.raises(InputError, match=f"study='{STUDY.name}': has no finished result: `trialogue run"):
         study_page(judged(STUDY, None))
-
-
-def test_the_site_names_its_studies(entry: Entry) -> None:
-    assert f"[{STUDY.name}]({STUDY.name}.md)" in studies_page([entry])

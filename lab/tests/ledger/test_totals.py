@@ -246,11 +246,6 @@ def test_power_is_shown_on_request(entry: Entry) -> None:
     assert lost.reason in words(printed([replace(entry, verdicts=(lost,))]))
 
 
-def test_a_study_without_a_result_takes_two_lines(tmp_path: Path) -> None:
-    text = printed([judged(STUDY, None)], 140).partition("Total")[0]
-    assert text.splitlines()[1:] == ["not tested, no finished run of a preset: all 5 claims", ""]
-
-
 def test_the_report_shows_what_the_terminal_shows(entry: Entry) -> None:
     page = render_report([entry])
     text = words(re.sub(r"<[^>]+>", " ", page))
