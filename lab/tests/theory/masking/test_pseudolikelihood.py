@@ -123,7 +123,7 @@ def fitted(data, features, law):
         at = torch.tensor(theta, requires_grad=True)
         value = pseudolikelihood_loss(data, features @ at, law)
         value.backward()
-        return float(value), at.grad.numpy()
+        return value.item(), at.grad.numpy()
 
     return torch.tensor(minimize(loss, np.zeros(features.shape[1]), jac=True, options={"gtol": 1e-10}).x)
 
