@@ -68,15 +68,6 @@ def test_pairs_are_those_of_the_words_and_say_what_the_weights_say():
     assert (found.source_overlap[:, 1] >= found.source_overlap[:, 0]).all()
 
 
-def test_equal_positions_attend_alike():
-    network = _network(positional_attention=False)
-    with torch.no_grad():
-        network.position_embedding.weight.zero_()
-    found = adjacent_attention(network, SOURCES, TARGETS)
-    assert found.variation[0].max() < 1e-6 < found.variation[1].max()
-    assert found.source_overlap[0].tolist() == [1, 1]
-
-
 @pytest.mark.parametrize("at_once", [1, 256])
 def test_refinement_is_looked_at_as_it_reads_and_writes(monkeypatch, at_once):
     """Against the chain itself, taken step by step on one source after another."""

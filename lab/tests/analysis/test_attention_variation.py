@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Dyck
-from trialogue.errors import InputError
 from trialogue.randomness import generator
 from trialogue_lab.analysis.attention_variation import (
     causal_baseline,
@@ -102,17 +101,3 @@ def test_ablation_is_uniform_in_every_layer_and_changes_nothing_else() -> None:
         assert torch.allclose(pattern, rows.expand(4, 13, 13).nan_to_num(posinf=0.0), atol=1e-6)
     assert not torch.allclose(network(tokens), ablated(tokens), atol=1e-4)
     assert torch.equal(network.head.weight, ablated.head.weight)
-
-
-def test_bad_input() -> None:
-    patterns = random_patterns(2, 4, True)
-    with pytest.raises(InputError, match=r"^second=\(1, 3, 3\): it is compared with one of 4 positions"):
-        variation(patterns, random_patterns(1, 3, True))
-    with pytest.raises(InputError, match=r"^first=\(4,\)"):
-        variation(patterns[0, 0], patterns[0])
-    with pytest.raises(InputError, match=r"^patterns=\(1, 4, 4\): give at least two"):
-        mean_variation(patterns[:1])
-    with pytest.raises(InputError, match=r"^attention=\(2, 4, 4\): 5 tokens and the starting token"):
-        stack_likeness(patterns, torch.zeros(2, 5, dtype=torch.int64))
-    with pytest.raises(InputError, match=r"^length=0"):
-        causal_baseline(0)

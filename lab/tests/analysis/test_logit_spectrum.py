@@ -49,11 +49,6 @@ def test_another_gauge_or_basis_is_rejected(change: tuple[str, str]) -> None:
     assert spectrum[2:].max() > 1e-3 * spectrum.max()
 
 
-def test_one_site_has_a_constant_only() -> None:
-    net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=1))
-    assert logit_spectrum(net, 1).tolist() == [0.0]
-
-
 @pytest.mark.parametrize(("sites", "site", "field"), [(22, 0, "sites"), (0, 0, "sites"), (3, 3, "site")])
 def test_bad_input_is_named(sites: int, site: int, field: str) -> None:
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=max(sites, 1)))

@@ -73,12 +73,9 @@ BAD = {
     "no study": (("run",), "trialogue list"),
     "unknown preset": (("run", "biased-coin", "--preset", "big"), "smoke, pilot, default, night, paper"),
     "unknown field": ((*SMOKE, "--flps", "3"), "did you mean flips?"),
-    "unknown field, nothing close": ((*SMOKE, "--zzz", "3"), "the fields are bias, flips, seeds, gate"),
     "stray word": ((*SMOKE, "word"), "no such field"),
     "wrong type": ((*SMOKE, "--flips", "many"), "--flips: invalid literal for int()"),
-    "no value": ((*SMOKE, "--flips"), "Missing value for argument '--flips'"),
     "out of range": ((*SMOKE, "--bias", "1.5"), "bias=1.5: use a number below 1"),
-    "negative": ((*SMOKE, "--flips", "-3"), "flips=-3: use at least 1"),
     "unknown command": (("rnu",), "invalid choice: 'rnu'"),
     "no command": ((), "COMMAND"),
     "unknown option": (("ledger", "--jsn"), "unrecognized arguments: --jsn"),
@@ -170,15 +167,6 @@ def test_the_ledger_of_a_study_shows_committed_verdicts_and_then_one_s_own(
     assert "refuted" in {record["verdict"] for record in changed}
 
 
-def test_the_report_is_the_same_twice(say: Say, tmp_path: Path) -> None:
-    say(*SMOKE)
-    assert say("report").out == "report.html\n"
-    first = (tmp_path / "report.html").read_bytes()
-    assert say("report", "--out", "again.html").code == 0
-    assert (tmp_path / "again.html").read_bytes() == first
-    assert say("report", "biased-coin", "--out", "one.html").code == 0
-
-
 def test_a_report_is_put_beside_results_that_are_named_and_never_beside_the_package_s(
     say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,12 +183,6 @@ def test_a_missing_folder_of_results_is_told(say: Say) -> None:
     told = say("report", "--results", "nowhere")
     assert (told.code, "results='nowhere': there is no such folder" in told.err) == (2, True)
     assert not Path("nowhere").exists()
-
-
-def test_a_result_is_not_compared_with_itself(say: Say) -> None:
-    say(*SMOKE)
-    told = say("compare", "biased-coin", "biased-coin")
-    assert (told.code, "is the same result as the first" in told.err) == (2, True)
 
 
 def test_a_study_that_cannot_be_imported_hides_no_other(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,20 +228,6 @@ def test_ctrl_c_is_one_line_and_code_130_and_keeps_finished_parts(tmp_path: Path
     assert process.returncode == 130
     assert err.strip().count("\n") == 0
     assert "1 of 3 parts are kept" in err
-    (tmp_path / "go").touch()
-    resumed = start(*tokens, folder=tmp_path)
-    _, err = resumed.communicate()
-    assert resumed.returncode == 0
-    assert "kept from an earlier run" in err.splitlines()[0]
-
-
-def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
-    process = start("run", "biased-coin", "--preset", "smoke", folder=tmp_path)
-    assert process.stdout is not None
-    process.stdout.close()
-    _, err = process.communicate()
-    assert "Traceback" not in err
-    assert "Error" not in err
 
 
 def test_listing_imports_nothing_heavy(tmp_path: Path) -> None:

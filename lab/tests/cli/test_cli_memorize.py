@@ -88,19 +88,8 @@ def test_a_text_is_stored_and_generated_from(run):
 
 
 def test_ridge_regression_takes_more_contexts_than_features(run):
-    code, out, _ = run(
-        *MEMORIZE[:-1],
-        "2",
-        "--out",
-        "model",
-        "--json",
-        "--method",
-        "ridge",
-        "--contexts",
-        "40",
-        "--width",
-        "8",
-    )
+    sizes = ("--heads", "2", "--contexts", "40", "--width", "8")
+    code, out, _ = run(*MEMORIZE, *sizes, "--out", "model", "--json", "--method", "ridge")
     record = json.loads(out)
     assert code == 0
     assert (record["features"], record["largest_error"]) == (24, None)

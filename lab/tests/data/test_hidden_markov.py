@@ -4,13 +4,9 @@ import math
 import pytest
 import torch
 
-from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
-from trialogue.samplers import ChainRule, Gibbs, IndependentParallel
-from trialogue.samplers.chains.conditionals import draw_block
-from trialogue.samplers.exact import transition_matrix
 from trialogue.testing.models import check_energy, check_masked
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser, HiddenMarkov
 
@@ -69,27 +65,6 @@ def test_it_keeps_the_contracts_of_masked_oracles_and_energies():
         check_masked(law, sites=4, distribution=_conditional(wrong, 4))
 
 
-def test_chains_that_leave_a_law_invariant_leave_it_and_parallel_updates_do_not():
-    law = _random()
-    target = _conditional(law, 3)
-    assert (target @ transition_matrix(Gibbs(), law, sites=3) - target).abs().max() < 1e-12
-    assert (target @ transition_matrix(IndependentParallel(), law, sites=3) - target).abs().max() > 1e-4
-
-
-def test_the_chain_rule_draws_from_the_law():
-    law = _random()
-    rule, target = ChainRule(law), _conditional(law, 3)
-    start = torch.zeros(1, 3, dtype=torch.int64)
-    found = torch.zeros(27, dtype=torch.float64)
-    enumeration = Enumeration(1, 1)
-    drawn = enumeration.branches(
-        lambda: draw_block(rule, start, torch.ones(1, 3, dtype=torch.bool), enumeration.choose)
-    )
-    for weight, tokens in drawn:
-        found[int((tokens[0] * torch.tensor([9, 3, 1])).sum())] += weight[0]
-    assert (found - target).abs().max() < 1e-12
-
-
 @pytest.mark.parametrize("among", [3, 12])
 def test_the_denoiser_is_bayes_rule_on_the_noise(among):
     law, share = _random(), 0.3
@@ -118,5 +93,3 @@ def test_what_cannot_be_is_refused():
         HiddenMarkov([1.0], [[0.5]], [[1.0]], [0.4])
     with pytest.raises(InputError, match=r"use the shape \(1, 1\)"):
         HiddenMarkov([1.0], [[0.5, 0.5]], [[1.0]], [0.0])
-    with pytest.raises(InputError, match="ending"):
-        HiddenMarkov([1.0], [[1.5]], [[1.0]], [-0.5])

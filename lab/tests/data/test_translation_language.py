@@ -6,14 +6,12 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.oracles import whole_sequences
 from trialogue_lab.studies.translation_dependency.language import (
     SPECIAL,
     TranslationLanguage,
     phrases_of_lengths,
     translation_law,
 )
-from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
 
 
 def _listed(phrases, coupling, swapping):
@@ -56,32 +54,6 @@ def test_the_law_is_that_of_all_orders_and_styles(lengths):
     assert math.exp(-float(wrong.energy(torch.tensor([target]))[0])) != pytest.approx(listed[target])
 
 
-def _total_correlation(law, sites):
-    weights = (-law.energy(whole_sequences(law.vocab_size, sites))).exp()
-    return closest_in_divergence((weights / weights.sum()).view((law.vocab_size,) * sites)).distance
-
-
-@pytest.mark.parametrize("coupling", [0.0, 0.5, 2.0, 6.0])
-def test_single_tokens_in_order_have_the_total_correlation_of_a_chain(coupling):
-    phrases = phrases_of_lengths(((1, 1),) * 3)
-    stay = math.exp(coupling) / (math.exp(coupling) + 1)
-    entropy = -sum(p * math.log(p) for p in (stay, 1 - stay))
-    law = translation_law(phrases, coupling=coupling)
-    assert _total_correlation(law, 3) == pytest.approx(2 * (math.log(2) - entropy), abs=1e-12)
-
-
-def test_one_synonym_in_order_leaves_nothing_to_depend_on():
-    law = translation_law([[[0, 1]], [[2]]], coupling=3.0, slips=0.1, vocab_size=5)
-    assert _total_correlation(law, 3) == pytest.approx(0, abs=1e-12)
-    swapped = translation_law([[[0, 1]], [[2]]], coupling=3.0, swapping=0.3, slips=0.1, vocab_size=5)
-    assert _total_correlation(swapped, 3) > 0.1
-
-
-def test_slips_are_uniform_over_the_alphabet():
-    law = translation_law([[[0]]], coupling=0.0, slips=0.4, vocab_size=4)
-    assert (-law.energy(torch.arange(4)[:, None])).exp().tolist() == pytest.approx([0.7, 0.1, 0.1, 0.1])
-
-
 def _translations(language, source):
     """The distribution of `translate`: words in every order, each token kept, or any of those in use."""
     phrases, law = language.phrases(source), Counter()
@@ -96,13 +68,12 @@ def _translations(language, source):
     return law
 
 
-@pytest.mark.parametrize("synonyms", [1, 2])
-@pytest.mark.parametrize("expanding", [0.0, 1.0])
+@pytest.mark.parametrize(("synonyms", "expanding"), [(1, 1.0), (2, 0.0)])
 def test_translations_have_the_distribution_that_is_stated(synonyms, expanding):
     language = TranslationLanguage(
         words=3, swapping=0.3, expanding=expanding, slips=0.4, synonyms=synonyms, seed=2
     )
-    source, drawn = [SPECIAL + 2, SPECIAL], 20_000
+    source, drawn = [SPECIAL + 2, SPECIAL], 10_000
     stated, listed = language.condition(source), _translations(language, source)
     assert sum(listed.values()) == pytest.approx(1, abs=1e-12)
     for target, chance in listed.items():
@@ -114,7 +85,7 @@ def test_translations_have_the_distribution_that_is_stated(synonyms, expanding):
     for impossible in ([*next(iter(counts)), SPECIAL], []):
         assert stated.log_prob(impossible) == -math.inf
     for target, chance in listed.items():
-        assert abs(counts[target] / drawn - chance) < 7 * math.sqrt(chance / drawn)
+        assert abs(counts[target] / drawn - chance) < 5 * math.sqrt(chance / drawn)
 
 
 def test_one_synonym_is_a_lexicon_that_always_translates_alike():

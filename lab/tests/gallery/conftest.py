@@ -22,7 +22,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def open_page(page: Path) -> Iterator[Callable[..., Any]]:
+def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """Open the page in headless Chromium, `width` pixels wide; skips where there is none."""
     webdriver = pytest.importorskip("selenium.webdriver")
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -31,6 +31,7 @@ def open_page(page: Path) -> Iterator[Callable[..., Any]]:
         pytest.skip(
             "no Chromium here, or no chromedriver (on Debian: apt-get install chromium chromium-driver)"
         )
+    page: Path = request.getfixturevalue("page")  # not built where there is no browser
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     options.add_argument("--headless=new")

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from html_page import Page
 from trialogue import cli, exact_distribution, generate, run_chain, target_distribution, total_variation
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
-from trialogue_lab.gallery.document import SCRIPTS, _percent
+from trialogue_lab.gallery.document import _percent
 from trialogue_lab.gallery.embedding import in_characters, rounded
 
 ROOT = Path(__file__).parents[2]
@@ -94,17 +93,6 @@ def test_recorded_walks_are_those_of_the_engine(recorded: dict[str, Any]) -> Non
         costs = [sum(len(step[0]) for step in run["steps"]) for run in runs]
         assert costs == samples.queries[: len(runs)].tolist()
         assert rule_at_the_end.QUERIES - max(costs) < sum(costs) <= rule_at_the_end.QUERIES
-
-
-@pytest.mark.parametrize("place", range(4))
-def test_sampled_shares_are_near_the_exact_law(recorded: dict[str, Any], place: int) -> None:
-    """Within five standard deviations, leaf by leaf."""
-    walk = recorded["walks"]["walks"][place]
-    outputs = np.bincount([run["output"] for run in walk["runs"]], minlength=len(walk["law"])) / len(
-        walk["runs"]
-    )
-    law = np.array(walk["law"])
-    assert (abs(outputs - law) <= 5 * np.sqrt(law * (1 - law) / len(walk["runs"])) + 1e-9).all()
 
 
 def test_copies_of_drafts_have_their_source() -> None:
@@ -195,19 +183,6 @@ def test_the_text_says_the_numbers(page: Path, recorded: dict[str, Any]) -> None
     assert f"{masked} of its sentences" in text
     assert f"In {layers['last_first']} of {len(layers['laws'])} trainings" in text
     assert "{{" not in text
-
-
-def test_rounding_and_characters() -> None:
-    assert rounded({"a": [1.23456789, 3], "b": ("x", True)}) == {"a": [1.23457, 3], "b": ["x", True]}
-    assert in_characters(torch.tensor([[0, 10, 35]])) == ["0az"]
-    assert [_percent(share) for share in (0.0, 1e-5, 0.04, 0.53)] == [
-        "0\u00a0%", "less than 0.1\u00a0%", "4.0\u00a0%", "53\u00a0%",
-    ]  # fmt: skip
-
-
-def test_every_script_is_part_of_the_page() -> None:
-    folder = ROOT / "src" / "trialogue_lab" / "gallery" / "page"
-    assert sorted(SCRIPTS) == sorted(file.name for file in folder.glob("*.js"))
 
 
 def test_missing_rows_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

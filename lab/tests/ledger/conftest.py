@@ -11,3 +11,9 @@ from trialogue_lab.ledger.runs.execution import execute
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Entry:
     """The study of the coin, judged by a run of its preset `default`."""
     return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
+
+
+@pytest.fixture(scope="session")
+def entry(plain: Entry) -> Entry:
+    """The entry that a file's tests show; a file may override it."""
+    return plain

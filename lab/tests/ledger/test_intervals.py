@@ -139,10 +139,10 @@ def test_the_coverage_is_simulated_for_these_cases(coverage: ModuleType) -> None
     assert set(coverage.CASES) == {*NUMBERS, *SHARES}
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.01, 0.0025])
+@pytest.mark.parametrize("alpha", [0.05, 0.0025])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_means_are_covered(coverage: ModuleType, name: str, alpha: float) -> None:
-    for replications in (4, 8, 20, 40):
+    for replications in (4, 20):
         found = coverage.simulate(name, replications, alpha, 10_000)
         assert found.is_covered(alpha, ERRORS), (replications, found)
 
@@ -158,11 +158,9 @@ def test_means_of_shares_are_covered(coverage: ModuleType, name: str) -> None:
     ("bounds", "name", "alpha"),
     [
         ("student_bounds", "exponential", 0.01),
-        ("student_bounds", "lognormal (1), raw", 0.05),
         ("student_bounds", "shares, mean 0.99, correlation 0.1", 0.05),
         ("mean_bounds", "shares, mean 0.99, correlation 0.3", 0.01),
         ("pooled_bounds", "shares, mean 0.9, correlation 0.1", 0.05),
-        ("pooled_bounds", "shares, mean 0.5, correlation 0.1", 0.05),
     ],
 )
 def test_the_check_rejects_intervals_that_do_not_cover(

@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
-from trialogue.randomness import numpy_generator
-from trialogue_lab.ledger.claims.intervals import interval
 from trialogue_lab.ledger.claims.jackknife import pair_values, pseudo_values
 from trialogue_lab.ledger.rows import NoRows
 
@@ -24,29 +21,3 @@ def test_pseudo_values_of_a_mean_over_pairs_have_it_as_their_mean() -> None:
     assert found[10] == pytest.approx(4 * 21 / 6 - 3 * 4)
     with pytest.raises(NoRows, match="4 replications, where the statistic needs 5"):
         pair_values([10, 11, 12, 13], between, 5)
-
-
-def test_the_interval_of_mean_distances_covers_as_it_says() -> None:
-    """Squared distances of normal points in three dimensions: the mean over pairs is 6."""
-    draw = numpy_generator(1, "points")
-    covered = 0
-    for _ in range(400):
-        points = draw.normal(size=(12, 3))
-        between = np.square(points[:, None] - points).sum(2)
-        seen = interval(pair_values(range(12), between, 2).to_numpy(), 0.05)
-        covered += seen.low <= 6 <= seen.high
-    # Of 400 intervals at 0.95 fewer than 340 would be a miss of six standard errors beyond a level of 0.92.
-    assert 340 < covered < 400
-
-
-def test_pseudo_values_of_a_rank_correlation_take_its_bias_away() -> None:
-    first, second = numpy_generator(2, "pairs").normal(size=(2, 30))
-    second = second + first
-
-    def correlation(labels: list[int]) -> float:
-        return float(spearmanr(first[labels], second[labels]).statistic)
-
-    found = pseudo_values(range(30), correlation, 10)
-    whole = correlation(list(range(30)))
-    assert found.mean() == pytest.approx(whole, abs=0.05)
-    assert 0.3 < found.std() / np.sqrt(30) / ((1 - whole**2) / np.sqrt(30)) < 3

@@ -9,24 +9,19 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from biased_coin import STUDY, Config
+from biased_coin import STUDY
 from pandas import Series
 
 from html_page import Page
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab import studies
-from trialogue_lab.ledger import Entry, ResultTable, Rows, judged, ledger
+from trialogue_lab.ledger import Entry, ResultTable, Rows, ledger
 from trialogue_lab.ledger.pages.comparison import compare, difference
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.report import render_report
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.runs.execution import execute
-
-
-@pytest.fixture(scope="module")
-def entry(plain: Entry) -> Entry:
-    return plain
 
 
 @pytest.fixture(scope="module")
@@ -105,20 +100,14 @@ def test_a_study_without_a_result_is_shown(tmp_path: Path) -> None:
     ("value", "digits", "text"),
     [
         (0.69871, 3, "0.699"),
-        (0.9996, 3, "1.00"),
         (9.996, 3, "10.0"),
         (1234.5, 3, "1234"),
-        (123456.7, 3, "123457"),
         (12345678.9, 3, "1.23e+07"),
         (0.00012345, 3, "0.000123"),
-        (0.0000012345, 3, "1.23e-06"),
         (-0.5, 2, "-0.50"),
         (0.0, 3, "0"),
         (np.float32(0.25), 2, "0.25"),
-        (12345, 2, "12345"),
-        (np.int64(7), 2, "7"),
         (math.inf, 3, "∞"),
-        (-math.inf, 3, "-∞"),
         (math.nan, 3, "–"),
         (None, 3, "–"),
         ("0.3 or so", 3, "0.3 or so"),
@@ -171,10 +160,3 @@ def test_differences() -> None:
     assert difference(1, 1.5) == "+0.500"
     assert difference(1.5, 1.0) == "-0.500"
     assert difference("a", 1.0) == difference(True, False) == difference(math.nan, 1.0) == "–"
-
-
-def test_a_config_of_the_user_s_own_is_judged_as_such(tmp_path: Path) -> None:
-    own = judged(STUDY, execute(STUDY, Config(bias=0.4), tmp_path))
-    assert own.result is not None
-    assert own.result.preset is None
-    assert {verdict.claim.id: verdict.answer for verdict in own.verdicts}["more-heads"] == "refuted"

@@ -12,11 +12,6 @@ from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page, study_pictures
 
 
-@pytest.fixture
-def entry(plain: Entry) -> Entry:
-    return plain
-
-
 def test_every_picture_that_a_page_shows_is_drawn_and_the_other_way_round(entry: Entry) -> None:
     shown = re.findall(r"^!\[.*\]\((.*)\)$", study_page(entry), re.MULTILINE)
     assert sorted(shown) == sorted(f"{STUDY.name}/{name}" for name in study_pictures(entry))
@@ -57,7 +52,3 @@ def test_the_picture_of_claims_shows_what_is_in_print(entry: Entry) -> None:
 def test_a_study_without_a_result_says_how_to_make_one() -> None:
     with pytest.raises(InputError, match=f"study='{STUDY.name}': has no finished result: `trialogue run"):
         study_page(judged(STUDY, None))
-
-
-def test_the_site_names_its_studies(entry: Entry) -> None:
-    assert f"[{STUDY.name}]({STUDY.name}.md)" in studies_page([entry])

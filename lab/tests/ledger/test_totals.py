@@ -16,9 +16,7 @@ from rich.console import Console
 
 from trialogue.errors import InputError
 from trialogue_lab.ledger import (
-    Claim,
     Entry,
-    Verdict,
     WithdrawnClaim,
     families,
     judged,
@@ -27,7 +25,7 @@ from trialogue_lab.ledger import (
     statements,
     totals,
 )
-from trialogue_lab.ledger.claims.verdicts import ANSWERS, Answer
+from trialogue_lab.ledger.claims.verdicts import Answer
 from trialogue_lab.ledger.claims.withdrawn import read_withdrawn
 from trialogue_lab.ledger.pages.documents import fill
 from trialogue_lab.ledger.pages.report import render_report
@@ -227,23 +225,6 @@ def test_the_terminal_shows_the_ledger_without_splitting_words(width: int, entry
     assert re.search(rf"^ +{estimate:.3f}  0\.7 +\[", text, re.MULTILINE)
 
 
-def test_the_terminal_prints_selected_claims_and_the_whole_total(entry: Entry) -> None:
-    text = printed([entry], answers=["withdrawn"])
-    assert "late-heads" in text
-    assert "more-heads" not in text
-    assert "published claims 4" in words(text)
-
-
-def test_a_setting_of_several_claims_is_printed_once(entry: Entry) -> None:
-    verdicts = [
-        replace(verdict, claim=replace(verdict.claim, setting=SETTING)) if verdict.claim.sampled else verdict
-        for verdict in entry.verdicts
-    ]
-    text = words(printed([replace(entry, verdicts=tuple(verdicts))]))
-    # Once for the published claims and once for ours, of which two are sampled each.
-    assert (text.count(SETTING), text.count("setting: as above")) == (2, 2)
-
-
 def test_headline_claims_come_first_and_once(entry: Entry) -> None:
     text = printed([replace(entry, study=replace(STUDY, headline=("odds", "law")))])
     named = re.findall(r"^(?:holds|refuted) +([a-z-]+) ", text, re.MULTILINE)
@@ -263,11 +244,6 @@ def test_power_is_shown_on_request(entry: Entry) -> None:
     # A reason that is not about power is always shown.
     lost = replace(verdicts[0], low=math.nan, reason="an estimate is not a finite number")
     assert lost.reason in words(printed([replace(entry, verdicts=(lost,))]))
-
-
-def test_a_study_without_a_result_takes_two_lines(tmp_path: Path) -> None:
-    text = printed([judged(STUDY, None)], 140).partition("Total")[0]
-    assert text.splitlines()[1:] == ["not tested, no finished run of a preset: all 5 claims", ""]
 
 
 def test_the_report_shows_what_the_terminal_shows(entry: Entry) -> None:
@@ -313,33 +289,3 @@ def test_texts_quote_statements_families_and_traces(entry: Entry) -> None:
     assert traced == "more-heads: holds; near-the-bias: holds; late-heads: withdrawn; 03"
     with pytest.raises(InputError, match="document='novel'"):
         fill('{{ statement_count(document="novel") }}', [entry])
-
-
-def test_a_trace_lists_contrary_verdicts_and_parts_of_statements(entry: Entry) -> None:
-    claims: dict[str, Claim] = {verdict.claim.id: verdict.claim for verdict in entry.verdicts}
-    part = replace(claims["law"], statement_id="thesis:V-T31.proof")
-    neighbour = replace(claims["odds"], statement_id="thesis:V-T311")
-    changed = tuple(
-        replace(verdict, claim={"law": part, "odds": neighbour}.get(verdict.claim.id, verdict.claim))
-        for verdict in answered(entry, more_heads="refuted").verdicts
-    )
-    template = "{% for claim in traced(name) %}{{ claim.id }} {{ claim.answer }},{% endfor %}"
-
-    def traced(name: str) -> str:
-        return fill(f'{{% set name = "{name}" %}}{template}', [replace(entry, verdicts=changed)]).strip()
-
-    assert traced("thesis:V-T31") == "more-heads refuted,near-the-bias holds,late-heads withdrawn,"
-    assert (
-        traced("thesis:V-T31.*") == "more-heads refuted,near-the-bias holds,law holds,late-heads withdrawn,"
-    )
-    assert traced("thesis:V-T311") == "odds holds,"
-
-
-def test_every_answer_is_printed_and_counted(entry: Entry) -> None:
-    verdicts: list[Verdict] = [replace(entry.verdicts[0], answer=answer) for answer in ANSWERS]
-    text = printed([replace(entry, verdicts=tuple(verdicts))])
-    for answer in ANSWERS:
-        assert re.search(rf"^{answer}", text, re.MULTILINE)
-    # All columns of the total fit, and no word of their heads is split.
-    total = text.rpartition("\n\n")[2]
-    assert {word for answer in ANSWERS for word in answer.split()} <= set(total.split())

@@ -88,23 +88,6 @@ def by_the_mean(low: float, high: float, criterion: Criterion) -> str:
     return decide(middle, middle, criterion)
 
 
-def never_refuted(low: float, high: float, criterion: Criterion) -> str:
-    answer = decide(low, high, criterion)
-    return "undecided" if answer == "refuted" else answer
-
-
-def one_sided_equal(low: float, high: float, criterion: Criterion) -> str:
-    if criterion.direction == "equal" and low >= criterion.threshold - criterion.margin:
-        return "holds"
-    return decide(low, high, criterion)
-
-
-def crossing_is_equal(low: float, high: float, criterion: Criterion) -> str:
-    if criterion.direction == "equal" and low <= criterion.threshold <= high:
-        return "holds"
-    return decide(low, high, criterion)
-
-
 def turned(low: float, high: float, criterion: Criterion) -> str:
     other = {"above": "below", "below": "above", "equal": "equal"}[criterion.direction]
     return decide(low, high, replace(criterion, direction=other))  # type: ignore[arg-type]
@@ -118,9 +101,7 @@ def test_the_rule_obeys_its_table() -> None:
     assert obeys(decide)
 
 
-@pytest.mark.parametrize(
-    "mutant", [by_the_mean, never_refuted, one_sided_equal, crossing_is_equal, turned, closed_edge]
-)
+@pytest.mark.parametrize("mutant", [by_the_mean, turned, closed_edge])
 def test_the_table_rejects_mutants(mutant: Rule) -> None:
     assert not obeys(mutant)
 
@@ -254,18 +235,11 @@ def test_alpha_is_divided_among_what_was_registered_of_each_origin() -> None:
     assert told["late"].remarks == ("registered after the run",)
 
 
-def test_a_later_claim_takes_nothing_from_the_registered_ones() -> None:
-    claims = family()
-    registration = registered(*claims[:4])
-    for added in (claims, [*claims, *(claim(id=f"later{n}") for n in range(9))]):
-        evidence = Evidence(rows=rows_of(*FIVE), config=CONFIG, registration=registration)
-        assert evaluate(added, evidence)[0].alpha == 0.025
-
-
-def test_a_dropped_claim_keeps_its_share_of_alpha() -> None:
+def test_claims_added_or_dropped_later_leave_the_alpha_of_the_registered_ones() -> None:
     claims = family()
     evidence = Evidence(rows=rows_of(*FIVE), config=CONFIG, registration=registered(*claims[:4]))
-    assert evaluate(claims[:1], evidence)[0].alpha == 0.025
+    for judged in (claims, [*claims, *(claim(id=f"later{n}") for n in range(9))], claims[:1]):
+        assert evaluate(judged, evidence)[0].alpha == 0.025
     without_origin = {
         each.id: {name: value for name, value in each.registration(CONFIG).items() if name != "origin"}
         for each in claims[:4]
@@ -325,19 +299,6 @@ def test_a_correction_shows_both_numbers() -> None:
     assert told.remarks == ("corrected, the sign was wrong: the statistic gave 5.01, and gives -5.01",)
 
 
-def test_a_correction_repeats_no_equal_numbers() -> None:
-    stored = as_kept(claim(), rows_of(*FIVE))
-
-    def remark(factor: float) -> str:
-        scaled = Statistic("value", lambda rows: value()(rows) * factor, draws).corrected("a unit")
-        [only] = judge(claim(scaled > 1), stored=stored).remarks
-        return only
-
-    assert remark(1) == "corrected, a unit: the mean, 5.01, is unchanged"
-    # Six digits do not tell them apart.
-    assert remark(1 + 1e-7) == "corrected, a unit: the statistic gave 5.01, and gives 5.0100005"
-
-
 def test_a_corrected_statistic_is_held_against_its_own_estimates() -> None:
     first = as_kept(claim(), rows_of(*FIVE))
     corrected = claim(value().corrected("another mean") > 1)
@@ -383,12 +344,6 @@ def test_a_verdict_that_hangs_on_one_replication_says_so() -> None:
     leaning = judge(claim(value() > 1), (1.5, 1.2, 1.3, 1.35, 1.2))
     assert leaning.answer == "holds"
     assert leaning.remarks == ("the verdict is undecided if draw 0 is left out",)
-
-
-def test_shared_objects_are_named_in_the_statement() -> None:
-    shared = Replication("prompt set", "seeds", objects="the two verifiers trained")
-    quantity = Statistic("q", value().compute, shared)
-    assert claim(quantity > 0).said == "It is so (for the two verifiers trained)."
 
 
 @pytest.mark.parametrize(

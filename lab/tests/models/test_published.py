@@ -2,16 +2,13 @@
 
 import dataclasses
 
-import pytest
 import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from models.random_transformer import small
 from trialogue.models import Transformer
 from trialogue.randomness import generator
-from trialogue.training import TrainingConfig
-from trialogue_lab.models.published import bert, gpt_neo
-from trialogue_lab.training.published import bert_training, gpt_neo_training
+from trialogue_lab.models.published import gpt_neo
 
 
 def gpt_neo_of(model: Transformer, window: int = 256) -> GPTNeoForCausalLM:
@@ -71,22 +68,3 @@ def test_a_gpt_neo_is_that_of_transformers() -> None:
     # The check sees scaled scores, and a window that is shorter than the sequences.
     assert farthest(neo(scaled_attention=True)) > 1e-3
     assert farthest(neo(), window=5) > 1e-3
-
-
-def test_published_sizes() -> None:
-    encoder, decoder = bert(10_000, 128), gpt_neo(10_000, 128)
-    assert (encoder.layers, encoder.heads, encoder.width, encoder.mlp_width) == (4, 16, 768, 1536)
-    assert (decoder.layers, decoder.heads, decoder.width, decoder.mlp_width) == (2, 16, 768, 3072)
-    assert encoder.scaled_attention
-    assert not encoder.causal
-    assert decoder.causal
-
-
-def test_published_trainings() -> None:
-    encoder, decoder = bert_training(100_000), gpt_neo_training(1000, batch_size=64)
-    assert (encoder.optimizer, encoder.batch_size, encoder.momentum) == ("sgd", 1024, 0.0)
-    assert encoder.learning_rate_at(0) == 0.03
-    assert encoder.learning_rate_at(50_000) == pytest.approx(0.015)
-    assert isinstance(decoder, TrainingConfig)
-    assert (decoder.beta_1, decoder.beta_2, decoder.weight_decay, decoder.batch_size) == (0.9, 0.95, 0.1, 64)
-    assert decoder.learning_rate_at(999) == 5e-4

@@ -128,13 +128,6 @@ def test_what_is_held_is_not_trained_and_comes_back(tmp_path: Any) -> None:
     assert torch.equal(back(counts, torch.tensor([[0]])), net(counts, torch.tensor([[0]])))
 
 
-def test_initial_weights_are_as_small_as_asked_for() -> None:
-    config = TopicTransformerConfig(vocab_size=99, initial_scale=0.01)
-    net = TopicTransformer(config)
-    for group in net.matrices().values():
-        assert float(group[0].detach().std()) == pytest.approx(0.001, rel=0.05)
-
-
 def test_values_of_another_network_are_refused() -> None:
     with pytest.raises(InputError, match=r"^values='trained': make the network with"):
         network().fix_values(torch.eye(6))

@@ -2,16 +2,12 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from trialogue_lab import studies
-from trialogue_lab.ledger import Entry, Result, Statistic, Study, judged, ledger
-from trialogue_lab.ledger.claims.claims import NOT_PRINTED
-from trialogue_lab.ledger.entries import counting_result
+from trialogue_lab.ledger import Entry, Result, judged, ledger
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.runs.results import config_values, open_result
@@ -70,19 +66,9 @@ def test_a_study_is_a_package_of_files_that_say_what_they_are(name: str) -> None
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_no_statement_is_made_twice(name: str) -> None:
     claims = studies.find(name).claims
-    for places in ("statement", "criterion"):
-        seen = [
-            claim.statement
-            if places == "statement"
-            else (
-                claim.statistic.name,
-                claim.criterion.direction,
-                claim.criterion.threshold,
-                claim.criterion.margin,
-            )
-            for claim in claims
-        ]
-        assert len(set(seen)) == len(seen), places
+    assert len({claim.statement for claim in claims}) == len(claims)
+    criteria = [(claim.statistic.name, *claim.criterion.region) for claim in claims]
+    assert len(set(criteria)) == len(criteria)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -131,33 +117,6 @@ def test_the_committed_figures_are_those_of_the_rows(name: str, entries: dict[st
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_published_claims_say_what_is_published(name: str) -> None:
-    for claim in studies.find(name).claims:
-        assert claim.published or claim.published == NOT_PRINTED
-        assert "control" not in claim.source or claim.origin == "ours", claim.id
-
-
-def test_a_mutant_of_any_statistic_is_noticed(entries: dict[str, Entry]) -> None:
-    def negated(quantity: Statistic) -> Statistic:
-        return replace(quantity, compute=lambda rows: -1.0 - quantity(rows), logarithmic=False)
-
-    for entry in entries.values():
-        mutants: list[Any] = [
-            replace(claim, criterion=replace(claim.criterion, statistic=negated(claim.statistic)))
-            for claim in entry.study.claims
-        ]
-        study: Study[Any] = replace(entry.study, claims=mutants)
-        for verdict in judged(study, entry.result).verdicts:
-            assert entry.result is not None
-            same_version = (
-                entry.result.estimates.get(verdict.claim.id, {}).get("version")
-                == verdict.claim.statistic.version
-            )
-            if same_version and verdict.replications:
-                assert verdict.answer == "altered since the run", verdict.claim.id
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
 def test_a_smoke_run_measures_everything_and_decides_nothing(
     name: str, smoke_run: Callable[[str], Result]
 ) -> None:
@@ -173,8 +132,3 @@ def test_a_smoke_run_measures_everything_and_decides_nothing(
     for table in study.tables:
         assert sheet(table, entry.rows).lines, table.title
     assert {path.stem for path in (result.folder / "figures").iterdir()} == {f.name for f in study.figures}
-
-
-def test_the_counting_results_are_those_committed() -> None:
-    for name in REPORTED:
-        assert counting_result(studies.find(name), RESULTS) is not None, name

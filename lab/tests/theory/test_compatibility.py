@@ -8,10 +8,7 @@ import torch
 from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.oracles import Masked
 from trialogue.randomness import generator
-from trialogue.samplers import Gibbs
-from trialogue.samplers.exact import chain_transitions
 from trialogue_lab.theory import compatibility as module
 from trialogue_lab.theory.compatibility import compatibility
 
@@ -50,38 +47,10 @@ def test_a_system_without_the_marginals_is_rejected():
     assert wrong(of_law(law)).residual > 1e-3
 
 
-class Incompatible(Masked):
-    """Two spins whose conditionals have no joint law."""
-
-    vocab_size, sites = 2, 2
-
-    def __init__(self):
-        self._laws = conditionals(2, 2, seed=1)
-
-    def log_probs(self, tokens, masked):
-        raise AssertionError("only single sites are asked for")
-
-    def site_log_weights(self, tokens, sites):
-        other = tokens[torch.arange(len(tokens)), 1 - sites]
-        first, second = self._laws[..., 0].T[other], self._laws[..., 1][other]
-        return torch.where((sites == 0)[:, None], first, second)
-
-
-def test_gibbs_on_incompatible_conditionals_depends_on_the_scan():
-    laws = []
-    for order in ("random", "sweep"):
-        matrix = chain_transitions(Gibbs(order), Incompatible())
-        law = torch.full((4,), 0.25, dtype=torch.float64) @ torch.linalg.matrix_power(matrix, 2000)
-        torch.testing.assert_close(law @ matrix, law, rtol=0, atol=1e-13)
-        laws.append(law)
-    assert float((laws[0] - laws[1]).abs().sum() / 2) > 0.01
-
-
 @pytest.mark.parametrize(
     "table",
     [
         torch.zeros(2, 3, 2),
-        torch.zeros(2, 2, 2),
         torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[-math.inf, 0.0], [0.0, 0.0]]]),
     ],
 )

@@ -50,12 +50,6 @@ def test_one_body_is_the_product_and_all_bodies_are_the_law():
     torch.testing.assert_close(keep_orders(LAW, 4, tolerance=1e-9), LAW, rtol=1e-4, atol=0)
 
 
-def test_entropies_fall_with_the_order_to_that_of_the_law():
-    entropies = [entropy(keep_orders(LAW, order)) for order in range(1, SITES + 1)]
-    assert all(more > less for more, less in itertools.pairwise(entropies[:4]))
-    assert entropies[-1] == pytest.approx(entropy(LAW))
-
-
 def test_strengths_are_those_of_the_energy():
     shares = order_strengths(MANY.energy(MANY.states()).view((VOCAB,) * SITES)).square()
     shares[0] = 0.0

@@ -7,9 +7,7 @@ import torch
 
 from trialogue.data import Dyck, DyckWords
 from trialogue.errors import InputError
-from trialogue.training import TrainingConfig, train
 from trialogue.training.description import describe
-from trialogue_lab.analysis.closing_accuracy import closing_accuracy
 from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig, balanced_transformer
 from trialogue_lab.training.brackets import bracket_batches, closing_loss, contrastive_loss, copying_loss
 
@@ -73,17 +71,6 @@ def test_the_regulariser_is_nothing_in_perfect_balance() -> None:
     with torch.no_grad():
         network.attention.query.weight += 0.3 * network.attention.query.weight.roll(1, 0)
     assert contrastive_loss(network, *batch).item() > closing_loss(network, *batch[:2]).item() + 1e-3
-
-
-def test_a_minimal_network_learns_to_close() -> None:
-    network = DyckTransformer(DyckTransformerConfig(norm_floor=1e-5), 1)
-    config = TrainingConfig(
-        steps=60, batch_size=100, learning_rate=3e-2, weight_decay=0.0, warmup_steps=5, beta_2=0.999
-    )
-    tokens = Dyck(28, (0.5, 0.5), 0.5, 4, complete=False).sample(100, seed=3)
-    before = closing_accuracy(network.eval(), tokens).likeliest
-    train(network, partial(bracket_batches, seed=1), config, loss=closing_loss, progress=False)
-    assert closing_accuracy(network, tokens).likeliest > max(0.9, before + 0.2)
 
 
 def test_copying_is_asked_of_every_token_that_counts() -> None:

@@ -1,13 +1,12 @@
 """The fit is held against brute force over all states, and its errors against the exact asymptotic covariance."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 from scipy.linalg import hadamard
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog
 from torch import Tensor
 
 from trialogue.data import Ising
@@ -15,7 +14,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import generator, numpy_generator
 from trialogue_lab.training import block_conditionals, block_moments
 from trialogue_lab.training.block_conditionals import BlockConditionals
-from trialogue_lab.training.pseudolikelihood import PseudolikelihoodFit, fit_pseudolikelihood
+from trialogue_lab.training.pseudolikelihood import fit_pseudolikelihood
 
 TRACES = {1: 28.2609, 2: 15.3355, 3: 11.4463, 4: 10.1116}
 
@@ -104,7 +103,7 @@ def test_the_check_rejects_broken_moments(monkeypatch: pytest.MonkeyPatch) -> No
         assert worst_differences()["scores"] > 1e-2
 
 
-@pytest.mark.parametrize("k", [0, 1, 2, 5, 7, 9])
+@pytest.mark.parametrize("k", [0, 1, 5, 9])
 @pytest.mark.parametrize("bits", [1, 2, 6])
 def test_the_transform_is_the_product_with_the_hadamard_matrix(
     monkeypatch: pytest.MonkeyPatch, k: int, bits: int
@@ -123,22 +122,6 @@ def test_one_context_with_more_completions_than_are_kept_together(monkeypatch: p
     assert torch.equal(fit_pseudolikelihood(samples, 4).model.parameters, expected.model.parameters)
 
 
-def test_the_fit_is_the_minimiser_that_a_derivative_free_search_finds() -> None:
-    model = random_model(3, 1)
-    samples, masks = model.sample(100, 0), any_masks(100, 3, 0)
-    fit = fit_pseudolikelihood(samples, masks=masks)
-    found = minimize(
-        lambda parameters: brute_force(torch.from_numpy(parameters), samples, masks),
-        np.zeros(6),
-        method="BFGS",
-        options={"gtol": 1e-5},
-    )
-    assert fit.gradient_norm <= 1e-8
-    assert fit.loss == pytest.approx(found.fun, abs=1e-9)
-    assert fit.loss <= found.fun
-    np.testing.assert_allclose(fit.model.parameters, found.x, atol=1e-3)
-
-
 def test_masks_of_all_sites_match_the_moments_of_the_samples() -> None:
     samples = random_model(4, 2).sample(500, 0)
     fit = fit_pseudolikelihood(samples, 4)
@@ -152,52 +135,12 @@ def test_masks_of_all_sites_match_the_moments_of_the_samples() -> None:
     )
 
 
-def test_one_spin_is_its_log_odds() -> None:
-    samples = (torch.arange(100) < 80).long()[:, None]
-    fit = fit_pseudolikelihood(samples, 1)
-    assert fit.model.field.item() == pytest.approx(math.log(4) / 2)
-    assert fit.standard_errors.item() == pytest.approx((4 * 0.8 * 0.2 * 100) ** -0.5)
-
-
-Fit = Callable[[Tensor, int, int], PseudolikelihoodFit]
-
-
-def one_mask_each(samples: Tensor, k: int, seed: int) -> PseudolikelihoodFit:
-    return fit_pseudolikelihood(samples, k, seed=seed)
-
-
-def every_mask(samples: Tensor, k: int, seed: int) -> PseudolikelihoodFit:
-    """Another estimator: all masks of size k for each sample, under which the sizes hardly differ."""
-    masks = torch.combinations(torch.arange(4), k)
-    rows = torch.zeros(len(masks), 4, dtype=torch.bool).scatter_(1, masks, True)
-    every = samples.repeat_interleave(len(rows), 0)
-    return fit_pseudolikelihood(every, masks=rows.repeat(len(samples), 1))
-
-
-def doubled_couplings(samples: Tensor, k: int, seed: int) -> PseudolikelihoodFit:
-    """Couplings that a mistake in how pairs are counted would double."""
-    fit = fit_pseudolikelihood(samples, k, seed=seed)
-    parameters = fit.model.parameters
-    parameters[:6] *= 2
-    object.__setattr__(fit, "model", Ising.from_parameters(parameters, 4))
-    return fit
-
-
-def same_mask(samples: Tensor, k: int, seed: int) -> PseudolikelihoodFit:
-    """Masks that do not change between samples would leave couplings undetermined; half of them are enough to harm."""
-    masks = torch.zeros(len(samples), 4, dtype=torch.bool).scatter_(
-        1, torch.rand(len(samples), 4, generator=generator(seed, "own")).topk(k).indices, True
-    )
-    masks[: 4 * len(samples) // 5] = torch.arange(4) < k
-    return fit_pseudolikelihood(samples, masks=masks)
-
-
-def errors_over_exact(fit: Fit, k: int) -> tuple[float, float]:
+def errors_over_exact(k: int) -> tuple[float, float]:
     """Mean squared error times n over the exact trace, at n = 3000 and 40 samples; and the estimated trace over it."""
     model = Ising.clique(4, 4, 0.05, 0.0)
     squared, estimated = [], []
     for repetition in range(40):
-        found = fit(model.sample(3000, repetition), k, repetition)
+        found = fit_pseudolikelihood(model.sample(3000, repetition), k, seed=repetition)
         squared.append(float((found.model.parameters - model.parameters).square().sum()) * 3000)
         estimated.append(float(found.covariance.trace()) * 3000)
     return sum(squared) / 40 / TRACES[k], sum(estimated) / 40 / TRACES[k]
@@ -210,24 +153,9 @@ def test_errors_are_those_of_the_exact_covariance(k: int) -> None:
     The ratio has a standard deviation of about sqrt(2 / 10 / 40) = 0.07 over seeds: 0.25 is more than three of them,
     and the mutants below lie outside. The estimated traces have one of less than 0.01.
     """
-    error, estimate = errors_over_exact(one_mask_each, k)
+    error, estimate = errors_over_exact(k)
     assert error == pytest.approx(1, abs=0.25)
     assert estimate == pytest.approx(1, abs=0.05)
-
-
-@pytest.mark.parametrize(("mutant", "k"), [(every_mask, 1), (doubled_couplings, 1), (same_mask, 1)])
-def test_the_check_of_errors_rejects(mutant: Fit, k: int) -> None:
-    assert abs(errors_over_exact(mutant, k)[0] - 1) > 0.25
-
-
-def test_standard_errors_cover_as_often_as_they_should() -> None:
-    """How far estimates lie from the truth in standard errors: squares average 1, with a deviation of 0.07."""
-    model = random_model(4, 5)
-    squares = []
-    for repetition in range(40):
-        fit = fit_pseudolikelihood(model.sample(2000, repetition), 2, seed=repetition)
-        squares.append(((fit.model.parameters - model.parameters) / fit.standard_errors).square())
-    assert float(torch.stack(squares).mean()) == pytest.approx(1, abs=0.25)
 
 
 def test_larger_models_are_fitted() -> None:
@@ -260,8 +188,7 @@ def test_separable_samples_are_refused() -> None:
             fit_pseudolikelihood(constant, 1)
 
 
-@pytest.mark.parametrize("k", [1, 2, 4])
-@pytest.mark.parametrize("tolerance", [0.1, 1.0])
+@pytest.mark.parametrize(("k", "tolerance"), [(1, 1.0), (4, 0.1)])
 def test_a_coarse_tolerance_is_no_reason_to_refuse(k: int, tolerance: float) -> None:
     samples = Ising.clique(4, 4, 0.3, 0.2).sample(1000, 0)
     assert fit_pseudolikelihood(samples, k, tolerance=tolerance).gradient_norm <= tolerance
@@ -293,7 +220,7 @@ def separable(samples: Tensor, masks: Tensor) -> bool:
 def test_what_is_refused_is_what_has_no_estimate() -> None:
     model = Ising.clique(3, 3, 0.3, 0.0)
     refused = 0
-    for seed in range(40):
+    for seed in range(20):
         samples, masks = model.sample(14, seed), any_masks(14, 3, seed)
         expected = separable(samples, masks)
         refused += expected
@@ -302,7 +229,7 @@ def test_what_is_refused_is_what_has_no_estimate() -> None:
                 fit_pseudolikelihood(samples, masks=masks)
         else:
             assert fit_pseudolikelihood(samples, masks=masks).gradient_norm <= 1e-8
-    assert 8 < refused < 32
+    assert 4 < refused < 16
 
 
 def test_bad_input_is_one_line() -> None:
@@ -311,15 +238,11 @@ def test_bad_input_is_one_line() -> None:
     for given, arguments, message in (
         (samples, {}, "block_size=None: give either"),
         (samples, {"block_size": 1, "masks": whole}, "block_size=1: give either"),
-        (samples, {"block_size": 0}, "block_size=0: use at least 1"),
         (samples, {"block_size": 4}, "block_size=4: there are 3 sites"),
         (samples, {"masks": whole[:2]}, "masks=.*use bools of the shape"),
         (samples, {"masks": ~whole}, "masks=0: every sample needs"),
         (samples, {"masks": whole & torch.tensor([True, True, False])}, r"masks=\[2\]: "),
-        (samples, {"block_size": 1, "tolerance": 0}, "tolerance=0"),
-        (samples[:0], {"block_size": 1}, r"samples=\(0, 3\)"),
         (samples[0], {"block_size": 1}, r"samples=\(3,\)"),
-        (samples - 1, {"block_size": 1}, "samples=-1"),
         (torch.zeros(1, 101).long(), {"block_size": 1}, r"samples=\(1, 101\): use at most 100 spins"),
         (samples.repeat(1, 14), {"block_size": 40}, "block_size=40: .*use smaller blocks"),
     ):

@@ -1,6 +1,5 @@
 """Tuples of primes and their products, against enumeration, and what asking for their digits costs."""
 
-import math
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import product
@@ -21,7 +20,7 @@ from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.arithmetic import PAIR_DIGITS, SemiprimeTuples
-from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
+from uniform_rows import uniform_p_value
 
 ORDERS = ("product-first", "factors-first")
 
@@ -54,25 +53,6 @@ def law_excess(tuples: SemiprimeTuples) -> float:
 @pytest.mark.parametrize("digits", [1, 2])
 def test_the_oracle_has_the_exact_law(digits: int, order: str) -> None:
     assert law_excess(SemiprimeTuples(digits, order)) < 1e-15
-
-
-@pytest.mark.parametrize("factoring", ["pollard-rho", "trial-division"])
-def test_conditionals_of_three_digits_are_counts(factoring: str) -> None:
-    """The conditional after every prefix of a few tuples, as rationals."""
-    law = brute_force(3, "product-first")
-    tuples = SemiprimeTuples(3, "product-first", Arithmetic(factoring))
-    keys = list(law)
-    for key in keys[:: len(keys) // 12]:
-        for length in range(12):
-            after = [0] * 10
-            for other in keys:
-                if other[:length] == key[:length]:
-                    after[other[length]] += 1
-            weights = tuples.weights(key[:length])
-            assert sum(weights) > 0
-            assert [Fraction(int(w), int(sum(weights))) for w in weights] == [
-                Fraction(count, sum(after)) for count in after
-            ]
 
 
 def brute_force_weights(law: dict[tuple[int, ...], Fraction], prefix: tuple[int, ...]) -> list[Fraction]:
@@ -145,11 +125,11 @@ def test_a_broken_oracle_is_noticed(broken: type[SemiprimeTuples]) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(("digits", "size"), [(1, 16), (2, 441), (3, 20449)])
+@pytest.mark.parametrize(("digits", "size"), [(1, 16), (2, 441)])
 def test_states_are_all_tuples(digits: int, size: int, order: str) -> None:
     tuples = SemiprimeTuples(digits, order)
     states = tuples.states()
-    assert tuples.size == size
+    assert (tuples.size, SemiprimeTuples(3).size) == (size, 20449)
     assert set(map(tuple, states.tolist())) == set(brute_force(digits, order))
     assert torch.equal(tuples.probabilities(), torch.full((size,), 1 / size, dtype=torch.float64))
     assert bool(tuples.valid(states[:: max(1, size // 500)]).all())
@@ -164,31 +144,14 @@ def test_both_orders_write_the_same_tuples() -> None:
     assert last.encode([(11, 13, 143)]).tolist() == [[1, 1, 1, 3, 0, 1, 4, 3]]
 
 
-def test_footnote_3_a_product_tells_the_digits_of_its_factors() -> None:
-    for digits in (1, 2, 3):
-        for p, q in product(primes(digits), repeat=2):
-            assert math.ceil(0.5 * math.log10(p * q)) == digits == (len(str(p * q)) + 1) // 2
-
-
-def chi_square(tuples: SemiprimeTuples, drawn: torch.Tensor) -> float:
-    """Standardised excess of the chi-square statistic of the uniform law: about 1 is a standard deviation."""
-    place = {tuple(row): index for index, row in enumerate(tuples.states().tolist())}
-    counts = torch.bincount(
-        torch.tensor([place[tuple(row)] for row in drawn.tolist()]), minlength=tuples.size
-    )
-    expected = len(drawn) / tuples.size
-    statistic = float(((counts - expected) ** 2).sum()) / expected
-    return (statistic - tuples.size + 1) / math.sqrt(2 * (tuples.size - 1))
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_samples_are_uniform(order: str) -> None:
     tuples = SemiprimeTuples(2, order)
-    drawn = tuples.sample(40_000, seed=1)
-    assert chi_square(tuples, drawn) < 5
+    drawn = tuples.sample(10_000, seed=1)
+    assert uniform_p_value(drawn, tuples.states()) > 1e-4
     # Leaving out one prime of 21 in one place removes 1/21 of the mass: seen without fail at this size.
     without = drawn[torch.tensor([97 not in numbers[1:2] for numbers in tuples.decode(drawn)])]
-    assert chi_square(tuples, without) > 5
+    assert uniform_p_value(without, tuples.states()) < 1e-6
 
 
 @pytest.mark.parametrize("digits", [2, 12])
@@ -204,15 +167,6 @@ def test_a_sample_depends_on_its_number_and_the_seed_alone(digits: int) -> None:
         assert isprime(p)
         assert isprime(q)
         assert len(str(p)) == len(str(q)) == digits
-
-
-def test_walks_run_on_it() -> None:
-    tuples = SemiprimeTuples(3)
-    run = generate(tuples, num_samples=20, seed=2)
-    assert bool(tuples.valid(run.tokens).all())
-    given = tuples.encode([(101 * 103, 0, 0)])[:, :6]
-    finished = generate(tuples, given, num_samples=12)
-    assert set(tuples.decode(finished.tokens)) == {(10403, 101, 103), (10403, 103, 101)}
 
 
 def test_only_the_hard_order_factors() -> None:
@@ -247,20 +201,14 @@ test_bad_input_is_one_line = refusals(
     "{}",
     [
         (lambda: SemiprimeTuples(4).probabilities(), r"^digits=4: the law has 1125721 sequences"),
-        (lambda: SemiprimeTuples(4).states(), r"^digits=4: the law has 1125721 sequences"),
-        (lambda: SemiprimeTuples(8).size, r"^digits=8: there are about 5.2e\+06 such primes"),
         (lambda: SemiprimeTuples(PAIR_DIGITS + 1).weights(()), r"^digits=7: .* at most 6 digits"),
         (lambda: SemiprimeTuples(1000).size, r"^digits=1000: there are about 3\.9e\+996 such primes"),
         (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 7).long()), r"^tokens=\(3, 7\)"),
-        (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 8)), r"^tokens=torch.float32: give whole numbers"),
         (lambda: SemiprimeTuples(2).valid(torch.zeros(3, 8)), r"^tokens=torch.float32: give whole numbers"),
         (lambda: SemiprimeTuples(2).decode(torch.full((3, 8), 12)), r"^tokens=12: use digits from 0 to 9"),
-        (lambda: SemiprimeTuples(2).encode([(143.0, 11, 13)]), r"^tuples=143\.0: use a whole number"),
         (lambda: SemiprimeTuples(2).encode([(143, 11)]), r"^tuples=\(143, 11\): give three numbers"),
         (lambda: SemiprimeTuples(2).encode([(143, 11, 130)]), r"^tuples=\(143, 11, 130\): .* 4, 2, 2 digits"),
         (lambda: generate(SemiprimeTuples(2), [[9, 9, 9, 9]]), r"^semiprime=9999: give a product of two"),
-        (lambda: generate(SemiprimeTuples(2), [[0, 1, 2, 1, 3]]), r"^tokens=\(0, 1, 2, 1, 3\): no sequence"),
-        (lambda: generate(SemiprimeTuples(2), [[0, 0, 3, 5]]), r"^tokens=\(0, 0, 3, 5\): no sequence"),
         (lambda: generate(SemiprimeTuples(2, "factors-first"), [[4, 4]]), r"^tokens=\(4, 4\): no sequence"),
         (
             lambda: SemiprimeTuples(1).next_log_probs(torch.tensor([[0, 6, 2, 3]]), torch.tensor([4])),

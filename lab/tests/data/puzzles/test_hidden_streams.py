@@ -11,7 +11,7 @@ from sympy import isprime
 from mutants.arithmetic import ForgetfulStream
 from trialogue.errors import InputError
 from trialogue.randomness import generator
-from trialogue.samplers import Ancestral, generate
+from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import (
@@ -50,13 +50,6 @@ def test_hidden_factors_leave_the_law_as_it_is_and_never_factor(digits: int, ord
     assert cost.multiplications > 0
 
 
-def test_a_public_digit_costs_one_multiplication() -> None:
-    tuples = SemiprimeTuples(5)
-    run = generate(hidden_factors(tuples), num_samples=1)
-    assert tuples.arithmetic.cost.multiplications == 20
-    assert bool(tuples.valid(hidden_factors(tuples).visible(run.tokens)).all())
-
-
 def test_a_forgetful_stream_is_noticed() -> None:
     tuples = SemiprimeTuples(2)
     good = hidden_factors(tuples)
@@ -64,7 +57,7 @@ def test_a_forgetful_stream_is_noticed() -> None:
     assert distance(broken, tuples) > 0.5
 
 
-@pytest.mark.parametrize("bits", [1, 4, 7, 9])
+@pytest.mark.parametrize("bits", [4, 9])
 @pytest.mark.parametrize("digits", [1, 2])
 def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
     tuples = SemiprimeTuples(digits)
@@ -80,33 +73,21 @@ def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
         assert total_variation(seen, target(tuples)) < 1e-15
 
 
-def test_after_the_seed_nothing_is_random() -> None:
-    stream = random_seed(SemiprimeTuples(2), 9)
-    run = generate(stream, num_samples=30, seed=1)
-    assert run.log_prob.tolist() == pytest.approx([-9 * math.log(2)] * 30)
-    again = generate(stream, run.tokens[:, :9], seed=2)
-    assert torch.equal(again.tokens, run.tokens)
-
-
-def test_coins_draw_the_first_prime_among_the_candidates() -> None:
-    bits = coin_bits(1)
-    numbers = [candidate(coins, 1) for coins in range(2**bits)]
-    assert (min(numbers), max(numbers)) == (1, 9)
-    assert max(Counter(numbers).values()) - min(Counter(numbers).values()) <= 1
-    tuples = SemiprimeTuples(14)
-    stream = random_coins(tuples, candidates=400)
+def test_coins_draw_a_tuple_without_factoring() -> None:
+    tuples = SemiprimeTuples(6)
+    stream = random_coins(tuples, candidates=150)
     seed = torch.randint(0, 2, (stream.hidden,), generator=generator(3, "seed bits")).tolist()
     written: list[int] = []
-    for _ in range(4 * 14):
+    for _ in range(4 * 6):
         written.append(int(torch.tensor(stream.weights((*seed, *written))).argmax()))
     assert bool(tuples.valid(torch.tensor([written])).all())
     cost = tuples.arithmetic.cost
-    assert (cost.factorings, cost.primes_read, cost.multiplications) == (0, 0, 56)
-    assert cost.primality_tests <= 2 * 400 * 56
+    assert (cost.factorings, cost.primes_read, cost.multiplications) == (0, 0, 24)
+    assert cost.primality_tests <= 2 * 150 * 24
 
 
 @pytest.mark.parametrize("digits", [1, 2])
-@pytest.mark.parametrize("candidates", [1, 4, 30, 100])
+@pytest.mark.parametrize("candidates", [1, 30])
 def test_coins_are_within_their_bound(candidates: int, digits: int) -> None:
     """The law of one prime from the coins of all candidates, counted; two of them are at most twice as far."""
     first = 10 ** (digits - 1)
@@ -132,36 +113,18 @@ def test_coins_are_within_their_bound(candidates: int, digits: int) -> None:
     assert 2 * apart >= (1 - share) ** candidates
 
 
-def test_coins_that_run_out_give_what_they_have() -> None:
-    tuples = SemiprimeTuples(2)
-    stream = random_coins(tuples, candidates=1)
-    run = generate(stream, num_samples=200, seed=3)
-    decoded = tuples.decode(stream.visible(run.tokens))
-    assert all(number == p * q for number, p, q in decoded)
-    share = sum(isprime(p) for _, p, _ in decoded) / 200
-    assert abs(share - 21 / 90) < 0.15
-
-
 def test_independent_copies() -> None:
     law = exact_distribution(Ancestral(), Independent(RandomPrimes(1), 2)).probabilities
     assert law == pytest.approx({(p, q): 1 / 16 for p in (2, 3, 5, 7) for q in (2, 3, 5, 7)})
-
-
-def test_a_prefix_that_the_hidden_tokens_contradict_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^tokens=\(2, 3, 0, 7\): no sequence"):
-        generate(hidden_factors(SemiprimeTuples(1)), [[2, 3, 0, 7]])
 
 
 @pytest.mark.parametrize(
     ("stream", "prefix"),
     [
         (hidden_factors(SemiprimeTuples(2)), (1, 2)),
-        (hidden_factors(SemiprimeTuples(2)), (1, 2, 1, 1)),
         (hidden_factors(SemiprimeTuples(2)), (1, 1, 1, 2, 0, 1)),
-        (random_seed(SemiprimeTuples(1), 3), (0, 1, 2)),
         (random_seed(SemiprimeTuples(1), 3), (0, 7, 1, 1)),
         (random_coins(SemiprimeTuples(1), 1), (3,) * (2 * coin_bits(1))),
-        (Independent(RandomPrimes(2), 3), (1, 2, 1, 1, 1)),
     ],
 )
 def test_hidden_tokens_outside_the_law_are_refused(stream, prefix: tuple[int, ...]) -> None:

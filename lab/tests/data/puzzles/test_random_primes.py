@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic, Operations
-from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes, primes_of
+from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes
 
 
 def test_six_random_digits_are_uniform() -> None:
@@ -23,11 +23,7 @@ def test_six_random_digits_are_uniform() -> None:
     assert all(list(law.weights(prefix)) == [1.0] * 10 for prefix in ((1,), (9, 0), (5, 0, 0, 0, 0)))
     assert list(law.weights((1,) * 6)) == list(law.weights((0, 1))) == [0.0] * 10
     drawn = law.sample(2000, seed=1)
-    assert drawn.shape == (2000, 6)
-    assert int(drawn[:, 0].min()) == 1
-    assert int(drawn.min()) == 0
-    assert int(drawn.max()) == 9
-    assert bool(torch.isclose(law.probabilities().sum(), torch.ones((), dtype=torch.float64)))
+    assert (int(drawn[:, 0].min()), int(drawn.min()), int(drawn.max())) == (1, 0, 9)
     assert set(exact_distribution(Ancestral(), RandomNumbers(2)).probabilities) == {
         tuple(row) for row in RandomNumbers(2).states().tolist()
     }
@@ -46,10 +42,6 @@ def test_random_primes_are_exactly_uniform(digits: int) -> None:
 
 def test_composite_primes_are_noticed() -> None:
     assert prime_law_error(CompositePrimes(3)) > 1e-3
-
-
-def test_how_many_primes_there_are() -> None:
-    assert [RandomPrimes(digits).size for digits in range(1, 7)] == [4, 21, 143, 1061, 8363, 68906]
 
 
 def test_expected_trials() -> None:
@@ -72,11 +64,6 @@ def test_long_primes_are_drawn_by_trial() -> None:
         RandomPrimes(20).weights(())
 
 
-@pytest.mark.parametrize("digits", [3, 8, 20])
-def test_no_primes_have_a_shape_too(digits: int) -> None:
-    assert RandomPrimes(digits).sample(0).shape == (0, digits)
-
-
 test_a_prefix_without_primes_is_refused = refusals(
     "{}",
     [
@@ -84,11 +71,6 @@ test_a_prefix_without_primes_is_refused = refusals(
         (lambda: RandomPrimes(400).weights(()), r"^digits=400: there are about 9\.8e\+396 such primes"),
     ],
 )
-
-
-def test_lists_of_primes_are_read_only() -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        primes_of(2)[0] = 4
 
 
 @pytest.mark.parametrize("factoring", ["pollard-rho", "trial-division"])
@@ -129,9 +111,6 @@ def test_operations_are_counted() -> None:
     arithmetic.factor(15)
     arithmetic.read(5)
     assert arithmetic.cost - before == Operations(2, 2, 1, 2, 5)
-    for value in (15.0, "15", -15):
-        with pytest.raises(InputError, match=r"^semiprime="):
-            arithmetic.factor(value)
     with pytest.raises(InputError, match=r"^divisor=0"):
         arithmetic.quotient(5, 0)
     with pytest.raises(InputError, match="numbers below 2\\^63"):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from one_line_errors import refusals
-from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.sudoku import (
@@ -45,12 +44,12 @@ def law_of(puzzles: SudokuPuzzles) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("clues", [0, 1, 2, 16])
+@pytest.mark.parametrize("clues", [0, 2, 16])
 def test_the_oracle_has_the_law_of_who_solves_first(clues: int, order: str) -> None:
     puzzles = SudokuPuzzles(clues, order)
     law = law_of(puzzles)
-    assert len(law) == puzzles.size == 288 * {0: 1, 1: 16, 2: 120, 16: 1}[clues]
-    if clues == 0 or (clues == 1 and order == "puzzle-first"):
+    assert len(law) == puzzles.size == 288 * {0: 1, 2: 120, 16: 1}[clues]
+    if clues == 0:
         assert total_variation(exact_distribution(Ancestral(), puzzles).probabilities, law) < 1e-12
     # After the beginnings of a few sequences, by counting the sequences that go on with each token.
     states = puzzles.states()
@@ -62,26 +61,12 @@ def test_the_oracle_has_the_law_of_who_solves_first(clues: int, order: str) -> N
             assert torch.allclose(found, counts / counts.sum(), atol=1e-14)
 
 
-class AnyClue(SudokuPuzzles):
-    """Writes clues that the rules allow one by one, and forgets to ask for a solution."""
-
-    def _clue_weights(self, puzzle, solution):
-        weights = super()._clue_weights(puzzle, solution)
-        return [weights[0], *[sum(weights[1:]) / 4] * 4]
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_nothing_goes_on_after_a_whole_sequence(order: str) -> None:
     puzzles = SudokuPuzzles(clues=4, order=order)
     (row,) = puzzles.sample(1).tolist()
     assert puzzles.begins(tuple(row))
     assert list(puzzles.weights(tuple(row))) == [0.0] * 5
-
-
-def test_clues_without_a_solution_are_noticed() -> None:
-    puzzles = AnyClue(12)
-    with pytest.raises(InputError, match="no sequence of the law begins like this"):
-        generate(puzzles, num_samples=20)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -132,8 +117,6 @@ test_bad_input = refusals(
     [
         (lambda: SudokuPuzzles(6).states(), "^clues=6: there are 2306304 puzzles"),
         (lambda: generate(SudokuPuzzles(6), [[1, 1]]), r"^tokens=\(1, 1\): no sequence"),
-        (lambda: generate(SudokuPuzzles(1), [[1, 0, 2]]), r"^tokens=\(1, 0, 2\): no sequence"),
-        (lambda: generate(SudokuPuzzles(6), [[0] * 16]), "no sequence"),
         (lambda: generate(SudokuPuzzles(6, "solution-first"), [[0]]), "no sequence"),
     ],
 )

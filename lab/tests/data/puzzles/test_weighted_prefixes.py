@@ -1,14 +1,12 @@
 """Laws given as lists of sequences."""
 
 import itertools
-import tracemalloc
 
 import pytest
 import torch
 
 from one_line_errors import refusals
 from trialogue.errors import InputError
-from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
@@ -64,29 +62,10 @@ def test_what_a_law_begins_with() -> None:
         assert law.begins(prefix) == (prefix in beginnings)
 
 
-def test_a_listed_law_takes_the_memory_of_its_list() -> None:
-    sequences = torch.randint(0, 3, (40_000, 24), generator=generator(0, "listed"))
-    tracemalloc.start()
-    law = Listed(sequences, torch.ones(40_000), 3)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 8 * sequences.numel() * 8
-    row = tuple(sequences[17].tolist())
-    for length in range(24):
-        same = sequences[(sequences[:, :length] == sequences[17, :length]).all(1)]
-        assert law.weights(row[:length]) == torch.bincount(same[:, length], minlength=3).tolist()
-    assert law.weights(row) == [0.0, 0.0, 0.0]
-
-
 def test_huge_weights_do_not_overflow() -> None:
     law = Listed(torch.tensor([[0], [1]]), torch.tensor([1.5e308, 1.5e308], dtype=torch.float64), 2)
     assert law.probabilities().tolist() == [0.5, 0.5]
     assert law.weights(()) == [1.0, 1.0]
-
-
-def test_no_digit_is_left() -> None:
-    with pytest.raises(InputError, match=r"^prefix=\(1, 0, 1\): give fewer than 3 digits"):
-        decimal_edges((1, 0, 1), 3)
 
 
 test_bad_input = refusals(

@@ -52,17 +52,9 @@ def test_printed_hitting_rates(sites, clique, size, excess, field, true, bound):
     assert found.rate <= exact
 
 
-def test_the_misprinted_constant_is_no_bound():
-    """2 |C| - 2 where the proof has 2^{|C|} - 2."""
-    up, down = math.exp(2 * (0.001 + 8e-4)), math.exp(2 * 0.001)
-    exact = np.exp(block_chain(8, 8, 0.001 + 8e-4, 1e-4, 8)[:, -1]).min()
-    assert up / (up + down + 2 * 8 - 2) == pytest.approx(0.0627, abs=6e-5)
-    assert up / (up + down + 2 * 8 - 2) > exact
-
-
 def test_hitting_bound_on_a_grid():
     draws = numpy_generator(0, "grid")
-    for _ in range(60):
+    for _ in range(30):
         clique = int(draws.integers(2, 8))
         sites = clique + int(draws.integers(0, 5))
         size = int(draws.integers(clique, sites + 1))
@@ -89,23 +81,6 @@ def test_printed_stuck_probabilities():
     assert stuck(10, 2.0 + 0.1, 0.01, 4) == pytest.approx(1.0, abs=5e-5)
     assert stuck_bound(8, 1.0, 0.74).steps == 1
     assert stuck(8, 1.0 + 0.08, 0.01, 1) == pytest.approx(0.9994, abs=5e-5)
-
-
-@pytest.mark.parametrize(("excess", "field"), [(1e-4, 1e-6), (1e-3, 0.005)])
-def test_the_missing_assumption_is_needed(excess, field):
-    """Without |C| tanh J_0 > 2 the statement fails: the exponent is positive, the step allowed, the spins free."""
-    exponent = 2 * (-1 + math.tanh(excess) * 2 / 2) ** 2 / 2
-    assert math.floor(0.74 / 2 * math.exp(exponent)) == 1
-    assert stuck(2, excess + 2 * field, field, 1) < 1 - 0.74
-    with pytest.raises(InputError, match="must exceed 2"):
-        stuck_bound(2, excess, 0.74)
-
-
-@pytest.mark.parametrize("clique", [4, 6, 10, 16])
-@pytest.mark.parametrize("excess", [0.8, 1.5, 3.0])
-def test_stuck_bound_on_a_grid(clique, excess):
-    bound = stuck_bound(clique, excess, 0.5)
-    assert stuck(clique, excess + 0.01 * clique, 0.01, bound.steps) >= 0.5
 
 
 @pytest.mark.parametrize(
@@ -139,7 +114,7 @@ def test_the_corollary_where_its_assumptions_hold(delta, steps, clique, sites, s
 
 def test_modes_stand_above_the_rest():
     draws = numpy_generator(0, "modes")
-    for _ in range(50):
+    for _ in range(25):
         clique = int(draws.integers(2, 6))
         sites = clique + int(draws.integers(0, 7 - clique))
         field = draws.uniform(-0.3, 0.3, sites)
@@ -150,11 +125,6 @@ def test_modes_stand_above_the_rest():
         assert order.up_over_down > 0
         assert order.down_over_rest > -1e-12
         assert order.flip_residual < 1e-12
-
-
-def test_the_second_inequality_of_the_modes_is_not_strict():
-    order = mode_ordering(Ising.clique(2, 2, coupling=1.5, field=torch.tensor([0.5, 0.0])))
-    assert order.down_over_rest == pytest.approx(0, abs=1e-15)
 
 
 def test_the_assumption_reads_a_model():
@@ -170,17 +140,12 @@ test_violated_assumptions_are_refused = refusals(
     "{}",
     [
         (lambda: clique_assumption(Ising.clique(10, 4, coupling=4.0, field=5.0)), "must sum to more than 30"),
-        (lambda: clique_assumption(Ising.clique(4, 4, coupling=0.3, field=0.1)), "must be positive"),
         (lambda: clique_assumption(Ising.clique(4, 4, coupling=0.3, field=0.0)), "must sum to more than 0"),
         (lambda: clique_assumption(Ising(torch.zeros(3, 3), torch.ones(3))), "one clique"),
         (lambda: hitting_bound(5, 3, 2, 0.5, 0.1), "from clique=3 to sites=5"),
-        (lambda: hitting_bound(5, 3, 6, 0.5, 0.1), "from clique=3 to sites=5"),
         (lambda: hitting_bound(10_000, 2000, 2000, 1.0, 1.0), "below double precision"),
-        (lambda: hitting_bound(5, 6, 3, 0.5, 0.1), "clique"),
         (lambda: stuck_bound(2, 50.0), "^clique=2: .* use at least 3"),
-        (lambda: stuck_bound(10, 0.1), "^excess=0.1: .* use a larger one"),
         (lambda: one_step_corollary(75, 74, 75, 30.0, 3.0, **GIVEN), "clique=74"),
         (lambda: one_step_corollary(75, 75, 75, 30.0, 2.0, **GIVEN), "clique_field"),
-        (lambda: one_step_corollary(75, 75, 75, 25.0, 3.0, **GIVEN), "excess"),
     ],
 )

@@ -41,17 +41,6 @@ def test_printed_hitting_times(coupling):
     assert within == pytest.approx(PARALLEL[coupling], rel=0.02)
 
 
-@pytest.mark.parametrize("coupling", [8.0, 20.0, 200.0])
-def test_strong_couplings_need_the_whole_clique_in_the_block(coupling):
-    """Then the time is 1 / P(C in K), and below the clique's size it grows beyond what a float holds."""
-    expected = [math.comb(10, size) / math.comb(6, size - 4) for size in range(4, 11)]
-    assert [math.exp(times(coupling, size)[0]) for size in range(4, 11)] == pytest.approx(expected, rel=1e-4)
-    assert times(coupling, 3)[0] > 5.8 * coupling - 26
-    assert times(coupling, 1)[0] > times(coupling, 2)[0] > times(coupling, 3)[0]
-    if coupling == 200:
-        assert times(coupling, 3)[0] > 1000
-
-
 def test_expected_parallel_times():
     found = [math.exp(log_hitting_times(parallel_chain(4, coupling, 5.0))[0]) for coupling in (1, 2, 3, 4)]
     assert found == pytest.approx([1.07, 4.23, 748, 3.0e5], rel=0.01)
@@ -85,14 +74,6 @@ def test_parallel_chain_is_the_lumped_parallel_sampler():
     )
     expected = lumped(matrix, model.states().sum(1))
     np.testing.assert_allclose(np.exp(parallel_chain(4, 0.6, 0.1)), expected, atol=1e-14)
-
-
-def test_hitting_times_by_linear_algebra():
-    log_matrix = block_chain(6, 4, 0.5, 0.1, 2)
-    inside = np.exp(log_matrix)[:-1, :-1]
-    expected = np.linalg.solve(np.eye(4) - inside, np.ones(4))
-    np.testing.assert_allclose(np.exp(log_hitting_times(log_matrix))[:-1], expected, rtol=1e-12)
-    assert log_hitting_times(log_matrix)[-1] == -math.inf
 
 
 def test_probabilities_by_steps():

@@ -1,7 +1,6 @@
 """The overlap bound: the knapsack against linear programming and rationals, and the strategy that attains it."""
 
 import math
-from fractions import Fraction
 
 import pytest
 import torch
@@ -44,17 +43,6 @@ def by_linear_programming(success: torch.Tensor, target: torch.Tensor) -> float:
     return -float(solved.fun)
 
 
-def exact_knapsack(success: list[Fraction]) -> Fraction:
-    """The optimum for the uniform target in rationals: fill the largest first."""
-    left, reached = Fraction(1), Fraction(0)
-    for chance in sorted(success, reverse=True):
-        if chance == 0:
-            break
-        spent = min(left, 1 / (chance * len(success)))
-        left, reached = left - spent, reached + spent * chance
-    return reached
-
-
 def is_optimal(solver) -> bool:
     for seed in range(25):
         success = random_success(7, seed, 0.5 + seed % 4)
@@ -94,18 +82,10 @@ def test_a_broken_strategy_is_noticed(broken) -> None:
     assert not is_optimal(broken)
 
 
-def test_the_optimum_in_rationals() -> None:
-    for seed in range(50):
-        numerators = torch.randint(0, 65, (20,), generator=generator(seed, "numerators")).tolist()
-        success = [Fraction(numerator, 64) for numerator in numerators]
-        found = optimal_cheating(torch.tensor(numerators, dtype=torch.float64) / 64)
-        assert found.overlap == pytest.approx(float(exact_knapsack(success)), abs=1e-14)
-
-
 def test_no_violation_of_the_bound() -> None:
-    """A thousand vectors of chances; the largest ratio stays below 1 and comes near it."""
+    """Vectors of chances; the largest ratio stays below 1 and comes near it."""
     largest = 0.0
-    for seed in range(1000):
+    for seed in range(200):
         size = 2 + seed % 60
         success = random_success(size, seed, 0.2 + seed % 11)
         bound = overlap_bound(success)
@@ -115,16 +95,11 @@ def test_no_violation_of_the_bound() -> None:
     assert 0.9 < largest <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("factored", [1, 10, 50, 100])
+@pytest.mark.parametrize("factored", [1, 50])
 def test_the_bound_is_attained(factored: int) -> None:
     success = tightest_success(100, factored)
     assert overlap_bound(success) == pytest.approx(factored / 100, abs=1e-14)
     assert optimal_cheating(success).overlap == pytest.approx(factored / 100, abs=1e-14)
-
-
-def test_chances_of_zero_and_one_reach_their_share() -> None:
-    success = (random_success(40, 1) > 0.3).double()
-    assert optimal_cheating(success).overlap == pytest.approx(float(success.mean()))
 
 
 @pytest.mark.parametrize("digits", [1, 2])
@@ -141,13 +116,6 @@ def test_the_best_generator_as_an_oracle(digits: int) -> None:
     law = exact_distribution(Ancestral(), oracle).probabilities
     truth = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
     assert 1 - total_variation(law, truth) == pytest.approx(best.overlap, abs=1e-12)
-    # Its chance to factor, as the reduction would use it, is what was given.
-    for product, chance in list(zip(masses, chances.tolist(), strict=True))[:5]:
-        prefix = tuple(map(int, f"{product:0{2 * digits}d}"))
-        mass = math.fsum(p for x, p in law.items() if x[: 2 * digits] == prefix)
-        right = math.fsum(p for x, p in law.items() if x[: 2 * digits] == prefix and x in truth)
-        if mass > 1e-12:
-            assert right / mass == pytest.approx(chance)
 
 
 test_bad_input = refusals(
@@ -157,7 +125,6 @@ test_bad_input = refusals(
             lambda: overlap(torch.ones(2), torch.tensor([0.5, 0.6])),
             r"^first=1\.1\d*: give non-negative probabilities that sum to one",
         ),
-        (lambda: optimal_cheating(torch.ones(2), torch.ones(3) / 3), r"^target=\(3,\)"),
         (lambda: tightest_success(4, 5), r"^factored=5: use from 1 to semiprimes=4"),
         (lambda: cheating_generator(SemiprimeTuples(1, "factors-first"), {}), r"^order='factors-first'"),
         (

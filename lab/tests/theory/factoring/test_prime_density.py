@@ -11,7 +11,6 @@ from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
-from trialogue_lab.data.puzzles.weighted_prefixes import WeightedPrefixes
 from trialogue_lab.theory.factoring.prime_density import (
     PrimesByDensity,
     density_integral,
@@ -64,7 +63,7 @@ def test_the_oracle_is_what_the_distances_are_of(digits: int, counted: int) -> N
     assert gap_of_oracle(PrimesByDensity(digits, counted), counted) < 1e-12
 
 
-@pytest.mark.parametrize("digits", [1, 2, 5, 17, 30, 320])
+@pytest.mark.parametrize("digits", [1, 2, 17, 60])
 def test_shares_of_long_numbers_are_not_lost_in_rounding(digits: int) -> None:
     """Against integrals of 1 / ln x with as many digits as their differences take, at the first place and the last."""
     oracle = PrimesByDensity(digits, counted=0)
@@ -92,13 +91,6 @@ class FlatDensity(PrimesByDensity):
 
 def test_a_wrong_density_is_noticed() -> None:
     assert gap_of_oracle(FlatDensity(3, 1), 1) > 1e-4
-
-
-@pytest.mark.parametrize("law", [PrimesByDensity(3, 1), RandomPrimes(3)])
-def test_nothing_goes_on_after_a_whole_number(law: WeightedPrefixes) -> None:
-    assert list(law.weights((1, 2, 7))) == [0.0] * 10
-    assert law.begins((1, 2, 7))
-    assert not law.begins((1, 2, 7, 1))
 
 
 def test_only_counted_digits_cost_primality_tests() -> None:

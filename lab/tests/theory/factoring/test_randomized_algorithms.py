@@ -11,21 +11,9 @@ from trialogue_lab.data.puzzles.random_primes import RandomNumbers
 from trialogue_lab.theory.factoring.randomized_algorithms import derandomized, law_over_coins, randomness_test
 
 GPT4 = (
-    253489,
-    572931,
-    523749,
-    935271,
-    754823,
-    543219,
-    523891,
-    523689,
-    537218,
-    247856,
-    527893,
-    537891,
-    523198,
-)
-GPT4 = (*GPT4, 523817, 523481, 254839)
+    253489, 572931, 523749, 935271, 754823, 543219, 523891, 523689,
+    537218, 247856, 527893, 537891, 523198, 523817, 523481, 254839,
+)  # fmt: skip
 
 
 def biased_walk(prefix: tuple[int, ...], coins: int) -> int:
@@ -52,12 +40,7 @@ def test_coins_that_are_kept_are_memory() -> None:
 
     uniform = dict.fromkeys(states, 1 / len(states))
     assert total_variation(law_over_coins(digit, 16, 4, fresh=False), uniform) < 1e-14
-    fresh = law_over_coins(digit, 16, 4)
-    assert total_variation(fresh, uniform) > 0.8
-    assert (
-        total_variation(fresh, exact_distribution(Ancestral(), derandomized(digit, 16, 10, 4)).probabilities)
-        < 1e-12
-    )
+    assert total_variation(law_over_coins(digit, 16, 4), uniform) > 0.8
 
 
 def test_numbers_of_gpt_4_are_not_random() -> None:
@@ -88,11 +71,6 @@ test_too_many_tosses = refusals(
     "{}",
     [
         (lambda: law_over_coins(biased_walk, 100, 5), r"^outcomes=100: 100\^5 tosses"),
-        (
-            lambda: law_over_coins(biased_walk, 10**9, 5, fresh=False),
-            r"^outcomes=1000000000: 1000000000\^1 tosses",
-        ),
-        (lambda: law_over_coins(biased_walk, 10, 10**9), r"^outcomes=10: 10\^1000000000 tosses"),
     ],
 )
 
@@ -101,13 +79,3 @@ test_too_many_tosses = refusals(
 def test_algorithms_write_tokens_of_the_vocabulary(token: int) -> None:
     with pytest.raises(InputError, match=f"^token={token}: use tokens from 0 to 2"):
         exact_distribution(Ancestral(), derandomized(lambda prefix, coins: token, 2, 3, 2))
-
-
-@pytest.mark.parametrize("length", [0, -1])
-def test_sequences_have_a_length(length: int) -> None:
-    for call in (
-        lambda: derandomized(biased_walk, 5, 3, length),
-        lambda: law_over_coins(biased_walk, 5, length),
-    ):
-        with pytest.raises(InputError, match=f"^length={length}: use at least 1"):
-            call()

@@ -91,11 +91,5 @@ def test_tokens_are_whole_numbers(answer: object) -> None:
         run_algorithm(Says(answer), 1, 1)
 
 
-@pytest.mark.parametrize("algorithm", [None, "nope", KeepsFactors], ids=repr)
-def test_what_is_no_algorithm_is_named(algorithm: object) -> None:
-    with pytest.raises(InputError, match=r"^algorithm=.*: give an object with next_token"):
-        run_algorithm(algorithm, 1, 1)
-
-
 def test_tokens_of_numpy_are_tokens() -> None:
     assert torch.equal(run_algorithm(Says(np.int64(3)), 2, 1), torch.tensor([[3, 3]]))

@@ -1,7 +1,6 @@
 """Block laws: conditionals of adaptive masks, the chain they make, and what is refused."""
 
 import itertools
-import math
 
 import pytest
 import torch
@@ -30,26 +29,6 @@ def test_conditioning_on_the_block_changes_the_conditionals():
     assert float(table[0, 0]) == pytest.approx(6 / 7, abs=1e-15)  # p(x_0 = 0 | x_1 = 0, K = {0}), not 3/4
     plain = conditionals(LEMMA, block_law(2, 2, blocks=[[0], [1]]))
     assert plain[0].tolist() == pytest.approx([3 / 4, 3 / 5], abs=1e-15)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_plain_conditional_is_the_mean_over_blocks(seed):
-    """Lemma 4.3.2, by loops over states: the block that splits x is fixed, the block conditioned on is averaged."""
-    p, given = random_simplex(8, names=("p", seed)), random_simplex(8, 3, names=("law", seed))
-    states = list(itertools.product(range(2), repeat=3))
-    law = block_law(3, 2, blocks=[[0], [1, 2], [0, 2]], distribution=given)
-    for mask in law.blocks.tolist():
-        for state in range(8):
-            fibre = [
-                other
-                for other in range(8)
-                if all(m or a == b for m, a, b in zip(mask, states[state], states[other], strict=True))
-            ]
-            plain = p[state] / p[fibre].sum()
-            joint = p[:, None] * given
-            drawn = joint[fibre].sum(0)  # p(rest, K')
-            averaged = (drawn / p[fibre].sum() * joint[state] / drawn).sum()
-            assert float(plain) == pytest.approx(float(averaged), abs=1e-15)
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 4])
@@ -96,34 +75,6 @@ def test_uniform_blocks_are_all_of_their_size():
     assert [tuple(torch.nonzero(mask)[:, 0].tolist()) for mask in masks] == list(
         itertools.combinations(range(5), 2)
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ({"block_size": 5}, "block_size"),
-        ({"block_size": 0}, "block_size"),
-        ({}, "block_size"),
-        ({"block_size": 1, "blocks": [[0]]}, "block_size"),
-        ({"blocks": [[0], [1, 2]]}, "blocks"),
-        ({"blocks": [[0, 1, 2, 4]]}, "blocks"),
-        ({"blocks": [[0, 1, 2, 3], []]}, "blocks"),
-        ({"blocks": torch.ones(2, 3, dtype=torch.bool)}, "blocks"),
-        ({"blocks": [[0, 1, 2], [3]], "weights": [1.0, 0.0]}, "blocks"),
-        ({"blocks": [[0, 1, 2], [3]], "weights": [1.5, -0.5]}, "weights"),
-        ({"blocks": [[0, 1, 2], [3]], "weights": [math.nan, 1.0]}, "weights"),
-        ({"blocks": [[0, 1, 2], [3]], "distribution": lambda tokens: torch.ones(16, 2)}, "distribution"),
-        ({"blocks": [[0, 1, 2], [3]], "distribution": torch.full((8, 2), 0.5)}, "distribution"),
-        (
-            {"blocks": [[0, 1], [2, 3]], "distribution": torch.full((16, 2), 0.5), "weights": [0.5, 0.5]},
-            "weights",
-        ),
-    ],
-)
-def test_bad_block_laws_are_refused(given, field):
-    with pytest.raises(InputError) as caught:
-        block_law(4, 2, **given)
-    assert caught.value.field == field
 
 
 def test_too_many_blocks_name_the_alternative():

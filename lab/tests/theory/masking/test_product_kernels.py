@@ -7,7 +7,6 @@ import pytest
 
 from one_line_errors import refusals
 from theory.random_models import random_ising, random_simplex
-from trialogue.data.ising.model import Ising
 from trialogue_lab.theory.masking.block_laws import block_dynamics, block_law
 from trialogue_lab.theory.masking.product_kernels import (
     closest_in_divergence,
@@ -51,13 +50,6 @@ def test_the_marginals_are_closest_in_divergence():
         assert float((law * np.log(law / other)).sum()) > best.distance
 
 
-def test_products_are_at_distance_zero():
-    sites = random_simplex(3, 2, names="product").numpy()
-    law = joint_law(sites)
-    assert closest_in_divergence(law).distance == pytest.approx(0, abs=1e-14)
-    assert closest_in_variation(law, starts=0).distance < 1e-7
-
-
 def test_transitions_of_a_predictor_factorise():
     predictions = random_simplex(9, 2, 3, names="predictions").numpy()
     matrix = product_transitions(predictions)
@@ -65,22 +57,6 @@ def test_transitions_of_a_predictor_factorise():
     gap = factorization_gap(matrix, 2)
     assert max(gap.divergence.max(), gap.variation.max()) < 1e-14
     assert matrix[5, 7] == pytest.approx(predictions[5, 0, 2] * predictions[5, 1, 1])
-
-
-def test_independent_parallel_updates_are_products_and_gibbs_is_not():
-    model = Ising.clique(2, 2, coupling=0.5, field=0.1)
-    parallel = product_transitions(model.site_log_probs(model.states()).exp().numpy())
-    assert factorization_gap(parallel, 2).divergence.max() < 1e-14
-    gibbs = block_dynamics(model.probabilities(), block_law(2, 2, block_size=1)).numpy()
-    # From both down either spin may flip, never both: no product does that.
-    flips = gibbs[0, 2], gibbs[0, 1]
-    assert flips == pytest.approx((0.155, 0.155), abs=6e-4)
-    assert gibbs[0, 3] == 0
-    assert flips[0] * flips[1] == pytest.approx(0.024, abs=6e-4)
-    assert factorization_gap(gibbs, 2).divergence.min() > 0.01
-    # A fixed position is a product kernel: only a random block is not.
-    fixed = block_law(2, 2, blocks=[[0], [0, 1]], weights=[1 - 1e-15, 1e-15])
-    assert factorization_gap(block_dynamics(model.probabilities(), fixed).numpy(), 2).divergence.max() < 1e-12
 
 
 def test_a_block_drawn_jointly_is_no_product():

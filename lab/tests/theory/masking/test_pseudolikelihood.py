@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 
 from one_line_errors import refusals
 from theory.random_models import SIX_BLOCKS, random_family, random_ising, random_simplex
@@ -28,7 +29,6 @@ TRACES = {
     0.05: ([28.2609, 15.3355, 11.4463, 10.1116], [12.1282, 7.2826, 6.0784, 6.0784]),
     0.3: ([43.7325, 23.4621, 17.8210, 16.3272], [19.3806, 11.8230, 10.2487, 10.2487]),
 }
-ORDERED_TRACES = [19.7265, 10.1277, 7.0704, 5.7299]  # coupling .05
 
 
 @pytest.mark.parametrize("coupling", [0.05, 0.3])
@@ -39,14 +39,6 @@ def test_printed_traces(coupling):
     assert [float(m.trace()) for m in matrices] == pytest.approx(total, abs=6e-5)
     assert [float(m.diagonal()[:6].sum()) for m in matrices] == pytest.approx(couplings, abs=6e-5)
     assert all(m.dtype == torch.float64 and m.shape == (10, 10) for m in matrices)
-
-
-def test_ordered_pairs_would_give_other_traces():
-    """Twice the coupling per edge, parameters measured per ordered pair: a quarter of their variance."""
-    model = Ising.clique(4, 4, coupling=0.1, field=0.0)
-    scale = torch.tensor([0.5] * 6 + [1.0] * 4, dtype=torch.float64)
-    traces = [float((asymptotic_covariance(model, k) * scale * scale[:, None]).trace()) for k in range(1, 5)]
-    assert traces == pytest.approx(ORDERED_TRACES, abs=6e-5)
 
 
 @pytest.mark.parametrize(("coupling", "expected"), [(0.05, [10.1116] * 4), (0.3, [16.3366] + [16.3272] * 3)])
@@ -60,17 +52,6 @@ def test_more_masks_per_sample_interpolate():
     model = random_ising(3)
     one, two, all_of_them = (asymptotic_covariance(model, 1, masks_per_sample=m) for m in (1, 2, math.inf))
     torch.testing.assert_close(two, (one + all_of_them) / 2)
-
-
-def test_product_law_costs_sites_over_block_size():
-    model = Ising(torch.zeros(4, 4), torch.tensor([0.1, -0.4, 0.0, 0.9]))
-    single = torch.eye(10, dtype=torch.bool)[6:].any(0)  # fields: with them alone the law is a product
-    probabilities, features = enumerated(model)
-    for size in range(1, 5):
-        law = block_law(4, 2, block_size=size)
-        information = pseudolikelihood_information(probabilities, features[:, single], law)
-        expected = fisher_information(probabilities, features[:, single]) * size / 4
-        torch.testing.assert_close(information, expected, rtol=0, atol=1e-15)
 
 
 def adaptive(sites, seed):
@@ -94,27 +75,6 @@ def test_information_equality(law):
     assert information_equality(model, law(), shift=0.3).discrepancy > 0.05
 
 
-def test_hessian_by_finite_differences():
-    model, law = random_ising(3), adaptive(3, 1)
-    probabilities, features = enumerated(model)
-    step = 1e-3
-    moves = step * torch.eye(6, dtype=torch.float64)
-
-    def loss(theta):
-        return float(pseudolikelihood_loss(probabilities, features @ theta, law))
-
-    at = model.parameters
-    hessian = [
-        [
-            (loss(at + u + v) - loss(at + u - v) - loss(at - u + v) + loss(at - u - v)) / (4 * step**2)
-            for v in moves
-        ]
-        for u in moves
-    ]
-    information = pseudolikelihood_information(probabilities, features, law)
-    np.testing.assert_allclose(information.numpy(), hessian, atol=1e-5)
-
-
 def test_the_loss_is_the_mean_of_minus_log_conditionals():
     p, r = random_simplex(8, names="p"), random_simplex(8, names="r")
     law = block_law(3, 2, blocks=[[0], [1, 2], [0, 1]], distribution=random_simplex(8, 3))
@@ -129,40 +89,12 @@ def test_losses_at_zeros():
     assert float(pseudolikelihood_loss(torch.full((4,), 0.25), p.log(), law)) == math.inf
 
 
-def test_ignoring_the_block_biases_the_adaptive_estimator():
-    model, given = random_ising(3), random_simplex(8, 3, names="bias")
-    blocks = [[0], [1, 2], [0, 2]]
-    probabilities, features = enumerated(model)
-
-    def gradient(loss):
-        theta = model.parameters.clone().requires_grad_()
-        return float(torch.autograd.grad(loss(features @ theta), theta)[0].abs().max())
-
-    law = block_law(3, 2, blocks=blocks, distribution=given)
-    assert gradient(lambda log_weights: pseudolikelihood_loss(probabilities, log_weights, law)) < 1e-14
-
-    def ignoring(log_weights):
-        loss = torch.zeros((), dtype=torch.float64)
-        for k in range(3):
-            states = law.completions(k)
-            loss -= ((probabilities * given[:, k])[states] * log_weights[states].log_softmax(1)).sum()
-        return loss
-
-    assert gradient(ignoring) > 0.01
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_masking_more_is_no_worse(seed):
     model = random_family(4, 2, 6, seed) if seed % 2 else random_ising(4, seed)
     check = masking_more(model)
     assert float(check.smallest_eigenvalue.min()) > -1e-10
     assert float(check.identity_discrepancy.max()) < 1e-14
-
-
-def test_masking_more_need_not_be_strict():
-    assert (
-        abs(float(masking_more(Ising.clique(4, 4, coupling=0.3, field=0.0)).smallest_eigenvalue[-1])) < 1e-12
-    )
 
 
 def test_masking_more_rejects_blocks_that_are_not_uniform():
@@ -186,17 +118,14 @@ def test_larger_vocabularies():
     assert float(masking_more(model).smallest_eigenvalue.min()) > -1e-10
 
 
-def newton(data, features, law, theta):
-    for _ in range(30):
-        theta = theta.clone().requires_grad_()
-        loss = lambda t: pseudolikelihood_loss(data, features @ t, law)  # noqa: E731
-        (gradient,) = torch.autograd.grad(loss(theta), theta)
-        if float(gradient.abs().max()) < 1e-12:
-            break
-        theta = theta.detach() - torch.linalg.solve(
-            torch.autograd.functional.hessian(loss, theta.detach()), gradient
-        )
-    return theta.detach()
+def fitted(data, features, law):
+    def loss(theta):
+        at = torch.tensor(theta, requires_grad=True)
+        value = pseudolikelihood_loss(data, features @ at, law)
+        value.backward()
+        return value.item(), at.grad.numpy()
+
+    return torch.tensor(minimize(loss, np.zeros(features.shape[1]), jac=True, options={"gtol": 1e-10}).x)
 
 
 def test_sandwich_where_no_parameter_is_the_truth():
@@ -205,7 +134,7 @@ def test_sandwich_where_no_parameter_is_the_truth():
     data = truth.probabilities()
     features = truth.features(truth.states())[:, 3:]
     law = block_law(3, 2, block_size=2)
-    best = newton(data, features, law, torch.zeros(3, dtype=torch.float64))
+    best = fitted(data, features, law)
     gamma = sandwich_covariance(data, (features @ best).softmax(0), features, law)
     model = (features @ best).softmax(0)
     hessian = pseudolikelihood_information(model, features, law)
@@ -230,9 +159,7 @@ def test_sandwich_where_no_parameter_is_the_truth():
 test_bad_input_is_refused = refusals(
     "^{}=",
     [
-        (lambda m: asymptotic_covariance(m, 5), "block_size"),
         (lambda m: asymptotic_covariance(m, 2, masks_per_sample=0), "masks_per_sample"),
-        (lambda m: asymptotic_covariance(m, blocks=[[0], [1], [2]]), "blocks"),
         (
             lambda m: sandwich_covariance(random_simplex(16), *enumerated(m), block_law(4, 2, block_size=1)),
             "probabilities",
@@ -241,20 +168,8 @@ test_bad_input_is_refused = refusals(
             lambda m: pseudolikelihood_loss(torch.ones(16), torch.zeros(16), block_law(4, 2, block_size=1)),
             "data",
         ),
-        (
-            lambda m: pseudolikelihood_loss(m.probabilities(), torch.zeros(8), block_law(4, 2, block_size=1)),
-            "log_weights",
-        ),
-        (lambda m: asymptotic_covariance(m, blocks=[[0, 1], [2, 3]], weights=["a", "b"]), "weights"),
         (lambda m: masking_more(Ising.clique(1, 1, 0.0, 0.1)), "model"),
         (lambda m: fisher_information(m.probabilities(), torch.zeros(8, 3)), "features"),
-        (lambda m: fisher_information(2 * m.probabilities(), torch.zeros(16, 3)), "probabilities"),
-        (
-            lambda m: pseudolikelihood_information(
-                m.probabilities(), torch.zeros(8, 3), block_law(4, 2, block_size=1)
-            ),
-            "features",
-        ),
     ],
     random_ising(4),
 )

@@ -3,10 +3,8 @@
 import math
 
 import pytest
-import torch
 
 from trialogue.data.ising.model import Ising
-from trialogue.randomness import generator
 from trialogue_lab.theory.masking.sample_bound import (
     empirical_law_bound,
     mask_average_bound,
@@ -57,16 +55,6 @@ def test_the_theorem_is_its_two_halves_at_half_the_risk():
     one_cell = mask_average_bound(**half, masks=GIVEN["masks"], beta=GIVEN["beta"], delta=0.05)
     term = sample_bound(**{**GIVEN, "cells": 1}).masks_term
     assert term * math.log(1 / GIVEN["beta"]) == pytest.approx(one_cell)
-
-
-def test_empirical_laws_stay_within_their_bound():
-    p, samples, delta = clique(3, 0.3, 0.1), 1000, 0.3
-    draws = torch.multinomial(p, 200 * samples, True, generator=generator(0, "empirical")).view(200, samples)
-    counts = torch.stack([torch.bincount(row, minlength=8) for row in draws]) / samples
-    distances = (counts - p).abs().sum(1) / 2
-    assert float(distances.quantile(1 - delta)) == pytest.approx(0.036, abs=0.006)
-    bound = empirical_law_bound(sites=3, vocab_size=2, samples=samples, delta=delta)
-    assert float((distances < bound).double().mean()) == 1.0
 
 
 def test_the_lemma_is_the_corollary_where_its_risk_is_halved():

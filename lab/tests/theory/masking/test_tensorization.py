@@ -78,26 +78,6 @@ def test_entropy_near_the_law_does_not_cancel():
         assert block_divergence(q * (1 + size * tilt), q, whole) == pytest.approx(expected, rel=2 * size)
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_one_step_contracts_by_the_constant(size):
-    q, law = clique(3, 0.2, 0.1), block_law(3, 2, block_size=size)
-    matrix, constant = block_dynamics(q, law), approximate_tensorization(q, law, starts=2).lower_bound
-    laws = random_simplex(300, 8, names="contraction")
-    before = torch.tensor([kl(r, q) for r in laws])
-    after = torch.tensor([kl(r @ matrix, q) for r in laws])
-    assert bool((after <= (1 - 1 / constant) * before + 1e-12).all())
-
-
-def test_continuous_time_decays_at_one_over_the_constant_and_not_twice_that():
-    """One block of all sites has C_AT = 1 and p_t = e^{-t} p_0 + (1 - e^{-t}) q."""
-    q = torch.cat((torch.tensor([1e-4], dtype=torch.float64), (1 - 1e-4) * random_simplex(7)))
-    start = torch.eye(8, dtype=torch.float64)[0]
-    later = kl(math.exp(-1) * start + (1 - math.exp(-1)) * q, q)
-    assert later == pytest.approx(2.731, abs=1e-3)
-    assert later <= math.exp(-1) * kl(start, q)
-    assert later > math.exp(-2) * kl(start, q)
-
-
 def test_laws_without_a_constant_are_refused():
     with pytest.raises(InputError, match="positive everywhere"):
         approximate_tensorization(torch.tensor([0.5, 0.5, 0.0, 0.0]), block_law(2, 2, block_size=1))

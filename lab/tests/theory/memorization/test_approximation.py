@@ -37,13 +37,6 @@ def test_the_likeliest_are_exact_and_the_bounds_hold(width):
     assert abs(built.kl - built.encoder_kl) <= built.tight_bound <= built.loose_bound < math.inf
 
 
-def test_with_features_for_all_nothing_is_left():
-    built = likeliest(LAWS, CONTEXTS, 9, 12, 9, prior=PRIOR)
-    assert bool(built.kept.all())
-    assert built.loose_bound == built.left == 0
-    assert built.kl < 1e-12
-
-
 def test_ridge_regression_on_all_contexts_does_better():
     kept = likeliest(LAWS, CONTEXTS, 9, 6, 9, prior=PRIOR)
     nearer = ridge(LAWS, CONTEXTS, 9, 6, 9, prior=PRIOR)

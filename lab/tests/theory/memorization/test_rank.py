@@ -54,10 +54,6 @@ def test_the_rank_where_the_lemma_fails(shape):
     assert measured < printed_rank(size**length, width, head_width, heads)
 
 
-def test_rank_one_attention_is_enough():
-    assert feature_rank(5, 2, 4, 2, 7, query_width=1) == feature_rank(5, 2, 4, 2, 7) == 18
-
-
 def test_the_rank_of_some_contexts():
     contexts = whole_sequences(6, 3)
     some = contexts[contexts[:, -1] < 2]

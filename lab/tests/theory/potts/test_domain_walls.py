@@ -21,7 +21,6 @@ from trialogue_lab.theory.potts.domain_walls import (
     largest_wall_entropy,
     no_wall_decay,
     one_wall,
-    splice_energies,
     stored_pattern_count,
     stored_pattern_decay,
     stored_sequences,
@@ -94,20 +93,6 @@ def test_one_wall_is_all_sequences_with_one_wall(patterns, width, length):
         assert found.largest_energy <= largest_wall_energy(width, float(energies.max()))
 
 
-@pytest.mark.parametrize(("patterns", "width", "length"), CASES)
-def test_the_energy_of_every_splice(patterns, width, length):
-    sequences = stored_sequences(patterns, length)
-    energies = planted(3, width, sequences)
-    found = splice_energies(energies, sequences)
-    for other in range(1, len(sequences)):
-        for bond in range(1, length):
-            tokens = torch.cat((sequences[0, :bond], sequences[other, bond:]))[None]
-            expected = float(energy_of(energies, tokens)[0])
-            assert float(found[other - 1, bond - 1]) == pytest.approx(expected, abs=1e-12)
-            cut = int(straddling_windows(length, width)[bond - 1])
-            assert expected <= cut * float(energies.max()) + 1e-12
-
-
 def no_ends(energies, patterns):
     """Splices as if every bond were cut by W - 1 windows of the greatest energy."""
     return torch.full((len(patterns) - 1, patterns.shape[1] - 1), (energies.ndim - 1) * float(energies.max()))
@@ -131,31 +116,6 @@ def test_a_broken_count_is_not(name, broken, monkeypatch):
     assert one_wall(energies, sequences, 0.7).log_weight != pytest.approx(float(exact), abs=1e-3)
 
 
-@pytest.mark.parametrize("temperature", [0.05, 0.5, 5.0, 50.0])
-@pytest.mark.parametrize("width", [2, 3, 4])
-def test_equation_5_bounds_one_wall_between_uniform_patterns(width, temperature):
-    for length in (width, 6, 40):
-        sequences = stored_sequences(UNIFORM, length)
-        energies = planted(3, width, sequences)
-        found = one_wall(energies, sequences, temperature)
-        assert found.states == (length - 1) * 2
-        bound = free_energy_bound(length, width, float(energies.max()), temperature, 3)
-        assert found.free_energy <= bound + 1e-12
-
-
-def test_equation_5_is_no_bound_where_patterns_share_tokens():
-    """Half of the splices of 0000.. and 0101.. are the same, so that the entropy is overcounted when it is hot."""
-    sequences = torch.tensor([[0] * 40, [0, 1] * 20])
-    energies = torch.ones(2, 2, 2, dtype=torch.float64)
-    for window in sequences.unfold(1, 3, 1).flatten(0, 1):
-        energies[tuple(window.tolist())] = 0.0
-    cold, hot = (
-        one_wall(energies, sequences, temperature).free_energy - free_energy_bound(40, 3, 1.0, temperature, 2)
-        for temperature in (0.5, 5.0)
-    )
-    assert cold < 0 < hot
-
-
 def test_numbers_of_the_source():
     assert free_energy_bound(1000, 3, 1.0, 0.5, 2) == pytest.approx(2 - 0.5 * math.log(999))
     assert crossing_length(window=3, max_energy=1.0, temperature=0.5, patterns=2) == pytest.approx(
@@ -164,15 +124,6 @@ def test_numbers_of_the_source():
     assert crossing_length(2, 5.0, 1.0, 2) == pytest.approx(149.4, abs=0.05)
     assert crossing_length(2, 3.0, 1.0, 4) == pytest.approx(7.7, abs=0.05)
     assert crossing_length(2, 5.0, 0.5, 2) == pytest.approx(22027.5, abs=0.05)
-
-
-@pytest.mark.parametrize("temperature", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("patterns", [2, 3, 7])
-def test_the_bound_changes_sign_at_the_crossing_length(temperature, patterns):
-    length = crossing_length(3, 1.3, temperature, patterns)
-    if length > 2:
-        assert free_energy_bound(math.floor(length), 3, 1.3, temperature, patterns) >= -1e-12
-    assert free_energy_bound(max(2, math.floor(length) + 1), 3, 1.3, temperature, patterns) < 0
 
 
 def test_a_crossing_length_beyond_all_numbers_is_infinite():
@@ -189,7 +140,7 @@ def test_stored_patterns_are_counted_at_any_length(width):
     assert stored_pattern_count(torch.zeros(2, 2), 200) == 2**200
 
 
-@pytest.mark.parametrize("temperature", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("temperature", [0.2, 3.0])
 @pytest.mark.parametrize(("patterns", "width"), [(UNIFORM, 2), (UNIFORM, 3), (OVERLAPPING, 3), (LONG, 4)])
 def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temperature):
     """P(energy zero) at two lengths, from enumeration continued by products of the transfer matrix."""
@@ -211,7 +162,7 @@ def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temp
     assert rate > 0
 
 
-@pytest.mark.parametrize("temperature", [0.3, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("temperature", [0.3, 4.0])
 @pytest.mark.parametrize(
     "chain",
     [
@@ -295,10 +246,6 @@ def test_forbidden_windows_keep_order():
     assert all(rate > after > 0 for rate, after in pairwise(rates))
 
 
-def test_patterns_may_be_lists():
-    assert one_wall(1 - torch.eye(2), STORED.tolist(), 1.0) == one_wall(1 - torch.eye(2), STORED, 1.0)
-
-
 def test_stored_sequences_are_different():
     assert stored_sequences(OVERLAPPING, 4).tolist() == [[0, 0, 0, 0], [0, 1, 0, 1], [1, 0, 1, 0]]
     with pytest.raises(InputError, match=r"^patterns="):
@@ -313,14 +260,8 @@ test_what_the_theorem_does_not_assume_is_named = refusals(
     [
         (lambda: straddling_windows(3, 4), "window"),
         (lambda: one_wall(torch.zeros(2, 2), STORED[:1], 1.0), "patterns"),
-        (lambda: one_wall(torch.ones(2, 2), STORED, 1.0), "patterns"),
-        (lambda: one_wall(torch.zeros(2, 2), STORED + 1, 1.0), "patterns"),
-        (lambda: one_wall(torch.zeros(2, 2, 2, 2), STORED, 1.0), "patterns"),
-        (lambda: one_wall(torch.zeros(2, 3), STORED, 1.0), "energies"),
-        (lambda: one_wall(-torch.ones(2, 2), STORED, 1.0), "energies"),
         (lambda: stored_pattern_count(torch.zeros(2, 2), 1), "length"),
         (lambda: stored_pattern_decay(torch.ones(2, 2), 1.0), "energies"),
-        (lambda: stored_pattern_decay(torch.zeros(0), 1.0), "energies"),
         (lambda: stored_pattern_decay(1 - torch.eye(2), 1e-320), "temperature"),
         (lambda: one_wall(1 - torch.eye(2), STORED, 1e-320), "temperature"),
         (lambda: one_wall(1 - torch.eye(2), STORED.double(), 1.0), "patterns"),

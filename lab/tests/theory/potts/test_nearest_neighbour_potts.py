@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
-from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
-from trialogue_lab.theory.potts.domain_walls import crossing_length, stored_pattern_decay
+from trialogue_lab.theory.potts.domain_walls import stored_pattern_decay
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
 
 
@@ -40,16 +39,6 @@ def test_numbers_of_the_source():
         assert run == pytest.approx(length, rel=5e-3)
 
 
-@pytest.mark.parametrize(
-    ("vocab", "coupling", "temperature", "printed"),
-    [(2, 5.0, 1.0, 0.370), (4, 3.0, 1.0, 0.434), (2, 5.0, 0.5, 0.368)],
-)
-def test_at_the_crossing_length_no_wall_has_a_chance_of_1_over_e(vocab, coupling, temperature, printed):
-    chain = NearestNeighbourPotts(vocab, coupling, temperature)
-    length = math.floor(crossing_length(2, coupling, temperature, vocab))
-    assert chain.no_wall_probability(length) == pytest.approx(printed, abs=6e-4)
-
-
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0])
 def test_the_decay_is_that_of_the_transfer_matrix(temperature):
     energies = 1.3 * (1 - torch.eye(4, dtype=torch.float64))
@@ -73,19 +62,3 @@ def test_a_cold_correlation_length_keeps_its_digits():
         assert NearestNeighbourPotts(3, 1.0, temperature).correlation_length == pytest.approx(
             expected, rel=1e-9
         )
-
-
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ((1, 1.0, 1.0), "vocab_size"),
-        ((2, -1.0, 1.0), "coupling"),
-        ((2, math.nan, 1.0), "coupling"),
-        ((2, 1.0, 0.0), "temperature"),
-    ],
-)
-def test_other_chains_are_named(given, field):
-    with pytest.raises(InputError, match=f"^{field}="):
-        NearestNeighbourPotts(*given)
-    with pytest.raises(InputError, match=r"^length="):
-        NearestNeighbourPotts(2, 1.0, 1.0).expected_walls(0)

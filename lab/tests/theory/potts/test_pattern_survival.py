@@ -14,7 +14,6 @@ from trialogue.errors import InputError
 from trialogue.inspection.coherence import coherence
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
-from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus, maximal_length_patterns
 from trialogue_lab.theory.potts import pattern_survival
 from trialogue_lab.theory.potts.pattern_survival import PatternSurvival
 
@@ -78,14 +77,6 @@ def _one_position_on(original: Callable[..., object]) -> Callable[..., object]:
     return followers
 
 
-def _other_ties(self: PatternSurvival, position: int) -> object:
-    own = self._distances(self._label, position)
-    others = [
-        self._distances(label, position) for label in range(len(self._predicted)) if label != self._label
-    ]
-    return np.flatnonzero(np.all([own <= other for other in others], 0))
-
-
 def _contexts_reversed(mass, codes, following, table, after):  # type: ignore[no-untyped-def]
     return original_advance(mass, codes, following, np.ascontiguousarray(table[::-1]), after)
 
@@ -97,7 +88,6 @@ original_advance = pattern_survival._advance
     ("target", "attribute", "broken"),
     [
         (PatternSurvival, "_followers", _one_position_on(PatternSurvival._followers)),
-        (PatternSurvival, "_followers", _other_ties),
         (pattern_survival, "_advance", _contexts_reversed),
     ],
 )
@@ -112,13 +102,6 @@ def test_a_broken_chain_is_noticed(
         except InputError:  # the label's own window does not follow it
             errors.append(1.0)
     assert max(errors) > 1e-3
-
-
-def test_the_rate_of_two_constants_by_hand() -> None:
-    # Windows of one token: a flip from 0 is a wall, and what comes before does not matter.
-    law = torch.tensor([[0.9, 0.1], [0.3, 0.7]], dtype=torch.float64).log()
-    assert PatternSurvival([[0], [1]], 1, 0).decay_rate(law).rate == pytest.approx(-math.log(0.9), rel=1e-12)
-    assert PatternSurvival([[0], [1]], 1, 1).decay_rate(law).rate == pytest.approx(-math.log(0.7), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -188,29 +171,14 @@ def test_what_never_leaves_and_what_leaves_at_once() -> None:
     assert PatternSurvival([[0], [1]], 1, 0).curve(leaving.flip(1), 3).tolist() == [1, 0, 0, 0]
 
 
-def test_longer_windows_keep_the_best_model_longer() -> None:
-    patterns = maximal_length_patterns(3)
-    corpus, chain = PatternCorpus(patterns, 0.05), PatternSurvival(patterns, 14, 0)
-    rates = [chain.decay_rate(corpus.context_log_probs(window)).rate for window in (3, 5, 7, 9)]
-    assert rates == sorted(rates, reverse=True)
-    itself = chain.curve(corpus.label_log_probs(0, 14, 50)[:, None], 50)
-    assert itself[-1] > 0.9
-
-
 test_bad_input_is_named = refusals(
     "^{}=",
     [
         ("label", lambda: PatternSurvival([[0], [1]], 1, 2)),
         ("window", lambda: PatternSurvival([[0], [1]], 25, 0)),
-        ("window", lambda: PatternSurvival([[0], [1]], 0, 0)),
-        ("patterns", lambda: PatternSurvival([[0], [1, 1]], 1, 0)),
         ("patterns", lambda: PatternSurvival([[0, 1], [0, 0]], 1, 2).curve(random_law(2, 1), 3)),
-        ("log_probs", lambda: PatternSurvival([[0], [1]], 1, 0).curve(random_law(2, 2), 3)),
-        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(3, 1), 3)),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1).expand(2, 2, 2), 3)),
-        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).decay_rate(random_law(2, 1).expand(2, 2, 2))),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(torch.full((2, 2), math.nan), 3)),
-        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).decay_rate(torch.zeros(2, 2))),
         ("prompt", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1), 3, prompt=1)),
     ],
 )

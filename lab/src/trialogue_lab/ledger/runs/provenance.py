@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ import trialogue
 from trialogue.source_code import source_code
 
 _models: ContextVar[list[dict[str, str]] | None] = ContextVar("models", default=None)
+_distributions = cache(metadata.packages_distributions)  # reads the file list of every installed distribution
 
 
 @contextmanager
@@ -71,6 +73,5 @@ def _device() -> dict[str, object]:
 def _libraries() -> dict[str, str]:
     """Version of every distribution of which a module is loaded."""
     loaded = {name.partition(".")[0] for name in sys.modules}
-    distributions = metadata.packages_distributions()
-    names = {name for module in loaded for name in distributions.get(module, [])}
+    names = {name for module in loaded for name in _distributions().get(module, [])}
     return {name: metadata.version(name) for name in sorted(names)}

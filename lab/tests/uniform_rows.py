@@ -1,0 +1,12 @@
+"""The chi-square test of samples against a uniform distribution over listed sequences."""
+
+import torch
+from scipy import stats
+
+
+def uniform_p_value(rows: torch.Tensor, states: torch.Tensor) -> float:
+    """Return the p-value of `rows` (n, L) as samples of the uniform distribution on `states`; 0 for another row."""
+    place = {tuple(row): index for index, row in enumerate(states.tolist())}
+    places = [place.get(tuple(row), len(place)) for row in rows.tolist()]
+    counts = torch.bincount(torch.tensor(places), minlength=len(place) + 1)
+    return 0.0 if counts[-1] else float(stats.chisquare(counts[:-1].numpy()).pvalue)
