@@ -12,7 +12,7 @@ from samplers.stored_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
 from trialogue.data.table import Table
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
+from trialogue.oracles import Autoregressive, PrefixOracle, Verifier
 from trialogue.samplers import Truncated, truncated
 from trialogue.testing import check_oracle, check_verifier
 from trialogue.testing.trees import RandomTree
@@ -207,10 +207,6 @@ def test_a_verifier_that_forgets_what_it_said_is_rejected() -> None:
         check_verifier(ForgetfulRandomVerifier(), LANGUAGE, PROMPTS)
 
 
-def test_a_right_one_is_what_the_mistakes_are_made_of() -> None:
-    check_verifier(Wrong("none"), LANGUAGE, PROMPTS)
-
-
 def test_what_is_not_stated_has_the_default_of_the_contract() -> None:
     class One(Verifier):
         def values(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
@@ -234,9 +230,3 @@ def test_what_is_not_stated_has_the_default_of_the_contract() -> None:
     context = oracle.open(1, 1)
     assert (context.first, context.recomputes, context.passes) == (0, False, None)
     check_oracle(oracle)
-
-
-@pytest.mark.parametrize("contract", [Autoregressive, Context, Verifier])
-def test_a_contract_without_its_methods_is_none(contract: type) -> None:
-    with pytest.raises(TypeError, match="abstract"):
-        contract()

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,8 @@ import psutil
 import pytest
 from biased_coin import STUDY, Config
 
-import trialogue
-from executors.counted import failing, gated
+from executors.counted import gated
 from models.tiny_pretrained import save_tiny
-from trialogue.errors import InputError
 from trialogue.executors import Executor, executor_of
 from trialogue.inspection.measures.measure import Effort
 from trialogue.inspection.running import inspected
@@ -174,31 +171,3 @@ def test_an_inspection_in_which_a_node_is_killed_is_that_of_one_process(
         measure["checkpoints"][0].pop("seconds")
     assert cluster == alone
     assert cluster["refused"] == {"context": "it needs a text: --text FILE"}
-
-
-def test_an_error_keeps_its_words_and_what_others_finished(executor: Executor, tmp_path: Path) -> None:
-    config = Config(flips=50, seeds=(0, 1), refuse=1)
-    with pytest.raises(InputError, match=r"^coin='seed-1': use another") as error:
-        execute(STUDY, config, tmp_path, executor=executor)
-    assert (error.value.field, error.value.value) == ("coin", "seed-1")
-    rest = execute(STUDY, replace(config, refuse=None), tmp_path, executor=executor)
-    assert len(rest.rows) == 4
-
-
-def test_what_kills_every_worker_is_named(executor: Executor) -> None:
-    with (
-        executor.crew(failing, 1) as crew,
-        pytest.raises(InputError, match="4 workers died over 1: they may"),
-    ):
-        list(crew.done([[0, 1]]))
-
-
-def test_a_worker_of_another_version_is_refused(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = trialogue.__version__
-    monkeypatch.setattr(trialogue, "__version__", "0.0.9")
-    named = (
-        rf"a worker has trialogue {own}( at commit \w+)?( with changes \w+)?, "
-        r"this process 0\.0\.9( at commit \w+)?( with changes \w+)?: install one"
-    )
-    with executor.crew(failing, 1) as crew, pytest.raises(InputError, match=named):
-        list(crew.done([[0]]))

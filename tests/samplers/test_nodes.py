@@ -6,7 +6,6 @@ import torch
 from trialogue.data.table import Table
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import (
-    Ancestral,
     Backtracking,
     SequentialMonteCarlo,
     TokenwiseRejection,
@@ -89,17 +88,6 @@ def test_only_what_was_evaluated_is_remembered_in_a_bounded_number_of_bytes():
     assert int((batch.meter.positions - before).sum()) == 8 - places
 
 
-def test_room_grows_with_what_is_evaluated_and_not_with_the_tree():
-    vocab = 1000
-    batch = Batch(Table(lambda prefix: [1] * vocab, vocab), 1, CAPACITY)
-    one = torch.ones(1, dtype=torch.int64)
-    batch.add(torch.zeros(1, CAPACITY, dtype=torch.int64), one, one, one * CAPACITY)
-    children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
-    children.log_probs(torch.arange(3))
-    assert batch.knowledge.memory._features is not None
-    assert len(batch.knowledge.memory._features) < 100
-
-
 PROMPTS = [tuple(map(int, f"{number:08b}")) for number in range(240)]
 
 
@@ -151,10 +139,3 @@ def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, sampl
     for name in ("queries", "distinct_queries", "positions", "verifier_calls", "accepted", "log_prob"):
         assert torch.equal(getattr(run, name), getattr(whole, name)), name
     assert run.total.forward_passes == whole.total.forward_passes
-
-
-def test_nodes_do_not_grow_with_the_prompts(monkeypatch):
-    def nodes(prompts):
-        return run_of_many_prompts(monkeypatch, Ancestral(), prompts, lambda y: True, 64)[1]
-
-    assert nodes(PROMPTS) <= nodes(PROMPTS[:80]) + 100

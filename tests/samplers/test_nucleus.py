@@ -6,9 +6,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from trialogue.data.table import Table
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import truncated
 from trialogue.samplers.nucleus import nucleus
 
 VOCAB = 3000
@@ -90,11 +88,3 @@ def test_threads_and_layout_change_nothing():
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(nucleus(distributions().T.contiguous().T, 0.9), expected)
-
-
-def test_it_serves_truncated_oracles():
-    coin = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
-    answer = truncated(coin, top_p=0.9, temperature=0.5).truncate(distributions())
-    sharper = (2 * distributions()).log_softmax(-1)
-    kept = [row.isfinite().nonzero()[:, 0].tolist() for row in answer]
-    assert kept == [by_definition(distribution, 0.9) for distribution in sharper]

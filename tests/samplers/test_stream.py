@@ -295,15 +295,3 @@ def test_errors_about_continuations_are_of_samples_without_a_way_on() -> None:
     assert below.of(torch.tensor([0, 1]), 1, False) is None
     assert below.of(torch.tensor([0, 1, 1]), 2, True) is None
     assert below.of(torch.tensor([0, 1, 1]), 1, False) == "this one"
-
-
-def test_errors_about_more_continuations_than_are_remembered_are_told() -> None:
-    raised, prompt = Raised(most=10), torch.tensor([0])
-    for token in range(25):
-        raised.note(torch.tensor([0, token]), 1, f"about {token}")
-    assert raised.of(prompt, 1, True) == "25 continuations raised, the first: about 0"
-    assert raised.of(torch.tensor([0, 24]), 1, False) == "about 24"
-    assert raised.of(torch.tensor([0, 0]), 1, False) is None
-    for other in range(1, 11):
-        raised.note(torch.tensor([other, 0]), 1, "other")
-    assert raised.of(prompt, 1, True) is None

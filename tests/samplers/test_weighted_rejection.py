@@ -17,7 +17,6 @@ from trialogue.randomness import generator
 from trialogue.samplers import WeightedRejection, generate
 from trialogue.samplers.prefix import weighted_rejection
 from trialogue.samplers.prefix.weighted_rejection import draw_accepted
-from trialogue.testing.trees import TREES
 
 SETS = [accepted for size in range(4) for accepted in itertools.combinations(range(4), size)]
 PAIRS = [(0, 1), (2, 3)]
@@ -87,15 +86,6 @@ def test_biased_or_dependent_estimates_are_told_apart(draw):
     assert max(draw_error(draw, accepted) for accepted in PAIRS) > 1e-3
 
 
-def test_the_estimate_varies_less_than_that_of_draws_with_replacement():
-    distribution = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
-    joint = joint_law(draw_accepted, distribution, (0, 1))
-    variance = math.fsum(weight * (estimate - 0.3) ** 2 for (_, estimate), weight in joint.items())
-    # 1 / (K + 1) where K of the draws before the second acceptance are rejected: P(K) = (K + 1) Z^2 (1 - Z)^K.
-    replaced = math.fsum((k + 1) * 0.09 * 0.7**k * (1 / (k + 1) - 0.3) ** 2 for k in range(2000))
-    assert variance < 0.9 * replaced
-
-
 def test_little_mass_is_estimated_to_full_precision():
     distribution = torch.tensor([[1 - 1e-30, 1e-30, 1e-32, 1e-33]], dtype=torch.float64)
     row = torch.zeros(1, dtype=torch.int64)
@@ -109,22 +99,8 @@ def test_little_mass_is_estimated_to_full_precision():
     assert (int(token), float(log_mass.exp())) == (2, pytest.approx(expected, rel=1e-12))
 
 
-def test_a_verifier_that_accepts_everything_gives_ancestral_samples_of_weight_one():
-    run = generate(TREES[4].table(), sampler=WeightedRejection(), verifier=lambda y: True, num_samples=50)
-    assert run.log_weight.abs().max() < 1e-12
-    assert bool(run.accepted.all())
-
-
 def test_the_verifier_judges_what_is_drawn_and_not_the_vocabulary():
     wide = Table(lambda prefix: [0.45, 0.45] + [0.1 / 998] * 998, 1000, max_length=20)
     run = generate(wide, sampler=WeightedRejection(), verifier=lambda y: y[-1] != 0, num_samples=20)
     assert run.queries.tolist() == [20] * 20
     assert int(run.verifier_calls.sum()) < 4 * 20 * 20
-
-
-def test_where_everything_is_rejected_the_row_fails_with_weight_zero():
-    run = generate(
-        TREES[2].table(), sampler=WeightedRejection(), verifier=lambda y: len(y) < 2, num_samples=4
-    )
-    assert (run.stopped, run.log_weight.tolist()) == (["failed"] * 4, [-math.inf] * 4)
-    assert not bool(run.accepted.any())

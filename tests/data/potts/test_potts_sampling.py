@@ -2,8 +2,6 @@
 comes out.
 """
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,6 @@ from data.potts import potts_enumeration as by_hand
 from mutants import potts as mutants
 from trialogue.data import PottsChain, alias
 from trialogue.data.potts import sampling as potts_sampling
-from trialogue.data.potts.messages import Messages
 from trialogue.data.potts.sampling import LANES, alias_tables, word_bits
 from trialogue.randomness import GAMMA, Streams, mix, numpy_generator, seed_of
 from trialogue.testing.frequencies import l1_distance, weissman_radius
@@ -117,23 +114,6 @@ def test_tables_that_do_not_fit_at_once(monkeypatch):
     assert again.at(150, 0.9)._tables == []
 
 
-def test_a_length_of_numpy_is_a_length():
-    chain = PottsChain(by_hand.random_table(6, 3, 3))
-    drawn = chain.sample(4, np.int64(20), 0.9, seed=1)
-    assert torch.equal(drawn, chain.sample(4, 20, 0.9, seed=1))
-    assert torch.equal(drawn, PottsChain(chain.energies).sample(4, 20, 0.9, seed=np.int64(1)))
-
-
-def test_messages_are_not_copied_for_every_part(monkeypatch):
-    chain, tables = PottsChain(by_hand.random_table(6, 3, 3)), []
-    read = Messages.backward_table
-    monkeypatch.setattr(Messages, "backward_table", lambda of: tables.append(read(of)) or tables[-1])
-    monkeypatch.setattr(potts_sampling, "_MADE_AT_ONCE", 2 * 27)
-    chain.sample(1, 150, 0.9)
-    assert len(tables) > 5
-    assert len({table.data_ptr() for table in tables}) == 1
-
-
 def test_a_sequence_depends_on_the_seed_and_its_number():
     chain = CHAINS["three"]
     whole = chain.sample(300, 40, 0.7, seed=3)
@@ -165,25 +145,6 @@ def test_frequencies(name):
     expected = dict(zip(x, distribution.tolist(), strict=True))
     assert l1_distance(map(tuple, drawn.tolist()), expected) < radius
     assert l1_distance(map(tuple, drawn.flip(1).tolist()), expected) > radius
-
-
-@pytest.mark.parametrize("temperature", [0.01, 0.5, 1.0])
-def test_mean_energy_of_long_sequences(temperature):
-    """Within six standard errors of the exact mean; a colder distribution by a tenth is farther off."""
-    chain, length = PottsChain(by_hand.random_table(8, 10, 3)), 1000
-    energies = chain.energy(chain.sample(2000, length, temperature, seed=1))
-    exact, error = chain.mean_energy(length, temperature), float(energies.std()) / math.sqrt(2000)
-    assert abs(float(energies.mean()) - exact) < 6 * error + 1e-9 * exact
-    colder = chain.mean_energy(length, 0.9 * temperature)
-    assert temperature == 0.01 or abs(float(energies.mean()) - colder) > 6 * error
-
-
-def test_walls_of_samples():
-    """The number of domain walls, within six standard errors of the expectation."""
-    chain, length = PottsChain.from_patterns([[0, 1, 2], [2, 1, 1]], window=3, penalty=1.0), 60
-    walls = chain.domain_walls(chain.sample(20_000, length, 0.5, seed=1)).sum(1).double()
-    error = float(walls.std()) / math.sqrt(20_000)
-    assert abs(float(walls.mean()) - chain.expected_domain_walls(length, 0.5)) < 6 * error
 
 
 @pytest.mark.parametrize("vocab", [2, 3, 10, 257])

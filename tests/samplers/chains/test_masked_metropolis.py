@@ -74,18 +74,6 @@ def test_the_score_of_k_bodies_is_k_energies(order):
     assert float((published - distribution.probabilities()).abs().sum()) > 1e-3
 
 
-def test_raw_scores_depend_on_the_gauge_and_normalised_ones_do_not():
-    class Shifted(FactoredAttention):
-        def token_logits(self, tokens):
-            return super().token_logits(tokens) + (tokens == 1).sum(1)[:, None]
-
-    shifted = Shifted(NET.config, seed=1)
-    for gauge, same in (("raw", False), ("normalised", True)):
-        chain = MaskedMetropolis(gauge)
-        distributions = [(-chain.energy(model, STATES)).softmax(0) for model in (NET, shifted)]
-        assert torch.allclose(*distributions, atol=1e-12) is same
-
-
 def test_a_proposal_asks_for_the_proposed_sequence_once_and_for_nothing_where_it_stays():
     asked = []
 

@@ -86,14 +86,6 @@ def test_what_stutters_keeps_the_token_it_had():
     assert plain.tokens.tolist() == [[1, 1, 2, 2]]
 
 
-def test_what_was_masked_has_no_token_to_keep():
-    chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
-    found, _ = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
-    assert found.tokens.tolist() == [[1, 1, 2, 2]]
-    assert model.asked[0].all()
-    assert not found.masked.any()
-
-
 def test_mask_predict_keeps_what_it_is_sure_of():
     sure = torch.tensor([[0.4, 0.6, 0.8, 0.5]]).T
     first = torch.where(torch.arange(3) == 1, sure, (1 - sure) / 2)
@@ -159,3 +151,11 @@ def test_an_energy_has_nothing_to_refine():
     state = Refinement().init(model, torch.zeros(1, 3, dtype=torch.int64))
     with pytest.raises(InputError, match="masked oracle"):
         Refinement().step(model, state, no_choice)
+
+
+def test_what_was_masked_has_no_token_to_keep():
+    chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
+    found, _ = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
+    assert found.tokens.tolist() == [[1, 1, 2, 2]]
+    assert model.asked[0].all()
+    assert not found.masked.any()
