@@ -1,7 +1,6 @@
 """On a Ray cluster nothing is lost with a worker or a node, nothing done twice, and rows are those of one process."""
 
 import os
-import re
 import signal
 import threading
 import time
@@ -17,10 +16,7 @@ import pytest
 from biased_coin import STUDY, Config
 
 from executors.counted import gated
-from models.tiny_pretrained import save_tiny
 from trialogue.executors import Executor, executor_of
-from trialogue.inspection.measures.measure import Effort
-from trialogue.inspection.running import inspected
 from trialogue_lab.ledger.runs.drafts import Draft
 from trialogue_lab.ledger.runs.execution import execute
 
@@ -146,28 +142,3 @@ def test_rows_of_a_run_in_which_a_node_is_killed_are_those_of_one_process(
     assert (cluster.folder / "rows.jsonl").read_bytes() == (alone.folder / "rows.jsonl").read_bytes()
     sessions = [record.provenance["sessions"] for record in (cluster, alone)]
     assert {one["command"] for one in sessions[0]} == {one["command"] for one in sessions[1]}
-
-
-def test_an_inspection_in_which_a_node_is_killed_is_that_of_one_process(
-    nodes: Nodes, executor: Executor, tmp_path: Path
-) -> None:
-    save_tiny(tmp_path / "model")
-    told: list[str] = []
-
-    def tell(line: str) -> None:
-        if re.search(r": \d+ s$", line):
-            told.append(line)
-        if len(told) == 1 and len(nodes.nodes) > 1:
-            filed = {path.stem for path in (tmp_path / "cluster" / "work").glob("*/*.json")}
-            assert filed == {"context", line.split(": ")[1].split()[0]}
-            nodes.kill(min(nodes.nodes))
-
-    measures = ("copying", "brackets", "decoding", "context")
-    asked: dict[str, Any] = {"measures": measures, "effort": Effort(factor=0.1), "device": "cpu"}
-    cluster = inspected(tmp_path / "model", tmp_path / "cluster", **asked, executor=executor, report=tell)
-    assert len({*told}) == len(told) == 2 * 3
-    alone = inspected(tmp_path / "model", tmp_path / "alone", **asked)
-    for measure in (*cluster["measures"].values(), *alone["measures"].values()):
-        measure["checkpoints"][0].pop("seconds")
-    assert cluster == alone
-    assert cluster["refused"] == {"context": "it needs a text: --text FILE"}

