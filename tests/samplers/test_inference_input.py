@@ -87,7 +87,12 @@ OUT_OF_RANGE = [
 def test_every_field_of_samplers_and_chains_is_checked() -> None:
     """A value of no type at all, and the first value that is out of range."""
     kinds = [*SAMPLERS.values(), *CHAINS.values()]
-    untyped = [(kind, field.name, object()) for kind in kinds for field in fields(kind)]
+    untyped = [
+        (kind, field.name, object())
+        for kind in kinds
+        for field in fields(kind)
+        if field.name != "distribution"  # a function, whose answers are checked when it is called
+    ]
     required = {CHAINS[name]: given for name, given in REQUIRED.items()}
     for kind, field, value in untyped + OUT_OF_RANGE:
         with pytest.raises(InputError) as error:

@@ -12,7 +12,6 @@ from trialogue.data import PottsChain
 from trialogue.data.potts import sampling as potts_sampling
 from trialogue.data.potts.sampling import LANES, alias_tables, word_bits
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
-from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 CHAINS = {
     "neighbours": PottsChain(by_hand.random_table(1, 3, 2)),
@@ -133,15 +132,3 @@ def test_threads_do_not_matter():
         assert torch.equal(chain.sample(3000, 200, 0.7, seed=1), one)
     finally:
         torch.set_num_threads(threads)
-
-
-@pytest.mark.parametrize("name", ["neighbours", "three"])
-def test_frequencies(name):
-    chain, n, length = CHAINS[name], 100_000, 4
-    distribution, _ = by_hand.distribution(chain, length, 0.7)
-    x = map(tuple, by_hand.sequences(chain.vocab_size, length).tolist())
-    drawn = chain.sample(n, length, 0.7, seed=1)
-    radius = weissman_radius(len(distribution), n)
-    expected = dict(zip(x, distribution.tolist(), strict=True))
-    assert l1_distance(map(tuple, drawn.tolist()), expected) < radius
-    assert l1_distance(map(tuple, drawn.flip(1).tolist()), expected) > radius
