@@ -79,7 +79,7 @@ def alive(process: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("killed", ["worker", "node"])
+@pytest.mark.parametrize("killed", ["worker", pytest.param("node", marks=pytest.mark.slow)])
 def test_what_dies_loses_nothing_that_is_known_and_repeats_nothing(
     killed: str, nodes: Nodes, executor: Executor, tmp_path: Path
 ) -> None:
