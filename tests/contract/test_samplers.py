@@ -21,7 +21,7 @@ from trialogue.verifiers import as_verifier
 SETTINGS = {
     "block-best-of-n": {"block_tokens": 2},
     "block-value-guided": {"block_tokens": 2},
-    "stationary-value-guided": {"steps": 8, "tries": 2},
+    "stationary-value-guided": {"steps": 8},
 }
 """Fields without which a sampler cannot be, or takes long."""
 
