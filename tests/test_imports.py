@@ -163,12 +163,9 @@ def test_imports_run_one_way(package: str, root: Path) -> None:
 WRONG = [
     ("trialogue", "data/dyck/language.py", "from trialogue.samplers import samplers"),
     ("trialogue", "randomness.py", "import trialogue.data.dyck.language"),
-    ("trialogue", "samplers/exact/chains.py", "from trialogue import training"),
     ("trialogue", "models/transformer.py", "def f():\n    from ..training import loop"),
-    ("trialogue", "oracles/__init__.py", "from .. import cli"),
     ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue.generation.run:New'}"),
     ("trialogue", "cli/fields.py", "import trialogue_lab.ledger"),
-    ("trialogue", "cli/fields.py", "def f():\n    from trialogue_lab import studies"),
     ("trialogue", "cli/fields.py", "if TYPE_CHECKING:\n    from trialogue_lab.ledger.study import Study"),
     ("trialogue", "cli/fields.py", "importlib.import_module('trialogue_lab.studies')"),
     ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue_lab.theory.chains:New'}"),
@@ -177,7 +174,6 @@ WRONG = [
 ]
 RIGHT = [
     ("trialogue", "oracles/__init__.py", "from .whole import Chain"),
-    ("trialogue", "oracles/prefixes.py", "from ..oracles.whole import Chain"),
     ("trialogue", "cli/__init__.py", "from trialogue import __version__, generation"),
     ("trialogue", "errors.py", "HINT = 'pip install trialogue-lab'"),
     (
@@ -207,9 +203,7 @@ def test_imports_run_in_no_circle() -> None:
             "models/causal_network.py",
             "if TYPE_CHECKING:\n    from trialogue.models.transformer import Transformer",
         ),
-        ("data/site_tables.py", "def f():\n    from trialogue.data import Ising"),
         ("samplers/chains/chain.py", "from trialogue.samplers import run_chain"),
-        ("oracles/whole.py", "from trialogue.oracles import PrefixOracle"),
     ],
 )
 def test_a_circle_is_found(module: str, lines: str) -> None:
@@ -249,21 +243,15 @@ def loaded(program: str) -> set[str]:
     return set(ran.stdout.split())
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        *(
-            "trialogue",
-            "trialogue.data",
-            "trialogue.samplers",
-            "trialogue.samplers.exact",
-            "trialogue.registry",
-        ),
-        *("trialogue.cli", "trialogue.verifiers", "trialogue_lab.ledger", "trialogue_lab.ledger.question"),
-    ],
-)
-def test_importing_brings_in_nothing_heavy(module: str) -> None:
-    assert not HEAVY & loaded(f"import {module}")
+LIGHT = [
+    *("trialogue", "trialogue.data", "trialogue.samplers", "trialogue.samplers.exact", "trialogue.registry"),
+    *("trialogue.cli", "trialogue.verifiers", "trialogue_lab.ledger", "trialogue_lab.ledger.question"),
+]
+
+
+def test_importing_brings_in_nothing_heavy() -> None:
+    """One process imports all of them: if together they load nothing heavy, none does alone."""
+    assert not HEAVY & loaded(f"import {', '.join(LIGHT)}")
 
 
 def test_using_one_thing_does_not_bring_in_another() -> None:
@@ -276,16 +264,6 @@ def test_using_one_thing_does_not_bring_in_another() -> None:
     )
     unused = {"accelerate", "llguidance", "matplotlib", "pandas", "sklearn", "sympy", "transformers", "tyro"}
     assert not (unused | {"scipy.signal", "scipy.stats"}) & loaded(program)
-
-
-def test_importing_the_package_takes_no_time() -> None:
-    """It takes a third of the bound, which is that of processor time on a machine where everything else runs too."""
-    program = "import time; begun = time.process_time(); import trialogue; print(time.process_time() - begun)"
-    taken = []
-    for _ in range(3):
-        ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-        taken.append(float(ran.stdout))
-    assert min(taken) < 0.15
 
 
 def test_no_export_has_the_name_of_a_module_of_its_package() -> None:

@@ -199,20 +199,6 @@ def test_branches_of_groups_with_absent_members_sum_to_one():
     assert distribution[2] == pytest.approx({(-1, 0): 1.0})
 
 
-def test_options_that_cannot_be_drawn_are_not_run():
-    enumeration, runs = Enumeration(1, 1), 0
-
-    def run():
-        nonlocal runs
-        runs += 1
-        rows = torch.zeros(1, dtype=torch.int64)
-        enumeration.choose(weights([0.0, 1.0, 0.0]), rows)
-        return int(enumeration.choose(weights([0.0, 0.5, 0.5]), rows))
-
-    assert [result for _, result in enumeration.branches(run)] == [1, 2]
-    assert runs == 2
-
-
 def test_groups_share_runs_and_not_branches():
     """Of two groups one has three branches and the other nine: there are nine runs, and not 27 nor 12."""
     enumeration, runs, totals = Enumeration(2, 1), 0, torch.zeros(2, dtype=torch.float64)
@@ -228,10 +214,6 @@ def test_groups_share_runs_and_not_branches():
         totals += probabilities
     assert runs == 9
     assert totals.tolist() == pytest.approx([1, 1])
-
-
-def test_a_run_without_choices_is_one_branch():
-    assert [(p.tolist(), result) for p, result in Enumeration(2, 1).branches(lambda: 7)] == [([1.0, 1.0], 7)]
 
 
 def test_enumeration_names_weights_that_cannot_be_drawn_from():

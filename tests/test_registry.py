@@ -6,7 +6,6 @@ from collections import OrderedDict
 from pathlib import Path
 
 import pytest
-import torch
 
 from trialogue.cli import main
 from trialogue.errors import InputError
@@ -73,17 +72,6 @@ def test_what_cannot_be_had_is_one_line(name: str, told: str) -> None:
         SAMPLERS.find(name)
     assert str(caught.value).startswith(told)
     assert "\n" not in str(caught.value)
-
-
-def test_what_is_put_in_while_a_program_runs() -> None:
-    registry: Registry[object] = Registry("trialogue.nothing", "thing", {"torch": "torch"})
-    assert registry["torch"] is torch
-    registry["mine"] = 1
-    assert dict(registry) == {"torch": torch, "mine": 1}
-    del registry["mine"]
-    assert list(registry) == ["torch"]
-    with pytest.raises(InputError, match=r"thing='mine': no such thing: there are torch"):
-        registry.find("mine")
 
 
 def test_what_is_imported_is_of_the_type_that_is_registered() -> None:

@@ -28,16 +28,6 @@ def test_what_was_loaded_is_collected_once_nobody_holds_it() -> None:
     assert held() is None
 
 
-def test_a_collector_that_the_program_stopped_stays_stopped() -> None:
-    gc.disable()
-    try:
-        with uncollected():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-
-
 def test_one_command_of_a_process_keeps_what_it_loads() -> None:
     try:
         with for_good():

@@ -75,14 +75,6 @@ def counter(field: str, value: object, least: int, hint: str = "") -> int:
     return whole_number(field, number, least, MOST_COUNTED)
 
 
-def finite_number(field: str, value: object, hint: str = "use a finite number") -> float:
-    """Return `value` as a float; raises `InputError` where it is no single finite real number."""
-    number = _number(value)
-    if not math.isfinite(number):
-        raise InputError(field, value, hint)
-    return number
-
-
 def positive_number(field: str, value: object, hint: str = "use a finite number above 0") -> float:
     """Return `value` as a float; raises `InputError` where it is no finite number above 0."""
     number = _number(value)
@@ -95,14 +87,6 @@ def non_negative_number(field: str, value: object, hint: str = "use a finite num
     """Return `value` as a float; raises `InputError` where it is no finite number of at least 0."""
     number = _number(value)
     if not 0 <= number < math.inf:
-        raise InputError(field, value, hint)
-    return number
-
-
-def at_least(field: str, value: object, least: float, hint: str) -> float:
-    """Return `value` as a float; raises `InputError` where it is no number of at least `least`, which inf is."""
-    number = _number(value)
-    if not number >= least:
         raise InputError(field, value, hint)
     return number
 

@@ -68,12 +68,6 @@ def model_for(chain, name):
     return ChainRule(model) if name == "masked" and sizes else model
 
 
-def test_it_is_a_chain(chain):
-    assert isinstance(chain, Chain)
-    assert type(chain).__doc__
-    assert hash(chain) == hash(chain)
-
-
 def target(chain, name):
     model = MODELS[name]
     if isinstance(chain, MaskedMetropolis):

@@ -39,14 +39,9 @@ def right(mutant: Sampler[Any]) -> Sampler[Any]:
 @pytest.mark.parametrize(
     "mutant",
     [
-        mutants.UniformAncestral(),
         mutants.CredulousRejection(),
-        mutants.LastUncheckedMask(),
-        mutants.ShortStrideBacktracking(2, 3),
         mutants.WorstOfN(2),
-        mutants.EarlyScoringBlocks(2, (0,)),
         mutants.FirstParticleMonteCarlo(2),
-        mutants.UniformWeightedRejection(),
         mutants.BlindChildrenGuided(),
     ],
     ids=repr,
@@ -172,7 +167,6 @@ def test_one_call_rejects_a_broken_sampler_by_the_distribution_of_the_right_one(
         mutants.LosingMeanMonteCarlo(2, 1.0),
         mutants.SumWeightMonteCarlo(2),
         mutants.CountingRejection(),
-        mutants.MasslessRejection(),
     ],
     ids=lambda sampler: type(sampler).__name__,
 )

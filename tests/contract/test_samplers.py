@@ -54,13 +54,6 @@ def sampler(request) -> Sampler:
     return build(name, **options)
 
 
-def test_it_is_a_walk(sampler):
-    assert isinstance(sampler, Sampler)
-    assert type(sampler).__doc__
-    assert hash(sampler) == hash(replace(sampler))
-    assert isinstance(type(sampler)(), Sampler)
-
-
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_option_has_a_help_text(name):
     documented = "\n".join(kind.__doc__ or "" for kind in SAMPLERS[name].__mro__)

@@ -77,15 +77,15 @@ def test_the_contracts_reject(mutant, check, told):
         check(mutant(ISING.coupling, ISING.field))
 
 
-def test_another_law_is_told_apart():
-    other = mutants.OtherLaw(ISING.coupling, ISING.field)
-    check_masked(other)
-    with pytest.raises(AssertionError, match="from the conditionals of the distribution"):
-        check_masked(other, distribution=ISING.probabilities())
-
-
 def test_what_is_checked_must_be_there():
     with pytest.raises(InputError, match="model='Energies': it is no `Masked`"):
         check_masked(MODELS["energy"])
     with pytest.raises(InputError, match="model='Conditionals': it is no `Energy`"):
         check_energy(MODELS["masked"])
+
+
+def test_another_law_is_told_apart():
+    other = mutants.OtherLaw(ISING.coupling, ISING.field)
+    check_masked(other)
+    with pytest.raises(AssertionError, match="from the conditionals of the distribution"):
+        check_masked(other, distribution=ISING.probabilities())

@@ -12,7 +12,7 @@ from samplers.stored_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
 from trialogue.data.table import Table
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
+from trialogue.oracles import Autoregressive, Verifier
 from trialogue.samplers import Truncated, truncated
 from trialogue.testing import check_oracle, check_verifier
 from trialogue.testing.trees import RandomTree
@@ -205,38 +205,3 @@ def test_each_mistake_of_a_verifier_is_told(mistake: str, told: str) -> None:
 def test_a_verifier_that_forgets_what_it_said_is_rejected() -> None:
     with pytest.raises(AssertionError, match="when it is asked again"):
         check_verifier(ForgetfulRandomVerifier(), LANGUAGE, PROMPTS)
-
-
-def test_a_right_one_is_what_the_mistakes_are_made_of() -> None:
-    check_verifier(Wrong("none"), LANGUAGE, PROMPTS)
-
-
-def test_what_is_not_stated_has_the_default_of_the_contract() -> None:
-    class One(Verifier):
-        def values(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
-            return torch.ones(len(rows))
-
-    verifier = One()
-    assert (verifier.scope, verifier.layers, verifier.parts) == ("sequence", (), ())
-    assert verifier.children(None, torch.arange(2)) is None  # type: ignore[arg-type]
-    assert verifier.up_to("stop") is verifier
-    check_verifier(verifier, LANGUAGE, PROMPTS)
-
-    class Coin(PrefixOracle):
-        vocab_size = 2
-
-        def next_log_probs(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-            return torch.full((len(lengths), 2), 0.5).log()
-
-    oracle = Coin()
-    facts = (oracle.eos, oracle.max_length, oracle.prompts_go_on, oracle.batch_size, oracle.tokenization)
-    assert facts == (None, None, False, 1024, None)
-    context = oracle.open(1, 1)
-    assert (context.first, context.recomputes, context.passes) == (0, False, None)
-    check_oracle(oracle)
-
-
-@pytest.mark.parametrize("contract", [Autoregressive, Context, Verifier])
-def test_a_contract_without_its_methods_is_none(contract: type) -> None:
-    with pytest.raises(TypeError, match="abstract"):
-        contract()

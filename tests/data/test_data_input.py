@@ -23,82 +23,36 @@ def raising(prefix: tuple[int, ...]) -> list[float]:
 
 
 CALLS: list[tuple[Callable[[], object], str]] = [
-    (lambda: Dyck(length=2.0), "length=2.0: must be a whole number"),
     (lambda: Dyck(8, type_probs=0.5), "type_probs=0.5: must be positive and sum to 1"),
-    (lambda: Dyck(8, type_probs=None), "type_probs=None: give a sequence of probabilities"),
     (lambda: Dyck(8, type_probs=np.array([0.5 + 1j, 0.5])), "type_probs=.*complex128.*: give real numbers"),
     (lambda: Dyck(8, open_prob="1"), "open_prob='1': must lie strictly between 0 and 1"),
-    (lambda: Dyck(8, open_prob=np.complex64(0.5 + 1j)), "open_prob=.*: must lie strictly"),
     (lambda: Dyck(8, max_depth=1.5), "max_depth=1.5: must be a whole number"),
-    (lambda: Dyck(8, max_depth=True), "max_depth=True: must be a whole number"),
-    (lambda: Dyck(8, complete="no"), "complete='no': use True or False"),
-    (lambda: Dyck(8).sample(2.5), "n=2.5: use a whole number of at least 0"),
-    (lambda: Dyck(8).sample_prompts(2, lengths=None), "lengths=None: must be a range within 0..8"),
     (lambda: Dyck(8).sample_prompts(2, lengths=(1.5, 3)), r"lengths=\(1.5, 3\): must be a range"),
-    (lambda: Dyck(8).log_prob(None), "x=None: must be integer tokens"),
-    (lambda: Dyck(8).is_prefix(torch.tensor([[True]])), "tokens=torch.bool: must be integers"),
-    (
-        lambda: Dyck(8).is_member(torch.zeros(1, 8).long(), lengths=torch.tensor([7.5])),
-        "lengths=torch.float32",
-    ),
     (lambda: Dyck(8).errors(torch.zeros(1, 8).long(), eos=math.nan), "eos=nan: must not be a bracket"),
-    (lambda: Table(lambda prefix: [0.5, 0.5], 2.0), "vocab_size=2.0: give the number of tokens"),
-    (lambda: Table(lambda prefix: [0.5, 0.5], 2, max_length=2.5), "max_length=2.5: use a whole number"),
-    (lambda: Table(lambda prefix: [0.5, 0.5], 2, max_length=-1), "max_length=-1: use at least 0"),
-    (lambda: Table(lambda prefix: [0.5, 0.5], 2, eos=0.5), "eos=0.5: name a token below vocab_size=2"),
-    (lambda: Table([0.5, 0.5], max_length=0.5), "max_length=0.5: the array has 1 positions"),
-    (lambda: Table([0.5, 0.5], vocab_size=2.0), "vocab_size=2.0: the array has 2 tokens"),
-    (
-        lambda: Table(np.array([0.5, 0.5j])),
-        "distribution=.*complex128.*: give real numbers, not complex ones",
-    ),
-    (
-        lambda: Table([1e308, 1e308]),
-        "distribution=inf: give non-negative probabilities .* whose sum is finite",
-    ),
-    (
-        lambda: generate(Table(raising, 2, max_length=2)),
-        r"distribution=\(\): after this prefix it raised KeyError: .*no such",
-    ),
-    (
-        lambda: generate(Table(lambda p: np.array([1, 1j]), 2, max_length=2)),
-        "distribution=.*complex128.*: give real numbers",
-    ),
+    (lambda: Table([1e308, 1e308]), "distribution=inf: give non-negative probabilities .* sum is finite"),
+    (lambda: Table(np.array([0.5, 0.5j])), "distribution=.*complex128.*: give real numbers"),
+    (lambda: generate(Table(raising, 2, max_length=2)), r"distribution=\(\): after .* KeyError: .*no such"),
     (
         lambda: generate(Table(lambda p: [1e308, 1e308], 2, max_length=2)),
-        r"distribution=\[1e\+308, 1e\+308\]: after",
+        r"distribution=\[1e\+308, 1e\+308\]",
     ),
-    (lambda: PottsChain(None), "energies=None: give W axes"),
     (lambda: PottsChain(COMPLEX), "energies=torch.complex64: give real numbers, not complex ones"),
-    (
-        lambda: PottsChain.from_patterns([[0, 1]], 2, penalty="1"),
-        "penalty='1': use a finite number of at least 0",
-    ),
-    (
-        lambda: HUGE.energy(torch.tensor([[0, 1, 0]])),
-        r"energies=1e\+308: the energies of 2 windows, .* overflow",
-    ),
+    (lambda: HUGE.energy(torch.tensor([[0, 1, 0]])), r"energies=1e\+308: .* overflow"),
     (lambda: HUGE.log_partition(4, 1.0), r"energies=1e\+308: the energies of 3 windows, .* overflow"),
     (lambda: HUGE.sample(1, 4, 1.0), r"energies=1e\+308: the energies of 3 windows, .* overflow"),
     (lambda: PottsChain(1e300 * PAIR).at(200, 1e-6), r"energies=1e\+300: the energies of 199 windows"),
-    (lambda: CHAIN.at(4, True), "temperature=True: use a finite number above 0"),
-    (lambda: CHAIN.at(4, np.complex64(1 + 1j)), "temperature=.*: use a finite number above 0"),
     (lambda: CHAIN.at(4, 10**400), "temperature=1000.*000: use a finite number above 0"),
-    (lambda: CHAIN.energy("ab"), "tokens='ab': give token ids"),
-    (lambda: CHAIN.at(4, 1.0).log_probs(torch.zeros(1, 4).long(), None), "masked=None: give one bool"),
     (lambda: Ising(COMPLEX, torch.zeros(2)), "coupling=torch.complex64: give real numbers"),
-    (lambda: Ising(PAIR, np.array([1j, 0])), "field=.*complex128.*: give real numbers"),
     (lambda: Ising.clique(4, 2, 1.0, "0"), "field='0': give one number"),
-    (lambda: SPINS.log_probs(torch.zeros(1, 2).long(), None), "masked=None: give one bool for each token"),
     (lambda: SPINS.to("nope"), "device='nope': it cannot be used here"),
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), CALLS, ids=[message for _, message in CALLS])
-def test_bad_input_is_one_line(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(InputError, match=f"^{message}") as error:
-        call()
-    assert "\n" not in str(error.value)
+def test_bad_input_is_one_line() -> None:
+    for call, message in CALLS:
+        with pytest.raises(InputError, match=f"^{message}") as error:
+            call()
+        assert "\n" not in str(error.value)
 
 
 def test_numbers_of_numpy_and_tensors_are_numbers() -> None:
@@ -107,11 +61,3 @@ def test_numbers_of_numpy_and_tensors_are_numbers() -> None:
     assert dyck.sample(np.int32(3)).shape == (3, 8)
     assert CHAIN.at(np.int64(4), np.float32(0.5)).sites == 4
     assert Table(np.array([0.5, 0.5])[::-1], max_length=np.int64(1)).max_length == 1
-
-
-def test_nothing_of_a_bounded_depth_exceeds_it() -> None:
-    """A depth of 1.5 let strings of depth 2 begin, and complete ones end unbalanced."""
-    for depth in (1, 2, 3):
-        drawn = Dyck(8, max_depth=depth).sample(200)
-        assert int(Dyck(8).depth(drawn).max()) == depth
-        assert bool(Dyck(8, max_depth=depth).is_member(drawn).all())

@@ -27,14 +27,3 @@ def gated(folder: Path, gate: str, kept: str) -> Callable[[Item], tuple[str, int
         return own, item[1] ** 2
 
     return square
-
-
-def failing() -> Callable[[int], int]:
-    """What ends its process over the item 1."""
-
-    def do(item: int) -> int:
-        if item == 1:
-            os._exit(1)
-        return item
-
-    return do

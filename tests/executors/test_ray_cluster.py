@@ -1,13 +1,11 @@
 """On a Ray cluster nothing is lost with a worker or a node, nothing done twice, and rows are those of one process."""
 
 import os
-import re
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,8 @@ import psutil
 import pytest
 from biased_coin import STUDY, Config
 
-import trialogue
-from executors.counted import failing, gated
-from models.tiny_pretrained import save_tiny
-from trialogue.errors import InputError
+from executors.counted import gated
 from trialogue.executors import Executor, executor_of
-from trialogue.inspection.measures.measure import Effort
-from trialogue.inspection.running import inspected
 from trialogue_lab.ledger.runs.drafts import Draft
 from trialogue_lab.ledger.runs.execution import execute
 
@@ -86,7 +79,7 @@ def alive(process: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("killed", ["worker", "node"])
+@pytest.mark.parametrize("killed", ["worker", pytest.param("node", marks=pytest.mark.slow)])
 def test_what_dies_loses_nothing_that_is_known_and_repeats_nothing(
     killed: str, nodes: Nodes, executor: Executor, tmp_path: Path
 ) -> None:
@@ -149,56 +142,3 @@ def test_rows_of_a_run_in_which_a_node_is_killed_are_those_of_one_process(
     assert (cluster.folder / "rows.jsonl").read_bytes() == (alone.folder / "rows.jsonl").read_bytes()
     sessions = [record.provenance["sessions"] for record in (cluster, alone)]
     assert {one["command"] for one in sessions[0]} == {one["command"] for one in sessions[1]}
-
-
-def test_an_inspection_in_which_a_node_is_killed_is_that_of_one_process(
-    nodes: Nodes, executor: Executor, tmp_path: Path
-) -> None:
-    save_tiny(tmp_path / "model")
-    told: list[str] = []
-
-    def tell(line: str) -> None:
-        if re.search(r": \d+ s$", line):
-            told.append(line)
-        if len(told) == 1 and len(nodes.nodes) > 1:
-            filed = {path.stem for path in (tmp_path / "cluster" / "work").glob("*/*.json")}
-            assert filed == {"context", line.split(": ")[1].split()[0]}
-            nodes.kill(min(nodes.nodes))
-
-    measures = ("copying", "brackets", "decoding", "context")
-    asked: dict[str, Any] = {"measures": measures, "effort": Effort(factor=0.1), "device": "cpu"}
-    cluster = inspected(tmp_path / "model", tmp_path / "cluster", **asked, executor=executor, report=tell)
-    assert len({*told}) == len(told) == 2 * 3
-    alone = inspected(tmp_path / "model", tmp_path / "alone", **asked)
-    for measure in (*cluster["measures"].values(), *alone["measures"].values()):
-        measure["checkpoints"][0].pop("seconds")
-    assert cluster == alone
-    assert cluster["refused"] == {"context": "it needs a text: --text FILE"}
-
-
-def test_an_error_keeps_its_words_and_what_others_finished(executor: Executor, tmp_path: Path) -> None:
-    config = Config(flips=50, seeds=(0, 1), refuse=1)
-    with pytest.raises(InputError, match=r"^coin='seed-1': use another") as error:
-        execute(STUDY, config, tmp_path, executor=executor)
-    assert (error.value.field, error.value.value) == ("coin", "seed-1")
-    rest = execute(STUDY, replace(config, refuse=None), tmp_path, executor=executor)
-    assert len(rest.rows) == 4
-
-
-def test_what_kills_every_worker_is_named(executor: Executor) -> None:
-    with (
-        executor.crew(failing, 1) as crew,
-        pytest.raises(InputError, match="4 workers died over 1: they may"),
-    ):
-        list(crew.done([[0, 1]]))
-
-
-def test_a_worker_of_another_version_is_refused(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = trialogue.__version__
-    monkeypatch.setattr(trialogue, "__version__", "0.0.9")
-    named = (
-        rf"a worker has trialogue {own}( at commit \w+)?( with changes \w+)?, "
-        r"this process 0\.0\.9( at commit \w+)?( with changes \w+)?: install one"
-    )
-    with executor.crew(failing, 1) as crew, pytest.raises(InputError, match=named):
-        list(crew.done([[0]]))

@@ -1,7 +1,6 @@
 """Conditionals of single sites, drawn at random with right and wrong arguments: an error of one line, or the truth."""
 
 import math
-from collections.abc import Callable
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, answered, cases, log_softmax, refused
+from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, answered, cases, log_softmax
 from trialogue.data import Ising, ManyBody, PottsChain
 from trialogue.oracles import Energy
 from trialogue.samplers.chains.simulation.many_body import ManyBodyHeatBath
@@ -85,23 +84,6 @@ def test_site_log_weights(name: str, draw: Draw, where: str) -> None:
         assert np.abs(log_softmax(weights[row].numpy()) - expected).max() < 1e-9
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
-@pytest.mark.parametrize("outside", [-1, 9])
-def test_sites_and_tokens_that_do_not_exist_are_named(model: Energy, outside: int) -> None:
-    tokens = torch.zeros(64, model.sites, dtype=torch.int64)
-    everywhere = torch.zeros(64, dtype=torch.int64)
-    wrong: list[tuple[str, Callable[[], object]]] = [
-        ("sites", lambda: model.site_log_weights(tokens, everywhere + outside)),
-        ("sites", lambda: model.site_log_weights(tokens, everywhere[:1])),
-        ("sites", lambda: model.site_log_weights(tokens, everywhere[:, None])),
-        ("tokens", lambda: model.site_log_weights(tokens + outside, everywhere)),
-        ("tokens", lambda: model.site_log_weights(tokens[:, 1:], everywhere)),
-    ]
-    for field, call in wrong:
-        with refused(field):
-            call()
-
-
 @cases(INDEX_FAULTS, st.sampled_from(["rank one", "four bodies", "three bodies"]))
 def test_sweeps_of_many_body_distributions(draw: Draw, name: str) -> None:
     model, chains, seed = MODELS[name], draw.whole(1, 9), draw.whole(-1, 2**40)
@@ -120,26 +102,3 @@ def test_sweeps_of_many_body_distributions(draw: Draw, name: str) -> None:
     assert after.shape == before.shape
     assert bool(((after >= 0) & (after < model.vocab_size)).all())
     assert sweeps > 0 or torch.equal(before, after)
-
-
-@cases(INDEX_FAULTS)
-def test_every_conditional_of_potts_chains(draw: Draw) -> None:
-    model = MODELS["Potts"]
-    tokens = draw.spoiled(draw.indices((draw.whole(1, 5), model.sites), model.vocab_size), model.vocab_size)
-    distributions = answered(lambda: model.site_log_probs(tokens))
-    assert distributions is not None or draw.wrong not in HARMLESS
-    if distributions is not None and len(tokens):
-        site = draw.whole(0, model.sites - 1)
-        expected = conditional("Potts", tokens[0].int().tolist(), site)
-        assert np.abs(distributions[0, site].numpy() - expected).max() < 1e-9
-
-
-@cases(("nothing",), st.one_of(st.integers(-2, 200), st.floats(), st.none(), st.text(max_size=3)))
-def test_samples_of_potts_chains(draw: Draw, number: object) -> None:
-    model, seed = MODELS["Potts"], draw.whole(-1, 3)
-    samples = answered(lambda: model.sample(number, seed))
-    assert (samples is not None) == (isinstance(number, int) and number >= 0 and seed >= 0)
-    if samples is not None:
-        assert samples.shape == (number, model.sites)
-        assert bool(((samples >= 0) & (samples < model.vocab_size)).all())
-        assert torch.equal(samples, model.sample(201, seed)[: len(samples)])

@@ -119,32 +119,6 @@ def test_pairs_of_brackets(draw: Draw, language: Dyck) -> None:
         assert top.tolist() == [partners(row)[1] for row in x.tolist()]
 
 
-@cases(
-    ("nothing",),
-    st.sampled_from(LANGUAGES),
-    st.one_of(st.integers(-1, 40), st.floats(), st.booleans()),
-    st.one_of(st.tuples(st.integers(-1, 8), st.integers(-1, 8)), st.integers(), st.lists(st.integers(0, 6))),
-)
-def test_samples(draw: Draw, language: Dyck, number: object, lengths: object) -> None:
-    seed = draw.whole(-1, 2**62)
-    strings = answered(lambda: language.sample(number, seed))
-    is_count = isinstance(number, int) and not isinstance(number, bool) and number >= 0
-    assert (strings is not None) == (is_count and seed >= 0)
-    if strings is None:
-        return
-    assert bool(language.is_member(strings).all()) or not language.complete
-    assert bool(language.is_prefix(strings).all())
-    prompts = answered(lambda: language.sample_prompts(number, lengths, seed))
-    if prompts is not None:
-        tokens, sizes = prompts
-        assert tokens.shape == (number, lengths[1])
-        assert bool(((sizes >= lengths[0]) & (sizes <= lengths[1])).all())
-        assert bool(language.is_prefix(tokens, sizes).all())
-    words = answered(lambda: WORDS.sample(number, seed))
-    assert words is not None
-    assert bool(WORDS.is_member(*words).all())
-
-
 @cases(INDEX_FAULTS, st.sampled_from(["tokens", "lengths", "both"]))
 def test_whole_words(draw: Draw, where: str) -> None:
     rows, width = draw.whole(1, 5), draw.whole(0, 8)

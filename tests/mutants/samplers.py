@@ -68,40 +68,12 @@ class TwiceAskingAncestral(Ancestral):
         return super().step(decoding, state, verifier, choose)
 
 
-class EarlyAncestral(Ancestral):
-    """Takes the sequence as complete one token too early."""
-
-    def step(self, decoding, state, verifier, choose):
-        moves, state = super().step(decoding, state, verifier, choose)
-        early = decoding.lengths >= decoding.limit - 1
-        return moves._replace(token=moves.token.masked_fill(early, -1), done=moves.done | early), state
-
-
-class UniformRejection(_Uniform, Rejection): ...
-
-
 class CredulousRejection(Rejection):
     """Accepts whatever is complete."""
 
     def step(self, decoding, state, verifier, choose):
         yes = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
         return super().step(decoding, state, yes, choose)
-
-
-class ResumingRejection(Rejection):
-    """Takes back the last token only, where the whole completion was rejected."""
-
-    def step(self, decoding, state, verifier, choose):
-        moves = Moves.stay(decoding)
-        complete = decoding.complete.nonzero()[:, 0]
-        if len(complete):
-            accepted = verifier.values(complete) > 0
-            moves.done[complete] = accepted
-            moves.length[complete] -= (~accepted).long()
-        asking = (~moves.done).nonzero()[:, 0]
-        if len(asking):
-            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
-        return moves, state
 
 
 class EarlyCheckingRejection(Rejection):
@@ -120,12 +92,6 @@ class EarlyCheckingRejection(Rejection):
         return moves, state
 
 
-class UniformTokenwise(_Uniform, TokenwiseRejection): ...
-
-
-class UniformMask(_Uniform, MaskedDecoding): ...
-
-
 def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
     """A verifier that accepts every token that completes the sequence."""
     complete = decoding.complete
@@ -139,11 +105,6 @@ def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
         return torch.where(last[:, None], support.double(), verifier.children(rows, support))
 
     return Altered(verifier, {"values": values, "leading_children": leading_children})
-
-
-class LastUncheckedTokenwise(TokenwiseRejection):
-    def step(self, decoding, state, verifier, choose):
-        return super().step(decoding, state, sparing_the_last(decoding, verifier), choose)
 
 
 class LastUncheckedMask(MaskedDecoding):
@@ -228,22 +189,6 @@ class RedoVerifyingBacktracking(Backtracking):
         return super().step(decoding, judged, verifier, choose)
 
 
-class CompletionSparingBacktracking(Backtracking):
-    """Does not judge complete sequences."""
-
-    def step(self, decoding, state, verifier, choose):
-        spared = state._replace(sampled=state.sampled & ~decoding.complete)
-        return super().step(decoding, spared, verifier, choose)
-
-
-class ContraryRedoBacktracking(Backtracking):
-    """Redoes where it should sample on, and the other way round."""
-
-    def step(self, decoding, state, verifier, choose):
-        contrary = replace(self, argmax_redo=not self.argmax_redo)
-        return Backtracking.step(contrary, decoding, state, verifier, choose)
-
-
 class PromptErasingBacktracking(Backtracking):
     """Erases the prompt where it may not, and does not where it may."""
 
@@ -268,13 +213,6 @@ class StrideRedoBacktracking(Backtracking):
 
     def step(self, decoding, state, verifier, choose):
         return Backtracking.step(replace(self, redo="stride"), decoding, state, verifier, choose)
-
-
-class SampledOnlyBacktracking(Backtracking):
-    """Judges sampled tokens only."""
-
-    def step(self, decoding, state, verifier, choose):
-        return Backtracking.step(replace(self, verified="sampled"), decoding, state, verifier, choose)
 
 
 class CountingStridesBacktracking(Backtracking):
@@ -344,22 +282,12 @@ class FirstCandidateBlocks(_Indifferent, BlockBestOfN): ...
 class WorstOfN(_Contrary, BestOfN): ...
 
 
-class WorstCandidateBlocks(_Contrary, BlockBestOfN): ...
-
-
 class EarlyScoringBlocks(BlockBestOfN):
     """Scores and selects as soon as one candidate of the group has ended its block."""
 
     def _ended(self, decoding, tokens):
         ended = super()._ended(decoding, tokens)
         return ended.view(-1, self.candidates).any(1).repeat_interleave(self.candidates)
-
-
-class ShorterBlocks(BlockBestOfN):
-    """Scores blocks one token before their end."""
-
-    def _ended(self, decoding, tokens):
-        return super()._ended(decoding, tokens + 1)
 
 
 class EndlessFirstBlock(BlockBestOfN):
@@ -436,7 +364,7 @@ class CountingMonteCarlo(SequentialMonteCarlo):
     """Estimates the accepted mass by 1 / (K + 1)."""
 
     def step(self, decoding, state, verifier, choose):
-        with patch.object(sequential_monte_carlo, "draw_accepted", COUNTING):
+        with patch.object(sequential_monte_carlo, "draw_accepted", BrokenDraw(counting=True)):
             return super().step(decoding, state, verifier, choose)
 
 
@@ -510,16 +438,8 @@ class BrokenDraw:
         return weighted_rejection.Draw(token, log_mass, log_value)
 
 
-COUNTING, FIRST_LOOP, REPLACING, LATE = (
-    BrokenDraw(counting=True),
-    BrokenDraw(first_loop=True),
-    BrokenDraw(replacing=True),
-    BrokenDraw(late=True),
-)
-
-
 class CountingRejection(WeightedRejection):
-    _draw = COUNTING
+    _draw = BrokenDraw(counting=True)
 
     def step(self, decoding, state, verifier, choose):
         with patch.object(weighted_rejection, "draw_accepted", self._draw):
@@ -527,27 +447,18 @@ class CountingRejection(WeightedRejection):
 
 
 class FirstLoopRejection(CountingRejection):
-    _draw = FIRST_LOOP
+    _draw = BrokenDraw(first_loop=True)
 
 
 class ReplacingRejection(CountingRejection):
-    _draw = REPLACING
+    _draw = BrokenDraw(replacing=True)
 
 
 class LateCountingRejection(CountingRejection):
-    _draw = LATE
+    _draw = BrokenDraw(late=True)
 
 
 class UniformWeightedRejection(_Uniform, WeightedRejection): ...
-
-
-class MasslessRejection(WeightedRejection):
-    """Ignores the accepted mass."""
-
-    def step(self, decoding, state, verifier, choose):
-        moves, after = super().step(decoding, state, verifier, choose)
-        log_weight = state.log_weight + after.log_value - state.log_value
-        return moves, after._replace(log_weight=torch.where(moves.token >= 0, log_weight, after.log_weight))
 
 
 class UnvaluedRejection(WeightedRejection):
@@ -558,14 +469,6 @@ class UnvaluedRejection(WeightedRejection):
             verifier, {"candidates": lambda *where: (verifier.candidates(*where) > 0).double()}
         )
         return super().step(decoding, state, verdicts, choose)
-
-
-class ActionLevelGuided(ValueGuided):
-    """Never goes up: value-guided sampling without backtracking."""
-
-    def step(self, decoding, state, verifier, choose):
-        never = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows), dtype=torch.float64)})
-        return super().step(decoding, state, never, choose)
 
 
 class HalfParentGuided(ValueGuided):
@@ -720,18 +623,6 @@ class WeightlessActionLevel(ActionLevel):
         return super().step(decoding, state, ones, choose)
 
 
-class LightParentBlocks(BlockValueGuided):
-    """Goes up with the weight of one candidate."""
-
-    def step(self, decoding, state, verifier, choose):
-        def lighter(weights, rows):
-            if weights.shape[1] != self.candidates + 1:
-                return choose(weights, rows)
-            return choose(torch.cat((weights[:, :1] - math.log(self.candidates), weights[:, 1:]), 1), rows)
-
-        return super().step(decoding, state, verifier, lighter)
-
-
 class FirstCandidateGuided(BlockValueGuided):
     """Goes down to the first candidate, whichever was chosen."""
 
@@ -746,15 +637,9 @@ class FirstCandidateGuided(BlockValueGuided):
 WRONG_DISTRIBUTIONS = [
     UniformAncestral(),
     TwiceAskingAncestral(),
-    EarlyAncestral(),
-    UniformRejection(),
     CredulousRejection(),
-    ResumingRejection(),
     EarlyCheckingRejection(),
     CreditingRejection(),
-    UniformTokenwise(),
-    UniformMask(),
-    LastUncheckedTokenwise(),
     LastUncheckedMask(),
     HoardingTokenwise(2),
     PatientTokenwise(2),
@@ -764,18 +649,13 @@ WRONG_DISTRIBUTIONS = [
     ShortStrideBacktracking(1, 2),
     ShortRedoBacktracking(1, 2),
     RedoVerifyingBacktracking(2, 2),
-    CompletionSparingBacktracking(1, 1),
-    ContraryRedoBacktracking(1, 2),
     StrideRedoBacktracking.released(3, 1),
-    SampledOnlyBacktracking.released(3, 1),
     CountingStridesBacktracking.released(3, 2),
     ForgetfulBacktracking.released(3, 1, once_per_prefix=True),
     IndifferentBestOfN(2),
     WorstOfN(2),
     EarlyScoringBlocks(2, (0,)),
-    ShorterBlocks(2, block_tokens=2),
     FirstCandidateBlocks(2, block_tokens=2),
-    WorstCandidateBlocks(2, block_tokens=2),
     EndlessFirstBlock(2, block_tokens=1),
     ShortLineBlocks(2, (0,), min_tokens=2),
     ForgetfulMonteCarlo(2, 1.0),
@@ -796,16 +676,17 @@ WRONG_DISTRIBUTIONS = [
     ReplacingRejection(),
     LateCountingRejection(),
     UniformWeightedRejection(),
-    MasslessRejection(),
     UnvaluedRejection(),
-    ActionLevelGuided(),
     HalfParentGuided(),
     BlindChildrenGuided(),
     UniformGuided(),
+    OutcomelessGuided(),
+    DoublingMomentum(momentum=1.0),
+    OneWayMomentum(momentum=1.0),
+    ForgetfulMomentum(momentum=1.0),
     HurriedStationary(steps=6, node="last", tries=2),
     EarlyStationary(steps=6, node="last", tries=2),
     WeightlessActionLevel(),
-    LightParentBlocks(2, 1),
     FirstCandidateGuided(2, 1),
 ]
 """Mutants whose exact distribution, weights or expected calls differ from those of the samplers that they break."""

@@ -411,9 +411,6 @@ def stationary_value_guided(sampler: StationaryValueGuided, tree: RationalTree) 
 
 
 def block_value_guided(sampler: BlockValueGuided, tree: RationalTree) -> Expected:
-    def ends(block: Prefix) -> bool:
-        return len(block) == sampler.block_tokens
-
     def moves(state: State) -> tuple[list[Move], Fraction]:
         prefix = state
         if tree.complete(prefix):

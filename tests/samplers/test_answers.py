@@ -2,7 +2,6 @@
 wrong one.
 """
 
-import math
 from typing import ClassVar
 
 import pytest
@@ -83,19 +82,6 @@ def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
     assert applied[0] == applied[1]
 
 
-def test_scores_are_those_before_truncation_also_where_the_law_is_remembered():
-    oracle = truncated(StoredTree(TREE, CountedHead), temperature=0.7, top_k=5)
-    sampler, value = RUNS[-1]
-    CountedHead.applied = []
-    taken = run(oracle, sampler, value)
-    assert len(CountedHead.applied) < taken.total.queries
-    for tokens, start, score in zip(
-        taken.sequences(), taken.prompt_lengths.tolist(), taken.log_prob.tolist(), strict=True
-    ):
-        own = [math.log(TREE.conditional(tokens[:end])[tokens[end]]) for end in range(start, len(tokens))]
-        assert score == pytest.approx(sum(own), abs=1e-9)
-
-
 @pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
 def test_the_head_is_applied_once_to_each_prefix(sampler, value):
     CountedHead.applied = []
@@ -112,37 +98,3 @@ def test_what_does_not_fit_is_forgotten_first_in_first_out(monkeypatch):
     taken = run(StoredTree(TREE, CountedHead), sampler, value, batch_size=2)
     assert len(set(CountedHead.applied)) < len(CountedHead.applied) < taken.total.queries
     assert taken.sequences() == run(TREE.table(), sampler, value).sequences()
-
-
-def test_a_law_of_another_prefix_is_noticed(monkeypatch):
-    """A mutant: places are not checked for whom they hold now."""
-
-    class Stale(answers.Answers):
-        def _keep(self, nodes, answered):
-            super()._keep(nodes, answered)
-            everyone = self._place_of.values
-            everyone[everyone < 0] = 0
-            self._nodes = _Anything()
-
-    class _Anything:
-        def __len__(self):
-            return 5
-
-        def __getitem__(self, places):
-            return _Equal(len(places))
-
-        def __setitem__(self, places, nodes):
-            pass
-
-    class _Equal:
-        def __init__(self, count):
-            self._count = count
-
-        def __eq__(self, nodes):
-            return torch.ones(self._count, dtype=torch.bool)
-
-        __hash__ = None
-
-    monkeypatch.setattr(knowledge, "Answers", Stale)
-    sampler, value = RUNS[-1]
-    assert run(StoredTree(TREE), sampler, value).sequences() != run(TREE.table(), sampler, value).sequences()

@@ -105,13 +105,6 @@ def test_an_object_with_the_methods_of_an_oracle_is_one(thing: Any) -> None:
     assert (context.first, context.recomputes, context.passes) == (0, False, None)
 
 
-@pytest.mark.parametrize("thing", [None, 3, "gpt2", lambda prefix: [0.5, 0.5], Methods])
-def test_what_is_no_oracle_is_named(thing: Any) -> None:
-    for ask in (generate, lambda oracle: exact_distribution(Ancestral(), oracle), truncated):
-        with pytest.raises(InputError, match=r"^oracle=.*: give an Autoregressive oracle"):
-            ask(thing)
-
-
 class OneMethod:
     """A verifier by its one method."""
 

@@ -1,11 +1,9 @@
 """What is known of prefixes is bounded: leaves are forgotten first, and what samplers draw does not depend on it."""
 
-import resource
-
 import pytest
 import torch
 
-from trialogue.oracles import PrefixOracle, Verifier
+from trialogue.oracles import PrefixOracle
 from trialogue.samplers import TokenwiseRejection, ValueGuided, generate
 from trialogue.samplers.prefix.batch import batch as batches
 from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree
@@ -24,38 +22,6 @@ class Coins(PrefixOracle):
     def next_log_probs(self, tokens, lengths):
         self.asked += len(lengths)
         return torch.zeros(len(lengths), self.vocab_size, dtype=torch.float64).log_softmax(1)
-
-
-class Ones(Verifier):
-    """The same value for every prefix."""
-
-    def values(self, decoding, rows):
-        return torch.ones(len(rows))
-
-
-class Watching:
-    """Notes how many prefixes a run knows, and how much memory the process has taken."""
-
-    def __init__(self, monkeypatch):
-        self.nodes, self.bytes, original = [], [], batches.Batch.shrink
-
-        def shrink(batch):
-            original(batch)
-            self.nodes.append(batch.knowledge.tree.size)
-            self.bytes.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-
-        monkeypatch.setattr(batches.Batch, "shrink", shrink)
-
-
-def test_what_a_hundred_thousand_steps_know_is_bounded(monkeypatch):
-    watching = Watching(monkeypatch)
-    sampler = ValueGuided(stop_at_leaf=False, lazy=False)
-    settings = {"max_new_tokens": 30, "num_samples": 250, "max_steps": 400, "memory": 1 << 10}
-    run = generate(Coins(16), sampler=sampler, verifier=Ones(), **settings)
-    assert len(watching.nodes) == 400
-    assert int(run.verifier_calls.sum()) > 4 * 65_536
-    assert max(watching.nodes) <= 65_536
-    assert watching.bytes[-1] - watching.bytes[200] < 30e6
 
 
 @pytest.fixture

@@ -1,19 +1,14 @@
 """Samplers that draw candidates: best of n, its blocks, and value-guided sampling by blocks."""
 
-import math
-
 import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle
 from mutants import samplers as mutants
-from samplers.rational import ValuedTree, expected
-from samplers.reference_laws import expected_value, largest_difference, normalised, restricted
 from trialogue.errors import InputError
-from trialogue.samplers import BestOfN, BlockBestOfN, BlockValueGuided, generate
+from trialogue.samplers import BestOfN, BlockBestOfN, generate
 from trialogue.samplers.exact import exact_distribution
-from trialogue.testing.distributions import ruled
-from trialogue.testing.trees import TREES, VIABLE, RandomTree
+from trialogue.testing.trees import VIABLE, RandomTree
 
 
 def first_of_the_greatest(sampler) -> bool:
@@ -64,11 +59,6 @@ def test_a_block_is_judged_once_and_where_it_ends():
     assert all(LINES.complete(prefix) or prefix[-1] == 0 for prefix in judged)
 
 
-def test_a_complete_prompt_is_returned():
-    run = generate(LINES.table(), [(1,)], sampler=BlockBestOfN(2, (0,)), verifier=lambda prefix: True)
-    assert (run.sequences(), run.queries.tolist()) == ([(1,)], [0])
-
-
 def test_delimiters_may_be_a_tensor():
     sampler = BlockBestOfN(2, torch.tensor([2, 0, 2]))
     assert sampler == BlockBestOfN(2, (0, 2))
@@ -98,30 +88,3 @@ def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
 def test_a_delimiter_outside_the_vocabulary_is_named():
     with pytest.raises(InputError, match="delimiters=7: use token ids below 3"):
         generate(LINES.table(), sampler=BlockBestOfN(2, (0, 7)), verifier=lambda prefix: True)
-
-
-def test_more_candidates_come_nearer_to_the_law_of_the_tree():
-    tree = TREES[0]
-    valued = ValuedTree(tree, expected_value(tree, tree.value))
-    errors = [
-        largest_difference(
-            expected(BlockValueGuided(k, 1), valued).distribution, restricted(tree, tree.value)
-        )
-        for k in (1, 3, 6)
-    ]
-    assert errors[0] > 2 * errors[1] > 3 * errors[2]
-
-
-def test_one_block_of_one_candidate_is_rejection():
-    tree = VIABLE[0]
-    distribution = exact_distribution(BlockValueGuided(1, tree.horizon), tree.table(), ruled(tree))
-    due = normalised({x: p * tree.allows(x) for x, p in tree.distribution().items()})
-    assert largest_difference(distribution.probabilities, due) < 1e-12
-    assert distribution.expected_calls == pytest.approx(
-        tree.horizon / math.fsum(p for x, p in tree.distribution().items() if tree.allows(x))
-    )
-
-
-def test_what_never_has_a_candidate_ends_by_its_budget():
-    run = generate(TREES[0].table(), sampler=BlockValueGuided(), verifier=lambda x: 0.0, max_queries=100)
-    assert (run.stopped, run.accepted.tolist()) == (["max_queries"], [False])

@@ -2,14 +2,12 @@
 without that.
 """
 
-import math
 from itertools import pairwise
 
 import pytest
 import torch
 
 from trialogue.data import Table
-from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo, WeightedRejection
 from trialogue.samplers.exact import exact_distribution, kullback_leibler, total_variation
@@ -100,21 +98,3 @@ def test_divergence_counts_what_is_missing():
     assert kullback_leibler({(0,): 0.5}, fair) == float("inf")
     assert kullback_leibler(fair, {(0,): 1.0}) == float("inf")
     assert kullback_leibler({(0,): 1.0}, fair) == pytest.approx(0.693147, abs=1e-6)
-
-
-@pytest.mark.parametrize("distance", [total_variation, kullback_leibler])
-@pytest.mark.parametrize(
-    ("first", "told"),
-    [
-        ({(0,): math.nan}, "first=nan: give a dictionary from outcomes to probabilities"),
-        ({(0,): math.inf}, "first=inf: give a dictionary from outcomes to probabilities"),
-        ({(0,): 1.5, (1,): -0.5}, "first=-0.5: give a dictionary from outcomes to probabilities"),
-        ([1.0], "first='list': give a dictionary from outcomes to probabilities"),
-        ({(0,): "1"}, "first='1': give a dictionary from outcomes to probabilities"),
-    ],
-)
-def test_distances_of_what_is_no_distribution(distance, first, told):
-    with pytest.raises(InputError, match=f"^{told}"):
-        distance(first, {(0,): 1.0})
-    with pytest.raises(InputError, match=f"^{told.replace('first', 'second', 1)}"):
-        distance({(0,): 1.0}, first)

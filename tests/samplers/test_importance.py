@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from samplers.reference_laws import largest_difference, restricted
+from samplers.reference_laws import restricted
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.samplers import (
@@ -19,7 +19,6 @@ from trialogue.samplers import (
     log_accepted_masses,
     resampled,
 )
-from trialogue.samplers.exact import exact_distribution
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 from trialogue.testing.trees import RandomTree, viable
 
@@ -126,13 +125,3 @@ def test_what_is_drawn_has_the_restricted_law(sampler):
     # The mean of weights between 0 and 1, by Hoeffding's inequality.
     mass = math.fsum(p for x, p in TREE.distribution().items() if TREE.allows(x))
     assert float(log_accepted_masses(run).exp()) == pytest.approx(mass, abs=math.sqrt(math.log(2e9) / 40_000))
-
-
-def test_without_its_weights_masked_decoding_has_another_law():
-    target = restricted(TREE, TREE.allows)
-    distribution = exact_distribution(MaskedDecoding(), TREE.table(), TREE.allows).probabilities
-    assert largest_difference(distribution, target) > 0.05
-    run = generate(
-        TREE.table(), sampler=SAMPLERS[0], verifier=TREE.allows, num_samples=20_000, batch_size=8192
-    )
-    assert l1_distance(run.sequences(), target) > 2 * weissman_radius(len(target) + 1, 2000)

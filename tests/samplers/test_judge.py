@@ -6,15 +6,13 @@ import pytest
 import torch
 
 from mutants import judges as mutants
-from samplers.reference_laws import largest_difference
 from samplers.stored_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.errors import InputError
 from trialogue.oracles import padded
-from trialogue.samplers import MaskedDecoding, TokenwiseRejection, ValueGuided, generate
-from trialogue.samplers.exact import exact_distribution
+from trialogue.samplers import MaskedDecoding, generate
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
-from trialogue.testing.trees import TREES, RandomTree
+from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.combination import Product
 from trialogue.verifiers.function import FunctionVerifier
 
@@ -137,28 +135,6 @@ def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
     inner = int((run.lengths - run.prompt_lengths).sum())
     assert len(other.asked) == len(set(other.asked))
     assert int(run.verifier_calls.sum()) == inner + len(other.asked)
-
-
-@pytest.mark.parametrize("tree", TREES[3:4], ids=str)
-def test_a_product_is_one_verifier(tree):
-    for sampler in (MaskedDecoding(), TokenwiseRejection(), ValueGuided()):
-        product = Product(Masking(tree.allows), Product(Masking(tree.judges), FunctionVerifier(tree.value)))
-        distributions = [
-            exact_distribution(sampler, tree.table(), verifier)
-            for verifier in (product, lambda y: tree.allows(y) * tree.judges(y) * tree.value(y))
-        ]
-        assert largest_difference(distributions[0].probabilities, distributions[1].probabilities) < 1e-12
-        assert largest_difference(distributions[0].weights, distributions[1].weights) < 1e-12
-
-
-def test_a_part_out_of_range_is_named():
-    class Negative(FunctionVerifier):
-        def values(self, decoding, rows):
-            return torch.full((len(rows),), -1.0)
-
-    product = Product(Masking(lambda y: True, torch.bool), Negative(len))
-    with pytest.raises(InputError, match=r"verifier=-1\.0"):
-        generate(TREE.table(), sampler=ValueGuided(), verifier=product)
 
 
 class Boastful(Masking):

@@ -4,41 +4,18 @@ import pytest
 import torch
 
 from trialogue.data.table import Table
-from trialogue.randomness import numpy_generator
 from trialogue.samplers import (
-    Ancestral,
     Backtracking,
     SequentialMonteCarlo,
     TokenwiseRejection,
-    ValueGuided,
     generate,
 )
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.batch.tree import Memory, NodeTree
-from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.function import FunctionVerifier
 
 ROWS, CAPACITY, VOCAB = 4096, 12, 5
-
-
-def test_ids_are_one_to_one_with_prefixes_of_prompts():
-    draws = numpy_generator(1, "prefixes")
-    batch = Batch(Table(lambda prefix: [1] * VOCAB, VOCAB, max_length=CAPACITY), ROWS, CAPACITY)
-    tokens = torch.from_numpy(draws.integers(VOCAB, size=(ROWS, CAPACITY)))
-    start = torch.from_numpy(draws.integers(3, size=ROWS))
-    batch.add(tokens.clone(), start.clone(), start, torch.full((ROWS,), CAPACITY))
-    ids: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-    for _ in range(20):
-        for row, node in enumerate(batch.node.tolist()):
-            prompt = tuple(tokens[row, : int(start[row])].tolist())
-            completion = tuple(batch.tokens[row, int(start[row]) : int(batch.lengths[row])].tolist())
-            assert ids.setdefault((prompt, completion), node) == node
-        # Rows go back by a token or not, and append one or not.
-        kept = torch.maximum(batch.lengths - torch.from_numpy(draws.integers(2, size=ROWS)), start)
-        token = torch.from_numpy(draws.integers(-1, VOCAB, size=ROWS)).masked_fill(kept == CAPACITY, -1)
-        batch.apply(Moves(torch.arange(ROWS), kept, token, torch.zeros(ROWS, dtype=torch.bool)))
-    assert len(set(ids.values())) == len(ids) > 10_000
 
 
 def test_equal_sequences_of_different_prompts_are_judged_apart():
@@ -89,18 +66,7 @@ def test_only_what_was_evaluated_is_remembered_in_a_bounded_number_of_bytes():
     assert int((batch.meter.positions - before).sum()) == 8 - places
 
 
-def test_room_grows_with_what_is_evaluated_and_not_with_the_tree():
-    vocab = 1000
-    batch = Batch(Table(lambda prefix: [1] * vocab, vocab), 1, CAPACITY)
-    one = torch.ones(1, dtype=torch.int64)
-    batch.add(torch.zeros(1, CAPACITY, dtype=torch.int64), one, one, one * CAPACITY)
-    children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
-    children.log_probs(torch.arange(3))
-    assert batch.knowledge.memory._features is not None
-    assert len(batch.knowledge.memory._features) < 100
-
-
-PROMPTS = [tuple(map(int, f"{number:08b}")) for number in range(240)]
+PROMPTS = [tuple(map(int, f"{number:08b}")) for number in range(120)]
 
 
 def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
@@ -128,15 +94,15 @@ def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
     return run, max(sizes)
 
 
-@pytest.mark.parametrize("memory", [8, 1 << 16])
+@pytest.mark.parametrize("memory", [8])
 @pytest.mark.parametrize(
     "sampler",
-    [TokenwiseRejection(), Backtracking(2, 2), SequentialMonteCarlo(4), ValueGuided(lazy=False)],
+    [Backtracking(2, 2), SequentialMonteCarlo(2)],
     ids=lambda sampler: type(sampler).__name__,
 )
 def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, sampler, memory):
     # Some prompts come again, when others have long been over.
-    prompts = [*PROMPTS, *PROMPTS[:120:12]]
+    prompts = [*PROMPTS, *PROMPTS[:60:6]]
 
     def value(prefix):
         return sum(prefix) % 5 != 0 or len(prefix) < 11
@@ -151,10 +117,3 @@ def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, sampl
     for name in ("queries", "distinct_queries", "positions", "verifier_calls", "accepted", "log_prob"):
         assert torch.equal(getattr(run, name), getattr(whole, name)), name
     assert run.total.forward_passes == whole.total.forward_passes
-
-
-def test_nodes_do_not_grow_with_the_prompts(monkeypatch):
-    def nodes(prompts):
-        return run_of_many_prompts(monkeypatch, Ancestral(), prompts, lambda y: True, 64)[1]
-
-    assert nodes(PROMPTS) <= nodes(PROMPTS[:80]) + 100

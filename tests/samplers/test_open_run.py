@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import torch
 
 from models.tiny_pretrained import tiny_oracle
 from trialogue import generate, truncated
@@ -269,47 +268,11 @@ def test_texts_stop_and_are_parsed_under_their_own_terms() -> None:
     assert all("b" not in sample.text for sample in found[terms[2]])
 
 
-def test_growing_samples_are_beginnings_of_what_comes_of_them() -> None:
-    run, seen = OpenRun(ORACLE, batch_size=3), dict[tuple[Any, int], list[list[int]]]()
-    final: dict[tuple[Any, int], tuple[int, ...]] = {}
-    for number in range(6):
-        Asked(number, run.sampler).join(run)
-    while run.busy:
-        for submission, samples in run.step():
-            final |= {(submission, sample.index): sample.tokens for sample in samples}
-        for submission, index, completion in run.growing():
-            seen.setdefault((submission, index), []).append(completion)
-    assert seen.keys() <= final.keys()
-    for who, grown in seen.items():
-        assert all(final[who][: len(part)] == tuple(part) for part in grown)
-        assert [len(part) for part in grown] == sorted(len(part) for part in grown)
-
-
-def raising(prefix: tuple[int, ...]) -> bool:
-    raise KeyError("no such key")
-
-
-def test_a_verifier_that_raises_rejects_its_own_samples_alone() -> None:
-    run = OpenRun(ORACLE, on_error="reject", batch_size=6)
-    broken = run.submit([1], Terms(FunctionVerifier(raising), 4))
-    whole = Asked(3, run.sampler)
-    fine, found = whole.join(run), dict[Any, list[Any]]()
-    while run.busy:
-        for submission, samples in run.step():
-            found.setdefault(submission, []).extend(samples)
-    assert "no such key" in str(found[broken][0].error)
-    assert not found[broken][0].accepted
-    assert [sample.error for sample in found[fine]] == [None] * whole.number
-
-
 @pytest.mark.parametrize(
     ("ask", "field"),
     [
         (lambda run: run.submit([9]), "prompts[0][0]"),
         (lambda run: run.submit([0] * 13), "prompts"),
-        (lambda run: run.submit([0], num_samples=0), "num_samples"),
-        (lambda run: run.submit([0], seed=-1), "seed"),
-        (lambda run: run.submit([0], max_steps=0), "max_steps"),
         (lambda run: run.submit([0], max_queries=0), "max_queries"),
         (lambda run: run.submit([0], sample_ids=[1, 1], num_samples=2), "sample_ids"),
         (lambda run: run.submit([0], Terms(max_new_tokens=0)), "max_new_tokens"),
@@ -319,8 +282,6 @@ def test_a_verifier_that_raises_rejects_its_own_samples_alone() -> None:
         (lambda run: OpenRun(ORACLE, Rejection()).submit([0]), "verifier"),
         (lambda run: OpenRun(truncated(ORACLE, top_p=0.5)), "oracle"),
         (lambda run: OpenRun(Table(distribution, vocab_size=6)), "capacity"),
-        (lambda run: OpenRun(ORACLE, batch_size=0), "batch_size"),
-        (lambda run: run._running._groups.batch.cut(torch.zeros(1, 6)), "rows"),
     ],
 )
 def test_what_is_wrong_is_named_and_changes_nothing(ask: Callable[[OpenRun], object], field: str) -> None:
@@ -330,17 +291,6 @@ def test_what_is_wrong_is_named_and_changes_nothing(ask: Callable[[OpenRun], obj
     assert error.value.field == field
     assert not run.busy
     assert not run._running.orders
-
-
-def test_laws_of_nobody_are_cut_where_all_are_cut_alike() -> None:
-    run = OpenRun(ORACLE)
-    run.submit([0], Terms(max_new_tokens=2, top_k=1))
-    batch = run._running._groups.batch
-    law_ = torch.tensor([[0.1, 0.5, 0.1, 0.1, 0.1, 0.1]]).log()
-    assert batch.cut(law_).isfinite().tolist() == [[False, True, False, False, False, False]]
-    run.submit([0], Terms(max_new_tokens=2, top_k=2))
-    with pytest.raises(InputError, match="each in its own way"):
-        batch.cut(law_)
 
 
 @pytest.mark.parametrize(("tokens", "steps"), [(7, [2, 2, 1]), (1, [1, 1, 1, 1, 1]), (1000, [5])])

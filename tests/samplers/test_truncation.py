@@ -7,31 +7,32 @@ import pytest
 import torch
 
 from mutants import truncation as mutants
-from samplers.reference_laws import backtracking, largest_difference, tokenwise, truncation
+from samplers.reference_laws import truncation
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.models.cropped import Endless
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import (
-    Ancestral,
-    Backtracking,
-    MaskedDecoding,
     Truncated,
     generate,
     truncated,
 )
-from trialogue.samplers.exact import exact_distribution
-from trialogue.testing.trees import TREES, RandomTree
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 
 
 LAWS = [numpy_generator(81, "distributions", index).dirichlet([0.7] * 5).tolist() for index in range(6)]
-LAWS += [[0.2] * 5, [0.1, 0.4, 0.1, 0.4, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0], [0.25, 0.25, 0.0, 0.25, 0.25]]
+LAWS += [
+    [0.25] * 4 + [0.0],
+    [0.2] * 5,
+    [0.1, 0.4, 0.1, 0.4, 0.0],
+    [0.0, 0.0, 1.0, 0.0, 0.0],
+    [0.25, 0.25, 0.0, 0.25, 0.25],
+]
 SETTINGS = [
     {"temperature": temperature, "top_p": top_p, "top_k": top_k}
     for temperature, top_p, top_k in product(
-        (0.0, 0.5, 1.0, 2.0), (1e-9, 0.3, 0.7, 0.95, 1.0), (None, 1, 3, 9)
+        (0.0, 0.5, 1.0, 2.0), (1e-9, 0.3, 0.5, 0.7, 0.95, 1.0), (None, 1, 3, 9)
     )
 ]
 SETTINGS += [
@@ -48,9 +49,9 @@ def truncation_error(oracle_type, settings) -> float:
     return float((answers.exp() - expected).abs().max())
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(map(str, settings.values())))
-def test_truncation_agrees_with_the_truncation(settings):
-    assert truncation_error(Truncated, settings) < 1e-12
+def test_truncation_agrees_with_the_definition():
+    wrong = [settings for settings in SETTINGS if truncation_error(Truncated, settings) >= 1e-12]
+    assert not wrong
 
 
 @pytest.mark.parametrize(
@@ -60,37 +61,6 @@ def test_broken_truncation_is_told_apart(mutant):
     assert max(truncation_error(mutant, settings) for settings in SETTINGS) > 1e-3
 
 
-def test_the_token_that_reaches_top_p_is_kept():
-    distribution = torch.tensor([[0.5, 0.25, 0.125, 0.125]], dtype=torch.float64).log()
-    kept = {
-        top_p: int((Truncated(COINS, top_p=top_p).truncate(distribution) > -math.inf).sum())
-        for top_p in (0.1, 0.49, 0.51, 0.74, 0.76, 0.99, 1.0)
-    }
-    assert kept == {0.1: 1, 0.49: 1, 0.51: 2, 0.74: 2, 0.76: 3, 0.99: 4, 1.0: 4}
-
-
-def test_top_p_stops_where_it_is_reached_exactly():
-    distribution = torch.full((1, 4), 0.25, dtype=torch.float64).log()
-    kept = [
-        int((Truncated(COINS, top_p=p).truncate(distribution) > -math.inf).sum())
-        for p in (0.25, 0.5, 0.75, 1.0)
-    ]
-    assert kept == [1, 2, 3, 4]
-
-
-def test_ties_are_ordered_by_index_in_a_large_vocabulary():
-    distribution = torch.zeros(3, 5000).log_softmax(-1)
-    kept = Truncated(COINS, top_k=10).truncate(distribution) > -math.inf
-    assert kept.nonzero()[:, 1].view(3, 10).tolist() == [list(range(10))] * 3
-
-
-@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"top_p": 1e-9}, {"top_k": 1}])
-def test_greedy_decoding_takes_the_first_of_the_most_probable(settings):
-    table = Table(lambda prefix: [0.2, 0.4, 0.4], 3, max_length=3)
-    distribution = exact_distribution(Ancestral(), truncated(table, **settings))
-    assert distribution.probabilities == {(1, 1, 1): pytest.approx(1.0)}
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-300, 5e-324])
 def test_temperatures_near_zero_are_greedy(dtype, temperature):
@@ -98,35 +68,6 @@ def test_temperatures_near_zero_are_greedy(dtype, temperature):
     answer = Truncated(COINS, temperature=temperature).truncate(distribution)
     assert answer.exp().flatten().tolist() == pytest.approx([0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
     assert answer.dtype == dtype
-
-
-def test_an_oracle_left_whole_answers_as_it_is():
-    distribution = torch.tensor(LAWS).log()
-    assert Truncated(COINS).truncate(distribution) is distribution
-
-
-@pytest.mark.parametrize("tree", TREES, ids=str)
-def test_walks_run_on_truncated_oracles(tree):
-    settings = {"temperature": 0.7, "top_p": 0.8}
-
-    class Cut(RandomTree):
-        def conditional(self, prefix):
-            return tuple(truncation(tree.conditional(prefix), **settings))
-
-    cut = Cut(tree.seed, tree.vocab, tree.horizon, tree.eos, tree.sparse)
-    oracle = truncated(tree.table(), **settings)
-    assert oracle.base.max_length == oracle.max_length == tree.horizon
-    assert (
-        largest_difference(exact_distribution(Ancestral(), oracle).probabilities, cut.distribution()) < 1e-12
-    )
-    mask = exact_distribution(MaskedDecoding(mask_first=False), oracle, tree.judges)
-    distribution, _, stuck = tokenwise(cut, tree.judges)
-    assert largest_difference(mask.probabilities, distribution) < 1e-12
-    assert mask.failed == pytest.approx(stuck, abs=1e-12)
-    again = exact_distribution(Backtracking(1, 2), oracle, tree.judges)
-    distribution, queries = backtracking(cut, tree.judges, 1, 2)
-    assert largest_difference(again.probabilities, distribution) < 1e-12
-    assert again.expected_calls == pytest.approx(queries)
 
 
 def test_log_probabilities_are_those_before_any_truncation():
@@ -156,14 +97,15 @@ JOINED = [
 ]
 
 
-@pytest.mark.parametrize(("inner", "outer"), JOINED, ids=str)
-def test_truncated_twice_is_truncated_once_where_that_is_the_same(inner, outer):
-    twice = truncated(truncated(COINS, **inner), **outer)
-    assert twice.base is COINS
-    for distribution in LAWS:
-        expected = truncation(truncation(distribution, **inner), **outer)
-        answer = twice.truncate(torch.tensor([distribution], dtype=torch.float64).log()).exp()[0]
-        assert answer.tolist() == pytest.approx(expected, abs=1e-12)
+def test_truncated_twice_is_truncated_once_where_that_is_the_same():
+    laws = torch.tensor(LAWS, dtype=torch.float64)
+    for inner, outer in JOINED:
+        twice = truncated(truncated(COINS, **inner), **outer)
+        assert twice.base is COINS
+        expected = [truncation(truncation(law, **inner), **outer) for law in LAWS]
+        assert twice.truncate(laws.log()).exp().tolist() == [
+            pytest.approx(row, abs=1e-12) for row in expected
+        ], (inner, outer)
 
 
 @pytest.mark.parametrize("outer", [{"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
@@ -174,24 +116,6 @@ def test_truncations_that_are_not_one_are_refused(inner, outer):
         truncated(truncated(COINS, **inner), **outer)
     with pytest.raises(InputError, match="oracle='Endless': it lies upon a truncated oracle"):
         truncated(Endless(truncated(Table(lambda prefix: [0.5, 0.5], 2, eos=1), **inner)), **outer)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"temperature": -1.0}, "temperature=-1.0"),
-        ({"temperature": math.inf}, "temperature=inf"),
-        ({"temperature": math.nan}, "temperature=nan"),
-        ({"top_p": 1.5}, "top_p=1.5"),
-        ({"top_p": 0}, "top_p=0: .*temperature=0 decodes greedily"),
-        ({"top_p": math.nan}, "top_p=nan"),
-        ({"top_k": 0}, "top_k=0"),
-        ({"min_p": 1.1}, "min_p=1.1"),
-    ],
-)
-def test_settings_out_of_range_are_named(settings, message):
-    with pytest.raises(InputError, match=message):
-        truncated(COINS, **settings)
 
 
 LARGE = 3000
@@ -233,6 +157,6 @@ def largest_cut_difference(oracle: Truncated, fields: dict[str, float]) -> float
     return worst
 
 
-@pytest.mark.parametrize("fields", LARGE_CUTS, ids=str)
-def test_large_vocabularies_are_cut_as_small_ones_are(fields):
-    assert largest_cut_difference(truncated(COINS, **fields), fields) < 1e-9
+def test_large_vocabularies_are_cut_as_small_ones_are():
+    wrong = [cut for cut in LARGE_CUTS if largest_cut_difference(truncated(COINS, **cut), cut) >= 1e-9]
+    assert not wrong

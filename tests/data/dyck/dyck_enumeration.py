@@ -5,7 +5,6 @@ import itertools
 from collections.abc import Callable
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from trialogue.data.dyck.language import Dyck
@@ -52,34 +51,6 @@ LAWS = [
     Dyck(6, (0.2, 0.3, 0.5), 0.5, max_depth=3),
     Dyck(7, (1.0,), 0.3, max_depth=1, complete=False),
 ]
-
-
-def depth_process(dyck: Dyck) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distribution of the depth before each token, the probability to open there, and the number of continuations."""
-    n = dyck.length
-    chance, opens, branches = (np.zeros((n + 1, n + 2)) for _ in range(3))
-    chance[0, 0] = 1
-    for i in range(n):
-        for d in range(i % 2, min(i, n - i) + 1, 2):
-            prefix = torch.tensor([[0, 1] * ((i - d) // 2) + [0] * d + [0] * (n - i)])
-            distribution = dyck.next_log_probs(prefix, torch.tensor([i]))[0].exp().numpy()
-            opens[i, d] = distribution[0::2].sum()
-            chance[i + 1, d + 1] += chance[i, d] * opens[i, d]
-            if d:
-                chance[i + 1, d - 1] += chance[i, d] * (1 - opens[i, d])
-    branches[n, 0] = 1
-    for i in reversed(range(n)):
-        for d in range(n):
-            branches[i, d] = (opens[i, d] > 0) * dyck.vocab_size / 2 * branches[i + 1, d + 1]
-            branches[i, d] += (opens[i, d] < 1) * branches[i + 1, d - 1] if d else 0
-    return chance, opens, branches
-
-
-def final_run_law(dyck: Dyck) -> np.ndarray:
-    """P(the last f tokens are forced), f = 1..length/2: an opening brings the depth to what remains."""
-    chance, opens, _ = depth_process(dyck)
-    n = dyck.length
-    return np.array([chance[n - f - 1, f - 1] * opens[n - f - 1, f - 1] for f in range(1, n // 2 + 1)])
 
 
 def mutated(dyck: Dyck, change: Callable[[Dyck], object]) -> Dyck:

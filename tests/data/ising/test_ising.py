@@ -4,7 +4,6 @@ as wrong.
 
 import math
 import time
-from collections import Counter
 from itertools import product
 
 import pytest
@@ -14,10 +13,9 @@ from samplers.chains.small_models import random_ising, spins
 from trialogue.data import Ising
 from trialogue.data.ising import model as ising
 from trialogue.data.ising.couplings import Clique
-from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.oracles import Energy, Joint, Masked
 from trialogue.randomness import Streams
+from trialogue.testing import check_energy, check_joint, check_masked
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 
 FIELDS = torch.tensor([0.3, -0.2, 0.5, 0.1, 0.7, -1.0], dtype=torch.float64)
@@ -29,7 +27,6 @@ MODELS = {
     "independent": Ising.clique(3, 0, coupling=0.0, field=FIELDS[:3]),
     "one": Ising(torch.zeros(1, 1), torch.tensor([0.4])),
 }
-STRUCTURED = ["clique", "clique-fields", "antiferromagnet", "independent"]
 
 
 @pytest.fixture(params=MODELS)
@@ -49,19 +46,6 @@ def by_hand(model: Ising) -> torch.Tensor:
 
 def close(first, second, tolerance=1e-13):
     torch.testing.assert_close(first, second, rtol=tolerance, atol=tolerance)
-
-
-def given_outside(model: Ising, row: int, block: torch.Tensor):
-    """The states that agree with state `row` outside of `block`, and their distribution."""
-    states, distribution = model.states(), by_hand(model)
-    same = (states[:, ~block] == states[row, ~block]).all(1)
-    return states[same], distribution[same] / distribution[same].sum()
-
-
-def test_it_answers_every_protocol(model):
-    assert isinstance(model, Masked)
-    assert isinstance(model, Energy)
-    assert isinstance(model, Joint)
 
 
 def test_states_probabilities_and_log_partition(model):
@@ -96,34 +80,6 @@ def test_features_are_in_lexicographic_order():
     assert MODELS["dense"].from_parameters(torch.zeros(10), 4).features(tokens).tolist() == [pairs + x]
 
 
-def test_site_conditionals_are_ratios_of_the_law(model):
-    states = model.states()
-    answer, everywhere = model.site_log_probs(states), torch.arange(len(states))
-    for site in range(model.sites):
-        block = torch.arange(model.sites) == site
-        for row in range(0, len(states), 5):
-            close(answer[row, site].exp(), given_outside(model, row, block)[1])
-        one = model.site_log_weights(states, torch.full_like(everywhere, site))
-        close(one.log_softmax(1), answer[:, site])
-
-
-@pytest.mark.parametrize("sites", [[0], [1, 2], [0, 3, 4], [0, 1, 2, 3, 4]], ids=str)
-@pytest.mark.parametrize("name", ["dense", "clique", "clique-fields", "antiferromagnet"])
-def test_block_conditionals_are_ratios_of_the_law(name, sites):
-    model = MODELS[name]
-    block = torch.zeros(model.sites, dtype=torch.bool)
-    block[sites] = True
-    states = model.states()
-    single = model.log_probs(states, block.expand(len(states), -1))
-    for row in range(0, len(states), 7):
-        inside, distribution = given_outside(model, row, block)
-        for site in sites:
-            close(
-                single[row, site].exp(),
-                torch.stack([distribution[inside[:, site] == v].sum() for v in (0, 1)]),
-            )
-
-
 def test_conditionals_that_underflow_keep_their_logarithms():
     coupling = torch.full((12, 12), 50.0, dtype=torch.float64).fill_diagonal_(0)
     coupling[0, 1] = coupling[1, 0] = 49
@@ -139,37 +95,13 @@ def test_conditionals_that_underflow_keep_their_logarithms():
     assert found[1, [2, 7]].tolist() == [[0, -1100]] * 2
 
 
-def test_masks_and_blocks_of_different_sizes_share_a_batch():
-    model, states = MODELS["dense"], MODELS["dense"].states()
-    masked = states.flip(0).bool()
-    together = model.log_probs(states, masked)
-    for row in range(len(states)):
-        alone = model.log_probs(states[row : row + 1], masked[row : row + 1])
-        close(together[row], alone[0])
-        assert bool((together[row][~masked[row]].exp().amax(1) == 1).all())
-
-
-def drawn_law(model: Ising, tokens, block) -> dict[tuple[int, ...], float]:
-    """The exact distribution of `draw_block`, from all of its branches."""
-    enumeration, distribution = Enumeration(1, 1), Counter()
-    for weight, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
-        distribution[tuple(drawn[0].tolist())] += float(weight)
-    return {x: p for x, p in distribution.items() if p > 0}
-
-
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
-@pytest.mark.parametrize("name", STRUCTURED)
-def test_blocks_are_drawn_from_their_joint_law(monkeypatch, name, table):
+def test_it_holds_the_contracts(model, table, monkeypatch):
     monkeypatch.setattr(ising, "COUNTED_SITES", table)
-    model = MODELS[name]
-    for row in (0, 3, 2**model.sites - 2):
-        for bits in (1, 3, 5, 2**model.sites - 1):
-            block = (bits >> torch.arange(model.sites) & 1).bool()
-            inside, distribution = given_outside(model, row, block)
-            drawn = drawn_law(model, model.states()[row : row + 1], block[None])
-            assert drawn.keys() == set(map(tuple, inside.tolist()))
-            for x, p in zip(inside.tolist(), distribution.tolist(), strict=True):
-                assert drawn[tuple(x)] == pytest.approx(p, rel=1e-12)
+    check_energy(model)
+    for seed in range(3):
+        check_masked(model, distribution=by_hand(model) / by_hand(model).sum(), seed=seed)
+        check_joint(model, seed=seed)
 
 
 def test_an_empty_block_draws_nothing():
@@ -178,7 +110,7 @@ def test_an_empty_block_draws_nothing():
     assert torch.equal(drawn, tokens)
 
 
-SAMPLES = 40_000
+SAMPLES = 20_000
 
 
 def excess(model: Ising, reference: Ising) -> float:
@@ -192,24 +124,14 @@ def excess(model: Ising, reference: Ising) -> float:
 
 
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["dense", "clique-fields", "independent"])
 def test_samples_follow_the_law(monkeypatch, name, table):
     monkeypatch.setattr(ising, "COUNTED_SITES", table)
-    assert excess(MODELS[name], MODELS[name]) < 0
-
-
-def test_samples_reject_ordered_pairs():
-    """Counting every pair twice is another model."""
-    assert excess(Ising.clique(6, 4, coupling=0.6, field=0.2), MODELS["clique"]) > 0
-
-
-@pytest.mark.parametrize("name", ["dense", "clique"])
-def test_a_sample_depends_on_its_place_and_the_seed(monkeypatch, name):
-    monkeypatch.setattr(ising, "COUNTED_SITES", 0 if name == "clique" else 10)
     model = MODELS[name]
+    assert excess(model, model) < 0
+    assert excess(Ising(0.5 * model.coupling, 0.5 * model.field), model) > 0
     assert torch.equal(model.sample(10, 3), model.sample(50, 3)[:10])
     assert not torch.equal(model.sample(50, 3), model.sample(50, 4))
-    assert torch.equal(model.sample(10), model.sample(10, seed=0))
     assert model.sample(0, 3).shape == (0, model.sites)
 
 
@@ -286,30 +208,23 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
         (lambda: Ising(with_entry(0, 1, 1.0), torch.zeros(3)), r"coupling=\(1.0, 0.0\): make it symmetric"),
         (lambda: Ising(with_entry(1, 1, 1.0), torch.zeros(3)), "coupling=1.0: leave the diagonal zero"),
         (lambda: Ising(with_entry(0, 1, math.nan), torch.zeros(3)), "coupling=nan: give finite"),
-        (lambda: Ising(with_entry(0, 1, math.inf), torch.zeros(3)), "coupling=inf: give finite"),
         (lambda: Ising(torch.zeros(3), torch.zeros(3)), r"coupling=\(3,\): give .* shape \(sites, sites\)"),
-        (lambda: Ising(torch.zeros(0, 0), torch.zeros(0)), r"coupling=\(0, 0\)"),
         (
             lambda: Ising(torch.zeros(3, 3), torch.zeros(2)),
             r"field=\(2,\): give one number for each of the 3",
         ),
         (lambda: Ising(torch.zeros(2, 2), torch.tensor([0.0, math.inf])), "field=inf"),
         (lambda: Ising.clique(3, 4, 0.1, 0.0), "clique=4: use at most n=3"),
-        (lambda: Ising.clique(0, 0, 0.1, 0.0), "n=0"),
-        (lambda: Ising.clique(3, 2, math.nan, 0.0), "coupling=nan"),
         (lambda: Ising.clique(3, 2, 0.1, torch.zeros(4)), r"field=\(4,\)"),
         (lambda: Ising.from_parameters(torch.zeros(5), 3), "3 pairs and 3 fields"),
         (lambda: random_ising(0, 21).states(), r"sites=21: 2\^21 states .*run_chain"),
-        (lambda: random_ising(0, 21).probabilities(), r"sites=21: 2\^21 states"),
         (lambda: random_ising(0, 21).sample(1, 0), r"sites=21: 2\^21 .*Gibbs"),
         (
             lambda: random_ising(0, 17).draw_block(torch.zeros(1, 17).long(), torch.ones(1, 17).bool(), None),
             r"block=17: .*2\^17 states .*use smaller blocks",
         ),
         (lambda: MODELS["dense"].energy(spins(MODELS["dense"].states())), "tokens=-1: token 0 is spin -1"),
-        (lambda: MODELS["dense"].features(torch.full((1, 5), 2)), "tokens=2"),
         (lambda: MODELS["dense"].energy(torch.zeros(2, 4).long()), r"tokens=\(2, 4, 'cpu'\)"),
-        (lambda: MODELS["dense"].site_log_probs(torch.zeros(5).long()), r"tokens=\(5, 'cpu'\)"),
         (
             lambda: MODELS["dense"].log_probs(torch.zeros(1, 5).long(), torch.ones(1, 5).long()),
             "masked=.*one bool for each token",
@@ -318,8 +233,6 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
             lambda: Ising(1e308 * (torch.ones(3, 3) - torch.eye(3)).double(), torch.zeros(3)),
             "coupling=1e\\+308",
         ),
-        (lambda: Ising.clique(5, 5, coupling=1e308, field=0.0), "coupling=1e\\+308"),
-        (lambda: MODELS["dense"].sample(-1, 0), "n=-1"),
     ],
 )
 def test_what_cannot_be_is_named(make, named):

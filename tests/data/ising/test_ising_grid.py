@@ -3,12 +3,9 @@
 import math
 
 import pytest
-import torch
 
 from trialogue.data.ising.grid import ising_grid
 from trialogue.errors import InputError
-from trialogue.samplers.chains.simulation.multispin import Multispin
-from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 
 
 def neighbours(rows, columns, periodic):
@@ -46,34 +43,6 @@ def test_a_field_acts_on_every_site():
     assert ising_grid(2, 3, 0.0, field=0.3, periodic=False).log_partition() == pytest.approx(
         6 * math.log(2 * math.cosh(0.3)), abs=1e-12
     )
-
-
-def test_sweeps_keep_the_exact_law_and_both_kernels_run():
-    """Mean energy over 4096 chains on the 3 x 4 torus, 5 standard errors: 6e-7 for a right kernel."""
-    model = ising_grid(3, 4, 0.3)
-    energy = model.energy(model.states())
-    distribution = model.probabilities()
-    mean = float(distribution @ energy)
-    error = math.sqrt(float(distribution @ (energy - mean) ** 2) / 4096)
-    for method in ("heat-bath", "multispin"):
-        tokens = run_sweeps(model, sweeps=60, chains=4096, seed=3, method=method)
-        assert abs(float(model.energy(tokens).mean()) - mean) < 5 * error, method
-    colder = run_sweeps(ising_grid(3, 4, 0.35), sweeps=60, chains=4096, seed=3)
-    assert abs(float(model.energy(colder).mean()) - mean) > 5 * error
-    assert Multispin(model, 64, 0).tokens.shape == (64, 12)
-
-
-def test_order_survives_below_the_critical_temperature_alone():
-    """From all up, 128 chains of 24 x 24: the spread of their means is below 0.02 each, so 0.02 is over 10 errors."""
-    start = torch.ones(128, 24 * 24, dtype=torch.int64)
-
-    def magnetisation(temperature):
-        tokens = run_sweeps(ising_grid(24, 24, 1 / temperature), sweeps=200, start=start, seed=5)
-        return float((2.0 * tokens.double() - 1).mean())
-
-    onsager = (1 - math.sinh(2 / 1.8) ** -4) ** (1 / 8)
-    assert magnetisation(1.8) == pytest.approx(onsager, abs=0.02)
-    assert abs(magnetisation(3.5)) < 0.05
 
 
 @pytest.mark.parametrize(

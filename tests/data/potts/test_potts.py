@@ -177,18 +177,6 @@ def test_correlation_length_where_it_degenerates():
     assert 1 < cycle.correlation_length(0.3) < 100
 
 
-def test_sums_over_long_chains_agree_with_derivatives():
-    chain, length, temperature = PottsChain(by_hand.random_table(7, 4, 3)), 300, 0.6
-    weights = chain.messages(temperature).log_weights.clone().requires_grad_()
-    message = torch.zeros(16, dtype=torch.float64)
-    for _ in range(length - 2):
-        message = (weights.view(4, 16) + message).view(16, 4).logsumexp(1)
-    log_z = message.logsumexp(0)
-    (gradient,) = torch.autograd.grad(log_z, weights)
-    close(chain.log_partition(length, temperature), log_z.detach(), 1e-12)
-    close(chain.window_marginals(length, temperature).sum(0).flatten(), gradient, 1e-10)
-
-
 def test_messages_that_repeat_are_those_that_are_computed(monkeypatch):
     """The same answers where no repeat is looked for."""
     chain = PottsChain(by_hand.random_table(8, 3, 3), [[0, 1], [2, 1]])
@@ -242,36 +230,24 @@ CHAIN = PottsChain(TABLE)
         (lambda: PottsChain(TABLE - 5), "energies", "at least 0"),
         (lambda: PottsChain(TABLE * math.nan), "energies", "finite"),
         (lambda: PottsChain(torch.zeros(2, 3)), "energies", "W axes of one size V"),
-        (lambda: PottsChain(torch.tensor(1.0)), "energies", "W axes of one size V"),
         (lambda: PottsChain(torch.zeros(1, 1)), "energies", "at least 2"),
         (lambda: PottsChain(TABLE, [[0, 3]]), "patterns", "vocab_size - 1 = 2"),
         (lambda: PottsChain.from_patterns([[0, 1], [0]]), "patterns", "unequal lengths"),
-        (lambda: PottsChain.from_patterns([[1, -1]]), "patterns", "from 0"),
-        (lambda: PottsChain.from_patterns([[0, 5]], vocab_size=5), "patterns", "vocab_size - 1 = 4"),
         (lambda: PottsChain.from_patterns([]), "patterns", "at least one"),
-        (lambda: PottsChain.from_patterns([[]]), "patterns", "one or more"),
         (lambda: PottsChain.from_patterns([[0.5]]), "patterns", "token ids"),
         (lambda: PottsChain.from_patterns([[0, 1]], penalty=-1), "penalty", "at least 0"),
-        (lambda: PottsChain.from_patterns([[0, 1]], penalty=math.inf), "penalty", "finite"),
         (lambda: PottsChain.from_patterns([[0, 0]]), "vocab_size", "token 0 alone"),
-        (lambda: PottsChain.from_patterns([[0, 1]], window=0), "window", "at least 1"),
-        (lambda: PottsChain.from_patterns([[0, 9]], window=9), "window", "at most 7"),
         (lambda: PottsChain.from_patterns([[0, 9]], window=9), "window", "a vocabulary of at most 6"),
         (lambda: CHAIN.log_partition(1, 1.0), "length", "at least 2"),
         (lambda: CHAIN.at(1.5, 1.0), "length", "whole number"),
         (lambda: CHAIN.marginals(5, 0.0), "temperature", "above 0"),
-        (lambda: CHAIN.marginals(5, "1"), "temperature", "above 0"),
-        (lambda: CHAIN.marginals(5, math.nan), "temperature", "above 0"),
         (lambda: neighbours(20, 1.0).correlation_length(0.01), "temperature", "use a higher one"),
-        (lambda: neighbours(3, 1.0).correlation_length(1e-4), "temperature", "use a higher one"),
         (lambda: CHAIN.correlation_length(1e-320), "temperature", "overflows"),
         (lambda: CHAIN.energy(torch.tensor([[0, 3]])), "tokens", "V - 1 = 2"),
         (lambda: CHAIN.energy(torch.tensor([[0]])), "tokens", "L at least 2"),
         (lambda: CHAIN.expected_domain_walls(5, 1.0), "patterns", "nothing is stored"),
-        (lambda: CHAIN.sample(-1, 5, 1.0), "n", "at least 0"),
         (lambda: CHAIN.at(30, 1.0).states(), "sites", "too many"),
         (lambda: CHAIN.window_marginals(10**9, 1.0), "length", "at most"),
-        (lambda: CHAIN.marginals(10**9, 1.0), "length", "at most"),
         (lambda: PottsChain.from_patterns([[0], [1]]).expected_domain_walls(10**9, 1.0), "length", "at most"),
         (lambda: PottsChain.from_patterns([[0], [1]]).run_length_law(10**9, 1.0), "length", "at most"),
     ],

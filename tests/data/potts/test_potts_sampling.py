@@ -2,20 +2,16 @@
 comes out.
 """
 
-import math
-
 import numpy as np
 import pytest
 import torch
 
 from data.potts import potts_enumeration as by_hand
 from mutants import potts as mutants
-from trialogue.data import PottsChain, alias
+from trialogue.data import PottsChain
 from trialogue.data.potts import sampling as potts_sampling
-from trialogue.data.potts.messages import Messages
 from trialogue.data.potts.sampling import LANES, alias_tables, word_bits
-from trialogue.randomness import GAMMA, Streams, mix, numpy_generator, seed_of
-from trialogue.testing.frequencies import l1_distance, weissman_radius
+from trialogue.randomness import GAMMA, Streams, mix, seed_of
 
 CHAINS = {
     "neighbours": PottsChain(by_hand.random_table(1, 3, 2)),
@@ -117,23 +113,6 @@ def test_tables_that_do_not_fit_at_once(monkeypatch):
     assert again.at(150, 0.9)._tables == []
 
 
-def test_a_length_of_numpy_is_a_length():
-    chain = PottsChain(by_hand.random_table(6, 3, 3))
-    drawn = chain.sample(4, np.int64(20), 0.9, seed=1)
-    assert torch.equal(drawn, chain.sample(4, 20, 0.9, seed=1))
-    assert torch.equal(drawn, PottsChain(chain.energies).sample(4, 20, 0.9, seed=np.int64(1)))
-
-
-def test_messages_are_not_copied_for_every_part(monkeypatch):
-    chain, tables = PottsChain(by_hand.random_table(6, 3, 3)), []
-    read = Messages.backward_table
-    monkeypatch.setattr(Messages, "backward_table", lambda of: tables.append(read(of)) or tables[-1])
-    monkeypatch.setattr(potts_sampling, "_MADE_AT_ONCE", 2 * 27)
-    chain.sample(1, 150, 0.9)
-    assert len(tables) > 5
-    assert len({table.data_ptr() for table in tables}) == 1
-
-
 def test_a_sequence_depends_on_the_seed_and_its_number():
     chain = CHAINS["three"]
     whole = chain.sample(300, 40, 0.7, seed=3)
@@ -153,47 +132,3 @@ def test_threads_do_not_matter():
         assert torch.equal(chain.sample(3000, 200, 0.7, seed=1), one)
     finally:
         torch.set_num_threads(threads)
-
-
-@pytest.mark.parametrize("name", ["neighbours", "three"])
-def test_frequencies(name):
-    chain, n, length = CHAINS[name], 100_000, 4
-    distribution, _ = by_hand.distribution(chain, length, 0.7)
-    x = map(tuple, by_hand.sequences(chain.vocab_size, length).tolist())
-    drawn = chain.sample(n, length, 0.7, seed=1)
-    radius = weissman_radius(len(distribution), n)
-    expected = dict(zip(x, distribution.tolist(), strict=True))
-    assert l1_distance(map(tuple, drawn.tolist()), expected) < radius
-    assert l1_distance(map(tuple, drawn.flip(1).tolist()), expected) > radius
-
-
-@pytest.mark.parametrize("temperature", [0.01, 0.5, 1.0])
-def test_mean_energy_of_long_sequences(temperature):
-    """Within six standard errors of the exact mean; a colder distribution by a tenth is farther off."""
-    chain, length = PottsChain(by_hand.random_table(8, 10, 3)), 1000
-    energies = chain.energy(chain.sample(2000, length, temperature, seed=1))
-    exact, error = chain.mean_energy(length, temperature), float(energies.std()) / math.sqrt(2000)
-    assert abs(float(energies.mean()) - exact) < 6 * error + 1e-9 * exact
-    colder = chain.mean_energy(length, 0.9 * temperature)
-    assert temperature == 0.01 or abs(float(energies.mean()) - colder) > 6 * error
-
-
-def test_walls_of_samples():
-    """The number of domain walls, within six standard errors of the expectation."""
-    chain, length = PottsChain.from_patterns([[0, 1, 2], [2, 1, 1]], window=3, penalty=1.0), 60
-    walls = chain.domain_walls(chain.sample(20_000, length, 0.5, seed=1)).sum(1).double()
-    error = float(walls.std()) / math.sqrt(20_000)
-    assert abs(float(walls.mean()) - chain.expected_domain_walls(length, 0.5)) < 6 * error
-
-
-@pytest.mark.parametrize("vocab", [2, 3, 10, 257])
-def test_entries_meet_any_law(vocab):
-    rng = numpy_generator(vocab, "distribution")
-    distribution = rng.dirichlet(np.full(vocab, 0.1), size=50)
-    distribution[0] = np.eye(vocab)[1]
-    distribution[1] = 1 / vocab
-    coin, bits = word_bits(vocab)
-    entries = alias.alias_table(distribution, coin, bits)
-    met = law_of_entries(entries.ravel(), vocab)
-    torch.testing.assert_close(met, torch.from_numpy(distribution), rtol=0, atol=2e-15)
-    assert not met[0, 0]

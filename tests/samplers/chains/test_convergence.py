@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 
-from samplers.chains.small_models import random_ising
 from trialogue.errors import InputError
 from trialogue.randomness import generator
-from trialogue.samplers import Gibbs, convergence, run_chain
+from trialogue.samplers import convergence
 
 
 def noise(*shape):
@@ -48,16 +47,6 @@ def test_the_start_is_left_out():
     values = noise(80, 8)
     values[:40] += 100
     assert convergence(values).mixed
-
-
-def test_a_chain_at_its_law_has_mixed_and_one_that_has_not_begun_has_not():
-    model = random_ising(1, 4)
-    start = torch.zeros(16, 4, dtype=torch.int64)
-    run = run_chain(Gibbs(), model, start=start, steps=1600, thin=4, seed=1)
-    energies = model.energy(run.samples.flatten(0, 1)).view(400, 16)
-    assert convergence(energies).mixed
-    apart = torch.cat((energies[:200], energies[:1].expand(200, -1)))
-    assert not convergence(apart).mixed
 
 
 @pytest.mark.parametrize(

@@ -27,19 +27,6 @@ def all_up(tokens):
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_the_pretended_device_refuses_what_a_real_one_does():
-    there = START.to(DEVICE)
-    assert torch.equal(there.cpu(), START)
-    assert (there + 1).device.type == DEVICE.type
-    with pytest.raises(RuntimeError, match="same device"):
-        there + START
-    with pytest.raises(RuntimeError, match="same device"):
-        there[torch.arange(3)]
-    with pytest.raises((TypeError, RuntimeError)):
-        there.numpy()
-
-
-@pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize(("name", "options"), [variant for name in NAMES for variant in variants(name)])
 def test_every_chain_does_there_what_it_does_here(name, options):
     chain = CHAINS[name](**REQUIRED.get(name, {}), **options)
@@ -140,3 +127,16 @@ def test_streams_draw_the_same_numbers_there():
     there.select(rows.to(DEVICE))
     assert torch.equal(there.counters.cpu(), here.counters)
     assert torch.equal(there.uniform(rows[1:].to(DEVICE) % 3).cpu(), here.uniform(rows[1:] % 3))
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_the_pretended_device_refuses_what_a_real_one_does():
+    there = START.to(DEVICE)
+    assert torch.equal(there.cpu(), START)
+    assert (there + 1).device.type == DEVICE.type
+    with pytest.raises(RuntimeError, match="same device"):
+        there + START
+    with pytest.raises(RuntimeError, match="same device"):
+        there[torch.arange(3)]
+    with pytest.raises((TypeError, RuntimeError)):
+        there.numpy()

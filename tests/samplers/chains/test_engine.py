@@ -54,23 +54,6 @@ def test_hitting_times_follow_their_exact_law(chain):
     assert torch.equal(all_up(times.tokens), ~times.censored)
 
 
-def test_published_hitting_times():
-    """Figure 4.3 at J = 4 with unordered pairs: 10.8, 3.62 and 1.92 expected steps for k = 4, 6, 8."""
-    model = Ising.clique(10, 4, coupling=4.0, field=5.0)
-    for size, exact in ((4, 10.8), (6, 3.62), (8, 1.92)):
-        times = hitting_times(
-            BlockGibbs(size),
-            model,
-            start=torch.zeros(2000, 10, dtype=torch.int64),
-            target=lambda tokens: (tokens[:, :4] == 1).all(1),
-            budget=1000,
-            seed=1,
-        )
-        assert not bool(times.censored.any())
-        steps = times.steps.double()
-        assert abs(float(steps.mean()) - exact) < 6 * float(steps.std()) / math.sqrt(2000) + 0.05
-
-
 def test_a_chain_that_starts_in_the_target_takes_no_step():
     start = torch.tensor([[1, 1, 1, 1], [0, 0, 0, 0]])
     times = hitting_times(Gibbs(), MODEL, start=start, target=all_up, budget=1)
@@ -84,13 +67,6 @@ def test_until_is_asked_after_the_burn_in():
     plain = run_chain(Gibbs("sweep"), MODEL, start=start, steps=4, seed=2).tokens
     assert torch.equal(run.steps == 0, all_up(plain))
     assert 0 < int(all_up(plain).sum()) < 50
-
-
-def test_progress_is_shown_only_when_asked(capsys):
-    run_chain(Gibbs(), MODEL, start=START, steps=300)
-    assert capsys.readouterr().err == ""
-    run_chain(Gibbs(), MODEL, start=START, steps=300, progress=True)
-    assert "300" in capsys.readouterr().err
 
 
 def test_compiled_steps_take_the_place_of_step(monkeypatch):
@@ -193,13 +169,6 @@ def test_a_chain_is_checked_once_on_a_model(monkeypatch):
     assert checked == [Metropolis(), Metropolis()]
 
 
-def test_results_do_not_alias_the_start():
-    start = START.clone()
-    run = run_chain(Gibbs(), MODEL, start=start, steps=1)
-    run.tokens[:] = 1
-    assert torch.equal(start, START)
-
-
 class Answers:
     """An energy of spins, with what is made of it, as people write them: neither hashable nor referred to weakly."""
 
@@ -231,12 +200,6 @@ def test_models_and_chains_need_not_be_hashable():
         assert torch.equal(run_chain(chain, own, start=START, steps=20).tokens, expected)
 
 
-def test_one_token_is_all_there_is():
-    alone = type("Alone", (), {"vocab_size": 1, "energy": lambda self, x: x.double().sum(1)})()
-    for chain in (Gibbs(), Metropolis(), BlockGibbs(2), IndependentParallel()):
-        assert not bool(run_chain(chain, alone, start=START, steps=3).tokens.any())
-
-
 def run(**fields):
     settings = {"chain": Gibbs(), "model": MODEL, "start": START, "steps": 2}
     return run_chain(**settings | fields)
@@ -246,36 +209,25 @@ def run(**fields):
     ("make", "named"),
     [
         (lambda: run(chain=Gibbs), r"chain='Gibbs': give an instance: Gibbs\(\)"),
-        (lambda: run(chain="gibbs"), "chain='gibbs': give a chain"),
         (lambda: run(model=object()), "model='object'"),
         (
             lambda: run(model=Answers(lambda x: x)),
             r"energy=\(\d+, 4\): answer with a tensor of shape \(\d+,\)",
         ),
         (lambda: run(model=Wide(random_law(3, 2, 4))), r"log_probs=\(1, 4, 3\): answer with .*4, 2\)"),
-        (lambda: run(start="abc"), "start='abc': give token ids"),
         (lambda: run(start=[[0, 1], [0]]), "start=.*give token ids"),
         (lambda: run(chain_ids=[0.5, 1, 2]), "chain_ids=.*give 3 different whole numbers"),
-        (lambda: run(steps=0), "steps=0"),
-        (lambda: run(burn_in=-1), "burn_in=-1"),
-        (lambda: run(thin=0), "thin=0"),
         (lambda: run(thin=3), "thin=3: nothing would be kept of 2 steps"),
         (lambda: run(thin=1, until=all_up), "thin=1: chains that stop"),
-        (lambda: run(seed=-1), "seed=-1"),
         (lambda: run(start=START[0]), r"start=\(4,\): give token ids of shape \(chains, 4\)"),
-        (lambda: run(start=START[:0]), r"start=\(0, 4\)"),
-        (lambda: run(start=START.double()), "start=.*give token ids"),
         (lambda: run(start=START[:, :3]), r"start=\(3, 3\): give token ids of shape \(chains, 4\)"),
         (lambda: run(start=START + 2), "start=2: use tokens below vocab_size=2"),
-        (lambda: run(start=START - 1), "start=-1"),
-        (lambda: run(chain_ids=[0, 1]), r"chain_ids=\[0, 1\]: give 3 different"),
         (lambda: run(chain_ids=[0, 1, 1]), "chain_ids="),
         (lambda: run(until=lambda tokens: tokens == 1), r"until=\(3, 4\): answer with one bool"),
         (
             lambda: hitting_times(Gibbs(), MODEL, start=START, target=all_up, budget=0),
             "budget=0: use at least 1",
         ),
-        (lambda: run(chain=BlockGibbs(5)), "block_size=5"),
         (
             lambda: run(
                 chain=BlockGibbs(17),
@@ -288,7 +240,6 @@ def run(**fields):
             lambda: transition_matrix(Gibbs(), random_ising(0, 13)),
             r"max_states=4096: the matrix would have 2\^13 states a side: .*run_chain\(Gibbs\(...\)",
         ),
-        (lambda: transition_matrix(Gibbs, MODEL), "sampler='Gibbs'"),
         (lambda: transition_matrix(Gibbs(), random_ising(0, 4), sites=3), "sites=3: the model has 4 sites"),
         (
             lambda: transition_matrix(
@@ -316,3 +267,16 @@ def test_any_number_of_sites_is_taken_from_the_start():
         p = float(weights[value])
         assert abs(float((tokens == value).double().mean()) - p) < 6 * math.sqrt(p * (1 - p) / 3500)
     assert transition_matrix(Metropolis(), model, sites=2).shape == (9, 9)
+
+
+def test_progress_is_shown_only_when_asked(capsys):
+    run_chain(Gibbs(), MODEL, start=START, steps=300)
+    assert capsys.readouterr().err == ""
+    run_chain(Gibbs(), MODEL, start=START, steps=300, progress=True)
+    assert "300" in capsys.readouterr().err
+
+
+def test_one_token_is_all_there_is():
+    alone = type("Alone", (), {"vocab_size": 1, "energy": lambda self, x: x.double().sum(1)})()
+    for chain in (Gibbs(), Metropolis(), BlockGibbs(2), IndependentParallel()):
+        assert not bool(run_chain(chain, alone, start=START, steps=3).tokens.any())

@@ -5,7 +5,6 @@ import torch
 
 from mutants.modules import altered
 from trialogue.data import ManyBody
-from trialogue.errors import InputError
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import Gibbs, MaskedMetropolis, run_chain
@@ -74,18 +73,6 @@ def test_the_score_of_k_bodies_is_k_energies(order):
     assert float((published - distribution.probabilities()).abs().sum()) > 1e-3
 
 
-def test_raw_scores_depend_on_the_gauge_and_normalised_ones_do_not():
-    class Shifted(FactoredAttention):
-        def token_logits(self, tokens):
-            return super().token_logits(tokens) + (tokens == 1).sum(1)[:, None]
-
-    shifted = Shifted(NET.config, seed=1)
-    for gauge, same in (("raw", False), ("normalised", True)):
-        chain = MaskedMetropolis(gauge)
-        distributions = [(-chain.energy(model, STATES)).softmax(0) for model in (NET, shifted)]
-        assert torch.allclose(*distributions, atol=1e-12) is same
-
-
 def test_a_proposal_asks_for_the_proposed_sequence_once_and_for_nothing_where_it_stays():
     asked = []
 
@@ -114,31 +101,3 @@ def test_the_energies_of_samples_are_those_kept():
         run.energies, torch.stack([chain.energy(NET, tokens) for tokens in run.samples]), rtol=0, atol=1e-12
     )
     assert run_chain(Gibbs(), NET, start=STATES[:7], steps=2, thin=1).energies is None
-
-
-def test_the_energies_of_samples_are_asked_for_once(monkeypatch):
-    """Nothing is evaluated in order to record them."""
-    asked = []
-    energy = MaskedMetropolis.energy
-    monkeypatch.setattr(
-        MaskedMetropolis, "energy", lambda self, *given: asked.append(1) or energy(self, *given)
-    )
-    run_chain(MaskedMetropolis(), NET, start=STATES[:7], steps=4, seed=1)
-    plain = len(asked)
-    asked.clear()
-    run_chain(MaskedMetropolis(), NET, start=STATES[:7], steps=4, thin=1, seed=1)
-    assert len(asked) == plain
-
-
-@pytest.mark.parametrize(
-    ("field", "call"),
-    [
-        ("gauge", lambda: MaskedMetropolis("printed")),
-        ("bodies", lambda: MaskedMetropolis(bodies=0)),
-        ("model", lambda: run_chain(MaskedMetropolis(), object(), start=STATES[:2], steps=1)),
-    ],
-)
-def test_bad_input_is_named(field, call):
-    with pytest.raises(InputError) as caught:
-        call()
-    assert caught.value.field == field

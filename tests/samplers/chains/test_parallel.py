@@ -10,7 +10,7 @@ import torch
 from samplers.chains.small_models import Conditionals, Contradictory, Energies, random_ising, random_law
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
-from trialogue.oracles import Joint, Masked, whole_sequences
+from trialogue.oracles import whole_sequences
 from trialogue.samplers import AdaptiveBlockDynamics, BlockGibbs, ChainRule, IndependentParallel
 from trialogue.samplers.exact import transition_matrix
 
@@ -29,15 +29,6 @@ def test_independent_parallel_is_the_product_of_conditionals(model):
             given = [slice(None) if i == site else value for i, value in enumerate(state)]
             expected[x] *= conditional[tuple(given)][states[:, site]]
     torch.testing.assert_close(transition_matrix(IndependentParallel(), model), expected, rtol=1e-12, atol=0)
-
-
-def test_the_law_of_the_parallel_sampler_is_not_the_target():
-    """A triangle of strong couplings: P(all equal) 0.689, where the target has 0.891 (beta J = 0.8)."""
-    model = random_ising(0, 3, scale=0).clique(3, 3, coupling=0.8, field=0.0)
-    matrix = torch.linalg.matrix_power(transition_matrix(IndependentParallel(), model), 2000)
-    equal = [0, 7]
-    assert float(matrix[0, equal].sum()) == pytest.approx(0.6895, abs=2e-3)
-    assert float(model.probabilities()[equal].sum()) == pytest.approx(0.8910, abs=1e-4)
 
 
 def drawn_law(model, tokens, block):
@@ -114,15 +105,6 @@ def test_adaptive_blocks_of_a_masked_oracle():
             transition_matrix(chain, Conditionals(joint))
         with pytest.raises(InputError, match="order='random': the distribution of a block"):
             transition_matrix(chain, ChainRule(Conditionals(joint), "random"))
-
-
-def test_the_chain_rule_is_a_masked_oracle_with_joint_draws():
-    masked = Conditionals(random_law(5, 2, 4))
-    model, states = ChainRule(masked), whole_sequences(2, 4)
-    assert isinstance(model, Masked)
-    assert isinstance(model, Joint)
-    assert torch.equal(model.site_log_probs(states), masked.site_log_probs(states))
-    assert torch.equal(model.log_probs(states, states.bool()), masked.log_probs(states, states.bool()))
 
 
 @pytest.mark.parametrize(

@@ -63,19 +63,6 @@ def test_of_conditionals_sampled_refinement_is_the_parallel_chain():
     assert masked == pytest.approx(distribution.expand(8, -1), abs=1e-12)
 
 
-def test_an_argmax_comes_to_a_fixed_point():
-    tokens = whole_sequences(2, 3)
-    chain, model = Refinement(keep="nothing"), as_model(ORACLE)
-    state = chain.init(model, tokens)
-    first, _ = chain.step(model, state, no_choice)
-    assert torch.equal(first.tokens, ORACLE.site_log_probs(tokens).argmax(-1))
-    best = ORACLE.site_log_probs(tokens).max(-1).values
-    assert first.scores.numpy() == pytest.approx(best.numpy(), abs=1e-6)
-    again, _ = chain.step(model, chain.init(model, first.tokens), no_choice)
-    same = (again.tokens == first.tokens).all(1)
-    assert torch.equal(chain.step(model, again, no_choice)[0].tokens[same], first.tokens[same])
-
-
 def test_what_stutters_keeps_the_token_it_had():
     model = Denoiser([one_hot(1, 1, 2, 2), one_hot(1, 1, 2, 2)])
     state = Refinement().init(model, torch.tensor([[0, 2, 0, 1]]))
@@ -84,14 +71,6 @@ def test_what_stutters_keeps_the_token_it_had():
     assert found.scores.exp().tolist()[0] == pytest.approx([0.9, 0.05, 0.9, 0.05], abs=1e-6)
     plain, _ = Refinement(keep="nothing").step(model, state, no_choice)
     assert plain.tokens.tolist() == [[1, 1, 2, 2]]
-
-
-def test_what_was_masked_has_no_token_to_keep():
-    chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
-    found, _ = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
-    assert found.tokens.tolist() == [[1, 1, 2, 2]]
-    assert model.asked[0].all()
-    assert not found.masked.any()
 
 
 def test_mask_predict_keeps_what_it_is_sure_of():
@@ -138,20 +117,9 @@ def test_all_chains_run_on_a_refiner():
         assert int(run.tokens.min()) >= 4
 
 
-@pytest.mark.parametrize(
-    ("words", "field"),
-    [
-        ({"start": "zeros"}, "start"),
-        ({"choice": "best"}, "choice"),
-        ({"keep": "all"}, "keep"),
-        ({"keep": "confident"}, "start"),
-        ({"steps": 0}, "steps"),
-    ],
-)
-def test_bad_input_is_named(words, field):
-    with pytest.raises(InputError) as told:
-        Refinement(**words)
-    assert told.value.field == field
+def test_confident_tokens_need_masks_to_start_from():
+    with pytest.raises(InputError, match=r"^start="):
+        Refinement(keep="confident")
 
 
 def test_an_energy_has_nothing_to_refine():
@@ -159,3 +127,11 @@ def test_an_energy_has_nothing_to_refine():
     state = Refinement().init(model, torch.zeros(1, 3, dtype=torch.int64))
     with pytest.raises(InputError, match="masked oracle"):
         Refinement().step(model, state, no_choice)
+
+
+def test_what_was_masked_has_no_token_to_keep():
+    chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
+    found, _ = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
+    assert found.tokens.tolist() == [[1, 1, 2, 2]]
+    assert model.asked[0].all()
+    assert not found.masked.any()

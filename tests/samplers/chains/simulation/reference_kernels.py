@@ -36,20 +36,6 @@ def star(sites):
     return Ising(matrix, torch.linspace(-0.3, 0.5, sites, dtype=torch.float64))
 
 
-def ring_correlation(sites, coupling):
-    """<x_i x_(i+1)> of a ring without field."""
-    t = math.tanh(coupling)
-    return (t + t ** (sites - 1)) / (1 + t**sites)
-
-
-def correlation_error(tokens, coupling):
-    """Standard errors between the mean of x_i x_(i+1) over chains on a ring and its exact value."""
-    spins = 2.0 * tokens - 1
-    means = (spins * spins.roll(1, 1)).mean(1)
-    error = float(means.std()) / math.sqrt(len(means))
-    return abs(float(means.mean()) - ring_correlation(tokens.shape[1], coupling)) / error
-
-
 def p_value(tokens, distribution, vocab=2):
     """Chi-square test of independent states (n, N) against probabilities (vocab^N,) in `itertools.product` order."""
     weights = vocab ** torch.arange(tokens.shape[1] - 1, -1, -1)
@@ -61,13 +47,6 @@ def p_value(tokens, distribution, vocab=2):
             len(distribution) - 1,
         )
     )
-
-
-def power(samples, distribution, other):
-    """Probability that `p_value` is below `ALPHA` for samples of `other`, to the order of the noncentral chi-square."""
-    distribution, other = np.asarray(distribution), np.asarray(other)
-    distance = samples * float(((other - distribution) ** 2 / distribution).sum())
-    return float(stats.ncx2.sf(stats.chi2.isf(ALPHA, len(distribution) - 1), len(distribution) - 1, distance))
 
 
 def mix(x):

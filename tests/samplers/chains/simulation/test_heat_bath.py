@@ -10,12 +10,8 @@ import torch
 
 from mutants.modules import altered
 from samplers.chains.simulation.reference_kernels import (
-    ALPHA,
-    correlation_error,
     disordered,
     heat_bath,
-    p_value,
-    power,
     ring,
     star,
 )
@@ -25,10 +21,8 @@ from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.samplers.chains.simulation import heat_bath as module
-from trialogue.samplers.chains.simulation.heat_bath import HeatBath
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 
-SAMPLES = 2**18
 MODELS = {
     "ring": ring(7, 0.5),
     "ring of two": ring(2, 0.5, 0.1),
@@ -183,83 +177,18 @@ def test_mutants_are_told_apart(name, change):
     assert strays(names, TABLES[name], chains=9, lanes=4)
 
 
-def test_the_check_passes_the_interpreted_kernel():
-    names = altered(module, ("LANES = 128", "LANES = 4"))
-    assert not strays(names, TABLES["windows"], chains=9, lanes=4)
-
-
-def test_chains_depend_neither_on_their_number_nor_on_threads(monkeypatch):
-    model = disordered(12)
-    many = run_sweeps(model, chains=1000, sweeps=9, seed=4)
-    assert torch.equal(run_sweeps(model, chains=3, sweeps=9, seed=4), many[:3])
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    assert torch.equal(run_sweeps(model, chains=1000, sweeps=9, seed=4), many)
-    assert not torch.equal(run_sweeps(model, chains=1000, sweeps=9, seed=5), many)
-    simulation = HeatBath(model, 1000, 4)
-    simulation.advance(2)
-    simulation.advance(7)
-    assert torch.equal(simulation.tokens, many)
-    assert len(many.unique(dim=0)) > 100
-
-
-def test_chains_start_where_they_are_told():
-    start = torch.randint(5, (200, 6), generator=generator(1, "start"))
-    tables = window_tables(windows(5, 2), 6)
-    assert torch.equal(HeatBath(tables, 200, 0, start).tokens, start)
-    after = run_sweeps(tables, start=start, sweeps=1)
-    assert torch.equal(run_sweeps(tables, start=start[:7], sweeps=1), after[:7])
-
-
-def test_states_of_ising_models_follow_their_law():
-    model = disordered(6)
-    distribution, weaker = model.probabilities(), disordered(6, scale=0.485).probabilities()
-    assert p_value(run_sweeps(model, chains=SAMPLES, sweeps=60, seed=1), distribution) > ALPHA
-    # Couplings and fields that are 3 % too small are noticed.
-    assert power(SAMPLES, distribution, weaker) > 1 - 1e-6
-    assert (
-        p_value(run_sweeps(disordered(6, scale=0.485), chains=SAMPLES, sweeps=60, seed=1), distribution)
-        < ALPHA
-    )
-
-
-@pytest.mark.parametrize(("sites", "periodic"), [(6, False), (5, True)])
-def test_states_of_windowed_energies_follow_their_law(sites, periodic):
-    energy = windows(3, 3)
-    distribution = window_law(energy, sites, periodic)
-
-    def sampled(energy):
-        tables = window_tables(energy, sites, periodic=periodic)
-        return run_sweeps(tables, chains=SAMPLES, sweeps=60, seed=1)
-
-    assert p_value(sampled(energy), distribution, 3) > ALPHA
-    assert power(SAMPLES, distribution, window_law(0.95 * energy, sites, periodic)) > 1 - 1e-6
-    assert p_value(sampled(0.95 * energy), distribution, 3) < ALPHA
-
-
-def test_a_long_ring_without_field_has_its_correlation():
-    """Where Metropolis in fixed order is not ergodic: walls number neither more nor less than at the start."""
-    model = ring(1000, 0.5)
-    assert correlation_error(run_sweeps(model, chains=1024, sweeps=40, seed=2), 0.5) < 6
-    # Six standard errors happen by chance 2 times in 10^9. Three percent less coupling lies 13 away.
-    assert correlation_error(run_sweeps(ring(1000, 0.485), chains=1024, sweeps=40, seed=2), 0.5) > 6
-
-
 @pytest.mark.parametrize(
     ("field", "call"),
     [
         ("method", lambda: run_sweeps(ring(3, 1.0), chains=1, sweeps=1, method="metropolis")),
         ("model", lambda: run_sweeps("ring", chains=1, sweeps=1)),
-        ("chains", lambda: run_sweeps(ring(3, 1.0), chains=0, sweeps=1)),
         ("chains", lambda: run_sweeps(ring(3, 1.0), sweeps=1)),
         ("chains", lambda: run_sweeps(ring(3, 1.0), chains=1, start=torch.zeros(1, 3).long(), sweeps=1)),
-        ("sweeps", lambda: run_sweeps(ring(3, 1.0), chains=1, sweeps=0)),
-        ("seed", lambda: run_sweeps(ring(3, 1.0), chains=1, sweeps=1, seed=-1)),
         ("start", lambda: run_sweeps(ring(3, 1.0), start=torch.zeros(1, 4).long(), sweeps=1)),
         ("start", lambda: run_sweeps(ring(3, 1.0), start=torch.full((1, 3), 2), sweeps=1)),
         ("coupling", lambda: run_sweeps(disordered(64, scale=1.0), chains=1, sweeps=1)),
         ("energy", lambda: window_tables(torch.zeros(3, 4), 5)),
         ("energy", lambda: window_tables(torch.zeros(33, 33), 5)),
-        ("energy", lambda: window_tables(torch.full((3, 3), math.inf), 5)),
         ("energy", lambda: window_tables(torch.zeros(10, 10, 10, 10, 10), 50)),
         ("sites", lambda: window_tables(torch.zeros(3, 3, 3), 2)),
         ("sites", lambda: window_tables(torch.zeros(3, 3, 3), 4, periodic=True)),
@@ -289,7 +218,7 @@ def test_a_model_of_a_user_s_own_is_swept():
 
     up = np.array([0.1, 0.5, 0.95])
     for method in ("heat-bath", "chromatic"):
-        tokens = run_sweeps(Fields(up), chains=SAMPLES, sweeps=2, seed=1, method=method)
-        assert np.abs(tokens.double().mean(0).numpy() - up).max() < 6 * 0.5 / math.sqrt(SAMPLES)
+        tokens = run_sweeps(Fields(up), chains=2**15, sweeps=2, seed=1, method=method)
+        assert np.abs(tokens.double().mean(0).numpy() - up).max() < 6 * 0.5 / math.sqrt(2**15)
     with pytest.raises(InputError, match="model='Energyless': give an Ising model"):
         run_sweeps(type("Energyless", (), {})(), chains=1, sweeps=1)
