@@ -126,9 +126,3 @@ def test_too_few_texts_are_told_before_the_model_is_loaded(positions: bool, say:
     assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
     number = 3 * 8 if positions else 3
     assert f"{number} correct examples calibrate it: use at least {1 / (number + 1):.4f}" in told.err
-
-
-def test_help_says_what_a_line_is(say: Say) -> None:
-    told = say("--help")
-    assert told.code == 0
-    assert '"label": 1' in told.out

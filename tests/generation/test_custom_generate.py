@@ -12,10 +12,7 @@ from transformers import (
     LogitsProcessorList,
     RepetitionPenaltyLogitsProcessor,
     StoppingCriteriaList,
-    TemperatureLogitsWarper,
     TextIteratorStreamer,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
     WatermarkingConfig,
     set_seed,
 )
@@ -28,7 +25,6 @@ from trialogue.errors import InputError
 from trialogue.generation.custom_generate import call, decoder, decoding
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
-from trialogue.randomness import generator
 from trialogue.samplers import (
     Backtracking,
     MaskedDecoding,
@@ -45,11 +41,6 @@ PROMPTS = generate_calls.PROMPTS[:2]
 drawn = partial(generate_calls.drawn, PROMPTS)
 alone = partial(generate_calls.drawn, PROMPTS[:1])
 WIDTH = inputs(PROMPTS)["input_ids"].shape[1]
-
-
-def test_greedy_ancestral_is_what_transformers_does() -> None:
-    wanted = MODEL.generate(**inputs(PROMPTS), max_new_tokens=30, do_sample=False)
-    assert torch.equal(drawn(max_new_tokens=30, do_sample=False), wanted)
 
 
 SETTINGS = {"temperature": 0.7, "top_p": 0.9, "top_k": 20}
@@ -76,16 +67,6 @@ def test_samples_are_those_of_generate_on_the_truncated_oracle() -> None:
     for row, completion in zip(output.sequences.tolist(), wanted.completions(), strict=True):
         assert row[WIDTH:] == [*completion, *[0] * (len(row) - WIDTH - len(completion))]
     assert torch.equal(output.sequences[::2, :WIDTH], inputs(PROMPTS)["input_ids"])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_truncation_is_that_of_the_processors(seed: int) -> None:
-    logits = torch.randn(5, 300, generator=generator(seed, "logits")) * 3
-    ours = truncated(PretrainedOracle(MODEL, tiny_tokenizer()), 0.7, 0.8, 30).truncate(logits.log_softmax(-1))
-    scores = logits
-    for warper in (TemperatureLogitsWarper(0.7), TopKLogitsWarper(30), TopPLogitsWarper(0.8)):
-        scores = warper(torch.zeros(5, 1, dtype=torch.long), scores)
-    assert torch.allclose(ours.exp(), scores.softmax(-1), atol=1e-6)
 
 
 def test_a_verifier_made_for_the_tokenizer_is_obeyed() -> None:
@@ -124,15 +105,11 @@ SPELLED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("ends", [-1, [-1], 300, []], ids=str)
-def test_ends_of_sequence_beyond_the_vocabulary_mean_never(ends: Any) -> None:
-    samples = drawn(eos_token_id=ends, **SPELLED).samples
-    assert {len(completion) for completion in samples.completions()} == {12}
-    assert bool(samples.accepted.all())
-    assert all(re.fullmatch("a*", text) for text in samples.texts())
-
-
-def test_ends_of_sequence_in_the_vocabulary_are_kept_beside_others() -> None:
+def test_ends_of_sequence_beyond_the_vocabulary_mean_never() -> None:
+    for ends in (-1, [-1], 300, []):
+        samples = drawn(eos_token_id=ends, **SPELLED).samples
+        assert {len(completion) for completion in samples.completions()} == {12}
+        assert all(re.fullmatch("a*", text) for text in samples.texts())
     given, meant = (drawn(eos_token_id=ends, **SPELLED).samples for ends in ([2, -1, 300], 2))
     assert given.completions() == meant.completions()
     assert {len(completion) for completion in given.completions()} != {12}
@@ -161,15 +138,14 @@ def test_seeds_come_from_torch_unless_given() -> None:
 
 
 def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
-    settings = {"num_return_sequences": 12, "top_k": 0, "return_dict_in_generate": True}
-    rule = {
-        "sampler": WeightedRejection(),
-        "verifier": lambda tokenization: GrammarVerifier.regex("[a-z]{2}", tokenization),
-    }
-    samples = drawn(**rule, **settings).samples
-    sizes = effective_sample_sizes(samples)
-    assert sizes.shape == (2,)
-    assert all(1 < size < 12 for size in sizes.tolist())
+    samples = drawn(
+        sampler=WeightedRejection(),
+        verifier=lambda tokenization: GrammarVerifier.regex("[a-z]{2}", tokenization),
+        num_return_sequences=12,
+        top_k=0,
+        return_dict_in_generate=True,
+    ).samples
+    assert all(1 < size < 12 for size in effective_sample_sizes(samples).tolist())
     chosen = resampled(samples, seed=1)
     assert chosen.prompt.tolist() == [0] * 12 + [1] * 12
     assert len(set(chosen.completions()[:12])) < len(set(samples.completions()[:12]))
@@ -303,30 +279,17 @@ def test_what_is_not_returned_is_ignored(output: str) -> None:
     assert torch.equal(drawn(**rule, **{output: True}), drawn(**rule))
 
 
-@pytest.fixture
-def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_honoured_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def loaded(*arguments: Any, **settings: Any) -> None:
         raise AssertionError("the model was loaded")
 
     monkeypatch.setattr(decoder, "oracle_of", loaded)
-
-
-@pytest.mark.usefixtures("nothing_is_loaded")
-@pytest.mark.parametrize(("settings", "words"), REFUSED)
-def test_what_cannot_be_honoured_is_refused_in_one_line(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=re.escape(words)) as caught:
-        generate_calls.drawn(**{"prompts": PROMPTS} | settings)
-    assert "\n" not in str(caught.value)
-
-
-def test_what_can_be_honoured_is_loaded(nothing_is_loaded: None) -> None:
+    for settings, words in REFUSED:
+        with pytest.raises(InputError, match=re.escape(words)) as caught:
+            generate_calls.drawn(**{"prompts": PROMPTS} | settings)
+        assert "\n" not in str(caught.value)
     with pytest.raises(AssertionError, match="loaded"):
         drawn()
-
-
-def test_a_function_that_makes_no_verifier_is_refused() -> None:
-    with pytest.raises(InputError, match="must return a Verifier"):
-        drawn(verifier=lambda _: 1.0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt, numbered
+from trialogue.generation.prompts import numbered
 from trialogue.generation.sample_file import opened
 from trialogue.generation.settings import digest
 
@@ -140,10 +140,3 @@ def test_two_processes_do_not_write_at_once(tmp_path: Path) -> None:
         pytest.raises(InputError, match="another process is writing"),
     ):
         write(tmp_path / "out.jsonl")
-
-
-def test_prompts_may_be_added(tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    write(out, record(0, 0))
-    with opened(out, SAMPLING, (*PROMPTS, Prompt("new", "c"))) as file:
-        assert list(file.kept) == [(0, 0)]

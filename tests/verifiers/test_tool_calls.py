@@ -3,13 +3,10 @@
 import json
 
 import pytest
-import torch
 
 from mutants import verifiers as mutants
 from samplers.judged_texts import TOKENS, tokenization, value
-from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.samplers import MaskedDecoding, generate
 from trialogue.verifiers import GrammarVerifier
 
 TAGGED = (
@@ -153,31 +150,6 @@ def test_white_space_of_arguments_may_be_any():
     call = FORMATS["in tags"][1]
     assert value(verifier, call % ("weather", '{ "city":\n"Rome" }'))
     assert not value(verifier, (call % ("weather", '{"city": "Rome"}')).replace('"name": ', '"name":'))
-
-
-def test_samples_are_parsed():
-    tools = json.dumps({"tools": [{"type": "function", "name": "a"}, {"type": "function", "name": "b"}]})
-    verifier = GrammarVerifier.tools(tools, TOKENS)
-    size = TOKENS.vocab_size
-
-    class Tokenized(Table):
-        tokenization = TOKENS
-
-    oracle = Tokenized(lambda prefix: [1.0] * size, size, eos=TOKENS.eos)
-    samples = generate(
-        oracle,
-        sampler=MaskedDecoding(),
-        verifier=verifier,
-        num_samples=6,
-        max_new_tokens=40,
-        seed=1,
-    )
-    assert bool(samples.accepted.any())
-    expected = [{"name": json.loads(text)["name"], "arguments": {}} for text in samples.texts()]
-    assert samples.parsed() == [
-        one if good else None for one, good in zip(expected, samples.accepted.tolist(), strict=True)
-    ]
-    assert torch.equal(samples.accepted, torch.tensor([one is not None for one in samples.parsed()]))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, ValueGu
 from trialogue.samplers.exact import exact_distribution, transition_matrix
 from trialogue.testing import check_verifier
 from trialogue.testing.distributions import ruled
-from trialogue.testing.trees import TREES, VIABLE, RandomTree
+from trialogue.testing.trees import VIABLE, RandomTree
 from trialogue.verifiers import NoisyValues, OutcomeReward, RolloutValues, TableValues
 
 TREE = VIABLE[1]
@@ -32,13 +32,6 @@ def test_a_table_is_a_function_and_a_verifier_of_prefixes():
         ValueGuided(), TREE.table(), table(TREE, expected_value(TREE, TREE.value))
     )
     assert largest_difference(distribution.probabilities, restricted(TREE, TREE.value)) < 1e-12
-
-
-def test_what_cannot_occur_needs_no_value():
-    sparse = TREES[6]
-    assert generate(
-        sparse.table(), sampler=ValueGuided(), verifier=table(sparse, sparse.value)
-    ).accepted.all()
 
 
 @pytest.mark.parametrize(
