@@ -117,26 +117,6 @@ def test_what_cannot_be_used_is_named(tokens: tuple[str, ...], words: str) -> No
     assert words in str(told.value)
 
 
-def test_help_is_that_of_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        parsed("--help")
-    assert left.value.code == 0
-    told = capsys.readouterr().out
-    for words in (
-        "usage: draw",
-        "sampling",
-        "What is drawn.",
-        "Texts to continue.",
-        "--max-new-tokens INT",
-        "(5)",
-    ):
-        assert words in told
-    assert "None)" not in told
-    assert "--no-chat" not in told
-    assert "--no-lazy" in told
-    assert told.count("--top-p") == 1
-
-
 def test_options_of_generate_are_known_without_torch() -> None:
     code = (
         "import sys; from trialogue.generation import settings, verifier_kinds; "

@@ -161,22 +161,6 @@ def test_what_is_no_text_is_no_stop_string(shell: Say) -> None:
     assert {line["ended"] for line in lines} <= {"eos", "max_new_tokens"}
 
 
-def test_prompts_from_a_file_and_a_chat(shell: Say, tmp_path: Path) -> None:
-    (tmp_path / "p.jsonl").write_text('{"prompt": "a cat", "id": "x"}\n"東京"\n', encoding="utf-8")
-    lines = shell("--prompts p.jsonl --max-new-tokens 2 --n 2").lines
-    assert sorted((str(line["id"]), line["sample"], line["prompt"]) for line in lines) == [
-        ("1", 0, "東京"),
-        ("1", 1, "東京"),
-        ("x", 0, "a cat"),
-        ("x", 1, "a cat"),
-    ]
-    plain, chat = (shell(f"--prompt hi --max-new-tokens 9 {option}").lines[0] for option in ("", "--chat"))
-    assert plain["tokens"] != chat["tokens"]
-    oracle = tiny_oracle()
-    wanted = generate(oracle, [oracle.tokenization.chat("hi")], max_new_tokens=9).completions()
-    assert [tuple(chat["tokens"])] == wanted
-
-
 def test_functions_get_what_was_asked_for(shell: Say) -> None:
     common = "--sampler weighted-rejection --max-new-tokens 12 --n 4"
     tokens = shell(f"--prompt aaaa --verifier python:rules.py:few_a --verifier-reads tokens {common}").lines

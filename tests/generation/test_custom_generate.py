@@ -12,7 +12,6 @@ from transformers import (
     LogitsProcessorList,
     RepetitionPenaltyLogitsProcessor,
     StoppingCriteriaList,
-    TextIteratorStreamer,
     WatermarkingConfig,
     set_seed,
 )
@@ -149,17 +148,6 @@ def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
     chosen = resampled(samples, seed=1)
     assert chosen.prompt.tolist() == [0] * 12 + [1] * 12
     assert len(set(chosen.completions()[:12])) < len(set(samples.completions()[:12]))
-
-
-def test_a_streamer_gets_the_completion_and_its_end() -> None:
-    reader = Reader()
-    sequences = alone(streamer=reader)
-    assert reader.given[0] == sequences[0, :WIDTH].tolist()
-    assert reader.given[1:] == [[token] for token in sequences[0, WIDTH:].tolist()]
-    assert reader.ended == 1
-    text = TextIteratorStreamer(tiny_tokenizer(), skip_prompt=True, timeout=1)
-    alone(streamer=text)
-    assert "".join(text) == tiny_tokenizer().decode(sequences[0, WIDTH:])
 
 
 def test_a_streamer_gets_its_end_where_the_call_fails() -> None:

@@ -222,20 +222,6 @@ def test_scores_of_mutants_are_told_apart(mutant: str, monkeypatch: pytest.Monke
         )
 
 
-def test_greedy_scores_tell_what_the_other_tokens_had() -> None:
-    settings = {"do_sample": False, "return_dict_in_generate": True, "repetition_penalty": 1.3}
-    wanted = MODEL.generate(**inputs(PROMPTS[:1]), max_new_tokens=12, output_scores=True, **settings)
-    found = drawn(PROMPTS[:1], output_scores=True, **settings)
-    assert torch.equal(found.sequences, wanted.sequences)
-    for ours, theirs in zip(found.scores, wanted.scores, strict=True):
-        assert torch.allclose(ours, theirs.log_softmax(-1), atol=1e-3)
-    masked = {"sampler": MaskedDecoding(), "verifier": letters, "output_scores": True}
-    for row in drawn(PROMPTS[:1], **masked, **settings).scores:
-        allowed = by_letters(torch.zeros_like(row)) == 0
-        assert bool((row[~allowed] == -math.inf).all())
-        assert int((row > -math.inf).sum()) > 5
-
-
 def no_e(tokens: tuple[int, ...]) -> bool:
     return b"e" not in Tokenization(tiny_tokenizer()).bytes(tokens)
 
@@ -301,22 +287,6 @@ def test_samples_that_are_not_accepted_are_never_returned_without_a_word() -> No
 def test_a_budget_that_is_used_up_is_a_reason() -> None:
     with pytest.raises(RejectedSamplesError, match="stopped by max_queries"):
         drawn(["a"], sampler=Rejection(), verifier=lambda _: GrammarVerifier.regex("zzzz", _), max_queries=30)
-
-
-def test_what_a_criterion_cuts_short_is_a_reason() -> None:
-    class Third(StoppingCriteria):
-        def __call__(self, input_ids: Tensor, scores: Any, **others: Any) -> bool:
-            return input_ids.shape[1] == start + 3
-
-    start = inputs(PROMPTS[:1])["input_ids"].shape[1]
-    with pytest.raises(RejectedSamplesError, match="stopped by a stop string or a criterion: rejected"):
-        drawn(
-            PROMPTS[:1],
-            sampler=MaskedDecoding(),
-            verifier=lambda _: GrammarVerifier.regex("[a-e ]{50}", _),
-            max_new_tokens=60,
-            stopping_criteria=StoppingCriteriaList([Third()]),
-        )
 
 
 def test_pipelines_obey_the_policy() -> None:

@@ -156,19 +156,6 @@ def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str)
     assert say(*asked, "--verifier-whole", "--verifier-timeout", "0.3").code == 2
 
 
-def test_a_function_that_cannot_judge_an_empty_text_rejects_nothing_else(say: Say) -> None:
-    Path("first.py").write_text("def f(text) -> bool:\n    return text[0] in 'abc'\n")
-    asked = ("--prompt", "the cat", "--verifier", "python:first.py:f", "--max-new-tokens", "3", "--n", "4")
-    sampler = ("--sampler", "masked-decoding")
-    told = say(*asked, *sampler)
-    assert told.code == 2
-    assert "verifier f='': it raised IndexError: string index out of range (first.py:2)" in told.err
-    told = say(*asked, *sampler, "--on-error", "reject")
-    assert told.code == 0, told.err
-    assert all(line["text"][0] in "abc" for line in told.lines if line["accepted"])
-    assert any(line["accepted"] for line in told.lines)
-
-
 def test_order_is_kept_or_refused(say: Say) -> None:
     asked = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "2")
     assert say(*asked, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0

@@ -167,11 +167,6 @@ def test_too_few_accepted_samples_are_said_and_have_a_code_of_their_own(
     assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in told.lines]
 
 
-def test_enough_accepted_samples_have_the_code_zero(shell: Say) -> None:
-    told = shell("--prompt a --prompt the --n 3 --max-new-tokens 2 --require-accepted")
-    assert (told.code, told.err.count("\n")) == (0, 1)
-
-
 @pytest.mark.parametrize(
     ("more", "words"),
     [

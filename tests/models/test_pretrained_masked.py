@@ -167,13 +167,6 @@ def test_chains_run_on_it(chain: object, asked: Callable[[PretrainedMasked], Any
     assert not bool(torch.isin(found[model.free(start)], torch.tensor([0, 2, 3, 4])).any())
 
 
-def test_half_precision_answers_in_single() -> None:
-    half = PretrainedMasked(network().bfloat16(), tokenizer())
-    distributions = half.site_log_probs(half.encode(TEXTS[:1]))
-    assert distributions.dtype == torch.float32
-    assert float((distributions.logsumexp(-1)).abs().max()) < 1e-4
-
-
 def without_head(folder: Path) -> Path:
     network().bert.save_pretrained(folder)
     tokenizer().save_pretrained(folder)

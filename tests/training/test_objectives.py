@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from weighted_strings import LAW, batch, conditionals, entropy
+from weighted_strings import LAW, batch, conditionals
 
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.oracles import padded
@@ -53,24 +53,6 @@ def test_the_minimiser_is_the_true_conditional() -> None:
 @pytest.mark.parametrize("mutant", [_without_end, _without_shift, _padding_counted])
 def test_the_check_rejects(mutant: Loss) -> None:
     assert distance_of_minimiser(mutant) > 0.1
-
-
-def test_the_loss_of_the_truth_is_the_entropy_per_target() -> None:
-    """An oracle that answers with the distribution, fed through the loss itself."""
-
-    class Truth(torch.nn.Module):
-        bos, eos = 3, 2
-
-        def forward(self, inputs: Tensor) -> Tensor:
-            logits = torch.zeros(*inputs.shape, 3)
-            for row, ids in enumerate(inputs.tolist()):
-                for position in range(len(ids)):
-                    distribution = conditionals().get(tuple(ids[1 : position + 1]))
-                    logits[row, position] = torch.ones(3) if distribution is None else distribution.log()
-            return logits
-
-    tokens, lengths = batch()
-    assert next_token_loss(Truth(), tokens, lengths).item() == pytest.approx(entropy(), abs=1e-6)  # type: ignore[arg-type]
 
 
 def test_of_packed_rows_every_token_is_predicted_and_no_end() -> None:

@@ -63,18 +63,6 @@ def test_broken_verifiers_do_not_pass(trained: ProbeFile) -> None:
     assert not judges_right(train_verifier(PLANTED, marked_texts(240), replace(ignorant, calibration="none")))
 
 
-def test_it_says_how_many_texts_and_examples_each_part_has(trained: ProbeFile) -> None:
-    assert [part.texts for part in trained.parts.values()] == [168, 24, 24, 24]
-    assert all(part.erroneous == part.texts // 2 for part in trained.parts.values())
-    test = trained.parts["test"]
-    assert (test.correct, test.erroneous) == (trained.numbers.correct, trained.numbers.erroneous)
-    assert (trained.model, trained.data, trained.settings["layers"]) == (
-        "planted",
-        "marked.jsonl",
-        [1, 2, 3, 4, -1],
-    )
-
-
 def test_training_depends_on_its_seed_alone(trained: ProbeFile) -> None:
     again = train_verifier(PLANTED, marked_texts(240), CONFIG, name="marked.jsonl")
     assert (again.threshold, again.grid, again.numbers) == (trained.threshold, trained.grid, trained.numbers)

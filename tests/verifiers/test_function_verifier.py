@@ -276,13 +276,6 @@ def test_the_programs_own_alarm_does_not_interrupt_the_function(alarms):
     assert len(alarms) == 1
 
 
-def test_timeouts_out_of_range_are_named():
-    for timeout in (0, -1, math.nan, math.inf):
-        for build in (FunctionVerifier, lambda function, **kw: TextVerifier(function, TEXT, **kw)):
-            with pytest.raises(InputError, match=f"timeout={timeout}"):
-                build(len, timeout=timeout)
-
-
 SOURCE = """
 from dataclasses import dataclass
 
@@ -413,18 +406,6 @@ def test_what_a_function_of_a_file_raises_is_located(tmp_path, monkeypatch):
         ask(verifier, [(A,), (B,), (C,)])
     # What was asked and not listened to is no answer to what comes next.
     assert ask(verifier, [(A,), (C,)]) == [1, 1]
-
-
-def test_threads_leave_standard_output_as_it_is():
-    before, seen = sys.stdout, []
-
-    def rule(prefix):
-        seen.append(sys.stdout)
-        return True
-
-    for outcome in (in_a_thread(lambda: ask(FunctionVerifier(rule))) for _ in range(3)):
-        assert outcome == [None]
-    assert [*seen, sys.stdout] == [before] * 4
 
 
 def test_a_file_imports_what_lies_beside_it_and_nothing_from_beside_another(tmp_path):
