@@ -66,17 +66,7 @@ def test_texts_come_one_by_one(tokens: tuple[str, ...], texts: tuple[str, ...]) 
 
 def test_values_have_the_types_of_the_fields() -> None:
     plain, own = parsed(
-        *(
-            "--max-new-tokens",
-            "3",
-            "--max_new_tokens",
-            "7",
-            "--top-k=2",
-            "--top-p",
-            "1e-1",
-            "--reads",
-            "tokens",
-        ),
+        *("--max-new-tokens", "3", "--max_new_tokens", "7", "--top-k=2", "--top-p", "1e-1", "--reads=tokens"),
         *("--name", "None", "--quota", "None", "--no-lazy", "--ids", "5", "-6"),
     )
     assert plain == Plain((), 7, 2, 0.1, "tokens", "None", False)

@@ -8,6 +8,7 @@ import pytest
 
 from generation.command import Say
 from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
+from refusals import wrong_refusals
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import generate
@@ -129,15 +130,9 @@ LINES: list[tuple[dict[str, object], str]] = [
 ]
 
 
-def test_a_wrong_line_is_named(shell: Say) -> None:
+def test_a_wrong_line_is_named(say: Say) -> None:
     for line, words in LINES:
         written(a=line)
-        told = shell("--prompts prompts.jsonl")
-        assert (told.code, told.out, told.err.count("\n")) == (2, "", 1), line
-        assert words in told.err
-
-
-def test_a_system_message_needs_the_template(shell: Say) -> None:
-    told = shell("--prompt a --system b")
-    assert told.code == 2
-    assert "system='b': it is for the chat template: give --chat too" in told.err
+        assert not wrong_refusals([("--prompts prompts.jsonl", words)], say)
+    needed = "system='b': it is for the chat template: give --chat too"
+    assert not wrong_refusals([("--prompt a --system b", needed)], say)

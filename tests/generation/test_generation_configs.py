@@ -417,7 +417,7 @@ def test_a_streamer_gets_each_token_when_it_is_drawn(sampler: Any, live: bool) -
 
     rule = {"verifier": letters, "sampler": sampler, "rejected": "keep", "max_queries": 60}
     rows = drawn(PROMPTS[:1], streamer=reader, stopping_criteria=StoppingCriteriaList([Watching()]), **rule)
-    assert reader.tokens() == rows[0].tolist()
+    assert (reader.tokens(), reader.ended) == (rows[0].tolist(), 1)
     assert (set(behind) == {1}) == live
 
 

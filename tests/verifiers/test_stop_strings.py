@@ -5,52 +5,37 @@ from itertools import product
 import pytest
 import torch
 
-from samplers.small_languages import JSON, LETTERS, FiniteLanguage, Language, matching, tokenization
+from samplers.small_languages import LETTERS, Language, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, TokenwiseRejection, generate
 from trialogue.samplers.prefix.batch import Batch, SequenceStop
-from trialogue.verifiers import All, GrammarVerifier, TextVerifier, Threshold
+from trialogue.verifiers import All, TextVerifier, Threshold
 from trialogue.verifiers.stop_strings import StopStrings
 from trialogue.verifiers.stopped_language import StoppedLanguage
+from verifiers.test_grammar import regex, schema, validated
 
 LIMIT = 4
-CHOICE = {"enum": [1, 12, True]}
-BUT_ONE = {"enum": [1, 12, 2, True], "not": {"const": 12}}
-
-
-def regex(pattern: str) -> Language:
-    return Language(pattern, lambda t: GrammarVerifier.regex(pattern, t), matching(pattern), reach=3)
 
 
 CASES = {
-    "a letter": (regex("(ab|c)*a"), ("b",)),
-    "within the language": (regex("(ab|c)*a"), ("bc", "ca")),
-    "outside of it": (regex("(ab|c)*a"), ("bb",)),
-    "long": (regex("c*"), ("abab",)),
-    "two that overlap": (regex("[ac]*"), ("aab", "abc")),
-    "one within the other": (regex("a?"), ("abc", "b")),
-    "anything": (regex(".*"), ("ab",)),
-    "inside of characters": (regex("(é|ac)*"), ("é",)),
-    "a character at its end": (regex("a*"), ("bé",)),
-    "JSON": (
-        FiniteLanguage(
-            "choice",
-            lambda t: GrammarVerifier.json_schema(CHOICE, t),
-            ("1", "12", "true").__contains__,
-            pieces=JSON,
-            texts=("1", "12", "true"),
-        ),
-        (":", "}}"),
-    ),
+    "a letter": (regex("(ab|c)*a", 3), ("b",)),
+    "within the language": (regex("(ab|c)*a", 3), ("bc", "ca")),
+    "outside of it": (regex("(ab|c)*a", 3), ("bb",)),
+    "long": (regex("c*", 3), ("abab",)),
+    "two that overlap": (regex("[ac]*", 3), ("aab", "abc")),
+    "one within the other": (regex("a?", 3), ("abc", "b")),
+    "anything": (regex(".*", 3), ("ab",)),
+    "inside of characters": (regex("(é|ac)*", 3), ("é",)),
+    "a character at its end": (regex("a*", 3), ("bé",)),
+    "JSON": (schema("choice", {"enum": [1, 12, True]}, ("1", "12", "true")), (":", "}}")),
     "JSON that is validated": (
-        FiniteLanguage(
+        validated(
             "but one",
-            lambda t, kind=GrammarVerifier: kind.json_schema(BUT_ONE, t),
-            ("1", "2", "true").__contains__,
-            pieces=JSON,
-            texts=("1", "2", "12", "true"),
+            {"enum": [1, 12, 2, True], "not": {"const": 12}},
+            ("1", "2", "12", "true"),
+            ("1", "2", "true"),
         ),
         (":", "}}"),
     ),
