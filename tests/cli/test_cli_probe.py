@@ -81,7 +81,7 @@ def test_settings_reach_the_training(say: Say, folder: Path) -> None:
     assert told.code == 0
     file = load_probe(folder / "probe.safetensors")
     assert {(entry.layer, entry.depth) for entry in file.grid} == {(1, 1), (1, 2), (-1, 1), (-1, 2)}
-    assert not file.calibrated
+    assert file.calibration == (1.0, 0.0)
     wanted = {"layers": [1, -1], "epochs": 2, "seed": 3, "chat": True, "eos": True, "validation": 0.4}
     wanted |= {"test": 0.2, "false_rejections": 0.3, "threshold": None, "correct_prefixes": 2}
     assert file.settings | wanted == file.settings

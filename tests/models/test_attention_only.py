@@ -93,25 +93,6 @@ def test_other_equations_are_told_apart(before, after):
     assert worst > 1e-3
 
 
-def test_a_shared_map_is_per_head_values_with_tied_weights():
-    shared = network(3, shared=True, heads=3)
-    tied = network(4, heads=3)
-    into, back = shared.compress[0], shared.decompress[0]
-    with torch.no_grad():
-        for name in ("embedding", "positions", "unembedding"):
-            getattr(tied, name).copy_(getattr(shared, name))
-        for name in ("query", "key", "value"):
-            getattr(tied, name).copy_(getattr(shared, name) @ into)
-        tied.output.copy_(back @ shared.output)
-    contexts = whole_sequences(4, 2)
-    torch.testing.assert_close(tied(contexts), shared(contexts), rtol=1e-12, atol=1e-12)
-    written = shared(contexts) - shared.inputs(contexts)[:, -1] @ shared.unembedding.T
-    # All heads together write in the d_h dimensions of the map back, per-head values do not.
-    assert torch.linalg.matrix_rank(written) == 2
-    free = network(4, heads=3)
-    assert torch.linalg.matrix_rank(free(contexts) - free.inputs(contexts)[:, -1] @ free.unembedding.T) == 3
-
-
 @each_option
 def test_it_is_counted_saved_and_trained_in_float32(fields, tmp_path):
     net = AttentionOnly(dataclasses.replace(PLAIN, **fields), seed=5)

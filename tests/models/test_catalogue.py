@@ -97,11 +97,7 @@ def test_a_pulled_model_is_found_by_its_name(at_home: Path) -> None:
     assert folder_of("some/model") is None
     assert (size_of("tiny") or 0) > 100_000
     oracle = load_pretrained("tiny")
-    assert (oracle.name, oracle.layers, oracle.vocab_size) == (
-        "tiny",
-        BLOCKS,
-        digit_tokenizer().get_vocab_size(),
-    )
+    assert (oracle.name, oracle.layers) == ("tiny", BLOCKS)
     assert len(generate(oracle, ["if a:"], max_new_tokens=3).texts()) == 1
     record = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     assert (record["project"], record["release"], record["dtype"]) == ("tiny-model-package", "1.2", "float32")

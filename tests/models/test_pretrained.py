@@ -69,7 +69,7 @@ def test_ragged_schedules_answer_as_fresh_passes_do(kind):
     oracle = PretrainedOracle(models()[kind], tiny_tokenizer())
     assert oracle.plain_head == (kind != "gemma2")
     with torch.inference_mode():
-        for seed in range(60 if kind == "llama" else 12):
+        for seed in range(30 if kind == "llama" else 9):
             assert largest_error(oracle, seed, memory=(1, 5, 4096)[seed % 3], capacity=CAPACITY) < 1e-3
 
 
@@ -173,25 +173,6 @@ def test_children_are_judged_the_same_however_many_at_once():
     assert runs[0].total.verifier_calls == runs[1].total.verifier_calls
     assert runs[0].total.positions == runs[1].total.positions
     assert runs[0].total.forward_passes > 300 / 16 > runs[1].total.forward_passes
-
-
-def test_two_runs_at_once_do_not_see_each_other():
-    oracle = tiny_oracle()
-    alone = generate(oracle, ["the cat", "yes"], max_new_tokens=8, num_samples=4, seed=1)
-    other = []
-
-    class Intruder:
-        def moved(self, samples, tokens, lengths):
-            other.append(generate(oracle, ["true or"], max_new_tokens=3, seed=2).sequences())
-
-        def filed(self, places, samples):
-            pass
-
-    together = generate(
-        oracle, ["the cat", "yes"], max_new_tokens=8, num_samples=4, seed=1, observer=Intruder()
-    )
-    assert together.sequences() == alone.sequences()
-    assert all(sequences == other[0] for sequences in other)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2"])

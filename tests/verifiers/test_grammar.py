@@ -2,6 +2,7 @@
 
 import re
 import threading
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -306,36 +307,16 @@ def test_a_regex_may_end_in_an_escaped_backslash():
 @pytest.mark.parametrize("sequence", [(0,), (0, 0, 0)])
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch, silent, sequence):
+    """The matcher has given up, and if `silent` it says so only after a mask was requested."""
     verifier = GrammarVerifier.regex("(a|b)*", tokenization(LETTERS))
-
-    class Failing:
-        """A matcher that has given up, and may say so only when it is asked for a mask."""
-
-        asked = not silent
-
-        def deep_copy(self):
-            return self
-
-        def try_consume_tokens(self, tokens):
-            return 0
-
-        def validate_tokens(self, tokens):
-            return 0
-
-        def is_accepting(self):
-            return False
-
-        def compute_bitmask(self):
-            self.asked = True
-            return bytes(2)
-
-        def is_error(self):
-            return self.asked
-
-        def get_error(self):
-            return "ParserTooComplex\n<state>"
-
-    monkeypatch.setattr(verifier, "_start", Failing())
+    failing = Mock()
+    failing.deep_copy.return_value = failing
+    failing.try_consume_tokens.return_value = failing.validate_tokens.return_value = 0
+    failing.is_accepting.return_value = False
+    failing.compute_bitmask.return_value = bytes(2)
+    failing.is_error.side_effect = lambda: not silent or failing.compute_bitmask.called
+    failing.get_error.return_value = "ParserTooComplex\n<state>"
+    monkeypatch.setattr(verifier, "_start", failing)
     verifier._matchers.clear()
     verifier._prefixes.clear()
     with pytest.raises(InputError, match=r"regex='\(a\|b\)\*': ParserTooComplex$"):

@@ -121,28 +121,18 @@ def test_formats_of_others_are_refused():
             assert value(verifier, call % ("stop", "{}")) == same, (form, other)
 
 
-@pytest.mark.parametrize(
-    ("form", "note"),
-    [
+def test_what_a_user_is_told():
+    for form, note in (
         ("in a list", "the prompt has to end in '<pad>', with which the chat template begins a call"),
         (
             "not stated",
-            "the chat template states no format for calls of tools that a text can have: they are plain JSON",
-        ),
-        (
-            "in special tokens",
             "the chat template states no format for calls of tools that a text can have: they are",
         ),
-        (
-            "in tags",
-            "weather_now: no grammar enforces uniqueItems: checked when a text is complete",
-        ),
-    ],
-)
-def test_what_a_user_is_told(form, note):
-    notes = GrammarVerifier.tools(TOOLS, tokenization(FORMATS[form][0])).notes
-    assert notes[0].startswith(note)
-    assert len(notes) == 2 - (form == "in tags")
+        ("in tags", "weather_now: no grammar enforces uniqueItems: checked when a text is complete"),
+    ):
+        notes = GrammarVerifier.tools(TOOLS, tokenization(FORMATS[form][0])).notes
+        assert notes[0].startswith(note)
+        assert len(notes) == 2 - (form == "in tags")
 
 
 def test_white_space_of_arguments_may_be_any():
@@ -152,21 +142,21 @@ def test_white_space_of_arguments_may_be_any():
     assert not value(verifier, (call % ("weather", '{"city": "Rome"}')).replace('"name": ', '"name":'))
 
 
-@pytest.mark.parametrize(
-    ("tools", "message"),
-    [
-        ([], "tools=[]: give a list of definitions"),
-        ("[", "tools='[': it is no JSON"),
-        ([{"type": "object", "properties": {}}], 'write each as {"type": "function"'),
-        ([{"type": "function", "name": 'a"'}], "tools='a\"': use letters, digits"),
-        ([TOOLS[1], TOOLS[1]], "tools='stop': give each tool a name of its own"),
-        (
-            [{"name": "f", "parameters": {"properties": {"a": {"type": "nul"}}}}],
-            "tools='f': $.properties.a.type: 'nul' is not valid",
-        ),
-    ],
-)
-def test_tools_that_cannot_be_used_are_named_in_one_line(tools, message):
-    with pytest.raises(InputError) as caught:
-        GrammarVerifier.tools(tools, TOKENS)
-    assert message in str(caught.value)
+UNUSABLE = [
+    ([], "tools=[]: give a list of definitions"),
+    ("[", "tools='[': it is no JSON"),
+    ([{"type": "object", "properties": {}}], 'write each as {"type": "function"'),
+    ([{"type": "function", "name": 'a"'}], "tools='a\"': use letters, digits"),
+    ([TOOLS[1], TOOLS[1]], "tools='stop': give each tool a name of its own"),
+    (
+        [{"name": "f", "parameters": {"properties": {"a": {"type": "nul"}}}}],
+        "tools='f': $.properties.a.type: 'nul' is not valid",
+    ),
+]
+
+
+def test_tools_that_cannot_be_used_are_named_in_one_line():
+    for tools, message in UNUSABLE:
+        with pytest.raises(InputError) as caught:
+            GrammarVerifier.tools(tools, TOKENS)
+        assert message in str(caught.value)
