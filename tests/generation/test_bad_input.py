@@ -60,23 +60,12 @@ BAD: list[tuple[str, str]] = [
         "temperature=0.0: the sampler rejection would draw the same token again after every rejection",
     ),
     (
-        f"{CAT} --sampler tokenwise-rejection --verifier {REGEX} --top-k 1",
-        "top_k=1: the sampler tokenwise-rejection would draw the same token again",
-    ),
-    (f"{CAT} --block-delimiter a", "the sampler ancestral has it"),
-    (
-        f"{CAT} --sampler block-best-of-n --verifier {REGEX} --block-tokens 2 --block-delimiter a",
-        "block_delimiter='a': leave it out",
-    ),
-    (
         f"{CAT} --sampler block-best-of-n --verifier {REGEX} --block-delimiter @@@",
         "no token of the model contains it",
     ),
     (f"{CAT} --top-k 0", "top_k=0: use at least 1"),
     (f"{CAT} --n 0", "n=0: use at least 1"),
     (f"{CAT} --until 2 --n 3", "n=3: --until 2 is given too: leave out one"),
-    (f"{CAT} --max-tries 2", "max_tries=2: leave it out: it bounds --until"),
-    (f"{CAT} --until 3 --max-tries 2", "max_tries=2: use at least 3"),
     (f"{CAT} --stream --until 1", "one sample of one prompt"),
     (
         f"{CAT} --max-new-tokens 256",
@@ -89,10 +78,6 @@ BAD: list[tuple[str, str]] = [
     (
         f"{CAT} --verifier 'regex:[a-c]+' --verifier 'regex:[x-z]+' {MASK}",
         "they contradict each other: by all of them together no token may begin a completion of 'the cat'",
-    ),
-    (
-        f"{CAT} --verifier 'regex:[a-c]+' --verifier 'regex:[x-z]+' --sampler rejection",
-        "verifier=['regex:[a-c]+', 'regex:[x-z]+']: they contradict each other",
     ),
     (f"{CAT} --verifier lark:", "nothing stands behind the colon: write it as lark:FILE"),
     (f"{CAT} --verifier lark:.", "the file . cannot be read: Is a directory"),

@@ -82,13 +82,6 @@ def test_a_torn_last_line_is_cut_off(length: int, tmp_path: Path) -> None:
     assert out.read_bytes() == whole
 
 
-def test_a_run_that_wrote_no_line_is_gone_on_with(tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    write(out)
-    assert write(out, record(0, 0)) == []
-    assert out.read_bytes().count(b"\n") == 1
-
-
 def test_force_begins_anew(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("something else", encoding="utf-8")

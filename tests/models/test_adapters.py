@@ -116,18 +116,12 @@ def test_an_adapter_of_another_model_is_named(tmp_path: Path, other: dict[str, i
     tiny_model(**other).save_pretrained(tmp_path / "other")
     tiny_tokenizer().save_pretrained(tmp_path / "other")
     described = tmp_path / "adapter" / "adapter_config.json"
-    config = json.loads(described.read_text())
-    for base, words in (
-        ("other", f"it is an adapter of another model than '.*other', {told}"),
-        ("no", "'.*no'"),
-    ):
-        config["base_model_name_or_path"] = str(tmp_path / base)
-        described.write_text(json.dumps(config))
-        with pytest.raises(
-            InputError, match=f"model='.*adapter': {'' if base == 'other' else '.*'}{words}"
-        ) as caught:
-            load_pretrained(tmp_path / "adapter")
-        assert "\n" not in str(caught.value)
+    config = json.loads(described.read_text()) | {"base_model_name_or_path": str(tmp_path / "other")}
+    described.write_text(json.dumps(config))
+    words = f"model='.*adapter': it is an adapter of another model than '.*other', {told}"
+    with pytest.raises(InputError, match=words) as caught:
+        load_pretrained(tmp_path / "adapter")
+    assert "\n" not in str(caught.value)
 
 
 def test_pickled_adapters_and_those_of_prompts_are_refused(tmp_path: Path) -> None:

@@ -94,12 +94,7 @@ def test_what_is_no_probe_is_refused(file: ProbeFile, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a file of kind 'trialogue probe 1'"):
         load_probe(path)
     save_probe(file, path)
-    content = bytearray(path.read_bytes())
-    content[-5] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="checksum"):
-        load_probe(path)
-    content[-5] ^= 1
-    path.write_bytes(bytes(content).replace(b'\\"width\\": 16', b'\\"width\\": 17'))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'\\"width\\": 16', b'\\"width\\": 17'))
     with pytest.raises(InputError, match="do not agree"):
         load_probe(path)
