@@ -87,18 +87,6 @@ def test_a_run_that_was_cut_short_resumes_to_the_same_bits(
     assert not differs(whole, resumed)
 
 
-def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
-    whole = run(tmp_path)
-
-    def none(step: int) -> Tensor:
-        raise AssertionError
-
-    again = run(tmp_path, none)
-    assert again.first_step == 20
-    assert again.tokens_per_second == 0
-    assert not differs(whole, again)
-
-
 @pytest.mark.parametrize("part", ["averages", "moments", "randomness"])
 def test_the_check_rejects_a_resume_that_forgets(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -63,13 +63,6 @@ def test_broken_verifiers_do_not_pass(trained: ProbeFile) -> None:
     assert not judges_right(train_verifier(PLANTED, marked_texts(240), replace(ignorant, calibration="none")))
 
 
-def test_training_depends_on_its_seed_alone(trained: ProbeFile) -> None:
-    again = train_verifier(PLANTED, marked_texts(240), CONFIG, name="marked.jsonl")
-    assert (again.threshold, again.grid, again.numbers) == (trained.threshold, trained.grid, trained.numbers)
-    other = train_verifier(PLANTED, marked_texts(240), replace(CONFIG, seed=1))
-    assert other.threshold != trained.threshold
-
-
 @pytest.mark.parametrize(("given", "expected"), [("youden", None), (0.4, 0.4)])
 def test_the_threshold_may_be_youdens_or_the_users(given: Any, expected: float | None) -> None:
     config = replace(CONFIG, layers=(3,), threshold=given, calibration="temperature")
