@@ -101,6 +101,23 @@ def test_what_cannot_be_used_is_named() -> None:
         assert words in str(told.value)
 
 
+def test_help_is_that_of_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("--help")
+    told = capsys.readouterr().out
+    for words in (
+        "usage: draw",
+        "What is drawn.",
+        "Texts to continue.",
+        "--max-new-tokens INT",
+        "(5)",
+        "--no-lazy",
+    ):
+        assert words in told
+    assert "--no-chat" not in told
+    assert told.count("--top-p") == 1
+
+
 def test_options_of_generate_are_known_without_torch() -> None:
     code = (
         "import sys; from trialogue.generation import settings, verifier_kinds; "

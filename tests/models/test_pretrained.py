@@ -244,7 +244,14 @@ NEVER_CACHED = {
     "mamba": (
         lambda: random_model(
             "MambaForCausalLM",
-            transformers.MambaConfig(vocab_size=VOCAB, hidden_size=16, num_hidden_layers=2, state_size=4),
+            transformers.MambaConfig(
+                vocab_size=VOCAB,
+                hidden_size=16,
+                num_hidden_layers=2,
+                state_size=4,
+                bos_token_id=1,
+                eos_token_id=2,
+            ),
         ),
         r"model='old': its state \(recurrent\) cannot be rewound; recompute=True",
     ),
