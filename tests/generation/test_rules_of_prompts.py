@@ -136,7 +136,7 @@ def hangs(text):
 )
 def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str) -> None:
     Path("bad.py").write_text(RAISING)
-    sizes = ("--n", "12" if name == "f" else "6", "--max-new-tokens", "8")
+    sizes = ("--n", "12", "--max-new-tokens", "8")
     asked = ("--prompt", "the cat", *sizes, "--verifier", f"python:bad.py:{name}")
     told = say(*asked, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject")
     assert told.code == 0, told.err

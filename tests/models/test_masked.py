@@ -52,7 +52,12 @@ def largest_difference(oracle: MaskedTransformer, model: Transformer) -> float:
 @pytest.mark.parametrize("batch_size", [1, 3, 256])
 def test_answers_are_those_of_the_network(batch_size: int) -> None:
     model = network()
-    assert largest_difference(MaskedTransformer(model, batch_size), model) < 1e-5
+    oracle, rows, masks = MaskedTransformer(model, batch_size), tokens(), some_masks()
+    assert largest_difference(oracle, model) < 1e-5
+    # Visible tokens are given.
+    visible = oracle.log_probs(rows, masks)[~masks]
+    assert torch.equal(visible.argmax(-1), rows[~masks])
+    assert visible.amax(-1).unique().tolist() == [0]
 
 
 class _SeesItself(MaskedTransformer):
