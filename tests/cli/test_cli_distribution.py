@@ -156,30 +156,18 @@ def test_a_language_model_with_a_short_horizon(run: Run, tmp_path: Path) -> None
     assert found["weighted_variation"] < 1e-6
 
 
-@pytest.mark.parametrize("form", ["svg", "png"])
-def test_tables_and_pictures(run: Run, form: str) -> None:
+def test_tables_and_pictures(run: Run) -> None:
     words = f"--table table.json --max-new-tokens 4 --verifier {RULE} --top 5 {MASKED}"
-    code, out, _ = run(f"{words} --figure tree.{form}")
+    code, out, _ = run(f"{words} --figure tree.svg")
     assert code == 0
     assert "total variation to the restricted distribution" in out
     assert "0.29" in out
     assert "outputs are not shown" in out
-    content = Path(f"tree.{form}").read_bytes()
-    if form == "svg":
-        paths = ElementTree.fromstring(content).findall(".//{http://www.w3.org/2000/svg}path")
-        assert len(paths) > 20
-    else:
-        assert content.startswith(b"\x89PNG")
-    assert run(f"{words} --figure again.{form}")[0] == 0
-    assert Path(f"again.{form}").read_bytes() == content
-
-
-def test_help_lists_walks_and_verifiers(run: Run) -> None:
-    code, out, _ = run("--help")
-    assert code == 0
-    assert "--distribution" in out
-    assert "value-guided" in out
-    assert "regex:PATTERN" in out
+    content = Path("tree.svg").read_bytes()
+    assert len(ElementTree.fromstring(content).findall(".//{http://www.w3.org/2000/svg}path")) > 20
+    assert run(f"{words} --figure again.svg")[0] == run(f"{words} --figure tree.png")[0] == 0
+    assert Path("again.svg").read_bytes() == content
+    assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_extra_for_figures_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,63 +189,44 @@ TABLES: list[tuple[dict[str, Any], str]] = [
         {"distribution": {"": [1.5, -0.5, 0, 0]}},
         "['distribution'][''][1]=-0.5: should be greater than or equal to 0",
     ),
-    (
-        {"distribution": {"": [float("nan"), 1, 0, 0]}},
-        "['distribution'][''][0]=nan: should be a finite number",
-    ),
-    ({"distribution": {"": [0.5, 0.5]}}, "after '' give 4 probabilities"),
     ({"distribution": {"a d": [1, 0, 0, 0]}}, "in 'a d' 'd' is no token: they are a, b, c, ."),
-    ({"distribution": {"": {"d": 1}}}, "after '' 'd' is no token"),
-    ({"distribution": [1]}, "['distribution']=[1]: should be a valid dictionary"),
     ({"eos": "!"}, "\"eos\" '!' is none of the tokens"),
     ({"tokens": ["a", "a", "."]}, "give each token a text of its own"),
     ({"tokens": ["a", "b c"]}, "has a space in it"),
-    ({"tokens": "ab"}, "['tokens']='ab': should be a valid list"),
     ({"colour": 1}, "['colour']=1: Extra inputs are not permitted"),
     ({"otherwise": [1, 1, 1, 1]}, '"otherwise": the probabilities sum to 4'),
-    ({"max_length": 0.5}, "max_length"),
 ]
 VALUES: list[tuple[dict[str, float], str]] = [
     ({"": 1, "0": -1}, "['0']=-1: should be greater than or equal to 0"),
     ({"": 1, "0": float("nan")}, "['0']=nan: should be a finite number"),
-    ({"": 1, "x": 1}, "is no token"),
     ({"": 1, "0": 1}, "none of the 2 values is of this prefix"),
     ({"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1}, "the sampler stops before an output"),
 ]
 COMMANDS: list[tuple[str, str]] = [
     ("", "table=None: give one oracle"),
-    (f"--table table.json {UNIFORM}", "give one oracle"),
     ("--table missing.json", "table='missing.json': it cannot be read: No such file"),
-    ("--table table.json", "max_new_tokens=None: give a number"),
     (UNIFORM, "max_new_tokens=None: give a number"),
     (
         f"{UNIFORM} --max-new-tokens 40",
         "max_new_tokens=40: the tree has up to 2,199,023,255,551 prefixes, of which at most 200,000 are listed",
     ),
-    (f"{UNIFORM} --max-new-tokens 40", "`trialogue generate`"),
     (
         f"{UNIFORM} --max-new-tokens 4 --sampler best-of-n --verifier 'regex:0*' --max-states 40",
         "max_states=40: the sampler has more states than the 40 that are listed",
     ),
     ("--table table.json --prompt d --max-new-tokens 2", "prompt='d': no tokens spell it"),
     ("--distribution coins", "distribution='coins': no such distribution: there are dyck"),
-    ("--distribution 'dyck:{'", "what follows the colon is not JSON"),
     ("""--distribution 'dyck:{"length": 5}'""", "length=5: must be a whole number"),
-    ("""--distribution 'dyck:{"size": 5}'""", "it has no such arguments"),
     (f"{TWO} --sampler rejection", "verifier=None: the sampler rejection needs one"),
     (f"{UNIFORM} --sampler value-guided", "give --verifier SPEC or --values FILE"),
     (f"{UNIFORM} --values exact", "the sampler ancestral uses no values"),
     (f"{UNIFORM} --sampler value-guided --values exact", "they are of a rule"),
-    (f"{TWO} --verifier regex:2", "regex='2'"),
     (
         f"{TWO} --verifier regex:000",
         "verifier=0.0: it accepts nothing that the oracle can give within the horizon",
     ),
     (f"{TWO} --figure tree.pdf", "ends in .svg or .png"),
-    (f"{TWO} --figure no/tree.svg", "no/tree.svg"),
-    (f"{UNIFORM} --max-new-tokens 0", "max_new_tokens=0: use at least 1"),
     (f"{UNIFORM} --quota 3", "it belongs to the sampler backtracking"),
-    (f"{UNIFORM} --sampler random", "the samplers are"),
     (
         f"{UNIFORM} --on-error reject",
         "on_error='reject': leave it out: a distribution is of what the rule answers",
@@ -284,25 +253,15 @@ def test_bad_input_is_one_line(run: Run) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("rule", ["--verifier 'regex:01|10'", "--verifier python:rule.py:apart"])
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({}, None),
-        ({"0 0": 0.2}, "values='values.json': of '0 0' it is 0.2, but the rule rejects it: give 0 there"),
-        ({"1": 0.5, "1 0": 0, "1 1": 3}, "of '1 1' it is 3, but the rule rejects it"),
-        ({"0": 0.5, "1": 0.1}, None),
-    ],
-)
-def test_values_hope_for_nothing_that_the_rule_rejects(
-    run: Run, rule: str, wrong: dict[str, float], told: str | None
-) -> None:
+def test_values_hope_for_nothing_that_the_rule_rejects(run: Run) -> None:
     Path("rule.py").write_text("def apart(text):\n    return len(text) < 2 or text[0] != text[1]\n")
     values = {"": 1, "0": 1, "1": 1, "0 0": 0, "0 1": 1, "1 0": 1, "1 1": 0}
-    Path("values.json").write_text(json.dumps(values | wrong))
-    code, out, err = run(f"{GUIDED} {rule}")
-    if told is None:
-        assert code == 0, err
-    else:
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert told in err
+    for rule in ("regex:01|10", "python:rule.py:apart"):
+        for wrong, told in (
+            ({"0": 0.5, "1": 0.1}, ""),
+            ({"0 0": 0.2}, "of '0 0' it is 0.2, but the rule rejects it: give 0 there"),
+            ({"1": 0.5, "1 0": 0, "1 1": 3}, "of '1 1' it is 3, but the rule rejects it"),
+        ):
+            Path("values.json").write_text(json.dumps(values | wrong))
+            code, _, err = run(f"{GUIDED} --verifier '{rule}'")
+            assert (code, told in err) == (2 if told else 0, True), err

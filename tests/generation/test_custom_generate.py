@@ -12,10 +12,6 @@ from transformers import (
     LogitsProcessorList,
     RepetitionPenaltyLogitsProcessor,
     StoppingCriteriaList,
-    TemperatureLogitsWarper,
-    TextIteratorStreamer,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
     WatermarkingConfig,
     set_seed,
 )
@@ -28,7 +24,6 @@ from trialogue.errors import InputError
 from trialogue.generation.custom_generate import call, decoder, decoding
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
-from trialogue.randomness import generator
 from trialogue.samplers import (
     Backtracking,
     MaskedDecoding,
@@ -45,11 +40,6 @@ PROMPTS = generate_calls.PROMPTS[:2]
 drawn = partial(generate_calls.drawn, PROMPTS)
 alone = partial(generate_calls.drawn, PROMPTS[:1])
 WIDTH = inputs(PROMPTS)["input_ids"].shape[1]
-
-
-def test_greedy_ancestral_is_what_transformers_does() -> None:
-    wanted = MODEL.generate(**inputs(PROMPTS), max_new_tokens=30, do_sample=False)
-    assert torch.equal(drawn(max_new_tokens=30, do_sample=False), wanted)
 
 
 SETTINGS = {"temperature": 0.7, "top_p": 0.9, "top_k": 20}
@@ -78,36 +68,6 @@ def test_samples_are_those_of_generate_on_the_truncated_oracle() -> None:
     assert torch.equal(output.sequences[::2, :WIDTH], inputs(PROMPTS)["input_ids"])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_truncation_is_that_of_the_processors(seed: int) -> None:
-    logits = torch.randn(5, 300, generator=generator(seed, "logits")) * 3
-    ours = truncated(PretrainedOracle(MODEL, tiny_tokenizer()), 0.7, 0.8, 30).truncate(logits.log_softmax(-1))
-    scores = logits
-    for warper in (TemperatureLogitsWarper(0.7), TopKLogitsWarper(30), TopPLogitsWarper(0.8)):
-        scores = warper(torch.zeros(5, 1, dtype=torch.long), scores)
-    assert torch.allclose(ours.exp(), scores.softmax(-1), atol=1e-6)
-
-
-def test_a_verifier_made_for_the_tokenizer_is_obeyed() -> None:
-    made: list[Tokenization] = []
-
-    def verifier(tokenization: Tokenization) -> GrammarVerifier:
-        made.append(tokenization)
-        return GrammarVerifier.regex("(cat|dog)+ [0-9]", tokenization)
-
-    output = drawn(
-        sampler=MaskedDecoding(),
-        verifier=verifier,
-        max_new_tokens=60,
-        top_k=0,
-        return_dict_in_generate=True,
-    )
-    assert len(made) == 1
-    assert bool(output.samples.accepted.all())
-    for text in tiny_tokenizer().batch_decode(output.sequences[:, WIDTH:], skip_special_tokens=True):
-        assert re.fullmatch("(cat|dog)+ [0-9]", text)
-
-
 def test_the_ends_of_sequence_are_those_of_the_call() -> None:
     ends = sorted(set(drawn(max_new_tokens=4)[:, WIDTH:].flatten().tolist()) - {0, 1, 2})[:2]
     for row in drawn(eos_token_id=ends, max_new_tokens=40, num_return_sequences=8)[:, WIDTH:].tolist():
@@ -124,15 +84,11 @@ SPELLED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("ends", [-1, [-1], 300, []], ids=str)
-def test_ends_of_sequence_beyond_the_vocabulary_mean_never(ends: Any) -> None:
-    samples = drawn(eos_token_id=ends, **SPELLED).samples
-    assert {len(completion) for completion in samples.completions()} == {12}
-    assert bool(samples.accepted.all())
-    assert all(re.fullmatch("a*", text) for text in samples.texts())
-
-
-def test_ends_of_sequence_in_the_vocabulary_are_kept_beside_others() -> None:
+def test_ends_of_sequence_beyond_the_vocabulary_mean_never() -> None:
+    for ends in (-1, [-1], 300, []):
+        samples = drawn(eos_token_id=ends, **SPELLED).samples
+        assert {len(completion) for completion in samples.completions()} == {12}
+        assert all(re.fullmatch("a*", text) for text in samples.texts())
     given, meant = (drawn(eos_token_id=ends, **SPELLED).samples for ends in ([2, -1, 300], 2))
     assert given.completions() == meant.completions()
     assert {len(completion) for completion in given.completions()} != {12}
@@ -161,29 +117,17 @@ def test_seeds_come_from_torch_unless_given() -> None:
 
 
 def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
-    settings = {"num_return_sequences": 12, "top_k": 0, "return_dict_in_generate": True}
-    rule = {
-        "sampler": WeightedRejection(),
-        "verifier": lambda tokenization: GrammarVerifier.regex("[a-z]{2}", tokenization),
-    }
-    samples = drawn(**rule, **settings).samples
-    sizes = effective_sample_sizes(samples)
-    assert sizes.shape == (2,)
-    assert all(1 < size < 12 for size in sizes.tolist())
+    samples = drawn(
+        sampler=WeightedRejection(),
+        verifier=lambda tokenization: GrammarVerifier.regex("[a-z]{2}", tokenization),
+        num_return_sequences=12,
+        top_k=0,
+        return_dict_in_generate=True,
+    ).samples
+    assert all(1 < size < 12 for size in effective_sample_sizes(samples).tolist())
     chosen = resampled(samples, seed=1)
     assert chosen.prompt.tolist() == [0] * 12 + [1] * 12
     assert len(set(chosen.completions()[:12])) < len(set(samples.completions()[:12]))
-
-
-def test_a_streamer_gets_the_completion_and_its_end() -> None:
-    reader = Reader()
-    sequences = alone(streamer=reader)
-    assert reader.given[0] == sequences[0, :WIDTH].tolist()
-    assert reader.given[1:] == [[token] for token in sequences[0, WIDTH:].tolist()]
-    assert reader.ended == 1
-    text = TextIteratorStreamer(tiny_tokenizer(), skip_prompt=True, timeout=1)
-    alone(streamer=text)
-    assert "".join(text) == tiny_tokenizer().decode(sequences[0, WIDTH:])
 
 
 def test_a_streamer_gets_its_end_where_the_call_fails() -> None:
@@ -193,40 +137,28 @@ def test_a_streamer_gets_its_end_where_the_call_fails() -> None:
     assert reader.ended == 1
 
 
-def test_stop_strings_and_small_batches() -> None:
-    whole = drawn(return_dict_in_generate=True, num_return_sequences=4).samples
-    batched = drawn(return_dict_in_generate=True, num_return_sequences=4, batch_size=3).samples
+def test_small_batches_draw_the_same() -> None:
+    whole, batched = (
+        drawn(return_dict_in_generate=True, num_return_sequences=4, **size).samples
+        for size in ({}, {"batch_size": 3})
+    )
     assert whole.completions() == batched.completions()
-    stopped = drawn(return_dict_in_generate=True, stop="e", max_new_tokens=60, num_return_sequences=8).samples
+
+
+def test_a_verifier_judges_the_text_before_the_stop_string() -> None:
     tokenization = Tokenization(tiny_tokenizer())
-    written = [tokenization.bytes(completion) for completion in stopped.completions()]
-    assert any(b"e" in content for content in written)
-    for completion, content in zip(stopped.completions(), written, strict=True):
-        # The stop string is in the last token, or nowhere.
-        assert b"e" not in tokenization.bytes(completion[:-1])
-        assert b"e" in content or completion[-1] == tokenization.eos or len(completion) == 60
-
-
-@pytest.mark.parametrize("ready", [True, False])
-def test_a_verifier_judges_the_text_before_the_stop_string(ready: bool) -> None:
-    def made(tokenization: Tokenization) -> GrammarVerifier:
-        return GrammarVerifier.regex("[a-z]{1,3}", tokenization)
-
-    verifier = made(Tokenization(tiny_tokenizer())) if ready else made
     samples = drawn(
         sampler=MaskedDecoding(),
-        verifier=verifier,
+        verifier=GrammarVerifier.regex("[a-z]{1,3}", tokenization),
         stop="e",
         top_k=0,
         max_new_tokens=5,
         num_return_sequences=20,
         return_dict_in_generate=True,
     ).samples
-    tokenization = Tokenization(tiny_tokenizer())
-    stopped = ["e" in tokenization.text(completion) for completion in samples.completions()]
-    assert any(accepted and ended for accepted, ended in zip(samples.accepted.tolist(), stopped, strict=True))
-    for text, accepted in zip(samples.texts(), samples.accepted.tolist(), strict=True):
-        assert not accepted or re.fullmatch("[a-df-z]{1,3}", text)
+    accepted = [one for one, good in zip(samples, samples.accepted.tolist(), strict=True) if good]
+    assert any("e" in tokenization.text(one.tokens) for one in accepted)
+    assert all(re.fullmatch("[a-df-z]{1,3}", one.text) for one in accepted)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -303,30 +235,17 @@ def test_what_is_not_returned_is_ignored(output: str) -> None:
     assert torch.equal(drawn(**rule, **{output: True}), drawn(**rule))
 
 
-@pytest.fixture
-def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_honoured_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def loaded(*arguments: Any, **settings: Any) -> None:
         raise AssertionError("the model was loaded")
 
     monkeypatch.setattr(decoder, "oracle_of", loaded)
-
-
-@pytest.mark.usefixtures("nothing_is_loaded")
-@pytest.mark.parametrize(("settings", "words"), REFUSED)
-def test_what_cannot_be_honoured_is_refused_in_one_line(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=re.escape(words)) as caught:
-        generate_calls.drawn(**{"prompts": PROMPTS} | settings)
-    assert "\n" not in str(caught.value)
-
-
-def test_what_can_be_honoured_is_loaded(nothing_is_loaded: None) -> None:
+    for settings, words in REFUSED:
+        with pytest.raises(InputError, match=re.escape(words)) as caught:
+            generate_calls.drawn(**{"prompts": PROMPTS} | settings)
+        assert "\n" not in str(caught.value)
     with pytest.raises(AssertionError, match="loaded"):
         drawn()
-
-
-def test_a_function_that_makes_no_verifier_is_refused() -> None:
-    with pytest.raises(InputError, match="must return a Verifier"):
-        drawn(verifier=lambda _: 1.0)
 
 
 @pytest.mark.parametrize(

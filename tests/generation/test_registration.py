@@ -99,16 +99,8 @@ def test_a_kind_that_reads_the_model_judges_prompts_once_that_is_there(
 ) -> None:
     kind = VerifierKind("NAME", "everything", lambda wanted: Reading(layers), path=lambda _: None)
     monkeypatch.setitem(KINDS, "reading", kind)
-    common = (
-        "--prompt",
-        "the cat",
-        "--max-new-tokens",
-        "3",
-        "--sampler",
-        "backtracking",
-        "--verifier",
-        "reading:x",
-    )
+    common = ("--prompt", "the cat", "--max-new-tokens", "3", "--sampler", "backtracking")
+    common = (*common, "--verifier", "reading:x")
     for others in ((), ("--verifier", "regex:(?s:.*)")):
         told = say(*common, *others)
         assert told.code == 0, told.err

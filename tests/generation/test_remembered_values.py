@@ -45,10 +45,3 @@ def test_the_latest_values_are_remembered_and_no_more(monkeypatch: pytest.Monkey
     judged(graded, 92, 1)
     judged(graded, 200, 7)
     assert told(graded, 92, 99, 206) == [92.0, 99.0, 206.0]
-
-
-def test_all_that_are_asked_about_at_once_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(values, "_REMEMBERED", 8)
-    graded = Graded(FunctionVerifier(lambda prefix: float(prefix[0])))
-    judged(graded, 0, 30)
-    assert told(graded, 0, 29) == [0.0, 29.0]

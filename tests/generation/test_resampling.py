@@ -17,16 +17,16 @@ HOPELESS = "--verifier python:rules.py:has_dog --verifier-scope sequence --verif
 
 def test_resampling_draws_by_weight(shell: Say, tmp_path: Path) -> None:
     told = shell(
-        f"--prompt the --verifier {REGEX} --sampler weighted-rejection --n 150 --resample --out r.jsonl"
+        f"--prompt the --verifier {REGEX} --sampler weighted-rejection --n 60 --resample --out r.jsonl"
     )
     assert told.code == 0, told.err
-    assert re.search(r"150 samples, 150 accepted, effective sample size [\d.]+, ", told.err)
+    assert re.search(r"60 samples, 60 accepted, effective sample size [\d.]+, ", told.err)
     weighted, kept = content(tmp_path / "r.weighted.jsonl"), content(tmp_path / "r.jsonl")
     weights = torch.tensor([line["log_weight"] for line in weighted]).softmax(0)
-    counts = torch.bincount(torch.tensor([line["source"] for line in kept]), minlength=150)
+    counts = torch.bincount(torch.tensor([line["source"] for line in kept]), minlength=60)
     # Draws are independent: the statistic has mean n - 1 and variance 2 (n - 1).
-    used = weights * 150 > 0.5
-    expected = weights[used] * 150
+    used = weights * 60 > 0.5
+    expected = weights[used] * 60
     chi = ((counts[used] - expected) ** 2 / expected).sum()
     assert chi < used.sum() + 6 * math.sqrt(2 * used.sum())
     assert [weighted[line["source"]]["text"] for line in kept] == [line["text"] for line in kept]

@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt, numbered
+from trialogue.generation.prompts import numbered
 from trialogue.generation.sample_file import opened
 from trialogue.generation.settings import digest
 
@@ -82,13 +82,6 @@ def test_a_torn_last_line_is_cut_off(length: int, tmp_path: Path) -> None:
     assert out.read_bytes() == whole
 
 
-def test_a_run_that_wrote_no_line_is_gone_on_with(tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    write(out)
-    assert write(out, record(0, 0)) == []
-    assert out.read_bytes().count(b"\n") == 1
-
-
 def test_force_begins_anew(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("something else", encoding="utf-8")
@@ -140,10 +133,3 @@ def test_two_processes_do_not_write_at_once(tmp_path: Path) -> None:
         pytest.raises(InputError, match="another process is writing"),
     ):
         write(tmp_path / "out.jsonl")
-
-
-def test_prompts_may_be_added(tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    write(out, record(0, 0))
-    with opened(out, SAMPLING, (*PROMPTS, Prompt("new", "c"))) as file:
-        assert list(file.kept) == [(0, 0)]

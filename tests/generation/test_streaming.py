@@ -4,7 +4,7 @@ import io
 import shutil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -83,7 +83,7 @@ def size(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shutil.get_terminal_size() == (COLUMNS, 1000)
 
 
-@settings(report_multiple_bugs=False)
+@settings(phases=(Phase.explicit, Phase.generate))
 @given(RELATED)
 def test_the_screen_shows_the_text_as_it_is(changes: list[tuple[int, str]]) -> None:
     terminal, text = Terminal(), ""

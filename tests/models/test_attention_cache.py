@@ -109,9 +109,9 @@ def largest_error(schedules: int, rows: int, steps: int = 12, **fields: object) 
 
 @pytest.mark.parametrize(
     ("schedules", "rows", "fields"),
-    [(150, 4, {}), (40, 40, {}), (20, 5, {"positions": "linear"}), (20, 5, {"positions": "none"}), (10, 1, {}),
+    [(40, 4, {}), (12, 40, {}), (20, 5, {"positions": "linear"}), (20, 5, {"positions": "none"}), (10, 1, {}),
      (20, 20, {"layers": 3, "heads": 1}), (10, 20, {"heads": 16, "width": 32}),
-     (60, 4, {"attention_window": 3}), (20, 40, {"attention_window": 2}), (20, 5, {"attention_window": 1}),
+     (20, 4, {"attention_window": 3}), (20, 40, {"attention_window": 2}), (20, 5, {"attention_window": 1}),
      (20, 5, {"attention_window": 4, "positions": "none", "layers": 3}), (10, 5, {"attention_window": 20}),
      (20, 5, {"scaled_attention": False}), (20, 40, {"scaled_attention": False})],
 )  # fmt: skip
@@ -197,17 +197,6 @@ def test_the_check_rejects_another_window(
 ) -> None:
     monkeypatch.setattr(AttentionCache, "_seen", mutant)
     assert largest_error(15, 4, attention_window=3) > 10 * TOLERANCE
-
-
-def test_rows_may_come_in_any_order() -> None:
-    model, order = small(), torch.tensor([2, 0, 3, 1])
-    tokens = torch.from_numpy(numpy_generator(0, "tokens").integers(0, 3, (4, CAPACITY)))
-    start, stop = torch.zeros(4, dtype=torch.int64), torch.tensor([3, 9, 0, 5])
-    straight = model.open(4, CAPACITY)
-    expected = straight.log_probs(straight.features(tokens, start, stop, torch.arange(4)))
-    shuffled = model.open(4, CAPACITY)
-    answer = shuffled.log_probs(shuffled.features(tokens[order], start, stop[order], order))
-    torch.testing.assert_close(answer, expected[order], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

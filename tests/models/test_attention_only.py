@@ -94,49 +94,13 @@ def test_other_equations_are_told_apart(before, after):
 
 
 @each_option
-def test_parameters_are_counted(fields):
-    net = network(**fields)
-    assert net.config.parameters == sum(weights.numel() for weights in net.parameters())
-
-
-def test_published_counts():
-    # Four maps of d numbers to d_h for every head, and as many for every two d numbers of an MLP.
-    attention = dataclasses.replace(PLAIN, width=3, head_width=3, heads=5).parameters
-    mlp = dataclasses.replace(PLAIN, width=3, head_width=3, heads=1, mlp_width=2 * 3 * (5 - 1)).parameters
-    assert attention == mlp == 3 * (2 + 2 * 4 + 4 * 3 * 5)
-
-
-def test_a_shared_map_is_per_head_values_with_tied_weights():
-    shared = network(3, shared=True, heads=3)
-    tied = network(4, heads=3)
-    into, back = shared.compress[0], shared.decompress[0]
-    with torch.no_grad():
-        for name in ("embedding", "positions", "unembedding"):
-            getattr(tied, name).copy_(getattr(shared, name))
-        for name in ("query", "key", "value"):
-            getattr(tied, name).copy_(getattr(shared, name) @ into)
-        tied.output.copy_(back @ shared.output)
-    contexts = whole_sequences(4, 2)
-    torch.testing.assert_close(tied(contexts), shared(contexts), rtol=1e-12, atol=1e-12)
-    written = shared(contexts) - shared.inputs(contexts)[:, -1] @ shared.unembedding.T
-    # All heads together write in the d_h dimensions of the map back, per-head values do not.
-    assert torch.linalg.matrix_rank(written) == 2
-    free = network(4, heads=3)
-    assert torch.linalg.matrix_rank(free(contexts) - free.inputs(contexts)[:, -1] @ free.unembedding.T) == 3
-
-
-@each_option
-def test_a_saved_network_comes_back(fields, tmp_path):
+def test_it_is_counted_saved_and_trained_in_float32(fields, tmp_path):
     net = AttentionOnly(dataclasses.replace(PLAIN, **fields), seed=5)
+    assert net.config.parameters == sum(weights.numel() for weights in net.parameters())
     read = load_model(save_model(net, tmp_path / "network.safetensors"), AttentionOnly)
     contexts = whole_sequences(4, net.config.context)
     assert read.config == net.config
     assert torch.equal(read(contexts), net(contexts))
-
-
-@each_option
-def test_gradients_reach_all_weights_in_float32(fields):
-    net = AttentionOnly(dataclasses.replace(PLAIN, **fields), seed=6)
     net.whole_logits().logsumexp(1).sum().backward()
     for name, weights in net.named_parameters():
         assert weights.grad is not None, name

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
+from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from trialogue import exact_distribution, generate, stream, truncated
 from trialogue.cli import main
 from trialogue.data import Table
@@ -100,15 +100,6 @@ def lines(
     code = main(["generate", "--model", str(folder), "--max-new-tokens", "3", "--n", "2", *options])
     told = capsys.readouterr()
     return code, [json.loads(line) for line in told.out.splitlines()], told.err
-
-
-def test_the_command_samples_from_the_same_prefix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = save_tiny(tmp_path / "tiny")
-    code, records, _ = lines(folder, capsys, "--prompt", "")
-    assert code == 0
-    ids = [0, 1]
-    expected = generate(tiny_oracle(), [[]], max_new_tokens=3, sample_ids=ids, num_samples=2)
-    assert [record["tokens"] for record in records] == [list(one) for one in expected.completions()]
 
 
 def test_the_command_continues_the_empty_text_by_a_network_with_a_bos_of_its_own(

@@ -44,10 +44,13 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.fixture(params=["folder", "gguf"])
-def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    if request.param == "folder":
-        return save_tiny(tmp_path / "model")
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return save_tiny(tmp_path / "model")
+
+
+@pytest.fixture
+def gguf(tmp_path: Path) -> Path:
     write_gguf(tmp_path / "model.gguf")
     return tmp_path / "model.gguf"
 
@@ -56,36 +59,37 @@ def load(model: Path, **settings: Any) -> PretrainedOracle:
     return load_pretrained(model, device="cpu", **settings)
 
 
-def test_a_model_is_tried_once(model: Path, tried: list[str]) -> None:
-    first = load(model)
-    assert set(tried) == {"passes"}
+@pytest.mark.parametrize("kind", ["model", "gguf"])
+@pytest.mark.parametrize("weights", ["float32", pytest.param("auto", marks=needs_formats)])
+def test_a_model_is_tried_once(
+    kind: str, weights: str, tried: list[str], request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(kind)
+    first = load(path, weights=weights)
+    assert set(tried) == ({"passes"} if weights == "float32" else {"passes", "formats"})
     tried.clear()
-    second = load(model)
+    second = load(path, weights=weights)
     assert tried == []
-    assert (first.plain_head, first.window) == (second.plain_head, second.window)
+    assert (first.plain_head, first.window, first.weights) == (
+        second.plain_head,
+        second.window,
+        second.weights,
+    )
     assert (first.decoder is None) == (second.decoder is None)
     assert torch.equal(next_distribution(first), next_distribution(second))
 
 
-@needs_formats
-def test_formats_are_measured_once(model: Path, tried: list[str]) -> None:
-    first = load(model, weights="auto")
-    assert "formats" in tried
-    tried.clear()
-    second = load(model, weights="auto")
-    assert tried == []
-    assert first.weights == second.weights
-    assert torch.equal(next_distribution(first), next_distribution(second))
-
-
 def touched(model: Path, _: pytest.MonkeyPatch) -> None:
-    file = model if model.is_file() else model / "model.safetensors"
-    os.utime(file, ns=(0, 0))
+    os.utime(model / "model.safetensors", ns=(0, 0))
+
+
+def touched_gguf(model: Path, _: pytest.MonkeyPatch) -> None:
+    os.utime(model, ns=(0, 0))
 
 
 def replaced(model: Path, _: pytest.MonkeyPatch) -> None:
     """By a copy of the same size and time."""
-    file = model if model.is_file() else model / "config.json"
+    file = model / "config.json"
     stat, content = file.stat(), file.read_bytes()
     file.unlink()
     file.write_bytes(content)
@@ -102,6 +106,7 @@ def on_threads(model: Path, patch: pytest.MonkeyPatch) -> None:
 
 CHANGES = {
     "time": touched,
+    "time of a GGUF file": touched_gguf,
     "copy": replaced,
     "torch": of_module(torch, "__version__"),
     "transformers": of_module(findings.transformers, "__version__"),
@@ -116,79 +121,62 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_under_other_conditions_it_is_tried_again(
-    model: Path, change: str, tried: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_under_other_conditions_it_is_tried_again(model: Path, gguf: Path, tried: list[str]) -> None:
+    for change, made in CHANGES.items():
+        file = gguf if made is touched_gguf else model
+        load(file)
+        tried.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            made(file, patch)
+            load(file)
+        assert tried, change
+
+
+def test_other_settings_are_tried_for_themselves(model: Path, tried: list[str]) -> None:
     load(model)
-    tried.clear()
-    CHANGES[change](model, monkeypatch)
-    load(model)
-    assert tried
+    for settings in ({"weights": "bfloat16"}, {"packed": False}, {"dtype": "bfloat16"}):
+        if settings.get("weights", "float32") in available():
+            tried.clear()
+            load(model, **settings)
+            assert tried, settings
 
 
-@pytest.mark.parametrize("settings", [{"weights": "bfloat16"}, {"packed": False}, {"dtype": "bfloat16"}])
-def test_other_settings_are_tried_for_themselves(
-    model: Path, settings: dict[str, Any], tried: list[str]
-) -> None:
-    if settings.get("weights", "float32") not in available():
-        pytest.skip("this machine does not multiply it")
-    load(model)
-    tried.clear()
-    load(model, **settings)
-    assert tried
+SPOILED: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda kept: b"",
+    "cut": lambda kept: kept[: len(kept) // 2],
+    "no text": lambda kept: b"\xff\xfe",
+    "a list": lambda kept: b"[]",
+    "nothing found": lambda kept: kept.replace(b'"found"', b'"lost"'),
+    "no truth value": lambda kept: kept.replace(b'"plain_head": true', b'"plain_head": "yes"'),
+    "other names": lambda kept: kept.replace(b'"plain_head"', b'"plane_head"'),
+    "other conditions": lambda kept: kept.replace(b'"threads": ', b'"threads": 1'),
+}
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda kept: b"",
-        lambda kept: kept[: len(kept) // 2],
-        lambda kept: b"\xff\xfe",
-        lambda kept: b"[]",
-        lambda kept: kept.replace(b'"found"', b'"lost"'),
-        lambda kept: kept.replace(b'"plain_head": true', b'"plain_head": "yes"'),
-        lambda kept: kept.replace(b'"plain_head"', b'"plane_head"'),
-        lambda kept: kept.replace(b'"threads": ', b'"threads": 1'),
-    ],
-    ids=[
-        "empty",
-        "cut",
-        "no text",
-        "a list",
-        "nothing found",
-        "no truth value",
-        "other names",
-        "other conditions",
-    ],
-)
-def test_what_cannot_be_read_is_ignored(
-    model: Path, spoil: Callable[[bytes], bytes], tried: list[str]
-) -> None:
+def test_what_cannot_be_read_is_ignored(model: Path, tried: list[str]) -> None:
     expected = next_distribution(load(model))
     (kept,) = (catalogue.home().parent / "findings").iterdir()
     right = kept.read_bytes()
-    assert spoil(right) != right
-    kept.write_bytes(spoil(right))
-    tried.clear()
-    assert torch.equal(next_distribution(load(model)), expected)
-    assert tried
-    assert kept.read_bytes() == right
+    for name, spoil in SPOILED.items():
+        assert spoil(right) != right, name
+        kept.write_bytes(spoil(right))
+        tried.clear()
+        assert torch.equal(next_distribution(load(model)), expected), name
+        assert tried, name
+        assert kept.read_bytes() == right, name
 
 
 @needs_formats
-@pytest.mark.parametrize(
-    "packing", [None, 5, [], ["int3", "int3", 8], ["int4", "int4", "8"], [["int4"], "int4", 8]]
-)
-def test_formats_that_are_none_are_measured_again(model: Path, packing: Any, tried: list[str]) -> None:
+def test_formats_that_are_none_are_measured_again(model: Path, tried: list[str]) -> None:
     load(model, weights="auto")
     (file,) = (catalogue.home().parent / "findings").iterdir()
     content = json.loads(file.read_text())
-    content["found"]["packing"] = packing
-    file.write_text(json.dumps(content))
-    tried.clear()
-    load(model, weights="auto")
-    assert "formats" in tried
+    for packing in (None, 5, [], ["int3", "int3", 8], ["int4", "int4", "8"], [["int4"], "int4", 8]):
+        content["found"]["packing"] = packing
+        file.write_text(json.dumps(content))
+        tried.clear()
+        load(model, weights="auto")
+        assert "formats" in tried, packing
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(model: Path, tried: list[str]) -> None:

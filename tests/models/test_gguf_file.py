@@ -145,25 +145,6 @@ def test_mixed_files_keep_their_laws_and_say_how(
 
 
 @needs_formats
-def test_codes_that_are_taken_over_are_nearer_than_rounded_ones(tmp_path: Path) -> None:
-    """Groups of Q4_0 seldom reach both ends of its codes: rounding their weights again finds others."""
-    file = tmp_path / "q4_0.gguf"
-    write_gguf(file, {"token_embd": Kind.Q8_0, "": Kind.Q4_0})
-    expected = distributions(ours(file))
-    taken = load_pretrained(file, device="cpu", weights="int4")
-    model = ours(file)
-    model.save_pretrained(tmp_path / "folder")
-    taken.tokenization.tokenizer.save_pretrained(tmp_path / "folder")
-    rounded = load_pretrained(tmp_path / "folder", device="cpu", weights="int4")
-    assert "with the codes of Q4_0" in taken.weights
-    assert "codes" not in rounded.weights
-    errors = [
-        float((distributions(oracle.model) - expected).abs().sum(-1).mean()) for oracle in (taken, rounded)
-    ]
-    assert errors[0] < errors[1] / 2
-
-
-@needs_formats
 def test_output_embeddings_in_four_bits_stay_so(tmp_path: Path) -> None:
     file = tmp_path / "four.gguf"
     write_gguf(file, unused=-len(digit_tokenizer().get_vocab()) % 16)

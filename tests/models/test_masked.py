@@ -7,10 +7,7 @@ from torch import Tensor
 from models.random_transformer import small
 from trialogue.errors import InputError
 from trialogue.models import MaskedTransformer, Transformer
-from trialogue.oracles import Masked, whole_sequences
 from trialogue.randomness import generator
-from trialogue.samplers import Gibbs, run_chain
-from trialogue.samplers.exact import transition_matrix
 
 
 def network() -> Transformer:
@@ -55,7 +52,12 @@ def largest_difference(oracle: MaskedTransformer, model: Transformer) -> float:
 @pytest.mark.parametrize("batch_size", [1, 3, 256])
 def test_answers_are_those_of_the_network(batch_size: int) -> None:
     model = network()
-    assert largest_difference(MaskedTransformer(model, batch_size), model) < 1e-5
+    oracle, rows, masks = MaskedTransformer(model, batch_size), tokens(), some_masks()
+    assert largest_difference(oracle, model) < 1e-5
+    # Visible tokens are given.
+    visible = oracle.log_probs(rows, masks)[~masks]
+    assert torch.equal(visible.argmax(-1), rows[~masks])
+    assert visible.amax(-1).unique().tolist() == [0]
 
 
 class _SeesItself(MaskedTransformer):
@@ -79,19 +81,6 @@ def test_the_check_rejects(mutant: type[MaskedTransformer]) -> None:
     assert largest_difference(mutant(model), model) > 1e-2
 
 
-def test_what_is_masked_does_not_matter_and_the_rest_is_given() -> None:
-    oracle, rows, masks = MaskedTransformer(network()), tokens(), some_masks()
-    answers = oracle.log_probs(rows, masks)
-    others = torch.where(masks, (rows + 1) % 3, rows)
-    torch.testing.assert_close(oracle.log_probs(others, masks)[masks], answers[masks])
-    torch.testing.assert_close(answers.logsumexp(-1), torch.zeros(7, 5), atol=1e-5, rtol=0)
-    assert torch.equal(answers.argmax(-1)[~masks], rows[~masks])
-    assert answers[~masks].amax(-1).unique().tolist() == [0]
-    # What is visible does matter.
-    changed = torch.where(masks, rows, (rows + 1) % 3)
-    assert (oracle.log_probs(changed, masks) - answers)[masks].abs().max() > 1e-2
-
-
 def test_answers_carry_no_gradients_and_follow_double_precision() -> None:
     assert not MaskedTransformer(network()).site_log_probs(tokens()).requires_grad
     double = MaskedTransformer(network().double()).site_log_probs(tokens())
@@ -99,36 +88,14 @@ def test_answers_carry_no_gradients_and_follow_double_precision() -> None:
     torch.testing.assert_close(double.float(), MaskedTransformer(network()).site_log_probs(tokens()))
 
 
-def test_chains_run_on_it() -> None:
-    oracle = MaskedTransformer(network())
-    assert isinstance(oracle, Masked)
-    states = whole_sequences(3, 2)
-    distributions = oracle.site_log_probs(states).double().exp()
-    expected = torch.zeros(9, 9, dtype=torch.float64)
-    for row, state in enumerate(states.tolist()):
-        for site in range(2):
-            for token in range(3):
-                after = [*state[:site], token, *state[site + 1 :]]
-                expected[row, after[0] * 3 + after[1]] += distributions[row, site, token] / 2
-    torch.testing.assert_close(transition_matrix(Gibbs(), oracle, sites=2), expected, atol=1e-6, rtol=0)
-    run = run_chain(Gibbs(), oracle, start=tokens(), steps=10, seed=0)
-    again = run_chain(Gibbs(), MaskedTransformer(network(), 2), start=tokens(), steps=10, seed=0)
-    assert run.tokens.shape == (7, 5)
-    assert torch.equal(run.tokens, again.tokens)
-
-
 def test_bad_input_is_one_line() -> None:
-    for make, message in (
-        (lambda: MaskedTransformer(small()), "causal=True: a causal model reads no masks"),
-        (lambda: MaskedTransformer(network(), 0), "batch_size=0"),
-        (
-            lambda: MaskedTransformer(network()).site_log_probs(tokens() + 1),
-            "tokens=3: the model has tokens 0 to 2",
-        ),
-        (lambda: MaskedTransformer(network()).site_log_probs(tokens(1, 13)), "12 positions"),
+    oracle = MaskedTransformer(network())
+    for rows, message in (
+        (tokens() + 1, "tokens=3: the model has tokens 0 to 2"),
+        (tokens(1, 13), "12 positions"),
     ):
         with pytest.raises(InputError, match=message) as error:
-            make()
+            oracle.site_log_probs(rows)
         assert "\n" not in str(error.value)
 
 

@@ -14,7 +14,7 @@ from trialogue.errors import InputError
 from trialogue.models import processed
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.models.processed import Processed
-from trialogue.oracles import Autoregressive, Context, next_log_probs
+from trialogue.oracles import next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers import (
     Backtracking,
@@ -97,29 +97,6 @@ def test_every_token_survives_in_features_of_any_type(dtype: torch.dtype) -> Non
     assert torch.equal(own, distribution)
     for layer in (-1, 1):
         assert torch.equal(context.hidden(features, layer), plain.hidden(wanted, layer))
-
-
-@pytest.mark.parametrize(
-    "oracle",
-    [Processed(tiny_oracle(), repeated), truncated(tiny_oracle(), 0.7, top_k=5), tiny_oracle()],
-    ids=["processed", "truncated", "plain"],
-)
-@torch.inference_mode()
-def test_forks_answer_alike_and_are_independent(oracle: Autoregressive) -> None:
-    context, tokens = oracle.open(2, 8), torch.randint(3, 300, (2, 8), generator=generator(0, "tokens"))
-    rows, stop = torch.tensor([0, 1]), torch.tensor([5, 5])
-
-    def distribution(asked: Context, tokens: Tensor, start: int) -> Tensor:
-        return asked.distributions(asked.features(tokens, torch.full((2,), start), stop, rows))[0]
-
-    before = distribution(context, tokens, 0)
-    forked = context.fork(rows.flip(0), 8)
-    assert type(forked) is type(context)
-    assert torch.allclose(distribution(forked, tokens.flip(0), 5), before.flip(0), atol=1e-4)
-    distribution(forked, (tokens + 1) % 300, 0)
-    assert torch.allclose(distribution(context, tokens, 5), before, atol=1e-4)
-    if type(oracle) is not PretrainedOracle:
-        assert float((before - distribution(tiny_oracle().open(2, 8), tokens, 0)).abs().max()) > 0.1
 
 
 def test_log_probs_are_those_of_the_model() -> None:

@@ -58,10 +58,6 @@ def test_tokens_are_found_by_what_they_contain():
     assert set(TOKENIZATION.tokens_ending_with("\n").tolist()) <= set(with_newline)
 
 
-def test_chats_follow_the_template():
-    assert TOKENIZATION.tokenizer.decode(TOKENIZATION.chat("hi")) == "<s>user: hi</s><s>assistant: "
-
-
 def test_what_cannot_be_used_is_named():
     class Slow:
         is_fast = False

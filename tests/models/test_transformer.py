@@ -69,32 +69,6 @@ def test_a_bidirectional_model_looks_everywhere_but_at_padding() -> None:
     assert (model(ids)[0, :4] - logits[0, :4]).abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("positions", POSITIONS)
-def test_rows_are_independent_and_right_padding_is_not_read(positions: str) -> None:
-    model = small(positions=positions)
-    ids = draw_ids(model, 5, 9)
-    order = torch.tensor([3, 1, 4, 0, 2])
-    torch.testing.assert_close(model(ids[order]), model(ids)[order], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(model(ids[:, :6]), model(ids)[:, :6], atol=1e-5, rtol=1e-5)
-
-
-def test_positions_are_told_apart_only_where_there_are_any() -> None:
-    repeated = torch.tensor([[4, 1, 1, 1, 1]])
-    assert small(positions="none").hidden_states(repeated)[0][0, 1:].std(0).max() < 1e-6
-    linear = small(positions="linear").hidden_states(repeated)[0][0]
-    torch.testing.assert_close(linear[:, -1], torch.arange(5) / 11)
-    assert small(positions="learned").hidden_states(repeated)[0][0, 1:].std(0).max() > 0.1
-
-
-def test_hidden_states_are_embeddings_blocks_and_what_the_head_reads() -> None:
-    model = small()
-    ids = draw_ids(model, 2, 7)
-    states = model.hidden_states(ids)
-    assert [state.shape for state in states] == [(2, 7, 8)] * 4
-    torch.testing.assert_close(model.head(states[-1]), model(ids))
-    torch.testing.assert_close(model.final_norm(states[-2]), states[-1])
-
-
 def test_initialisation_is_that_of_gpt2_and_follows_the_seed() -> None:
     config = TransformerConfig(vocab_size=100, layers=8, width=128, mlp_width=512)
     first, again, other = Transformer(config, 3), Transformer(config, 3), Transformer(config, 4)
@@ -126,9 +100,3 @@ def test_what_the_model_cannot_read_is_refused() -> None:
         model.open(1, 5, layers=(3,))
     with pytest.raises(InputError, match="bidirectional"):
         small(causal=False).open(1, 5)
-
-
-def test_making_a_network_leaves_the_global_generator_alone() -> None:
-    before = torch.get_rng_state()
-    Transformer(TransformerConfig(vocab_size=3))
-    assert torch.equal(torch.get_rng_state(), before)

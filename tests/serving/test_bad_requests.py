@@ -54,82 +54,55 @@ def sent(
 
 COMPLETIONS = [
     ({}, "prompt"),
-    ({"prompt": 3}, "prompt"),
     ({"prompt": []}, "prompt"),
-    ({"prompt": ["a", 3]}, "prompt"),
     ({"prompt": [1, 99999]}, "prompt"),
     ({"prompt": "\ud800"}, "prompt"),
     ({"prompt": "the cat " * 60}, "prompt"),
     ({"model": "other"}, "model"),
     ({"max_tokens": 0}, "max_tokens"),
-    ({"max_tokens": "4"}, "max_tokens"),
     ({"max_tokens": 33}, "max_tokens"),
     ({"prompt": "the cat " * 25, "max_tokens": 32}, "max_tokens"),
-    ({"n": 0}, "n"),
     ({"n": 7}, "n"),
     ({"n": 2, "best_of": 3}, "best_of"),
     ({"temperature": -1}, "temperature"),
-    ({"temperature": "hot"}, "temperature"),
-    ({"top_p": 0}, "top_p"),
     ({"top_k": 0}, "top_k"),
-    ({"min_p": 2}, "min_p"),
-    ({"stop": ""}, "stop"),
     ({"stop": [3]}, "stop"),
     ({"stop": [f"stop {number}" for number in range(17)]}, "stop"),
     ({"stop": "é" * 129}, "stop"),
-    ({"seed": -1}, "seed"),
     ({"seed": 1.5}, "seed"),
-    ({"stream": "yes"}, "stream"),
     ({"stream": True, "logprobs": 0}, "logprobs"),
     ({"logprobs": 5}, "logprobs"),
     ({"stream_options": {"include_usage": True}}, "stream_options"),
-    ({"stream": True, "stream_options": {"include_all": True}}, "stream_options"),
     ({"echo": True}, "echo"),
-    ({"suffix": "x"}, "suffix"),
-    ({"presence_penalty": 0.5}, "presence_penalty"),
     ({"logit_bias": {"5": 1}}, "logit_bias"),
-    ({"metadata": "x"}, "metadata"),
     ({"temprature": 1}, "temprature"),
     ({"tools": [TOOL]}, "tools"),
     ({"rule": 3}, "rule"),
     ({"rule": {"regex": "("}}, "rule"),
-    ({"rule": {"regex": ""}}, "rule"),
-    ({"rule": "regex"}, "rule"),
     ({"rule": {"regx": "a"}}, "rule"),
     ({"rule": {"python": "/etc/passwd:f"}}, "rule"),
     ({"rule": "probe:model.safetensors"}, "rule"),
     ({"rule": {"json-schema": "schema.json"}}, "rule"),
-    ({"rule": {"json-schema": {"type": "nothing"}}}, "rule"),
-    ({"rule": {"lark": "begin: x"}}, "rule"),
     ({"sampler": "stroll"}, "sampler"),
-    ({"sampler": 3}, "sampler"),
     ({"sampler": "rejection"}, "sampler"),
     ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "particles": 0}}, "sampler.particles"),
     ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "quota": 1}}, "sampler.quota"),
     ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "particles": 5}}, "sampler"),
     ({"rule": {"regex": "a"}, "sampler": {"name": "backtracking", "erase_prompt": True}}, "sampler"),
-    ({"rule": {"regex": "a"}, "sampler": {"name": "smc", "particles": {}}}, "sampler.particles"),
     ({"rule": {"regex": "a"}, "sampler": "rejection", "temperature": 0}, "temperature"),
-    ({"max_queries": 0}, "max_queries"),
-    ({"max_steps": 0}, "max_steps"),
     ({"max_steps": 65537}, "max_steps"),
 ]
 MESSAGES = [{"role": "user", "content": "hi"}]
 CHATS = [
     ({"messages": None}, "messages"),
     ({"messages": []}, "messages"),
-    ({"messages": "hi"}, "messages"),
-    ({"messages": [{"content": "hi"}]}, "messages[0].role"),
     ({"messages": [*MESSAGES, {"role": "user"}]}, "messages[1].content"),
-    ({"messages": [{"role": "pirate", "content": "hi"}]}, "messages[0].role"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content"),
-    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools[0]"),
     ({"tools": []}, "tools"),
     ({"tools": [TOOL], "tool_choice": "must"}, "tool_choice"),
     ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice"),
     ({"tool_choice": "required"}, "tool_choice"),
     ({"tools": [TOOL], "response_format": FORMAT}, "response_format"),
-    ({"response_format": "json"}, "response_format"),
     ({"response_format": {"type": "xml"}}, "response_format"),
     ({"response_format": {"type": "json_schema"}}, "response_format"),
     (
@@ -137,29 +110,21 @@ CHATS = [
         "response_format",
     ),
     ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens"),
-    ({"max_completion_tokens": 99}, "max_completion_tokens"),
     ({"top_logprobs": 2, "logprobs": True}, "top_logprobs"),
     ({"logprobs": 1}, "logprobs"),
-    ({"audio": {}}, "audio"),
     ({"functions": [TOOL]}, "functions"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "field"),
-    [
-        *(("/v1/completions", body, field) for body, field in COMPLETIONS),
-        *(("/v1/chat/completions", {"messages": MESSAGES} | body, field) for body, field in CHATS),
-    ],
-)
-def test_the_field_is_named(server: Loopback, path: str, body: dict[str, Any], field: str) -> None:
-    if path == "/v1/completions" and body:
-        body = {"prompt": "the cat", **body}
-    status, told, _ = sent(server, path, body)
-    assert status == (404 if field == "model" else 400), told
-    assert told["error"]["param"] == field, told
-    assert told["error"]["type"] == "invalid_request_error"
-    assert "\n" not in told["error"]["message"]
+def test_the_field_is_named(server: Loopback) -> None:
+    cases = [("/v1/completions", body and {"prompt": "the cat"} | body, field) for body, field in COMPLETIONS]
+    cases += [("/v1/chat/completions", {"messages": MESSAGES} | body, field) for body, field in CHATS]
+    for path, body, field in cases:
+        status, told, _ = sent(server, path, body)
+        assert status == (404 if field == "model" else 400), told
+        assert told["error"]["param"] == field, told
+        assert told["error"]["type"] == "invalid_request_error"
+        assert "\n" not in told["error"]["message"]
     assert not server.worker.unfinished
 
 
@@ -291,19 +256,11 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyP
         assert server.settled()
 
 
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
-        ({"model": None}, "model"),
-        ({"context": 1}, "context"),
-        ({"requests": 0}, "requests"),
-        ({"rule": ("regex:a",)}, "rule"),
-    ],
-)
-def test_settings_are_checked(settings: dict[str, Any], field: str) -> None:
-    with pytest.raises(InputError) as error:
-        Serving(**{"model": "tiny"} | settings)
-    assert error.value.field == field
+def test_settings_are_checked() -> None:
+    for wrong in ({"model": None}, {"context": 1}, {"requests": 0}, {"rule": ("regex:a",)}):
+        with pytest.raises(InputError) as error:
+            Serving(**{"model": "tiny"} | wrong)
+        assert {error.value.field} == wrong.keys()
 
 
 def test_an_address_that_is_taken_is_named() -> None:

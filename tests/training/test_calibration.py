@@ -12,7 +12,6 @@ from trialogue.training.calibration import (
     Calibration,
     Floats,
     Labels,
-    expected_calibration_error,
     fit_calibration,
     rejection_threshold,
     verifier_numbers,
@@ -78,34 +77,6 @@ def test_it_is_exact_where_the_optimum_has_a_closed_form(check: Callable[[Fit], 
         check(lambda log_odds, labels, method: fit_calibration(log_odds, 1 - labels, method))
 
 
-def miscalibrated(n: int) -> tuple[Floats, Floats, Labels]:
-    """True log-odds, overconfident and shifted ones, and labels drawn from the true ones."""
-    draw = numpy_generator(0, "miscalibrated")
-    true = draw.normal(0.5, 1.5, n)
-    labels = (draw.random(n) < 1 / (1 + np.exp(-true))).astype(np.int64)
-    return true, 4 * true - 1, labels
-
-
-def log_loss(log_odds: Floats, labels: Labels) -> float:
-    return float(np.mean(np.logaddexp(0, log_odds) - labels * log_odds))
-
-
-@pytest.mark.parametrize("method", ["platt", "temperature"])
-def test_it_lowers_log_loss_and_calibration_error_on_fresh_examples(method: CalibrationMethod) -> None:
-    true, raw, labels = miscalibrated(8000)
-    fit, held_out = slice(0, 4000), slice(4000, None)
-    slope, offset = fit_calibration(raw[fit], labels[fit], method)
-    calibrated = slope * raw + offset
-    before, after = (log_loss(odds[held_out], labels[held_out]) for odds in (raw, calibrated))
-    assert after < before - 0.2
-    probability = [1 / (1 + np.exp(-odds[held_out])) for odds in (raw, calibrated)]
-    errors = [expected_calibration_error(p, labels[held_out]) for p in probability]
-    assert errors[1] < errors[0] / 2
-    if method == "platt":
-        assert (slope, offset) == pytest.approx((0.25, 0.25), abs=0.05)
-        assert after < log_loss(true[held_out], labels[held_out]) + 2e-3
-
-
 def test_separable_examples_get_a_finite_slope() -> None:
     log_odds, labels = np.array([-3.0, -2.0, 2.0, 3.0]), np.array([0, 0, 1, 1])
     slope, _ = fit_calibration(log_odds, labels, "platt")
@@ -135,20 +106,6 @@ def test_the_threshold_keeps_its_promise_exactly(count: int, rate: float) -> Non
     assert share(chosen) == rejected / (count + 1) <= rate + 1e-12
     # The next threshold breaks the promise; it is what a quantile that forgets the + 1 may choose.
     assert share(lambda others: float(np.sort(others)[rejected])) > rate
-
-
-def test_youdens_threshold_is_the_best_of_all() -> None:
-    draw = numpy_generator(1, "youden")
-    labels = draw.integers(0, 2, 200)
-    probabilities = np.round(draw.random(200) * 0.6 + 0.3 * labels, 2)  # with ties
-
-    def j(threshold: float) -> float:
-        rejected = probabilities < threshold
-        return float(rejected[labels == 0].mean() - rejected[labels == 1].mean())
-
-    best = max(j(value) for value in np.unique(probabilities))
-    assert j(youden_threshold(probabilities, labels)) == best
-    assert j(youden_threshold(probabilities, 1 - labels)) < best
 
 
 def test_scores_are_those_of_scikit_learn() -> None:

@@ -3,9 +3,7 @@ data.
 """
 
 import itertools
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,8 +11,6 @@ import torch.nn.functional as F
 from scipy.stats import chisquare
 from torch import Tensor
 
-from trialogue import training
-from trialogue.data import ManyBody
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
 from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.masked import MaskReader
@@ -26,7 +22,6 @@ from trialogue.training.masking import (
     CyclicMasks,
     IndependentMasks,
     IndividualMasks,
-    MaskDistribution,
     UniformMasks,
     masked_batches,
     masked_token_loss,
@@ -106,7 +101,7 @@ def test_the_minimiser_is_the_conditional_of_every_mask() -> None:
 
 @pytest.mark.parametrize("mutant", [_at_visible_tokens, _without_masks, _shifted])
 def test_the_check_rejects(mutant: Loss) -> None:
-    assert largest_error(trained(every_pair, 7 * 16, mutant, 400), (1, 2, 3)) > 0.1
+    assert largest_error(trained(every_pair, 7 * 16, mutant, 100), (1, 2, 3)) > 0.1
 
 
 def test_the_loss_is_the_mean_over_the_chosen_tokens() -> None:
@@ -118,77 +113,11 @@ def test_the_loss_is_the_mean_over_the_chosen_tokens() -> None:
     assert masked_token_loss(model, inputs, tokens, torch.zeros_like(chosen)).item() == 0
 
 
-@pytest.mark.parametrize(
-    ("distribution", "sizes"),
-    [
-        (CyclicMasks(), (1,)),
-        (IndividualMasks(0.6), (1,)),
-        (UniformMasks(2), (2,)),
-        (IndependentMasks(0.5), (1, 2)),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_each_law_of_masks_teaches_its_conditionals(
-    distribution: MaskDistribution, sizes: tuple[int, ...]
-) -> None:
-    model = trained(
-        masked_batches(SEQUENCES, network(), distribution, batch_size=256), 256, masked_token_loss, 300
-    )
-    assert largest_error(model, sizes) < 0.06
-
-
-PAIRS = ManyBody.random(3, 3, order=2, scale=1.0)
-
-
-def factored_error(distribution: MaskDistribution, loss: Loss = masked_token_loss) -> float:
-    """Largest error of a probability of one factored layer, which can be exact, trained on draws of a two-body
-    distribution.
-    """
-    drawn = torch.multinomial(PAIRS.probabilities(), 20_000, True, generator=generator(0))
-    model = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=3), seed=1)
-    batches = masked_batches(PAIRS.states()[drawn], model, distribution, batch_size=510)
-    descent = {"optimizer": "sgd", "momentum": 0.9, "learning_rate": 0.5}
-    config = TrainingConfig(steps=300, batch_size=510, weight_decay=0.0, **descent)
-    train(model, batches, config, loss=loss, progress=False)
-    answers, exact = (oracle.site_log_probs(PAIRS.states()).exp() for oracle in (model, PAIRS))
-    return float((answers - exact).abs().max())
-
-
-def test_factored_attention_learns_from_masks_as_transformers_do() -> None:
-    assert factored_error(CyclicMasks()) < 0.05
-    assert factored_error(IndividualMasks(1.0)) < 0.05
-    assert factored_error(CyclicMasks(), _shifted) > 0.2
-
-
 def test_losses_of_float64_networks_are_float64() -> None:
     model = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=3)).double()
     batches = masked_batches(SEQUENCES, model, CyclicMasks(), batch_size=4)
     assert masked_token_loss(model, *batches(0)).dtype == torch.float64
     assert masked_token_loss(network().bfloat16(), *every_pair(0)).dtype == torch.float32
-
-
-def test_all_that_masked_training_needs_is_in_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    distributions = {
-        distribution.__name__
-        for distribution in MaskDistribution.__subclasses__()
-        if distribution.__module__ == masking.__name__
-    }
-    assert len(distributions) == 4
-    assert distributions | {"MaskDistribution", "Replacement", "MASK", "BERT", "masked_batches"} <= set(
-        training.__all__
-    )
-    assert all(f"`{name}" in str(training.__doc__) for name in distributions)
-    example = "\n".join(re.findall(r"^ {4}(.*)$", str(training.__doc__), re.MULTILINE))
-    model = network()
-    names = {**vars(training), "Transformer": Transformer, "model": model, "sequences": SEQUENCES}
-    exec(example.replace("steps=500", "steps=2, log_every=2"), names)
-    assert example.count("\n") == 9
-    assert names["kept"].steps() == (1, 2)
-    assert (tmp_path / "artifacts").is_dir()
-    assert not torch.equal(model.state_dict()["head.weight"], network().state_dict()["head.weight"])
 
 
 def test_sets_of_sites_are_equally_likely() -> None:

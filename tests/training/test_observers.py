@@ -72,23 +72,16 @@ def test_an_observer_that_stops_leaves_the_trained_weights(tmp_path: Path) -> No
     def interrupt(update: Update) -> None:
         raise KeyboardInterrupt
 
-    def train_with(observer: Observer | tuple[()]) -> object:
-        return train(
-            network(),
-            batches,
-            RECIPE,
-            loss=noisy_loss,
-            progress=False,
-            checkpoint_dir=tmp_path,
-            observer=observer,
-        )
+    def train_with(observer: Observer) -> TrainingResult:
+        settings = {"loss": noisy_loss, "progress": False, "checkpoint_dir": tmp_path}
+        return train(network(), batches, RECIPE, observer=observer, **settings)  # type: ignore[arg-type]
 
     with pytest.raises(KeyboardInterrupt):
         train_with(Scheduled((10,), interrupt))
     seen: list[int] = []
     resumed = train_with(Scheduled(range(21), lambda update: seen.append(update.step)))
     assert seen == list(range(10, 21))
-    assert not differs(run(), resumed)  # type: ignore[arg-type]
+    assert not differs(run(), resumed)
 
 
 @dataclass(frozen=True)

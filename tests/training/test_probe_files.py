@@ -14,7 +14,7 @@ from trialogue.models.probe import hidden_states
 from trialogue.models.saved import save_model
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.samplers import Ancestral, generate
-from trialogue.training.probe_files import ProbeFile, load_probe, save_probe
+from trialogue.training.probe_files import ProbeFile, card, load_probe, save_probe
 from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
 
 ORACLE = tiny_oracle(1)
@@ -67,34 +67,20 @@ def test_a_probe_of_another_model_is_refused(file: ProbeFile) -> None:
 
 
 def test_the_card_holds_the_numbers(file: ProbeFile, tmp_path: Path) -> None:
-    card = save_probe(file, tmp_path / "probe.safetensors").read_text(encoding="utf-8")
-    numbers = file.numbers
-    for said in (
-        "`tiny`",
-        "marked.jsonl",
-        file.data_sha256,
-        f"| AUROC | {numbers.auroc:.4f} |",
-        f"({numbers.detections.events} of {numbers.detections.total};",
-        f"below {file.threshold:.4g}.",
-        "--verifier probe:probe.safetensors",
-        '"correct_prefixes": 8',
-        "Youden",
+    text = save_probe(file, tmp_path / "probe.safetensors").read_text(encoding="utf-8")
+    numbers, first = file.numbers, file.grid[0]
+    assert f"| AUROC | {numbers.auroc:.4f} |" in text
+    assert f"({numbers.detections.events} of {numbers.detections.total};" in text
+    assert f"below {file.threshold:.4g}." in text
+    assert (
+        f"| {first.layer} | {first.depth} | {first.epoch} | {first.log_loss:.4f} | {first.accuracy:.4f} |"
+        in text
+    )
+    for settings, words in (
+        ({"threshold": None, "false_rejections": 0.05}, "expected to reject at most 5.00%"),
+        ({"threshold": 0.3}, "as the user set it"),
     ):
-        assert said in card
-    rows = [
-        f"| {entry.layer} | {entry.depth} | {entry.epoch} | {entry.log_loss:.4f} | {entry.accuracy:.4f} |"
-        for entry in file.grid
-    ]
-    assert len(rows) == 4
-    assert "\n".join(rows) in card
-    assert "expected to reject at most 5.00%" in _card_of(file, {"threshold": None, "false_rejections": 0.05})
-    assert "as the user set it" in _card_of(file, {"threshold": 0.3})
-
-
-def _card_of(file: ProbeFile, settings: dict[str, float | None]) -> str:
-    from trialogue.training.probe_files import card
-
-    return card(replace(file, settings=settings), "probe.safetensors")
+        assert words in card(replace(file, settings=settings), "probe.safetensors")
 
 
 def test_what_is_no_probe_is_refused(file: ProbeFile, tmp_path: Path) -> None:
@@ -108,12 +94,7 @@ def test_what_is_no_probe_is_refused(file: ProbeFile, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a file of kind 'trialogue probe 1'"):
         load_probe(path)
     save_probe(file, path)
-    content = bytearray(path.read_bytes())
-    content[-5] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="checksum"):
-        load_probe(path)
-    content[-5] ^= 1
-    path.write_bytes(bytes(content).replace(b'\\"width\\": 16', b'\\"width\\": 17'))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'\\"width\\": 16', b'\\"width\\": 17'))
     with pytest.raises(InputError, match="do not agree"):
         load_probe(path)

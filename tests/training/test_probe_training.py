@@ -11,7 +11,7 @@ from training.planted_signal import Planted, marked_texts
 from trialogue.errors import InputError
 from trialogue.models.position_cache import PositionCache
 from trialogue.models.pretrained import PretrainedOracle
-from trialogue.models.probe import _batches, hidden_states_of_prefixes
+from trialogue.models.probe import hidden_states_of_prefixes
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.samplers import truncated
@@ -61,25 +61,6 @@ def test_broken_verifiers_do_not_pass(trained: ProbeFile) -> None:
     with pytest.raises(InputError, match="no better than chance"):
         train_verifier(PLANTED, marked_texts(240), ignorant)
     assert not judges_right(train_verifier(PLANTED, marked_texts(240), replace(ignorant, calibration="none")))
-
-
-def test_it_says_how_many_texts_and_examples_each_part_has(trained: ProbeFile) -> None:
-    assert [part.texts for part in trained.parts.values()] == [168, 24, 24, 24]
-    assert all(part.erroneous == part.texts // 2 for part in trained.parts.values())
-    test = trained.parts["test"]
-    assert (test.correct, test.erroneous) == (trained.numbers.correct, trained.numbers.erroneous)
-    assert (trained.model, trained.data, trained.settings["layers"]) == (
-        "planted",
-        "marked.jsonl",
-        [1, 2, 3, 4, -1],
-    )
-
-
-def test_training_depends_on_its_seed_alone(trained: ProbeFile) -> None:
-    again = train_verifier(PLANTED, marked_texts(240), CONFIG, name="marked.jsonl")
-    assert (again.threshold, again.grid, again.numbers) == (trained.threshold, trained.grid, trained.numbers)
-    other = train_verifier(PLANTED, marked_texts(240), replace(CONFIG, seed=1))
-    assert other.threshold != trained.threshold
 
 
 @pytest.mark.parametrize(("given", "expected"), [("youden", None), (0.4, 0.4)])
@@ -201,47 +182,11 @@ def test_a_beginning_that_is_not_copied_is_noticed(monkeypatch: pytest.MonkeyPat
         test_a_beginning_that_sequences_share_is_evaluated_once("cached")
 
 
-@pytest.mark.parametrize("size", [1, 3, 100])
-def test_batches_hold_every_sequence_once_and_know_what_is_shared(size: int) -> None:
-    prefixes = {7 * place: tuple(sequence) for place, sequence in enumerate(SHARING)}
-    most = {key: len(row) - 1 for key, row in prefixes.items()} | {14: 2}
-    batches = list(_batches(prefixes, most, size))
-    assert sorted(key for batch, _ in batches for key in batch) == sorted(prefixes)
-    for batch, shared in batches:
-        rows = [prefixes[key] for key in batch]
-        assert len(batch) <= size
-        assert len({row[:shared] for row in rows}) == 1
-        assert shared == 0 or max(map(len, rows)) / 2 <= shared <= min(most[key] for key in batch)
-    assert any(shared >= 14 for _, shared in batches) == (size > 1)
-
-
-def test_a_sequence_that_would_spoil_what_others_share_is_left_out() -> None:
-    sequences = {key: [*range(20), 100 + key] for key in range(6)} | {6: [*range(12), 90, 91]}
-    most = {key: len(sequence) - 1 for key, sequence in sequences.items()}
-    batches = sorted((sorted(batch), shared) for batch, shared in _batches(sequences, most, 16))
-    assert batches == [([0, 1, 2, 3, 4, 5], 20), ([6], 0)]
-
-
-def test_states_are_in_the_order_of_the_prefixes_and_each_position_is_evaluated_once() -> None:
-    model = Transformer(
-        TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9), seed=3
-    ).eval()
-    tokens = torch.randint(0, 3, (5, 9), generator=generator(0, "tokens")).tolist()
-    lengths = [[0, 3, 9], [], [4], [1, 2, 3, 4, 5], [7, 8]]
-    evaluated: list[int] = []
-    together = hidden_states_of_prefixes(
-        model, tokens, lengths, (-1, 1), batch_size=2, evaluated=evaluated.append
-    )
-    alone = [
-        hidden_states_of_prefixes(model, [own], [[length]], (-1, 1))
-        for own, asked in zip(tokens, lengths, strict=True)
-        for length in asked
-    ]
-    assert torch.allclose(together, torch.cat(alone), atol=1e-5)
-    assert sum(evaluated) == sum(own[-1] + 1 for own in lengths if own)
-    assert not together.is_inference()
+def test_layers_and_lengths_out_of_range_are_named() -> None:
+    shape = TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9)
+    model, tokens = Transformer(shape, seed=3).eval(), [[0, 1, 2, 0, 1, 2, 0, 1, 2]]
     with pytest.raises(InputError, match="layers="):
-        hidden_states_of_prefixes(model, tokens, lengths, ())
+        hidden_states_of_prefixes(model, tokens, [[3]], ())
     for wrong in ([[3, 3]], [[4, 2]], [[10]], [[-1]], [[]], [[1], [2]]):
         with pytest.raises(InputError, match="lengths="):
-            hidden_states_of_prefixes(model, tokens[:1], wrong)
+            hidden_states_of_prefixes(model, tokens, wrong)

@@ -26,7 +26,6 @@ from trialogue.training import (
     train,
     trained,
 )
-from trialogue.training.description import describe
 
 KILLED_AT: set[int] = set()
 
@@ -198,19 +197,6 @@ def test_what_cannot_be_told_apart_is_refused(fields: dict[str, Any], words: str
     values = {"network": Transformer, "config": network().config, "data": batches, "training": RECIPE}
     with pytest.raises(InputError, match=words):
         Recipe(**(values | fields))
-
-
-def test_descriptions() -> None:
-    assert describe("it", [1, 2.5, "a", None, True, (3,)]) == [1, 2.5, "a", None, True, [3]]
-    assert describe("it", partial(Text(2).batch, seen="b")) == {
-        "function": {"method": "batch", "of": {"class": f"{__name__}.Text", "first": 2}},
-        "arguments": [],
-        "keywords": {"seen": "b"},
-    }
-    one, other = torch.zeros(2, 3), torch.zeros(3, 2)
-    assert describe("it", one) != describe("it", other) != describe("it", other.bool())
-    with pytest.raises(InputError, match=r"it\[1\]\['a'\]\.first"):
-        describe("it", (0, {"a": Text(Opaque())}))  # type: ignore[arg-type]
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

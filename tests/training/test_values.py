@@ -6,11 +6,10 @@ import pytest
 
 from trialogue.errors import InputError
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.samplers import Ancestral, StationaryValueGuided, generate, values
+from trialogue.samplers import Ancestral, values
 from trialogue.samplers.exact import exact_distribution
 from trialogue.training.probes import ProbeConfig
 from trialogue.training.values import train_values
-from trialogue.verifiers import OutcomeReward
 
 HORIZON, PROMPT = 5, (0,)
 CONFIG = ProbeConfig(depth=2, hidden=32, epochs=20, batch_size=128, learning_rate=3e-3, weight_decay=0.0)
@@ -54,24 +53,6 @@ def test_a_probe_learns_the_values_that_rollouts_show():
     mean = sum(true.values()) / len(true)
     spread = sum(abs(value - mean) for value in true.values()) / len(true)
     assert sum(errors) / len(errors) < spread / 3
-
-
-def test_walks_take_what_was_trained():
-    model = network()
-    trained = train_values(
-        model, outcome, [PROMPT], num_samples=300, max_new_tokens=HORIZON, config=CONFIG, seed=2
-    )
-    reward = OutcomeReward(trained.verifier, outcome)
-    run = generate(
-        model,
-        [PROMPT],
-        sampler=StationaryValueGuided(steps=20),
-        verifier=reward,
-        max_new_tokens=HORIZON,
-        num_samples=20,
-    )
-    assert run.accepted.all()
-    assert all(outcome(x) for x in run.sequences())
 
 
 def test_completions_of_ragged_prompts_are_judged_as_whole():

@@ -23,14 +23,3 @@ def conditionals() -> dict[tuple[int, ...], Tensor]:
             token = string[length] if length < len(string) else EOS
             counts.setdefault(string[:length], torch.zeros(3))[token] += weight
     return {prefix: count / count.sum() for prefix, count in counts.items()}
-
-
-def entropy() -> float:
-    """Nats per target: what no predictor can go below."""
-    targets = sum(weight * (len(string) + 1) for string, weight in LAW.items())
-    nats = sum(
-        LAW[string] * -conditionals()[string[:length]][(*string, EOS)[length]].log().item()
-        for string in LAW
-        for length in range(len(string) + 1)
-    )
-    return nats / targets

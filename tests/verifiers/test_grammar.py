@@ -2,6 +2,7 @@
 
 import re
 import threading
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -10,12 +11,10 @@ from mutants import verifiers as mutants
 from samplers.small_languages import JSON, LETTERS, FiniteLanguage, Language, matching, tokenization
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import Verifier, padded
-from trialogue.randomness import numpy_generator
-from trialogue.samplers import Backtracking, MaskedDecoding, Rejection, TokenwiseRejection, generate
-from trialogue.samplers.exact import exact_distribution
+from trialogue.oracles import padded
+from trialogue.samplers import MaskedDecoding, generate
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.testing import check_verifier
 from trialogue.verifiers import GrammarVerifier, Product, language_verifier
 
 LIMIT = 5
@@ -150,11 +149,6 @@ def test_it_is_the_language(language):
     assert mistakes(language) == (0, 0)
 
 
-def test_a_prompt_is_not_judged():
-    for prompt in ((0,), (3, 4), (1, 9)):
-        assert mistakes(LANGUAGES[0], limit=3, prompt=prompt) == (0, 0)
-
-
 @pytest.mark.parametrize(
     "mutant",
     [
@@ -218,79 +212,21 @@ def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
     assert mistakes(language, limit=4) == (0, 0)
 
 
-def disagreements(language: Language, build, seed: int, steps: int = 60) -> int:
-    """Children against the enumerated language while rows grow, shrink, are copied, permuted and dropped."""
-    choice, verifier, eos = (
-        numpy_generator(seed, "schedule"),
-        build(language.tokenization),
-        len(language.pieces),
-    )
-    batch, wrong = batch_of(language, [()] * 6), 0
-    for _ in range(steps):
-        rows = batch.growing[torch.from_numpy(choice.random(len(batch.growing)) < 0.8)]
-        children = verifier.children(batch, rows) > 0
-        for row, verdicts in zip(rows.tolist(), children.tolist(), strict=True):
-            prefix = tuple(batch.tokens[row, : batch.lengths[row]].tolist())
-            viable = language.verdict(prefix, LIMIT)
-            right = [viable and language.verdict((*prefix, token), LIMIT) for token in range(len(verdicts))]
-            wrong += right != verdicts
-        moves = Moves.stay(batch)
-        for row in range(len(batch.lengths)):
-            source = int(choice.integers(len(batch.lengths))) if choice.random() < 0.2 else row
-            prefix = batch.tokens[source, : batch.lengths[source]].tolist()
-            back = len(prefix) - int(choice.integers(0, 3)) if choice.random() < 0.3 else len(prefix)
-            prefix = prefix[: max(back, 0)]
-            prefix = prefix[:-1] if prefix[-1:] == [eos] else prefix[: LIMIT - 1]
-            moves.source[row], moves.length[row] = source, len(prefix)
-            open_ = [t for t in range(eos + 1) if language.verdict((*prefix, t), LIMIT)]
-            moves.token[row] = int(choice.choice(open_)) if open_ and choice.random() < 0.9 else 0
-        batch.apply(moves)
-        if choice.random() < 0.2:
-            kept = torch.from_numpy(choice.permutation(len(batch.lengths))[:5])
-            batch.select(kept)
-            empty = torch.zeros(1, dtype=torch.int64)
-            batch.add(torch.zeros(1, LIMIT, dtype=torch.int64), empty, empty, empty + LIMIT)
-    return wrong
-
-
 @pytest.mark.parametrize("memory", [1, 1000])
 @pytest.mark.parametrize("language", [LANGUAGES[1], LANGUAGES[3], LANGUAGES[7]], ids=str)
-def test_children_are_right_whatever_the_rows_do(monkeypatch, language, memory):
+def test_it_keeps_the_contract_with_any_memory(monkeypatch, language, memory):
     monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 3)
-
-    def build(tokens):
-        verifier = language.build(tokens)
-        verifier._memory = memory
-        return verifier
-
-    assert disagreements(language, build, seed=memory) == 0
+    verifier = language.build(language.tokenization)
+    verifier._memory = memory
+    check_verifier(verifier, coins(language), [(), (0,)], max_new_tokens=LIMIT)
 
 
 @pytest.mark.parametrize("mutant", [mutants.StaleMatcher, mutants.MovedMatcher])
 def test_a_matcher_that_does_not_follow_the_rows_is_seen(mutant):
     language = LANGUAGES[1]
-    assert disagreements(language, lambda tokens: mutant.regex(language.name, tokens), seed=1) > 0
-
-
-def test_walks_draw_from_the_language():
-    language, limit = LANGUAGES[0], 3
-    oracle = Table(lambda prefix: [1.0 + token for token in range(11)], 11, eos=8, max_length=limit)
-    verifier = language.build(language.tokenization)
-    assert isinstance(verifier, Verifier)
-    distribution = exact_distribution(Rejection(), oracle, verifier)
-    members = {
-        sequence for sequence in distribution.probabilities if distribution.probabilities[sequence] > 0
-    }
-    assert members
-    assert all(language.verdict(sequence, limit) for sequence in members)
-    plain = exact_distribution(MaskedDecoding(), oracle, lambda prefix: language.verdict(prefix, limit))
-    given = exact_distribution(MaskedDecoding(), oracle, verifier)
-    assert given.probabilities == pytest.approx(plain.probabilities, abs=1e-12)
-    for sampler in (TokenwiseRejection(), MaskedDecoding(), Backtracking(4, 2)):
-        samples = generate(oracle, sampler=sampler, verifier=verifier, num_samples=300, max_queries=200)
-        drawn = [tuple(one) for one, good in zip(samples.sequences(), samples.accepted, strict=True) if good]
-        assert drawn
-        assert all(language.verdict(sequence, limit) for sequence in drawn)
+    verifier = mutant.regex(language.name, language.tokenization)
+    with pytest.raises(AssertionError):
+        check_verifier(verifier, coins(language), [(), (0,)], max_new_tokens=LIMIT)
 
 
 def test_masked_decoding_is_the_default_where_every_verifier_has_a_mask():
@@ -334,44 +270,31 @@ def test_one_verifier_serves_several_threads():
         assert results[seed] == together[seed]
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda t: GrammarVerifier.regex("a(b", t), r"regex='a\(b': unclosed group"),
-        (lambda t: GrammarVerifier.regex("(?=a)b", t), "regex='.*': look-around"),
-        (lambda t: GrammarVerifier.regex("a[^\\s\\S]", t), "regex='.*': it admits nothing"),
-        (lambda t: GrammarVerifier.regex("zzz", t), "regex='zzz': it admits nothing that the tokenizer can"),
-        (
-            lambda t: GrammarVerifier.regex("ab\\", t),
-            r"regex='ab\\\\': the backslash at its end escapes nothing",
-        ),
-        (lambda t: GrammarVerifier.regex("\\", t), r"regex='\\\\': the backslash at its end escapes nothing"),
-        (lambda t: GrammarVerifier.regex("a\\\\\\", t), "regex=.*: the backslash at its end escapes nothing"),
-        (lambda t: GrammarVerifier.json_schema(False, t), "json-schema='false': it admits nothing"),
-        (lambda t: GrammarVerifier.json_schema({"enum": []}, t), "json-schema='.*': Unsatisfiable schema"),
-        (lambda t: GrammarVerifier.json_schema('{"type": ', t), "json-schema='.*': it is no JSON: Expecting"),
-        (lambda t: GrammarVerifier.json_schema({"a": {1}}, t), "json-schema=.*: it is no JSON: .*set"),
-        (lambda t: GrammarVerifier.json_schema([1], t), r"json-schema='\[1\]': it constrains nothing"),
-        (lambda t: GrammarVerifier.lark("start: foo", t), 'lark=.*: line 1, column 8: unknown name: "foo"$'),
-        (
-            lambda t: GrammarVerifier.lark("\nstart: a (", t),
-            r"lark='.*': line 2, column 11: Expected token '\)'",
-        ),
-        (
-            lambda t: GrammarVerifier.lark("start: /[a/", t),
-            r"lark='.*': line 1, column 8: invalid regex \"\[a\" \(in regex\): unclosed character class$",
-        ),
-        (lambda t: GrammarVerifier.lark("", t), "lark='': no start rule found$"),
-        (lambda t: GrammarVerifier.regex("a", t, memory=0), "memory=0"),
-        (lambda t: GrammarVerifier.regex(re.compile("a"), t), r"regex=re.compile\('a'\): give a text"),
-        (lambda t: GrammarVerifier.lark(None, t), "lark=None: give a text"),
-    ],
-)
-def test_grammars_that_cannot_be_used_are_named_in_one_line(build, message):
-    with pytest.raises(InputError, match=f"^{message}") as caught:
-        build(tokenization((*LETTERS, b"1", b"t", b"{")))
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 250
+UNUSABLE = [
+    (lambda t: GrammarVerifier.regex("a(b", t), r"regex='a\(b': unclosed group"),
+    (lambda t: GrammarVerifier.regex("(?=a)b", t), "regex='.*': look-around"),
+    (lambda t: GrammarVerifier.regex("a[^\\s\\S]", t), "regex='.*': it admits nothing"),
+    (lambda t: GrammarVerifier.regex("zzz", t), "regex='zzz': it admits nothing that the tokenizer can"),
+    (lambda t: GrammarVerifier.regex("ab\\", t), "regex=.*: the backslash at its end escapes nothing"),
+    (lambda t: GrammarVerifier.regex("a\\\\\\", t), "regex=.*: the backslash at its end escapes nothing"),
+    (lambda t: GrammarVerifier.json_schema('{"type": ', t), "json-schema='.*': it is no JSON: Expecting"),
+    (lambda t: GrammarVerifier.json_schema({"a": {1}}, t), "json-schema=.*: it is no JSON: .*set"),
+    (lambda t: GrammarVerifier.lark("start: foo", t), 'lark=.*: line 1, column 8: unknown name: "foo"$'),
+    (lambda t: GrammarVerifier.lark("\nstart: a (", t), r"lark='.*': line 2, column 11: Expected token '\)'"),
+    (lambda t: GrammarVerifier.lark("", t), "lark='': no start rule found$"),
+    (lambda t: GrammarVerifier.regex("a", t, memory=0), "memory=0"),
+    (lambda t: GrammarVerifier.regex(re.compile("a"), t), r"regex=re.compile\('a'\): give a text"),
+    (lambda t: GrammarVerifier.lark(None, t), "lark=None: give a text"),
+]
+
+
+def test_grammars_that_cannot_be_used_are_named_in_one_line():
+    tokens = tokenization((*LETTERS, b"1", b"t", b"{"))
+    for build, message in UNUSABLE:
+        with pytest.raises(InputError, match=f"^{message}") as caught:
+            build(tokens)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 250
 
 
 def test_a_regex_may_end_in_an_escaped_backslash():
@@ -384,36 +307,16 @@ def test_a_regex_may_end_in_an_escaped_backslash():
 @pytest.mark.parametrize("sequence", [(0,), (0, 0, 0)])
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch, silent, sequence):
+    """The matcher has given up, and if `silent` it says so only after a mask was requested."""
     verifier = GrammarVerifier.regex("(a|b)*", tokenization(LETTERS))
-
-    class Failing:
-        """A matcher that has given up, and may say so only when it is asked for a mask."""
-
-        asked = not silent
-
-        def deep_copy(self):
-            return self
-
-        def try_consume_tokens(self, tokens):
-            return 0
-
-        def validate_tokens(self, tokens):
-            return 0
-
-        def is_accepting(self):
-            return False
-
-        def compute_bitmask(self):
-            self.asked = True
-            return bytes(2)
-
-        def is_error(self):
-            return self.asked
-
-        def get_error(self):
-            return "ParserTooComplex\n<state>"
-
-    monkeypatch.setattr(verifier, "_start", Failing())
+    failing = Mock()
+    failing.deep_copy.return_value = failing
+    failing.try_consume_tokens.return_value = failing.validate_tokens.return_value = 0
+    failing.is_accepting.return_value = False
+    failing.compute_bitmask.return_value = bytes(2)
+    failing.is_error.side_effect = lambda: not silent or failing.compute_bitmask.called
+    failing.get_error.return_value = "ParserTooComplex\n<state>"
+    monkeypatch.setattr(verifier, "_start", failing)
     verifier._matchers.clear()
     verifier._prefixes.clear()
     with pytest.raises(InputError, match=r"regex='\(a\|b\)\*': ParserTooComplex$"):

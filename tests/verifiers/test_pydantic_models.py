@@ -145,18 +145,15 @@ def test_what_a_validator_raises_is_its_own_fault():
         value(slow, '{"a":2}')
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
+def test_what_has_no_schema_is_named_in_one_line():
+    for model, message in (
         (Any, "pydantic='.*Any': it constrains nothing"),
         (Callable[[], int], "pydantic='.*': it has no JSON schema: Cannot generate a JsonSchema for"),
         (object(), "pydantic='.*': it has no JSON schema: Unable to generate pydantic-core schema"),
-    ],
-)
-def test_what_has_no_schema_is_named_in_one_line(model, message):
-    with pytest.raises(InputError, match=f"^{message}") as caught:
-        GrammarVerifier.pydantic(model, TOKENS)
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(InputError, match=f"^{message}") as caught:
+            GrammarVerifier.pydantic(model, TOKENS)
+        assert "\n" not in str(caught.value)
 
 
 def test_notes_say_what_the_model_alone_decides():

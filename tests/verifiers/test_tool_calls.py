@@ -3,13 +3,10 @@
 import json
 
 import pytest
-import torch
 
 from mutants import verifiers as mutants
 from samplers.judged_texts import TOKENS, tokenization, value
-from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.samplers import MaskedDecoding, generate
 from trialogue.verifiers import GrammarVerifier
 
 TAGGED = (
@@ -124,28 +121,18 @@ def test_formats_of_others_are_refused():
             assert value(verifier, call % ("stop", "{}")) == same, (form, other)
 
 
-@pytest.mark.parametrize(
-    ("form", "note"),
-    [
+def test_what_a_user_is_told():
+    for form, note in (
         ("in a list", "the prompt has to end in '<pad>', with which the chat template begins a call"),
         (
             "not stated",
-            "the chat template states no format for calls of tools that a text can have: they are plain JSON",
-        ),
-        (
-            "in special tokens",
             "the chat template states no format for calls of tools that a text can have: they are",
         ),
-        (
-            "in tags",
-            "weather_now: no grammar enforces uniqueItems: checked when a text is complete",
-        ),
-    ],
-)
-def test_what_a_user_is_told(form, note):
-    notes = GrammarVerifier.tools(TOOLS, tokenization(FORMATS[form][0])).notes
-    assert notes[0].startswith(note)
-    assert len(notes) == 2 - (form == "in tags")
+        ("in tags", "weather_now: no grammar enforces uniqueItems: checked when a text is complete"),
+    ):
+        notes = GrammarVerifier.tools(TOOLS, tokenization(FORMATS[form][0])).notes
+        assert notes[0].startswith(note)
+        assert len(notes) == 2 - (form == "in tags")
 
 
 def test_white_space_of_arguments_may_be_any():
@@ -155,46 +142,21 @@ def test_white_space_of_arguments_may_be_any():
     assert not value(verifier, (call % ("weather", '{"city": "Rome"}')).replace('"name": ', '"name":'))
 
 
-def test_samples_are_parsed():
-    tools = json.dumps({"tools": [{"type": "function", "name": "a"}, {"type": "function", "name": "b"}]})
-    verifier = GrammarVerifier.tools(tools, TOKENS)
-    size = TOKENS.vocab_size
-
-    class Tokenized(Table):
-        tokenization = TOKENS
-
-    oracle = Tokenized(lambda prefix: [1.0] * size, size, eos=TOKENS.eos)
-    samples = generate(
-        oracle,
-        sampler=MaskedDecoding(),
-        verifier=verifier,
-        num_samples=6,
-        max_new_tokens=40,
-        seed=1,
-    )
-    assert bool(samples.accepted.any())
-    expected = [{"name": json.loads(text)["name"], "arguments": {}} for text in samples.texts()]
-    assert samples.parsed() == [
-        one if good else None for one, good in zip(expected, samples.accepted.tolist(), strict=True)
-    ]
-    assert torch.equal(samples.accepted, torch.tensor([one is not None for one in samples.parsed()]))
+UNUSABLE = [
+    ([], "tools=[]: give a list of definitions"),
+    ("[", "tools='[': it is no JSON"),
+    ([{"type": "object", "properties": {}}], 'write each as {"type": "function"'),
+    ([{"type": "function", "name": 'a"'}], "tools='a\"': use letters, digits"),
+    ([TOOLS[1], TOOLS[1]], "tools='stop': give each tool a name of its own"),
+    (
+        [{"name": "f", "parameters": {"properties": {"a": {"type": "nul"}}}}],
+        "tools='f': $.properties.a.type: 'nul' is not valid",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("tools", "message"),
-    [
-        ([], "tools=[]: give a list of definitions"),
-        ("[", "tools='[': it is no JSON"),
-        ([{"type": "object", "properties": {}}], 'write each as {"type": "function"'),
-        ([{"type": "function", "name": 'a"'}], "tools='a\"': use letters, digits"),
-        ([TOOLS[1], TOOLS[1]], "tools='stop': give each tool a name of its own"),
-        (
-            [{"name": "f", "parameters": {"properties": {"a": {"type": "nul"}}}}],
-            "tools='f': $.properties.a.type: 'nul' is not valid",
-        ),
-    ],
-)
-def test_tools_that_cannot_be_used_are_named_in_one_line(tools, message):
-    with pytest.raises(InputError) as caught:
-        GrammarVerifier.tools(tools, TOKENS)
-    assert message in str(caught.value)
+def test_tools_that_cannot_be_used_are_named_in_one_line():
+    for tools, message in UNUSABLE:
+        with pytest.raises(InputError) as caught:
+            GrammarVerifier.tools(tools, TOKENS)
+        assert message in str(caught.value)

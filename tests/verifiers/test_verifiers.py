@@ -9,12 +9,12 @@ from mutants.verifiers import ForgetfulRandomVerifier, LengthKeyedRandomVerifier
 from samplers.reference_laws import largest_difference
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.oracles import Verifier, padded
+from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing.trees import TREES, RandomTree
-from trialogue.verifiers.function import FunctionVerifier, Threshold, as_verifier
+from trialogue.verifiers.function import FunctionVerifier, Threshold
 from trialogue.verifiers.random import RandomVerifier
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=4)
@@ -51,15 +51,6 @@ class NoNumbers(RandomVerifier):
         return super().values(decoding, rows) * math.nan
 
 
-def test_they_are_verifiers():
-    for verifier in (FunctionVerifier(len), Threshold(RandomVerifier(), 0.5), RandomVerifier()):
-        assert isinstance(verifier, Verifier)
-        assert as_verifier(verifier) is verifier
-    assert isinstance(as_verifier(len), FunctionVerifier)
-    with pytest.raises(InputError, match="verifier=None"):
-        as_verifier(None)
-
-
 @pytest.mark.parametrize(("scope", "expected"), [("sequence", [(0, 1, 1), (1,)]), ("completion", [(1,), ()])])
 def test_a_function_sees_what_its_scope_says(scope, expected):
     seen = []
@@ -92,12 +83,6 @@ def test_a_threshold_accepts_from_its_value_on():
     assert Threshold(inner, 0.5).children(batch_of([(0,)]), rows) is None
     masking = Masking(lambda prefix: 0.25 + 0.5 * prefix[-1])
     assert Threshold(masking, 0.5).children(batch_of([(0,)]), rows).tolist() == [[0.0, 1.0]]
-
-
-def test_thresholds_out_of_range_are_named():
-    for threshold in (-0.1, math.inf, math.nan):
-        with pytest.raises(InputError, match=f"threshold={threshold}"):
-            Threshold(RandomVerifier(), threshold)
 
 
 def test_a_threshold_passes_on_what_is_no_number():
@@ -139,16 +124,6 @@ def test_children_by_peeking_equal_children_given_as_a_mask(tree):
             pytest.approx(given.failed, abs=1e-12),
             pytest.approx(given.expected_calls),
         )
-
-
-def test_samples_by_peeking_equal_samples_by_mask():
-    tree = RandomTree(91, horizon=5, eos=0)
-    runs = [
-        generate(tree.table(), [(), (1,)], sampler=ValueGuided(), verifier=kind(tree.value), num_samples=20)
-        for kind in (FunctionVerifier, Masking)
-    ]
-    assert runs[0].sequences() == runs[1].sequences()
-    assert torch.equal(runs[0].queries, runs[1].queries)
 
 
 def test_peeked_children_know_whether_they_are_complete():

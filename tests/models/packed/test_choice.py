@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from models.tiny_pretrained import next_distribution, save_tiny, tiny_model, tiny_tokenizer
+from models.tiny_pretrained import next_distribution, tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.models.catalogue import home
 from trialogue.models.packed import choice
 from trialogue.models.packed.choice import law_distance
 from trialogue.models.packed.formats import FORMATS, available
-from trialogue.models.packed.linear import PackedLinear, Packing, formats_of, pack_linear_layers
+from trialogue.models.packed.linear import Packing, pack_linear_layers
 from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 
 pytestmark = pytest.mark.skipif(
@@ -55,12 +55,6 @@ def test_a_format_keeps_the_law_as_far_as_it_goes(folder: Path, weights: str, sa
     assert oracle.weights == said
     assert float((distributions(oracle) - stored).abs().sum() / 2) < most
     assert oracle.dtype == torch.float32
-
-
-def test_layers_that_a_format_does_not_fit_are_said(tmp_path: Path) -> None:
-    oracle = load_pretrained(save_tiny(tmp_path / "tiny"), device="cpu", weights="int8")
-    assert oracle.weights.startswith("bfloat16 (")
-    assert "int8 (" in oracle.weights
 
 
 def of_both(few: str) -> PretrainedOracle:
@@ -109,14 +103,6 @@ def test_auto_takes_the_fastest_that_keeps_the_laws(folder: Path, monkeypatch: p
     assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "float32 (100%)"
 
 
-def test_auto_measures_what_is_there(folder: Path) -> None:
-    oracle = load_pretrained(folder, device="cpu", weights="auto")
-    assert any(name in oracle.weights for name in FORMATS)
-    few, many = choice._seconds([nn.Linear(64, 64)], None)
-    assert set(few) == set(many) == set(FORMATS)
-    assert min(*few.values(), *many.values()) > 0
-
-
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -142,13 +128,3 @@ def test_too_little_memory_is_one_line(folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(choice, "pack_linear_layers", full)
     with pytest.raises(InputError, match="memory does not suffice"):
         load_pretrained(folder, device="cpu", weights="int8")
-
-
-def test_layers_can_be_put_back() -> None:
-    model = tiny_model()
-    before = list(model.modules())
-    restore = pack_linear_layers(model)
-    assert any(isinstance(layer, PackedLinear) for layer in model.modules())
-    restore()
-    assert list(model.modules()) == before
-    assert formats_of(model) == "as stored (100%)"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from gguf import GGMLQuantizationType as Kind
-from torch import Tensor, nn
+from torch import nn
 
 from trialogue.models.packed import gguf_blocks
 from trialogue.models.packed.formats import GROUP_SIZE, available, int4_weight
@@ -43,22 +43,6 @@ def beyond_rounding(blocks: GgufBlocks) -> float:
 @pytest.mark.parametrize("kind", TAKEN)
 def test_codes_are_taken_over_as_they_are(kind: Kind) -> None:
     assert beyond_rounding(blocks_of(kind)) <= 1
-
-
-@pytest.mark.parametrize("kind", TAKEN)
-def test_what_bfloat16_holds_is_taken_over_exactly(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but the type of scales and offsets is between a file and int4: in double precision nothing is."""
-    monkeypatch.setattr(Tensor, "bfloat16", Tensor.double)
-    monkeypatch.setattr(
-        Tensor, "float", lambda self: self if self.dtype == torch.double else self.to(torch.float32)
-    )
-    blocks = blocks_of(kind)
-    taken = blocks.take()
-    assert taken is not None
-    scales, offsets = taken[1].transpose(0, 1).unbind(2)
-    steps = taken[0].view(OUT, -1, GROUP_SIZE).double() - 8
-    weight = steps * scales[..., None] + offsets[..., None]
-    assert torch.allclose(weight.view(OUT, IN), blocks.weight().double(), rtol=1e-5, atol=1e-6)
 
 
 MUTANTS = {
@@ -101,11 +85,6 @@ def test_weights_are_those_of_the_library(kind: Kind, rows: int) -> None:
     weight = GgufBlocks(kind, data).weight()
     assert weight.shape == (rows, IN)
     assert torch.equal(weight, torch.from_numpy(gguf.dequantize(data, kind)))
-
-
-def test_other_types_have_nothing_to_take_over() -> None:
-    assert blocks_of(Kind.Q8_0).take() is None
-    assert not blocks_of(Kind.Q8_0).four_bits
 
 
 @pytest.mark.skipif("int4" not in available(), reason="this machine does not multiply int4")

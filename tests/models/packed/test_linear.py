@@ -41,13 +41,6 @@ def test_it_computes_what_the_layer_does(shape: tuple[int, ...], bias: bool) -> 
         assert torch.allclose(PackedLinear(layer)(states), layer(states), rtol=1e-4, atol=1e-4)
 
 
-def test_it_takes_states_of_any_layout() -> None:
-    layer, states = plain(24, 40), drawn(24, 9, 5)
-    with torch.inference_mode():
-        for view in (states[:, :, 0].T, states.permute(2, 1, 0), states[:, ::2, 1].T):
-            assert torch.allclose(PackedLinear(layer)(view), layer(view), rtol=1e-4, atol=1e-4)
-
-
 class Doubled(nn.Linear):
     def forward(self, states: Tensor) -> Tensor:
         return 2 * super().forward(states)
