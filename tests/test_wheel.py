@@ -44,6 +44,7 @@ def test_every_file_of_both_packages_is_in_its_wheel(installed: dict[str, Path])
         assert not (kept / "work").exists()
 
 
+@pytest.mark.slow
 def test_the_laboratory_s_wheel_reads_its_results_and_runs_a_study(
     installed: dict[str, Path], tmp_path: Path
 ) -> None:

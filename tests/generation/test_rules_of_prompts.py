@@ -131,7 +131,7 @@ def hangs(text):
     ("name", "words"),
     [
         ("f", r"it raised AttributeError: 'str' object has no attribute 'no_such' \(bad.py:4\)"),
-        ("hangs", r"it did not return within 0.3 s: hint it, or raise the timeout"),
+        ("hangs", r"it did not return within 0.3 s: fix it, or raise the timeout"),
     ],
 )
 def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str) -> None:

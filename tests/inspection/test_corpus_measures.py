@@ -78,17 +78,17 @@ def test_topics_are_those_of_the_command(
         (
             "words",
             "model",
-            "topics take [0-9]+ words of the text that are single tokens of the model: hint it",
+            "topics take [0-9]+ words of the text that are single tokens of the model: fix it",
         ),
-        ("length", "model", "hint it"),
-        ("folder", "folder", "hint it"),
+        ("length", "model", "fix it"),
+        ("folder", "folder", "fix it"),
     ],
 )
 def test_only_what_is_of_the_model_is_put_to_it(
     field: str, told: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
-        raise InputError(field, 1, "hint it")
+        raise InputError(field, 1, "fix it")
 
     monkeypatch.setattr(topics, "measured", fails)
     material = Material()

@@ -156,7 +156,7 @@ def test_the_frame_of_a_text_stays_and_special_tokens_are_never_proposed() -> No
         (IndependentParallel(), lambda model: model),
         (BlockGibbs(block_size=3), ChainRule),
     ],
-    ids=repr,
+    ids=["gibbs", "sweeps", "parallel", "blocks"],
 )
 def test_chains_run_on_it(chain: object, asked: Callable[[PretrainedMasked], Any]) -> None:
     model = oracle()

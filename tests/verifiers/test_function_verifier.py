@@ -177,7 +177,7 @@ def returns_at_last(prefix):
 
 @pytest.mark.parametrize("function", [loops, backtracks, swallows, fails_when_interrupted, returns_at_last])
 def test_a_function_that_hangs_is_named(function):
-    message = r"it did not return within 0\.05 s: hint it, or raise the timeout$"
+    message = r"it did not return within 0\.05 s: fix it, or raise the timeout$"
     with pytest.raises(InputError, match=rf"^verifier {function.__name__}=\(0,\): {message}"):
         ask(FunctionVerifier(function, timeout=0.05))
 

@@ -59,4 +59,4 @@ def fault(function: Callable[..., Any], argument: object, hint: str) -> InputErr
 
 def overdue(function: Callable[..., Any], argument: object, timeout: float) -> InputError:
     """The error of a `function` that took longer than `timeout` seconds about `argument`."""
-    return fault(function, argument, f"it did not return within {timeout:g} s: hint it, or raise the timeout")
+    return fault(function, argument, f"it did not return within {timeout:g} s: fix it, or raise the timeout")
