@@ -38,7 +38,9 @@ def test_the_questions_of_the_documentation_are_answered_under_their_rules(
     """The documentation's own command, on a tiny model in place of the one it names."""
     root = EXAMPLES.parent
     page = (root / "docs" / "engineer.md").read_text(encoding="utf-8")
-    [command] = re.findall(r"^trialogue (generate [^`]*?examples/questions/questions[^`]*?)^```", page, re.MULTILINE)
+    [command] = re.findall(
+        r"^trialogue (generate [^`]*?examples/questions/questions[^`]*?)^```", page, re.MULTILINE
+    )
     tokens = shlex.split(command.replace("\\\n", " "))
     tokens[tokens.index("smollm2")] = str(save_tiny(tmp_path))
     questions = (EXAMPLES / "questions" / "questions.jsonl").read_text(encoding="utf-8").splitlines()

@@ -11,7 +11,7 @@ from trialogue.generation.translation.scores import quality
 from trialogue.inspection.topic_structure.words import placed
 
 OPTIONAL = (
-    *("arviz_base", "arviz_stats", "datasets", "h5netcdf", "matplotlib", "pandas", "peft", "ray"),
+    *("arviz_base", "arviz_stats", "datasets", "h5netcdf", "joblib", "matplotlib", "pandas", "peft", "ray"),
     *("sacrebleu", "shtab", "sklearn", "statsmodels", "tensorboard", "trialogue_lab", "xarray"),
 )
 """Packages that extras install, and packages of the laboratory. Torch itself needs sympy and mpmath."""

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from joblib import Parallel, delayed
-
 from trialogue.errors import InputError
 from trialogue.executors.executor import Crew, Executor, Item, Start
 from trialogue.executors.loky_memory import allow_growth
+from trialogue.extras import from_extra
 
 
 class Local(Executor):
@@ -37,19 +36,19 @@ class Local(Executor):
         """Hire processes; a GPU is shared by all."""
         del accelerated
         hired = min(self.workers or 1, lanes)
-        with Parallel(n_jobs=hired, batch_size=1, return_as="generator_unordered") as parallel:
+        joblib = from_extra("joblib", "workers")
+        with joblib.Parallel(n_jobs=hired, batch_size=1, return_as="generator_unordered") as parallel:
             yield _Processes(parallel, start, self.threads)
 
 
 class _Processes(Crew):
-    def __init__(self, parallel: Parallel, start: Start, threads: int) -> None:
+    def __init__(self, parallel: Any, start: Start, threads: int) -> None:
         self._parallel, self._start, self._threads, self._token = parallel, start, threads, uuid4().hex
         self._folder = Path.cwd()
 
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
-        tasks = [
-            delayed(_lane)(self._token, self._folder, self._start, self._threads, lane) for lane in lanes
-        ]
+        # Tasks of joblib are functions with their arguments.
+        tasks = [(_lane, (self._token, self._folder, self._start, self._threads, lane), {}) for lane in lanes]
         for lane in self._parallel(tasks):
             yield from lane
 

@@ -8,9 +8,9 @@ is why its private name is used here, and nowhere else.
 
 import math
 
-from joblib.externals.loky import process_executor
-
 
 def allow_growth() -> None:
     """Let the memory of this worker process grow without limit."""
+    from joblib.externals.loky import process_executor
+
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
