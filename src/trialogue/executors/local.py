@@ -48,8 +48,8 @@ class _Processes(Crew):
 
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
         # Tasks of joblib are functions with their arguments.
-        tasks = [(_lane, (self._token, self._folder, self._start, self._threads, lane), {}) for lane in lanes]
-        for lane in self._parallel(tasks):
+        given = (self._token, self._folder, self._start, self._threads)
+        for lane in self._parallel((_lane, (*given, items), {}) for items in lanes):
             yield from lane
 
 
