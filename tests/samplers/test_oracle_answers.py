@@ -13,6 +13,8 @@ from trialogue.errors import InputError
 from trialogue.oracles import Energy, Masked, PrefixOracle, next_log_probs
 from trialogue.samplers import (
     Ancestral,
+    Backtracking,
+    BlockBestOfN,
     Gibbs,
     Metropolis,
     Sampler,
@@ -152,6 +154,30 @@ def test_oracles_of_half_precision_are_sampled(sampler: Sampler[Any], dtype: tor
     oracle = Answering(lambda rows: uniform(rows).to(dtype))
     samples = generate(oracle, sampler=sampler, verifier=lambda prefix: True, num_samples=4, max_new_tokens=3)
     assert samples.lengths.tolist() == [3] * 4
+
+
+def test_only_the_first_answer_of_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = []
+    for module in ("trialogue.samplers.prefix.batch.view", "trialogue.oracles.prefixes"):
+        monkeypatch.setattr(f"{module}.require_log_probs", lambda *arguments: checked.append(arguments))
+    oracle = Answering(uniform)
+    generate(oracle, num_samples=4, batch_size=1)
+    assert oracle.calls > 3
+    assert len(checked) == 1
+    generate(truncated(oracle, top_p=0.9), num_samples=1)
+    assert len(checked) == 3  # the distribution before and after truncation
+
+
+def test_counts_beyond_int64_are_refused() -> None:
+    for field, make in {
+        "max_rejections": lambda number: TokenwiseRejection(max_rejections=number),
+        "block_tokens": lambda number: BlockBestOfN(candidates=2, block_tokens=number),
+        "quota": lambda number: Backtracking(quota=number),
+        "stride": lambda number: Backtracking(stride=number),
+    }.items():
+        make(10**18)
+        with pytest.raises(InputError, match=f"^{field}=1000.*: use at most"):
+            make(10**19)
 
 
 def test_a_budget_beyond_int64_is_no_budget() -> None:

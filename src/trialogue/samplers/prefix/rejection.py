@@ -12,8 +12,8 @@ from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import NoState, Sampler
-from trialogue.validation import Count, Positive, validated
+from trialogue.samplers.prefix.sampler import BoundedCount, NoState, Sampler
+from trialogue.validation import Positive, validated
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
         max_rejections: A row fails after this many rejected draws in a row at one position (default: no bound).
     """
 
-    max_rejections: Count | None = None
+    max_rejections: BoundedCount | None = None
     uses = "verdicts"
 
     @property
