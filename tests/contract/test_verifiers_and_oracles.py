@@ -10,6 +10,7 @@ from mutants import storage
 from mutants.verifiers import ForgetfulRandomVerifier
 from samplers.stored_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
+from trialogue.data.puzzles.hidden_string import HiddenString, SubsetSum, fair_bits
 from trialogue.data.table import Table
 from trialogue.models.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive, Verifier
@@ -17,7 +18,6 @@ from trialogue.samplers import Truncated, truncated
 from trialogue.testing import check_oracle, check_verifier
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers import All, FunctionVerifier, Product, RandomVerifier, Threshold
-from trialogue_lab.data.hidden_string import HiddenString, SubsetSum, fair_bits
 
 TREE = RandomTree(101, vocab=3, horizon=8, eos=2)
 LANGUAGE = Dyck(8)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from trialogue.data.puzzles.twenty_questions import TwentyQuestions
+from trialogue.data.puzzles.weighted_prefixes import number_of
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import HiddenStream
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
-from trialogue_lab.data.puzzles.twenty_questions import TwentyQuestions
-from trialogue_lab.data.puzzles.weighted_prefixes import number_of
 
 
 class UnorderedPairs(SemiprimeTuples):

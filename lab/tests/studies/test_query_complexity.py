@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trialogue_lab.data.hidden_string import HiddenString
+from trialogue.data.puzzles.hidden_string import HiddenString
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.query_complexity import exact, knapsacks, measure, statistics
 from trialogue_lab.studies.query_complexity.config import PRESETS

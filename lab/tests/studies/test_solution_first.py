@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trialogue_lab.data.puzzles.sudoku import SudokuPuzzles
-from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions
+from trialogue.data.puzzles.sudoku import SudokuPuzzles
+from trialogue.data.puzzles.twenty_questions import IndexedTwentyQuestions
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.solution_first.config import PRESETS
 from trialogue_lab.studies.solution_first.measure import (

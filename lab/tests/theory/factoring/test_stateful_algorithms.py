@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from trialogue.data.puzzles.weighted_prefixes import Prefix, digits_of
 from trialogue.errors import InputError
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.data.puzzles.random_primes import primes_of
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, digits_of
 from trialogue_lab.theory.factoring.randomized_algorithms import run_algorithm
 from trialogue_lab.theory.factoring.reduction import PrimeByTrials, TupleByTrials
 

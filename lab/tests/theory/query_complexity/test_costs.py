@@ -10,17 +10,17 @@ from mutants.modules import altered
 from one_line_errors import refusals
 from samplers.reference_laws import rejection_queries, tokenwise
 from trialogue.data import Dyck, Table
-from trialogue.errors import InputError
-from trialogue.oracles import Verifier
-from trialogue.samplers import TokenwiseRejection
-from trialogue.samplers.exact import exact_distribution
-from trialogue.testing.trees import VIABLE
-from trialogue_lab.data.hidden_string import (
+from trialogue.data.puzzles.hidden_string import (
     SubsetSum,
     fair_bits,
     hidden_string_task,
     some_zero_task,
 )
+from trialogue.errors import InputError
+from trialogue.oracles import Verifier
+from trialogue.samplers import TokenwiseRejection
+from trialogue.samplers.exact import exact_distribution
+from trialogue.testing.trees import VIABLE
 from trialogue_lab.theory.query_complexity import costs, rejection_cost, tokenwise_cost, tokenwise_success
 
 UNIFORM = Table(lambda _: (0.25,) * 4, 4)

@@ -8,7 +8,7 @@ import pytest
 
 from mutants.modules import altered
 from one_line_errors import refusals
-from trialogue_lab.data.hidden_string import HiddenString
+from trialogue.data.puzzles.hidden_string import HiddenString
 from trialogue_lab.theory.query_complexity import (
     hidden_string_optimum,
     hidden_string_values,

@@ -7,8 +7,8 @@ import pytest
 from mutants.modules import altered
 from one_line_errors import refusals
 from trialogue.data import Dyck, Table
+from trialogue.data.puzzles.hidden_string import ConstrainedTask, subset_sum_task
 from trialogue.randomness import numpy_generator
-from trialogue_lab.data.hidden_string import ConstrainedTask, subset_sum_task
 from trialogue_lab.theory.query_complexity import (
     generated,
     knapsack_by_generating,

@@ -1,1 +1,1 @@
-"""Laws that are hard to emit in one order: primes and products, Sudoku, polynomials, twenty questions."""
+"""Distributions that are hard to generate in one order: primes, products and hidden streams."""

@@ -18,6 +18,14 @@ from numpy.typing import NDArray
 from sympy import isprime
 from torch import Tensor
 
+from trialogue.data.puzzles.weighted_prefixes import (
+    Prefix,
+    decimal_edges,
+    digits_of,
+    number_of,
+    one_hot,
+    token_rows,
+)
 from trialogue.errors import InputError, whole_number
 from trialogue.validation import Count, validated
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
@@ -28,14 +36,6 @@ from trialogue_lab.data.puzzles.random_primes import (
     digit_rows,
     draw_primes,
     primes_of,
-)
-from trialogue_lab.data.puzzles.weighted_prefixes import (
-    Prefix,
-    decimal_edges,
-    digits_of,
-    number_of,
-    one_hot,
-    token_rows,
 )
 
 Order = Literal["product-first", "factors-first"]
@@ -55,7 +55,7 @@ class SemiprimeTuples(DecimalLaw):
 
     Raises `InputError` for an unknown order; the oracle where it needs a list of primes that is too long, or for the
     digits of a product that comes first, all pairs of more than `PAIR_DIGITS` digits; `states` and `probabilities`
-    beyond `ENUMERABLE` tuples. `sample` takes any number of digits.
+    beyond `ENUMERABLE_STATES` tuples. `sample` takes any number of digits.
     """
 
     @validated

@@ -12,11 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
-from trialogue.errors import InputError
-from trialogue.validation import Count, Natural, validated
-from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
-from trialogue_lab.data.puzzles.random_primes import RandomPrimes, primes_of
-from trialogue_lab.data.puzzles.weighted_prefixes import (
+from trialogue.data.puzzles.weighted_prefixes import (
     Prefix,
     WeightedPrefixes,
     fixed_length,
@@ -24,6 +20,10 @@ from trialogue_lab.data.puzzles.weighted_prefixes import (
     one_hot,
     token_rows,
 )
+from trialogue.errors import InputError
+from trialogue.validation import Count, Natural, validated
+from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
+from trialogue_lab.data.puzzles.random_primes import RandomPrimes, primes_of
 
 
 class RandomBits(WeightedPrefixes):

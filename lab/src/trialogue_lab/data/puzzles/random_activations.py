@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
+from trialogue.data.enumerable import ENUMERABLE_STATES
+from trialogue.data.puzzles.weighted_prefixes import Prefix, one_hot
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, Natural, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
-from trialogue_lab.data.puzzles.random_primes import ENUMERABLE, primes_of
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, one_hot
+from trialogue_lab.data.puzzles.random_primes import primes_of
 
 Activations = tuple[int, ...]
 Weigh = Callable[[Prefix, Activations], Sequence[float]]
@@ -46,7 +47,7 @@ class RandomActivations:
     def law(self) -> dict[Prefix, float]:
         """The exact law of the tokens, over all activations.
 
-        Raises `InputError` where more than `ENUMERABLE` pairs of tokens and activations have to be told apart.
+        Raises `InputError` where more than `ENUMERABLE_STATES` pairs of tokens and activations have to be told apart.
         """
         reached: dict[tuple[Prefix, Activations], float] = {((), ()): 1.0}
         for place in range(self.length):
@@ -56,8 +57,8 @@ class RandomActivations:
                     for value, share in self._shares(prefix, kept, draw == self.layers):
                         pair = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
                         after[pair] = probability * share
-                    if len(after) > ENUMERABLE:
-                        hint = f"what is drawn by position {place} takes more than {ENUMERABLE} values: use fewer"
+                    if len(after) > ENUMERABLE_STATES:
+                        hint = f"the draws up to position {place} have over {ENUMERABLE_STATES} values: use fewer"
                         raise InputError("length", self.length, hint)
                 reached = after
         law: dict[Prefix, float] = {}

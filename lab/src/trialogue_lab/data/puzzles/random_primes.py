@@ -14,23 +14,22 @@ from numpy.typing import NDArray
 from sympy import isprime, sieve
 from torch import Tensor
 
-from trialogue.errors import InputError
-from trialogue.randomness import Streams, numpy_generator, seed_of
-from trialogue.validation import Count, Natural, validated
-from trialogue_lab.data.puzzles.weighted_prefixes import (
+from trialogue.data.enumerable import ENUMERABLE_STATES
+from trialogue.data.puzzles.weighted_prefixes import (
     Prefix,
     WeightedPrefixes,
     decimal_edges,
     digits_of,
     number_of,
 )
+from trialogue.errors import InputError
+from trialogue.randomness import Streams, numpy_generator, seed_of
+from trialogue.validation import Count, Natural, validated
 
 LISTED_DIGITS = 7
 """Primes of more digits are not listed: there are 586,081 of seven digits, and they take 5 MB."""
 INT64_DIGITS = 9
 """Products of two primes of more digits do not fit into 64 bits."""
-ENUMERABLE = 1 << 20
-"""A law of more sequences is not listed."""
 
 
 @validated
@@ -58,8 +57,8 @@ def _about_primes(digits: int) -> str:
 class DecimalLaw(WeightedPrefixes):
     """A uniform law on numbers, or tuples of numbers, written with a fixed number of digits.
 
-    Its states can be listed up to `ENUMERABLE`; beyond that it is sampled from, and asked for next digits where a
-    subclass can still answer.
+    The states can be listed up to `ENUMERABLE_STATES`. A larger distribution can be sampled, and some subclasses also
+    compute its next-digit probabilities.
     """
 
     vocab_size = 10
@@ -81,8 +80,8 @@ class DecimalLaw(WeightedPrefixes):
         return torch.full((size,), 1 / size, dtype=torch.float64)
 
     def _enumerable(self) -> int:
-        if self.size > ENUMERABLE:
-            hint = f"the law has {self.size} sequences, too many to list (at most {ENUMERABLE}): use fewer digits"
+        if self.size > ENUMERABLE_STATES:
+            hint = f"{self.size} sequences are too many to list (at most {ENUMERABLE_STATES}): use fewer digits"
             raise InputError("digits", self.digits, hint)
         return self.size
 

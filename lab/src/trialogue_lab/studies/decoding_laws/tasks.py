@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from trialogue.data import Table
+from trialogue.data.puzzles.hidden_string import HiddenString
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import numpy_generator
-from trialogue_lab.data.hidden_string import HiddenString
 
 Prefix = tuple[int, ...]
 HIDDEN = "hidden string"

@@ -7,9 +7,7 @@ from typing import Any
 import torch
 
 from trialogue.data import Dyck, Table
-from trialogue.samplers import TokenwiseRejection, truncated
-from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
-from trialogue_lab.data.hidden_string import (
+from trialogue.data.puzzles.hidden_string import (
     ConstrainedTask,
     HiddenString,
     all_zeros_task,
@@ -17,7 +15,9 @@ from trialogue_lab.data.hidden_string import (
     hidden_string_task,
     some_zero_task,
 )
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
+from trialogue.data.puzzles.weighted_prefixes import Prefix
+from trialogue.samplers import TokenwiseRejection, truncated
+from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
 from trialogue_lab.theory import query_complexity as theory
 
 Rows = Iterator[dict[str, Any]]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from trialogue.data.puzzles.hidden_string import subset_sum_task
+from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.randomness import numpy_generator
-from trialogue_lab.data.hidden_string import subset_sum_task
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 from trialogue_lab.studies.query_complexity.config import Config
 from trialogue_lab.theory import query_complexity as theory
 from trialogue_lab.theory.query_complexity.knapsacks import density, solves

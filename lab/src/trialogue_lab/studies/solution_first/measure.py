@@ -9,16 +9,16 @@ from typing import Any, get_args
 
 import torch
 
+from trialogue.data.puzzles.sudoku import Order as SudokuOrder
+from trialogue.data.puzzles.sudoku import SudokuPuzzles, dead_end_probability
+from trialogue.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
+from trialogue.data.puzzles.weighted_prefixes import Prefix, Stopped
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_activations import activated_factors
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
-from trialogue_lab.data.puzzles.sudoku import Order as SudokuOrder
-from trialogue_lab.data.puzzles.sudoku import SudokuPuzzles, dead_end_probability
-from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, Stopped
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.solution_first.config import ORDERS, Config
 from trialogue_lab.studies.type_signature.exact import listed_law

@@ -6,15 +6,15 @@ from typing import Any
 
 import torch
 
+from trialogue.data.puzzles.integer_polynomials import RootedPolynomials
+from trialogue.data.puzzles.twenty_questions import TwentyQuestions
+from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import HiddenStream, hidden_factors, random_seed
-from trialogue_lab.data.puzzles.integer_polynomials import RootedPolynomials
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
-from trialogue_lab.data.puzzles.twenty_questions import TwentyQuestions
-from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN, STREAMS
 from trialogue_lab.theory.factoring.overlap import (
     cheating_generator,

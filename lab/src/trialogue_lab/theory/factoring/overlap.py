@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import Reals
+from trialogue.data.puzzles.weighted_prefixes import Listed
 from trialogue.errors import InputError, probability
 from trialogue.probabilities import checked_probabilities
 from trialogue.validation import Count, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
-from trialogue_lab.data.puzzles.weighted_prefixes import Listed
 
 _SUM = 1e-9
 

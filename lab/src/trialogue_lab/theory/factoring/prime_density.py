@@ -21,11 +21,11 @@ from scipy.special import expi
 from torch import Tensor
 
 from trialogue.arrays import Reals
+from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, decimal_edges
 from trialogue.errors import InputError
 from trialogue.validation import Count, Natural, validated
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.data.puzzles.random_primes import primes_of
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, decimal_edges
 
 _PLACES, _SHARES = np.polynomial.legendre.leggauss(20)
 _PLACES, _SHARES = (_PLACES + 1) / 2, _SHARES / 2

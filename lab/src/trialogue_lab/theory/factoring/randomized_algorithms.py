@@ -19,11 +19,11 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from trialogue.data.puzzles.weighted_prefixes import Prefix, one_hot
 from trialogue.data.table import Table
 from trialogue.errors import InputError, reason, whole_number
 from trialogue.randomness import numpy_generator
 from trialogue.validation import Count, Natural, Several, validated
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, one_hot
 
 
 class Algorithm(Protocol):

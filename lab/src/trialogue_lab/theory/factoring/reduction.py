@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from trialogue.data.puzzles.weighted_prefixes import Prefix, digits_of, number_of
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import numpy_generator
@@ -24,7 +25,6 @@ from trialogue.validation import Count, InstanceOf, Several, validated
 from trialogue_lab.data.puzzles.arithmetic import Order, SemiprimeTuples
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic, Operations
 from trialogue_lab.data.puzzles.random_primes import primes_of, random_numbers
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, digits_of, number_of
 
 Factors = tuple[int, int]
 

@@ -16,11 +16,11 @@ from typing import Annotated, NamedTuple
 import torch
 from annotated_types import Interval
 
+from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, next_log_probs
 from trialogue.randomness import numpy_generator
 from trialogue.validation import validated
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 
 _LONGEST_SEARCH = 21
 _MOST_CANDIDATES = 1 << (_LONGEST_SEARCH - 1)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from sympy import ZZ
 from sympy.polys.matrices import DomainMatrix
 
+from trialogue.data.puzzles.hidden_string import checked_weights, subset_sum_task
+from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.errors import InputError
 from trialogue.validation import Natural, validated
-from trialogue_lab.data.hidden_string import checked_weights, subset_sum_task
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 from trialogue_lab.theory.query_complexity.trying_tokens import generated
 
 _MOST_CELLS = 1 << 33

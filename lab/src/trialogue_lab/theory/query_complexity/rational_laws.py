@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
+from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.errors import InputError
 from trialogue.validation import Count, validated
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 
 RationalLaw = dict[Prefix, Fraction]
 Conditional = Callable[[Prefix], Sequence[int | Fraction]]

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from trialogue.data.puzzles.hidden_string import ConstrainedTask
+from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.oracles import Decoding, Verifier
 from trialogue.samplers import MaskedDecoding, generate
-from trialogue_lab.data.hidden_string import ConstrainedTask
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix
 
 
 class Generated(NamedTuple):

@@ -19,11 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.data.enumerable import ENUMERABLE_STATES
+from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes, token_rows
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, Natural, validated
-from trialogue_lab.data.puzzles.random_primes import ENUMERABLE
-from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes, token_rows
 
 Order = Literal["coefficients-first", "roots-first"]
 
@@ -62,8 +62,10 @@ class RootedPolynomials(WeightedPrefixes):
     @cached_property
     def _listed(self) -> Listed:
         choices = (2 * self.largest + 1) ** self.degree
-        if choices > ENUMERABLE:
-            raise InputError("degree", self.degree, f"{choices} choices of roots are more than {ENUMERABLE}")
+        if choices > ENUMERABLE_STATES:
+            raise InputError(
+                "degree", self.degree, f"{choices} choices of roots are more than {ENUMERABLE_STATES}"
+            )
         roots = np.array(list(product(range(-self.largest, self.largest + 1), repeat=self.degree)))
         return Listed(self._written(roots), torch.ones(choices), self.vocab_size)
 

@@ -14,11 +14,11 @@ from annotated_types import Interval, MinLen
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, one_hot
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Decoding, Verifier
 from trialogue.validation import Count, Natural, Probability, Several, validated
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes, one_hot
 
 _MOST_SUMS = 1 << 20
 """Partial sums of one length that a verifier lists."""

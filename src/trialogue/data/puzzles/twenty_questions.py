@@ -17,10 +17,10 @@ from annotated_types import Interval
 from torch import Tensor
 
 from trialogue.arrays import Reals
+from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
 from trialogue.errors import InputError, whole_number
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, Natural, validated
-from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
 
 
 class TwentyQuestions(WeightedPrefixes):

@@ -20,11 +20,11 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trialogue.data.enumerable import ENUMERABLE_STATES
+from trialogue.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Natural, validated
-from trialogue_lab.data.puzzles.random_primes import ENUMERABLE
-from trialogue_lab.data.puzzles.weighted_prefixes import Prefix, WeightedPrefixes
 
 Order = Literal["puzzle-first", "solution-first"]
 CELLS = 16
@@ -70,7 +70,7 @@ class SudokuPuzzles(WeightedPrefixes):
     """The law of a puzzle of `clues` clues and the solution it was made from, in either order: 32 tokens.
 
     As an oracle it counts grids; `looked_up` says how many cells it has looked at for it. Raises `InputError` for an
-    unknown order, more than 16 clues, and, where all is listed, more than `ENUMERABLE` pairs.
+    unknown order, more than 16 clues, and, where all is listed, more than `ENUMERABLE_STATES` pairs.
     """
 
     vocab_size = 5
@@ -103,10 +103,8 @@ class SudokuPuzzles(WeightedPrefixes):
         return torch.full((self.size,), 1 / self.size, dtype=torch.float64)
 
     def _require_listable(self) -> None:
-        if self.size > ENUMERABLE:
-            hint = (
-                f"there are {self.size} puzzles, too many to list (at most {ENUMERABLE}): use 4 clues or 12"
-            )
+        if self.size > ENUMERABLE_STATES:
+            hint = f"there are {self.size} puzzles, too many to list (at most {ENUMERABLE_STATES}): use 4 clues or 12"
             raise InputError("clues", self.clues, hint)
 
     @validated

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from trialogue.data.puzzles.integer_polynomials import RootedPolynomials
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution, total_variation
-from trialogue_lab.data.puzzles.integer_polynomials import RootedPolynomials
 
 ORDERS = ("coefficients-first", "roots-first")
 

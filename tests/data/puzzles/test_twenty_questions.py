@@ -5,10 +5,10 @@ import torch
 
 from mutants.arithmetic import LastAnswerOnly
 from one_line_errors import refusals
+from trialogue.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
-from trialogue_lab.data.puzzles.twenty_questions import IndexedTwentyQuestions, TwentyQuestions
 
 
 def random_answers(objects: int, questions: int, seed: int) -> torch.Tensor:

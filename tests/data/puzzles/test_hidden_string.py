@@ -6,12 +6,7 @@ import pytest
 import torch
 
 from trialogue.data import Table
-from trialogue.errors import InputError
-from trialogue.oracles import next_log_probs
-from trialogue.samplers import Ancestral, values
-from trialogue.samplers.exact import exact_distribution
-from trialogue.verifiers import FunctionVerifier
-from trialogue_lab.data.hidden_string import (
+from trialogue.data.puzzles.hidden_string import (
     HiddenString,
     SubsetSum,
     all_zeros_task,
@@ -20,6 +15,11 @@ from trialogue_lab.data.hidden_string import (
     some_zero_task,
     subset_sum_task,
 )
+from trialogue.errors import InputError
+from trialogue.oracles import next_log_probs
+from trialogue.samplers import Ancestral, values
+from trialogue.samplers.exact import exact_distribution
+from trialogue.verifiers import FunctionVerifier
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (0, 1), (1, 1, 0, 1)])

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from one_line_errors import refusals
-from trialogue.samplers import Ancestral, generate
-from trialogue.samplers.exact import exact_distribution, total_variation
-from trialogue_lab.data.puzzles.sudoku import (
+from trialogue.data.puzzles.sudoku import (
     SudokuPuzzles,
     allowed_digits,
     dead_end_probability,
     sudoku_grids,
 )
+from trialogue.samplers import Ancestral, generate
+from trialogue.samplers.exact import exact_distribution, total_variation
 
 ORDERS = ("puzzle-first", "solution-first")
 

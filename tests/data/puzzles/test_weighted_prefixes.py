@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from one_line_errors import refusals
+from trialogue.data.puzzles.weighted_prefixes import Listed, Stopped, decimal_edges
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
-from trialogue_lab.data.puzzles.random_primes import RandomNumbers
-from trialogue_lab.data.puzzles.weighted_prefixes import Listed, Stopped, decimal_edges
 
 
 def test_a_listed_law_is_the_law_of_its_oracle() -> None:
@@ -27,7 +26,9 @@ def test_a_listed_law_is_the_law_of_its_oracle() -> None:
 
 
 def test_a_stop_token_ends_every_sequence_and_nothing_else() -> None:
-    oracle = Stopped(RandomNumbers(2))
+    oracle = Stopped(
+        Listed(torch.tensor([divmod(number, 10) for number in range(10, 100)]), torch.ones(90), 10)
+    )
     law = exact_distribution(Ancestral(), oracle).probabilities
     assert law == pytest.approx({(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)})
     assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0

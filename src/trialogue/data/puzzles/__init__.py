@@ -1,0 +1,1 @@
+"""Puzzles and bit strings whose distributions of solutions are known exactly."""
