@@ -64,6 +64,13 @@ def test_a_study_is_a_package_of_files_that_say_what_they_are(name: str) -> None
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
+def test_every_claim_has_a_short_title_of_its_own(name: str) -> None:
+    titles = [claim.title for claim in studies.find(name).claims]
+    assert [title for title in titles if not 1 <= len(title.split()) <= 12] == []
+    assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_no_statement_is_made_twice(name: str) -> None:
     claims = studies.find(name).claims
     assert len({claim.statement for claim in claims}) == len(claims)

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -115,7 +116,7 @@ class Study(Generic[Config]):
 
         The presets are `config.PRESETS`, the parts `measure.parts`, the claims `claims.CLAIMS` and the numbers
         `claims.NUMBERS`. Tables and figures are `TABLES` and `FIGURES` of `pages`, or of `tables` and `figures`. Only
-        the presets and the parts are required.
+        the presets and the parts are required. `titles.toml` maps ids of claims to their titles.
         """
         for field_name, (name, places) in _CONVENTIONS.items():
             modules = (f"{module}.{place}" for place in places)
@@ -127,6 +128,7 @@ class Study(Generic[Config]):
         if missing:
             place = " and ".join(f"{module}.{_CONVENTIONS[each][1][0]}" for each in sorted(missing))
             raise InputError("study", module, f"define {' and '.join(sorted(missing))} in {place}")
+        settings["claims"] = _titled(settings.get("claims", ()), _file_of(module, "titles.toml"))
         return cls(module=module, source=source, **settings)
 
     @property
@@ -147,7 +149,7 @@ class Study(Generic[Config]):
     @property
     def pilot_file(self) -> Path:
         """Path of the frozen pilot: `pilot.json` in a package, `name.pilot.json` next to a module `name.py`."""
-        return self._file("pilot.json")
+        return _file_of(self.module, "pilot.json")
 
     @cached_property
     def pilot(self) -> Pilot:
@@ -157,13 +159,7 @@ class Study(Generic[Config]):
     @cached_property
     def withdrawn(self) -> tuple[WithdrawnClaim, ...]:
         """The claims that the study no longer makes, read from `withdrawn.json` next to `pilot.json`."""
-        return read_withdrawn(self._file("withdrawn.json"))
-
-    def _file(self, name: str) -> Path:
-        """Path of a file that belongs to the study: inside its package, or next to its module."""
-        module = sys.modules[self.module]
-        path = Path(str(module.__file__))
-        return path.parent / name if hasattr(module, "__path__") else path.with_suffix(f".{name}")
+        return read_withdrawn(_file_of(self.module, "withdrawn.json"))
 
     def preset(self, name: str) -> Config:
         """The config of a preset; raises `InputError` for an unknown one."""
@@ -186,6 +182,31 @@ class Study(Generic[Config]):
     @property
     def _doc(self) -> str:
         return sys.modules[self.module].__doc__ or ""
+
+
+def _file_of(module: str, name: str) -> Path:
+    """Return the path of a file that belongs to a study: inside its package, or next to its module."""
+    loaded = sys.modules[module]
+    path = Path(str(loaded.__file__))
+    return path.parent / name if hasattr(loaded, "__path__") else path.with_suffix(f".{name}")
+
+
+def _titled(claims: Sequence[Claim], path: Path) -> list[Claim]:
+    """Return the claims with the titles that the file at `path` gives them. Without such a file, the claims as given.
+
+    Raises:
+        InputError: If the file cannot be read or names a claim that the study does not make.
+    """
+    if not path.is_file():
+        return list(claims)
+    try:
+        titles = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError("titles", str(path), f"cannot be read: {error}") from error
+    unknown = titles.keys() - {claim.id for claim in claims}
+    if unknown:
+        raise InputError("titles", sorted(unknown), f"{path}: use ids of claims of the study")
+    return [dataclasses.replace(claim, title=titles.get(claim.id, claim.title)) for claim in claims]
 
 
 def study_of(module: str) -> Study[Any]:

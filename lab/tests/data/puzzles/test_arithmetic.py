@@ -200,7 +200,7 @@ def test_what_is_no_tuple_is_not_valid() -> None:
 test_bad_input_is_one_line = refusals(
     "{}",
     [
-        (lambda: SemiprimeTuples(4).probabilities(), r"^digits=4: the law has 1125721 sequences"),
+        (lambda: SemiprimeTuples(4).probabilities(), r"^digits=4: 1125721 sequences are too many"),
         (lambda: SemiprimeTuples(PAIR_DIGITS + 1).weights(()), r"^digits=7: .* at most 6 digits"),
         (lambda: SemiprimeTuples(1000).size, r"^digits=1000: there are about 3\.9e\+996 such primes"),
         (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 7).long()), r"^tokens=\(3, 7\)"),

@@ -89,8 +89,6 @@ test_bad_input = refusals(
 def test_a_law_with_too_much_to_remember(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random_activations, "ENUMERABLE_STATES", 100)
     model = RandomActivations(lambda *_: [1.0] * 11, lambda *_: [1.0, 0.0], 2, 2)
-    with pytest.raises(
-        InputError, match=r"^length=2: what is drawn by position 1 takes more than 100 values"
-    ):
+    with pytest.raises(InputError, match=r"^length=2: the draws up to position 1 have over 100 values"):
         model.law()
     assert model.sample(3).tolist() == [[0, 0]] * 3

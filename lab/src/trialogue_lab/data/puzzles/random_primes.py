@@ -81,7 +81,9 @@ class DecimalLaw(WeightedPrefixes):
 
     def _enumerable(self) -> int:
         if self.size > ENUMERABLE_STATES:
-            hint = f"{self.size} sequences are too many to list (at most {ENUMERABLE_STATES}): use fewer digits"
+            hint = (
+                f"{self.size} sequences are too many to list (at most {ENUMERABLE_STATES}): use fewer digits"
+            )
             raise InputError("digits", self.digits, hint)
         return self.size
 

@@ -48,6 +48,8 @@ class Claim:
         setting: How this study's setting differs from the setting that the source's statement is about, in one
             sentence that is shown with every verdict. Empty if the settings agree.
         preconditions: Conditions without which the claim is not tested.
+        title: A short plain title, of at most 12 words, that tables, figures and the terminal show. It is not
+            registered. Empty to show the statement.
     """
 
     id: str
@@ -60,6 +62,7 @@ class Claim:
     statement_id: str = ""
     setting: str = ""
     preconditions: tuple[Precondition, ...] = ()
+    title: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, Criterion):
@@ -93,6 +96,11 @@ class Claim:
         """The statement, and the trained objects of which it speaks where replications share them."""
         objects = self.statistic.replication.objects
         return f"{self.statement.rstrip('.')} (for {objects})." if objects else self.statement
+
+    @property
+    def heading(self) -> str:
+        """The title, or the statement if the claim has no title."""
+        return self.title or self.said
 
     def registration(self, config: Mapping[str, Any]) -> dict[str, object]:
         """What must stay as it was when a run with the values `config` began, as JSON holds it."""

@@ -59,7 +59,9 @@ def _draw(entry: Entry) -> "Drawing":
 def _line(axes: "Axes", place: int, verdict: Verdict) -> None:
     """One claim at the height `place`."""
     colour = _COLOURS.get(verdict.answer, QUIET)
-    axes.text(-_EDGE - 0.05, place, verdict.claim.id, ha="right", va="center", fontsize=8)
+    axes.text(
+        -_EDGE - 0.05, place, verdict.claim.title or verdict.claim.id, ha="right", va="center", fontsize=8
+    )
     words = f"{verdict.answer}   {format_number(verdict.estimate)}"
     if verdict.claim.published != NOT_PRINTED:
         words += f"   in print {textwrap.shorten(verdict.claim.published, _PRINTED_WIDTH, placeholder=' …')}"

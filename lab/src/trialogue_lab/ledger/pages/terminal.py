@@ -199,8 +199,15 @@ def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose
     for verdict, cells in zip(verdicts, lines, strict=True):
         # Headline claims are of both origins.
         origin = f"{verdict.claim.origin}, " if title == _HEADLINE else ""
-        claim = f"  {verdict.claim.id} ({origin}{replications_text(verdict)})"
-        out.print(Text.assemble((f"{verdict.answer:10}", _COLOURS[verdict.answer]), claim))
+        title = verdict.claim.title and f"{verdict.claim.title}  "
+        claim = f"{verdict.claim.id} ({origin}{replications_text(verdict)})"
+        out.print(
+            Text.assemble(
+                (f"{verdict.answer:10}", _COLOURS[verdict.answer]),
+                f"  {title}",
+                (claim, "dim" if title else ""),
+            )
+        )
         print_numbers(cells)
         if verdict.claim.setting:
             is_same = verdict.claim.setting == setting
