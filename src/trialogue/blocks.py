@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.probabilities import checked_law
+from trialogue.validation import Count, Natural, check
 
 Blocks = Tensor | NDArray[np.bool_] | Sequence[Sequence[int]]
 """Blocks of sites: (blocks, N) bool, or the sites of each, counted from 0."""
@@ -39,7 +40,7 @@ def sites_of_blocks(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
         listed = tuple(tuple(block.nonzero()[:, 0].tolist()) for block in masks)
     else:
         try:
-            listed = tuple(tuple(whole_number("blocks", site, 0) for site in block) for block in blocks)
+            listed = tuple(tuple(check("blocks", site, Natural) for site in block) for block in blocks)
         except TypeError:
             raise InputError("blocks", blocks, "give a list of blocks, each a list of sites") from None
     if not listed:
@@ -75,7 +76,7 @@ def block_masks(blocks: Blocks, sites: int) -> Tensor:
 
 def checked_block_size(block_size: object, sites: int) -> int:
     """Return `block_size`; raises `InputError` unless it is a whole number from 1 to `sites`."""
-    size = whole_number("block_size", block_size, 1)
+    size = check("block_size", block_size, Count)
     if size > sites:
         raise InputError("block_size", size, f"there are {sites} sites: use at most {sites}")
     return size

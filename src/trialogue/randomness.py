@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.compilation import compiled
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.indices import first_outside, require_floats, require_int64
+from trialogue.validation import Natural, check
 
 Choose = Callable[[Tensor, Tensor], Tensor]
 """`choose(log_weights (n, k), rows (n,)) -> index (n,)`, never an index whose weight is zero."""
@@ -35,7 +36,7 @@ def seed_of(seed: int, *names: object) -> int:
 
     Raises `InputError` for a seed that is not a whole number of at least 0.
     """
-    text = "\x1f".join(map(str, (whole_number("seed", seed, 0), *names)))
+    text = "\x1f".join(map(str, (check("seed", seed, Natural), *names)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 

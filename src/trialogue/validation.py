@@ -17,7 +17,7 @@ Types of arrays are in `trialogue.arrays`. Pydantic checks the values strictly: 
 import re
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from inspect import Parameter, signature
 from types import UnionType
 from typing import (
@@ -85,6 +85,8 @@ Positive = Annotated[float, Gt(0), AllowInfNan(False)]
 """A finite number above 0."""
 Share = Annotated[float, Interval(ge=0, le=1)]
 """A number from 0 to 1."""
+PositiveShare = Annotated[float, Interval(gt=0, le=1)]
+"""A number above 0 and at most 1."""
 Probability = Annotated[float, Interval(gt=0, lt=1)]
 """A number strictly between 0 and 1."""
 Some = Annotated[tuple[Item, ...], MinLen(1)]
@@ -156,6 +158,34 @@ def _validated(function: Callable[Args, Result]) -> Callable[Args, Result]:
     return checked
 
 
+def integer_range(low: int, high: int | None = None) -> Any:
+    """Return the type of integers from `low` to `high`, both included, for bounds that depend on other values."""
+    return Annotated[int, Interval(ge=low, le=high)]
+
+
+def check(field: str, value: Any, kind: Any, hint: str = "") -> Any:
+    """Return `value` converted to the type `kind`, for values that are not arguments of a `validated` function.
+
+    Args:
+        field: Name of the value in the error.
+        value: The value.
+        kind: Any type that `validated` checks, such as `Count` or `integer_range(2, sites)`.
+        hint: Hint of the error. By default it follows from the type.
+
+    Raises:
+        InputError: If the value is not of this type.
+    """
+    try:
+        return checked_value(field, value, _adapter(kind))
+    except InputError as error:
+        raise InputError(field, error.value, hint) if hint else error from None
+
+
+@lru_cache(maxsize=256)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def checked_value(field: str, value: Any, adapter: TypeAdapter[Any]) -> Any:
     """Validate `value` with `adapter` and return the converted value.
 
@@ -198,6 +228,7 @@ _HINTS = {
     "tuple_type": "give a tuple",
     "greater_than_equal": "use at least {ge}",
     "greater_than": "use a number above {gt}",
+    "multiple_of": "use a multiple of {multiple_of}",
     "less_than_equal": "use at most {le}",
     "less_than": "use a number below {lt}",
     "is_instance_of": "give an instance of {class}",
@@ -253,13 +284,16 @@ __all__ = [
     "Natural",
     "NonNegative",
     "Positive",
+    "PositiveShare",
     "Probability",
     "Several",
     "Share",
     "Some",
     "as_tuple",
+    "check",
     "checked_value",
     "different",
     "input_error",
+    "integer_range",
     "validated",
 ]

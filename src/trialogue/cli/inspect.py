@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.cli.commands import Commands, add_model_options
+from trialogue.validation import Count, Positive, check
 
 _PAGE = "inspection.html"
 
@@ -19,7 +20,6 @@ def inspect(arguments: argparse.Namespace) -> None:
     """
     import torch
 
-    from trialogue.errors import positive_number, whole_number
     from trialogue.executors.settings import Execution
     from trialogue.extras import from_extra
     from trialogue.inspection.measures.measure import Effort, Material
@@ -28,7 +28,7 @@ def inspect(arguments: argparse.Namespace) -> None:
     from trialogue.storage import atomic_write
 
     from_extra("matplotlib", "plot")  # needed after everything else
-    torch.set_num_threads(whole_number("threads", arguments.threads, 1))
+    torch.set_num_threads(check("threads", arguments.threads, Count))
     place = Path(arguments.model)
     # A link is named as it is, as what it leads to may change; `.` and `..` have no name of their own.
     name = place.resolve().name if place.name in ("", "..") else place.name
@@ -39,7 +39,7 @@ def inspect(arguments: argparse.Namespace) -> None:
             folder,
             measures=arguments.measures,
             material=Material(arguments.text, arguments.clones),
-            effort=Effort(factor=positive_number("effort", arguments.effort), seed=arguments.seed),
+            effort=Effort(factor=check("effort", arguments.effort, Positive), seed=arguments.seed),
             control=arguments.control,
             device=arguments.device,
             dtype=arguments.dtype,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from trialogue.cli.commands import Commands, add_model_options
+from trialogue.validation import Count, check
 
 if TYPE_CHECKING:
     from trialogue.data.clones import Clones
@@ -26,7 +27,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
 
     from trialogue.data.clones import Clones
     from trialogue.display.figures import rendered
-    from trialogue.errors import InputError, whole_number
+    from trialogue.errors import InputError
     from trialogue.extras import from_extra
     from trialogue.inspection.interaction_order.measure import clone_losses
     from trialogue.inspection.interaction_order.picture import draw_losses
@@ -34,7 +35,7 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     from trialogue.storage import atomic_write, require_folder
 
     from_extra("matplotlib", "plot")  # needed after everything else
-    torch.set_num_threads(whole_number("threads", arguments.threads, 1))
+    torch.set_num_threads(check("threads", arguments.threads, Count))
     clones = Clones(arguments.clones)
     figure: Path = arguments.figure or clones.folder / _FIGURE
     form = figure.suffix.removeprefix(".")

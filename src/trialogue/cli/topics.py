@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.commands import Commands, add_model_options
+from trialogue.validation import Count, check, integer_range
 
 if TYPE_CHECKING:
     from trialogue.inspection.topic_structure.measure import TopicMeasurement
@@ -27,7 +28,6 @@ def topics(arguments: argparse.Namespace) -> None:
     from trialogue.data.corpus.documents import documents_of, passages_of
     from trialogue.data.corpus.texts import local_text
     from trialogue.display.figures import rendered
-    from trialogue.errors import whole_number
     from trialogue.extras import from_extra
     from trialogue.inspection.topic_structure.measure import MOST, TopicSettings, measured
     from trialogue.inspection.topic_structure.picture import draw_topics
@@ -35,9 +35,9 @@ def topics(arguments: argparse.Namespace) -> None:
     from trialogue.storage import atomic_write, make_folder, user_folder
 
     from_extra("matplotlib", "plot")  # needed after everything else
-    torch.set_num_threads(whole_number("threads", arguments.threads, 1))
-    whole_number("resamples", arguments.resamples, 2)
-    whole_number("words", arguments.words, 2, MOST)
+    torch.set_num_threads(check("threads", arguments.threads, Count))
+    check("resamples", arguments.resamples, integer_range(2))
+    check("words", arguments.words, integer_range(2, MOST))
     settings = TopicSettings(
         topics=arguments.topics,
         passes=arguments.passes,

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from trialogue.arrays import real_tensor
 from trialogue.compilation import compiled
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
+from trialogue.validation import check, integer_range
 
 
 def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
@@ -24,8 +25,8 @@ def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: i
         raise InputError("distribution", tuple(distributions.shape), "give probabilities (contexts, V)")
     distribution = checked_probabilities("distribution", distributions, tuple(distributions.shape)).numpy()
     vocab = distribution.shape[1]
-    whole_number("alias_bits", alias_bits, (vocab - 1).bit_length(), 62)
-    whole_number("coin_bits", coin_bits, 1, min(64 - alias_bits, 62 - (vocab - 1).bit_length()))
+    check("alias_bits", alias_bits, integer_range((vocab - 1).bit_length(), 62))
+    check("coin_bits", coin_bits, integer_range(1, min(64 - alias_bits, 62 - (vocab - 1).bit_length())))
     whole = vocab << coin_bits
     weights = np.floor(distribution * whole).astype(np.int64)
     weights[np.arange(len(distribution)), distribution.argmax(1)] += whole - weights.sum(1)

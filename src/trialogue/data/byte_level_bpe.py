@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import check, integer_range
 
 
 def checked_size(size: int, special: Sequence[str], field: str) -> int:
@@ -13,7 +14,7 @@ def checked_size(size: int, special: Sequence[str], field: str) -> int:
     hint = (
         f"256 bytes and the special tokens ({', '.join(special)}) take {least} of them: use at least {least}"
     )
-    return whole_number(field, size, least, hint=hint)
+    return check(field, size, integer_range(least), hint)
 
 
 def trained_byte_level_bpe(

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.data.alias import alias_table
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.indices import index_tensor, require_array
+from trialogue.validation import check, integer_range
 
 MAX_ENTRIES = 2**24
 """Larger tables would be read from main memory: 2^24 entries take 64 MB."""
@@ -74,7 +75,7 @@ class SiteTables:
             InputError: If an array has another type or shape, or if it leads to a site, an entry or a token that does
                 not exist.
         """
-        vocab = whole_number("vocab_size", self.vocab_size, 2, 2**ALIAS_BITS)
+        vocab = check("vocab_size", self.vocab_size, integer_range(2, 2**ALIAS_BITS))
         require_array("offsets", self.offsets, np.uint32, (None,))
         require_array("neighbours", self.neighbours, np.int64, (self.sites, None))
         require_array("strides", self.strides, np.uint32, self.neighbours.shape)

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, reason, whole_number
+from trialogue.errors import InputError, reason
 from trialogue.oracles import PrefixOracle
+from trialogue.validation import Count, Natural, check, integer_range, validated
 
 _NONE = -1
 
@@ -29,23 +30,24 @@ class Table(PrefixOracle):
     function raises; distributions are normalised.
     """
 
+    @validated
     def __init__(
         self,
         distribution: Callable[[tuple[int, ...]], Sequence[float]] | ArrayLike,
         vocab_size: int | None = None,
         *,
         eos: int | None = None,
-        max_length: int | None = None,
-        memory: int | None = None,
+        max_length: Natural | None = None,
+        memory: Natural | None = None,
     ) -> None:
-        self.memory = None if memory is None else whole_number("memory", memory, 0)
+        self.memory = memory
         if callable(distribution):
             if memory is None and not _reads_its_argument(distribution):
                 self.memory = 0
             hint = "give the number of tokens the function answers for"
             self._law: Callable[[tuple[int, ...]], Sequence[float]] = distribution
-            self.vocab_size = whole_number("vocab_size", vocab_size, 1, hint=hint)
-            self.max_length = None if max_length is None else whole_number("max_length", max_length, 0)
+            self.vocab_size = check("vocab_size", vocab_size, Count, hint)
+            self.max_length = max_length
         else:
             joint = _joint_law(distribution)
             if memory is not None:
@@ -54,16 +56,16 @@ class Table(PrefixOracle):
                 )
             if vocab_size is not None:
                 hint = f"the array has {joint.shape[0]} tokens: leave it out"
-                whole_number("vocab_size", vocab_size, joint.shape[0], joint.shape[0], hint)
+                check("vocab_size", vocab_size, integer_range(joint.shape[0], joint.shape[0]), hint)
             if max_length is not None:
                 hint = f"the array has {joint.ndim} positions: use a whole number, and no more"
-                max_length = whole_number("max_length", max_length, 0, joint.ndim, hint)
+                max_length = check("max_length", max_length, integer_range(0, joint.ndim), hint)
             self._law = lambda prefix: joint[prefix].reshape(joint.shape[0], -1).sum(1).tolist()
             self.vocab_size = joint.shape[0]
             self.max_length = joint.ndim if max_length is None else max_length
         if eos is not None:
             hint = f"name a token below vocab_size={self.vocab_size}"
-            eos = whole_number("eos", eos, 0, self.vocab_size - 1, hint)
+            eos = check("eos", eos, integer_range(0, self.vocab_size - 1), hint)
         self.eos = eos
         self._rows: dict[tuple[int, ...], Tensor] = {}
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from trialogue.errors import InputError, probability
+from trialogue.errors import InputError
+from trialogue.validation import PositiveShare, check
 
 
 def is_inline(content: str) -> bool:
@@ -29,7 +30,7 @@ def file_of_probe(content: str) -> Path:
     if threshold is None:
         return Path(content)
     hint = "the threshold of a probe is a probability above 0: 1 accepts only what is certain"
-    probability("threshold", threshold, zero=False, hint=hint)
+    check("threshold", threshold, PositiveShare, hint)
     return Path(content.rpartition("@")[0])
 
 

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.samplers.prefix.samples import Samples
+from trialogue.validation import Count, validated
 
 
 def effective_sample_size(log_weights: Tensor) -> float:
@@ -66,7 +67,8 @@ def draws(log_weights: Tensor, num: int, seed: int, prompt: int) -> Tensor:
     return torch.from_numpy(chosen)
 
 
-def resampled(samples: Samples, num: int | None = None, seed: int = 0) -> Samples:
+@validated
+def resampled(samples: Samples, num: Count | None = None, seed: int = 0) -> Samples:
     """Draw `num` of each prompt's samples (by default as many as it has) in proportion to their weights.
 
     The more samples there are the closer is the distribution of what is drawn to the restricted distribution. Draws are
@@ -74,7 +76,6 @@ def resampled(samples: Samples, num: int | None = None, seed: int = 0) -> Sample
     sample that it is cost; `total` remains that of the run. A prompt none of whose samples has weight gets `num` of
     them that are not accepted and have weight zero. Raises `InputError` where that is every prompt.
     """
-    num = None if num is None else whole_number("num", num, 1)
     masses, chosen = log_accepted_masses(samples), []
     if len(masses) and not bool((masses > -math.inf).any()):
         hint = "every sample of every prompt has weight zero: draw more samples, or raise the budget"

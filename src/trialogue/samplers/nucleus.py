@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.compilation import compiled, over_rows
-from trialogue.errors import InputError, probability, whole_number
+from trialogue.errors import InputError
 from trialogue.indices import require_floats
+from trialogue.validation import Count, PositiveShare, check
 
 Floats = NDArray[np.float32]
 Bits = NDArray[np.int32]
@@ -31,7 +32,7 @@ def nucleus(log_probs: Tensor, top_p: float) -> Tensor:
     require_floats("log_probs", log_probs, (None, None), hint)
     if log_probs.dtype != torch.float32 or log_probs.device.type != "cpu" or not log_probs.shape[1]:
         raise InputError("log_probs", (*log_probs.shape, str(log_probs.dtype), str(log_probs.device)), hint)
-    top_p = probability("top_p", top_p, zero=False)
+    top_p = check("top_p", top_p, PositiveShare)
     largest = log_probs.amax(-1, keepdim=True)
     if not bool(largest.isfinite().all()):
         raise _no_distribution(largest[~largest.isfinite()][0].item())
@@ -107,9 +108,9 @@ def leading(log_laws: Tensor, top_k: int | None, top_p: float) -> Tensor:
         raise InputError("log_laws", (*log_laws.shape, str(log_laws.device)), hint)
     # The functions that explain what is wrong take longer than the loop over a row.
     if not (type(top_p) is float and 0 < top_p <= 1):
-        top_p = probability("top_p", top_p, zero=False)
+        top_p = check("top_p", top_p, PositiveShare)
     if top_k is not None and not (type(top_k) is int and top_k >= 1):
-        top_k = whole_number("top_k", top_k, 1)
+        top_k = check("top_k", top_k, Count)
     most = vocab if top_k is None else min(top_k, vocab)
     result = torch.empty_like(log_laws)
     wrong = _lead(log_laws.numpy(), most, top_p, result.numpy())

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, non_negative_number, probability, whole_number
+from trialogue.errors import InputError
 from trialogue.models.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, as_oracle
 from trialogue.oracles.output_checks import require_floating
 from trialogue.samplers.cut import Cut
+from trialogue.validation import Count, NonNegative, PositiveShare, Share, validated
 
 
 class Truncated(Autoregressive):
@@ -32,20 +33,15 @@ class Truncated(Autoregressive):
     top_k: int | None
     min_p: float
 
+    @validated
     def __init__(
         self,
         base: Autoregressive,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        top_k: int | None = None,
-        min_p: float = 0.0,
+        temperature: NonNegative = 1.0,
+        top_p: PositiveShare = 1.0,
+        top_k: Count | None = None,
+        min_p: Share = 0.0,
     ) -> None:
-        temperature = non_negative_number("temperature", temperature)
-        hint = "use a probability in (0, 1]; temperature=0 decodes greedily"
-        top_p = probability("top_p", top_p, zero=False, hint=hint)
-        min_p = probability("min_p", min_p)
-        if top_k is not None:
-            top_k = whole_number("top_k", top_k, 1, hint="keep at least 1 token, or use None for all")
         base = as_oracle(base)
         if isinstance(base, Truncated):
             _require_one(base, temperature, top_p, top_k)

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, non_negative_number, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
+from trialogue.validation import Natural, NonNegative, check
 
 Prefix = tuple[int, ...]
 
@@ -48,6 +49,6 @@ def _checked(table: Mapping[Prefix, float]) -> Iterator[tuple[Prefix, float]]:
         if not isinstance(prefix, tuple):
             raise InputError("table", prefix, hint)
         yield (
-            tuple(whole_number("table", token, 0, hint=hint) for token in prefix),
-            non_negative_number(f"the value of {prefix}", value),
+            tuple(check("table", token, Natural, hint) for token in prefix),
+            check(f"the value of {prefix}", value, NonNegative),
         )

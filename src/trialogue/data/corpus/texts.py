@@ -11,8 +11,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trialogue.errors import InputError, probability
+from trialogue.errors import InputError
 from trialogue.storage import sha256_of
+from trialogue.validation import Probability, check
 
 END = "<|endoftext|>"
 """Ends a document: written so in a text, it is read as the token that does."""
@@ -113,7 +114,7 @@ def split_text(path: str | PathLike[str], test_share: float) -> tuple[LocalText,
 
     Raises `InputError` as `local_text` does, and for a share that is not above 0 and below 1.
     """
-    share = probability("test_share", test_share, zero=False, one=False)
+    share = check("test_share", test_share, Probability)
     whole = local_text(path)
     left = round((1 - share) * whole.size)
     train: list[Span] = []

@@ -17,9 +17,10 @@ from torch import Tensor
 from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.compilation import over_rows
 from trialogue.data.dyck.kernels import DyckError, State, draw, match, scan, thresholds
-from trialogue.errors import InputError, probability, truth_value, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Decoding, PrefixOracle, Verifier
 from trialogue.randomness import seed_of
+from trialogue.validation import Count, Natural, Probability, check, integer_range, validated
 
 
 class DyckErrors(NamedTuple):
@@ -50,12 +51,13 @@ class Dyck(PrefixOracle, Verifier):
 
     most = 1.0
 
+    @validated
     def __init__(
         self,
-        length: int = 32,
+        length: Count = 32,
         type_probs: Sequence[float] = (0.2, 0.8),
-        open_prob: float = 0.5,
-        max_depth: int | None = None,
+        open_prob: Probability = 0.5,
+        max_depth: Count | None = None,
         complete: bool = True,
     ) -> None:
         """Make the distribution of strings of `length` tokens.
@@ -64,21 +66,12 @@ class Dyck(PrefixOracle, Verifier):
         `type_probs` are not positive or do not sum to 1 within 1e-6; unless 0 < `open_prob` < 1; where `max_depth` is
         no whole number of at least 1.
         """
-        wanted = "must be a whole number of at least 1, and even for complete strings"
-        length = whole_number("length", length, 1, hint=wanted)
-        if truth_value("complete", complete) and length % 2:
-            raise InputError("length", length, wanted)
+        if complete and length % 2:
+            raise InputError("length", length, "must be even for complete strings")
         own = real_tensor("type_probs", type_probs, "give a sequence of probabilities")
         total = math.fsum(own.flatten().tolist())
         if own.ndim != 1 or not bool((own > 0).all()) or not abs(total - 1) <= 1e-6:
             raise InputError("type_probs", type_probs, "must be positive and sum to 1")
-        open_prob = probability(
-            "open_prob", open_prob, zero=False, one=False, hint="must lie strictly between 0 and 1"
-        )
-        if max_depth is not None:
-            max_depth = whole_number(
-                "max_depth", max_depth, 1, hint="must be a whole number of at least 1, or None"
-            )
         self.length, self.open_prob, self.max_depth, self.complete = length, open_prob, max_depth, complete
         self.type_probs = tuple(p / total for p in own.tolist())
         self.vocab_size, self.max_length = 2 * len(self.type_probs), length
@@ -120,7 +113,7 @@ class Dyck(PrefixOracle, Verifier):
         return self._draw(n, (bounds[0], bounds[1]), seed_of(seed, "dyck", "prompts"))
 
     def _draw(self, n: int, lengths: tuple[int, int], seed: int) -> tuple[Tensor, Tensor]:
-        n = whole_number("n", n, 0)
+        n = check("n", n, Natural)
         # numpy asks for huge pages where torch does not, and first touching small ones takes half of the time.
         tokens, drawn = np.empty((n, lengths[1]), np.int64), np.empty(n, np.int64)
         distribution = (np.uint64(seed), *lengths, self._ceiling, self._thresholds)
@@ -267,7 +260,7 @@ class Dyck(PrefixOracle, Verifier):
         n, width = tokens.shape
         if eos is not None:
             hint = f"must not be a bracket, so at least {self.vocab_size}, and below 2^63"
-            eos = whole_number("eos", eos, self.vocab_size, 2**63 - 1, hint)
+            eos = check("eos", eos, integer_range(self.vocab_size, 2**63 - 1), hint)
         if lengths is None:
             # The end of sequence is itself a token of the row, unless the row has none.
             before = torch.full((n,), width) if eos is None else ((tokens == eos).cumsum(1) == 0).sum(1)

@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Interval, MultipleOf
 from torch import Tensor
 
 from trialogue.compilation import over_rows
 from trialogue.data.dyck.kernels import first_ends
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.states import innermost_types
-from trialogue.errors import InputError, probability, whole_number
 from trialogue.oracles import PrefixOracle
 from trialogue.randomness import seed_of
-from trialogue.validation import Natural, validated
+from trialogue.validation import Count, Natural, Probability, validated
 
 
 class DyckWords(PrefixOracle):
@@ -25,25 +26,20 @@ class DyckWords(PrefixOracle):
     2t + 1 closes it, and `eos`, the last one, ends the word.
     """
 
+    @validated
     def __init__(
         self,
-        longest: int = 28,
+        longest: Annotated[int, Interval(ge=2), MultipleOf(2)] = 28,
         type_probs: Sequence[float] = (0.5, 0.5),
         open_prob: float = 0.5,
-        max_depth: int = 4,
-        end_prob: float = 0.5,
+        max_depth: Count = 4,
+        end_prob: Probability = 0.5,
     ) -> None:
         """Make the distribution of words of 2 to `longest` brackets.
 
         Raises `InputError` as `Dyck` does; unless `longest` is even; unless 0 < `end_prob` < 1.
         """
-        hint = "must be an even whole number of at least 2"
-        if whole_number("longest", longest, 2, hint=hint) % 2:
-            raise InputError("longest", longest, hint)
-        max_depth = whole_number("max_depth", max_depth, 1)
-        hint = "must lie strictly between 0 and 1"
-        self.end_prob = probability("end_prob", end_prob, zero=False, one=False, hint=hint)
-        self.longest = int(longest)
+        self.longest, self.end_prob = longest, end_prob
         self.brackets = Dyck(self.longest, type_probs, open_prob, max_depth, complete=False)
         self.eos: int = self.brackets.vocab_size
         self.vocab_size, self.max_length = self.eos + 1, self.longest + 1

@@ -25,7 +25,8 @@ from trialogue.data.potts.messages import (
 from trialogue.data.potts.patterns import StoredPatterns
 from trialogue.data.potts.spectrum import correlation_length
 from trialogue.data.potts.walls import Walls
-from trialogue.errors import InputError, non_negative_number, positive_number, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Count, Natural, NonNegative, Positive, validated
 
 
 class PottsChain:
@@ -61,11 +62,12 @@ class PottsChain:
         return type(self), (self.energies, self.patterns)
 
     @classmethod
+    @validated
     def from_patterns(
         cls,
         patterns: Iterable[Sequence[int] | Tensor],
         window: int = 3,
-        penalty: float = 1.0,
+        penalty: NonNegative = 1.0,
         vocab_size: int | None = None,
     ) -> Self:
         """The chain that stores `patterns`: periodic sequences of tokens, all of one length, in any phase.
@@ -74,7 +76,6 @@ class PottsChain:
         default one more than the largest token of the patterns.
         """
         stored = StoredPatterns(patterns, window, vocab_size)
-        penalty = non_negative_number("penalty", penalty)
         distances = stored.distances().view([stored.vocab_size] * stored.window)
         return cls(penalty * distances.double(), stored.patterns)
 
@@ -100,9 +101,10 @@ class PottsChain:
         """
         return self._laws(self._windows(length, temperature) + self.window - 1, float(temperature))
 
-    def messages(self, temperature: float) -> Messages:
+    @validated
+    def messages(self, temperature: Positive) -> Messages:
         """The transfer-matrix messages at a temperature, with log-weights -E / T; they serve all lengths."""
-        return self._messages(positive_number("temperature", temperature))
+        return self._messages(temperature)
 
     def _log_weights(self, temperature: float) -> Tensor:
         log_weights = -self.energies / temperature
@@ -116,9 +118,10 @@ class PottsChain:
         """log Z of all V^L sequences."""
         return self.messages(temperature).log_partition(self._windows(length, temperature))
 
-    def free_energy(self, length: int, temperature: float) -> float:
+    @validated
+    def free_energy(self, length: int, temperature: Positive) -> float:
         """F = -T log Z."""
-        return -positive_number("temperature", temperature) * self.log_partition(length, temperature)
+        return -temperature * self.log_partition(length, temperature)
 
     def marginals(self, length: int, temperature: float) -> Tensor:
         """p(x_i) (L, V) float64 of every site."""
@@ -177,7 +180,8 @@ class PottsChain:
         """Draw `n` independent sequences (n, L) int64 exactly; sequence i depends on `seed` and i alone."""
         return self.at(length, temperature).sample(n, seed)
 
-    def window_labels(self, position: int = 0) -> Tensor:
+    @validated
+    def window_labels(self, position: Natural = 0) -> Tensor:
         """The label (V, ..., V) int64 of every window that begins at site `position`: its nearest pattern.
 
         Label p * period + f is pattern p in phase f, which predicts token P_p[(i + f) mod period] at site i; nearest
@@ -185,7 +189,7 @@ class PottsChain:
         follows a pattern keeps its label, unless the pattern shares a window with another or with itself.
         """
         stored = self._patterns()
-        labels = stored.window_labels(whole_number("position", position, 0))
+        labels = stored.window_labels(position)
         return labels.view([self.vocab_size] * self.window)
 
     def followed(self, tokens: Tensor) -> Tensor:
@@ -227,17 +231,15 @@ class PottsChain:
         """log P(all windows have one label), also where the probability underflows."""
         return self._walls(temperature).log_no_wall(self._windows(length, temperature))
 
-    def _windows(self, length: int, temperature: float = 1.0) -> int:
+    @validated
+    def _windows(self, length: Count, temperature: Positive = 1.0) -> int:
         """How many windows a sequence has; raises `InputError` where the sum of their E, or of E / T, overflows."""
-        length = whole_number("length", length, 1)
         if length < self.window:
             raise InputError(
                 "length", length, f"a window of {self.window} sites does not fit: use at least {self.window}"
             )
         windows = length - self.window + 1
-        if not math.isfinite(
-            windows * self.max_energy / min(positive_number("temperature", temperature), 1.0)
-        ):
+        if not math.isfinite(windows * self.max_energy / min(temperature, 1.0)):
             hint = f"the energies of {windows} windows, of up to {self.max_energy} each, overflow: use smaller ones"
             raise InputError("energies", self.max_energy, hint)
         return windows

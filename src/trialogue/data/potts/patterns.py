@@ -12,8 +12,9 @@ from torch.nn.functional import pad
 
 from trialogue.arrays import whole_tensor
 from trialogue.data.potts.messages import require_fitting
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
+from trialogue.validation import Count, check, integer_range, validated
 
 
 class StoredPatterns:
@@ -23,8 +24,9 @@ class StoredPatterns:
     default the largest token that occurs is its last).
     """
 
+    @validated
     def __init__(
-        self, patterns: Iterable[Sequence[int] | Tensor], window: int, vocab_size: int | None = None
+        self, patterns: Iterable[Sequence[int] | Tensor], window: Count, vocab_size: int | None = None
     ) -> None:
         if not isinstance(patterns, Iterable):
             raise InputError("patterns", patterns, "give a list of patterns, each a sequence of token ids")
@@ -45,13 +47,13 @@ class StoredPatterns:
                     "vocab_size", None, "the patterns know token 0 alone: say how many there are"
                 )
         else:
-            self.vocab_size = whole_number("vocab_size", vocab_size, 2)
+            self.vocab_size = check("vocab_size", vocab_size, integer_range(2))
         outside = stacked[stacked >= self.vocab_size]
         if len(outside):
             raise InputError(
                 "patterns", int(outside[0]), f"use tokens from 0 to vocab_size - 1 = {self.vocab_size - 1}"
             )
-        self.window = whole_number("window", window, 1)
+        self.window = window
         self.labels = len(self.patterns) * self.period
 
     def predicted(self, label: int, begin: int, length: int) -> Tensor:

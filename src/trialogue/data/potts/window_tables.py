@@ -9,9 +9,11 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor
 from trialogue.data.site_tables import ALIAS_BITS, MAX_ENTRIES, SiteTables, packed_alias, thresholds
-from trialogue.errors import InputError, truth_value, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import check, integer_range, validated
 
 
+@validated
 def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> SiteTables:
     """The heat bath of a chain with p(x) ∝ exp(-sum_i energy[x_i, ..., x_(i+W-1)]), to within 2^-26 per probability.
 
@@ -28,7 +30,7 @@ def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> Site
     if not bool(torch.isfinite(width * energy).all()):
         worst = float(energy[~torch.isfinite(width * energy)][0])
         raise InputError("energy", worst, "give finite energies of windows, whose sums are finite too")
-    sites = whole_number("sites", sites, 2 * width - 1 if truth_value("periodic", periodic) else width)
+    check("sites", sites, integer_range(2 * width - 1 if periodic else width))
     # Tables of the ends are smaller, in sum less than one of the middle.
     span = min(sites, 2 * width - 1)
     if vocab**span > MAX_ENTRIES:

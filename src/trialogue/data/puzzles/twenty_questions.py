@@ -18,9 +18,9 @@ from torch import Tensor
 
 from trialogue.arrays import Reals
 from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
-from trialogue.validation import Count, Natural, validated
+from trialogue.validation import Count, Natural, check, validated
 
 
 class TwentyQuestions(WeightedPrefixes):
@@ -101,7 +101,7 @@ class TwentyQuestions(WeightedPrefixes):
         return weights
 
     def _asked(self, transcript: Prefix) -> int:
-        question = whole_number("question", self._ask(transcript), 0)
+        question = check("question", self._ask(transcript), Natural)
         if question >= self.questions:
             raise InputError("question", question, f"name one of the {self.questions} questions, from 0")
         return question

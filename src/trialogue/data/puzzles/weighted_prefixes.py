@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import Integers, Reals, whole_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import PrefixOracle
-from trialogue.validation import Count, validated
+from trialogue.validation import Count, check, integer_range, validated
 
 Prefix = tuple[int, ...]
 
@@ -165,5 +165,7 @@ def decimal_edges(prefix: Sequence[int], width: int) -> Iterator[int]:
 def one_hot(token: int, vocab_size: int) -> list[float]:
     """All weight on one token; raises `InputError` for a token outside the vocabulary."""
     weights = [0.0] * vocab_size
-    weights[whole_number("token", token, 0, vocab_size - 1, f"use tokens from 0 to {vocab_size - 1}")] = 1.0
+    weights[
+        check("token", token, integer_range(0, vocab_size - 1), f"use tokens from 0 to {vocab_size - 1}")
+    ] = 1.0
     return weights

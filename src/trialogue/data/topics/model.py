@@ -17,10 +17,10 @@ from torch import Tensor
 
 from trialogue.arrays import require_bools, whole_tensor
 from trialogue.data.topics.masking import BertMasking
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Energy, Masked
 from trialogue.randomness import Streams, seed_of
-from trialogue.validation import Count, Natural, Positive, validated
+from trialogue.validation import Count, Natural, Positive, check, integer_range, validated
 
 MAX_NUMBERS = 2**31
 """Documents of more words, or more shares of topics, are not drawn at once."""
@@ -204,5 +204,5 @@ class TopicModel(Masked, Energy):
         pair = lengths if isinstance(lengths, tuple) else (lengths, lengths)
         if len(pair) != 2:
             raise InputError("lengths", lengths, "give one length, or the least and the largest")
-        least = whole_number("lengths", pair[0], 1)
-        return least, whole_number("lengths", pair[1], least)
+        least = check("lengths", pair[0], Count)
+        return least, check("lengths", pair[1], integer_range(least))

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from trialogue.compilation import compiled, over_rows
 from trialogue.data import Ising
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.indices import index_tensor
 from trialogue.oracles import Sequences
 from trialogue.randomness import Streams, next_uniform
 from trialogue.samplers.chains.chain import KERNELS, Advance
 from trialogue.samplers.chains.gibbs import Gibbs
+from trialogue.validation import Natural, check
 
 MAX_SITES = 4096
 """For models of more sites no matrix of couplings is made: steps go by `Gibbs.step`."""
@@ -84,7 +85,7 @@ def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
         )
         if len(streams.keys) != len(checked):
             raise InputError("streams", len(streams.keys), f"give one stream for each of {len(checked)} rows")
-        whole_number("steps", steps, 0)
+        check("steps", steps, Natural)
         state = Sequences(checked)
         tokens = state.tokens.clone(memory_format=torch.contiguous_format)
         drawing = (tokens.numpy(), streams.keys.numpy(), streams.counters.numpy())

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from trialogue.arrays import checked_device, real_tensor
 from trialogue.enumeration import Enumeration
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Chain, Energy, SequenceModel, as_chain, as_model, whole_sequences
 from trialogue.oracles.whole import require_valid_output
+from trialogue.validation import Count, check
 
 
 def chain_transitions(
@@ -64,8 +65,8 @@ def _states(
     sites = asked.sites if sites is None else sites
     if sites is None:
         raise InputError("sites", None, f"{type(model).__name__} has any number of sites: say how many")
-    vocab, most = int(asked.vocab_size), whole_number("max_states", max_states, 1)
-    if whole_number("sites", sites, 1) * math.log(vocab) > math.log(most) + 1e-9:
+    vocab, most = int(asked.vocab_size), check("max_states", max_states, Count)
+    if check("sites", sites, Count) * math.log(vocab) > math.log(most) + 1e-9:
         raise InputError(
             "max_states",
             max_states,

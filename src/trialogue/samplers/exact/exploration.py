@@ -12,13 +12,14 @@ from scipy.sparse import coo_array, csr_array
 from torch import Tensor
 
 from trialogue.enumeration import Enumeration
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle, padded
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
 from trialogue.samplers.prefix.sampler import Sampler, log_weight, runnable, take
+from trialogue.validation import Count, validated
 from trialogue.verifiers.function import VerifierLike, as_verifier
 
 Sequence_ = tuple[int, ...]
@@ -69,6 +70,7 @@ class Exploration:
         InputError: If there are more than `max_states` states, or if `generate` would raise one.
     """
 
+    @validated
     def __init__(
         self,
         sampler: Sampler[Any],
@@ -77,12 +79,12 @@ class Exploration:
         *,
         prompt: Sequence_ = (),
         max_new_tokens: int | None = None,
-        max_states: int = 1_000_000,
+        max_states: Count = 1_000_000,
     ) -> None:
         oracle = as_oracle(oracle)
         sampler = runnable(sampler, oracle, verifier)
         self._walk, self._members = sampler, sampler.rows_per_sample
-        self._max_states = whole_number("max_states", max_states, 1)
+        self._max_states = max_states
         tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
         self._prompt = tuple(tokens[0].tolist())
         checked_prompts(tokens, lengths, oracle.vocab_size)

@@ -8,9 +8,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import MOST_COUNTED, InputError, whole_number
+from trialogue.errors import MOST_COUNTED, InputError
 from trialogue.oracles import Autoregressive, Tokenizing, padded
 from trialogue.samplers.prefix.batch import SequenceStop, Stop, says
+from trialogue.validation import check, integer_range
 from trialogue.verifiers.stop_strings import StopStrings
 
 Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
@@ -103,7 +104,7 @@ def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) 
             raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
         limit = torch.full_like(lengths, oracle.max_length)
     else:
-        limit = lengths + whole_number("max_new_tokens", max_new_tokens, 1, MOST_COUNTED)
+        limit = lengths + check("max_new_tokens", max_new_tokens, integer_range(1, MOST_COUNTED))
         if oracle.max_length is not None:
             limit = limit.clamp_max(oracle.max_length)
     if bool((lengths > limit).any()):

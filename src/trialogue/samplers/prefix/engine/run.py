@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.memory import require_room
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
@@ -34,7 +34,7 @@ from trialogue.samplers.prefix.prompts import (
 )
 from trialogue.samplers.prefix.sampler import Sampler, runnable
 from trialogue.samplers.prefix.samples import Samples
-from trialogue.validation import Count, Natural, validated
+from trialogue.validation import Count, Natural, check, validated
 from trialogue.verifiers.function import VerifierLike
 
 STEPS_PER_TOKEN = 1000
@@ -228,5 +228,5 @@ def rows_at_once(
     oracle: Autoregressive, sampler: Sampler[Any], samples: int, batch_size: int | None = None
 ) -> int:
     """How many rows `generate` moves at once: those of as many of the `samples` as fit, but at least of one."""
-    most = oracle.batch_size if batch_size is None else whole_number("batch_size", batch_size, 1)
+    most = oracle.batch_size if batch_size is None else check("batch_size", batch_size, Count)
     return max(1, min(samples, most // sampler.rows_per_sample)) * sampler.rows_per_sample

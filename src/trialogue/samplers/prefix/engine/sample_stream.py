@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
-from trialogue.errors import InputError, truth_value
+from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.engine.run import RunSettings, started
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
 from trialogue.samplers.prefix.prompts import Prompts, decoder
 from trialogue.samplers.prefix.sample import Sample
+from trialogue.validation import validated
 
 _OF_WHOLE_RUNS = {
     "progress": "the loop sees how many samples there are",
@@ -20,6 +21,7 @@ _OF_WHOLE_RUNS = {
 }
 
 
+@validated
 def stream(
     oracle: Autoregressive,
     prompts: Prompts | Sequence[str] | None = None,
@@ -45,8 +47,7 @@ def stream(
         InputError: As `generate` does; for `progress` and `trace`; and if two loops share one stream.
     """
     oracle = as_oracle(oracle)
-    truth_value("ordered", ordered)
-    if truth_value("partial", partial) and ordered:
+    if partial and ordered:
         raise InputError("ordered", True, "leave it out: partial samples come as they change")
     for name, hint in _OF_WHOLE_RUNS.items():
         if settings.pop(name, False):
