@@ -216,7 +216,7 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     ("--table table.json --prompt d --max-new-tokens 2", "prompt='d': no tokens spell it"),
     ("--distribution coins", "distribution='coins': no such distribution: there are dyck"),
-    ("""--distribution 'dyck:{"length": 5}'""", "length=5: must be a whole number"),
+    ("""--distribution 'dyck:{"length": 5}'""", "length=5: must be even for complete strings"),
     (f"{TWO} --sampler rejection", "verifier=None: the sampler rejection needs one"),
     (f"{UNIFORM} --sampler value-guided", "give --verifier SPEC or --values FILE"),
     (f"{UNIFORM} --values exact", "the sampler ancestral uses no values"),

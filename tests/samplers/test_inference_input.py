@@ -156,7 +156,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     ],
     (lambda: FunctionVerifier(None), "function=None: give a function"),
     (lambda: Threshold(ANY, "0.5"), "threshold='0.5': use a number"),
-    (lambda: RandomVerifier(True), "seed=True: use a whole number"),
+    (lambda: RandomVerifier(True), "seed=True: use an integer"),
     (lambda: ProbeVerifier(Probe(4), layer=0.5), "layer=0.5: use "),
 ]
 

@@ -239,7 +239,7 @@ CHAIN = PottsChain(TABLE)
         (lambda: PottsChain.from_patterns([[0, 0]]), "vocab_size", "token 0 alone"),
         (lambda: PottsChain.from_patterns([[0, 9]], window=9), "window", "a vocabulary of at most 6"),
         (lambda: CHAIN.log_partition(1, 1.0), "length", "at least 2"),
-        (lambda: CHAIN.at(1.5, 1.0), "length", "whole number"),
+        (lambda: CHAIN.at(1.5, 1.0), "length", "integer"),
         (lambda: CHAIN.marginals(5, 0.0), "temperature", "above 0"),
         (lambda: neighbours(20, 1.0).correlation_length(0.01), "temperature", "use a higher one"),
         (lambda: CHAIN.correlation_length(1e-320), "temperature", "overflows"),

@@ -122,7 +122,7 @@ TOKENS = torch.zeros(2, 4, dtype=torch.int64)
         (lambda: BlockDynamics(()), r"blocks=\[\]"),
         (lambda: BlockDynamics(((0, 0),)), r"blocks=\(0, 0\)"),
         (lambda: BlockDynamics(((),)), r"blocks=\(\)"),
-        (lambda: BlockDynamics(((0, 0.5),)), "blocks=0.5: use a whole number"),
+        (lambda: BlockDynamics(((0, 0.5),)), "blocks=0.5: use an integer"),
         (lambda: BlockDynamics(torch.tensor([True, False])), r"blocks=\(2,\): use the shape \(blocks, N\)"),
         (lambda: BlockDynamics(BLOCKS, (1.0, 2.0)), "weights=.*give 3 non-negative"),
         (lambda: BlockDynamics(BLOCKS, (1.0, -1.0, 1.0)), "weights="),
