@@ -19,7 +19,7 @@ from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
 from trialogue.samplers.prefix.sampler import Sampler, log_weight, runnable, take
-from trialogue.validation import Count, validated
+from trialogue.validation import Count, check
 from trialogue.verifiers.function import VerifierLike, as_verifier
 
 Sequence_ = tuple[int, ...]
@@ -70,7 +70,6 @@ class Exploration:
         InputError: If there are more than `max_states` states, or if `generate` would raise one.
     """
 
-    @validated
     def __init__(
         self,
         sampler: Sampler[Any],
@@ -79,12 +78,12 @@ class Exploration:
         *,
         prompt: Sequence_ = (),
         max_new_tokens: int | None = None,
-        max_states: Count = 1_000_000,
+        max_states: int = 1_000_000,
     ) -> None:
         oracle = as_oracle(oracle)
         sampler = runnable(sampler, oracle, verifier)
         self._walk, self._members = sampler, sampler.rows_per_sample
-        self._max_states = max_states
+        self._max_states = check("max_states", max_states, Count)
         tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
         self._prompt = tuple(tokens[0].tolist())
         checked_prompts(tokens, lengths, oracle.vocab_size)

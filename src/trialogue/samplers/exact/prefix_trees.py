@@ -16,7 +16,7 @@ from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
 from trialogue.samplers.prefix.values import values
-from trialogue.validation import Count, validated
+from trialogue.validation import Count, check
 from trialogue.verifiers.function import VerifierLike, as_verifier
 
 Sequence_ = tuple[int, ...]
@@ -68,13 +68,12 @@ class PrefixTree:
         return answer
 
 
-@validated
 def prefix_tree(
     oracle: Autoregressive,
     *,
     prompt: Sequence_ = (),
     max_new_tokens: int | None = None,
-    max_nodes: Count = MAX_NODES,
+    max_nodes: int = MAX_NODES,
     viable: VerifierLike | None = None,
 ) -> PrefixTree:
     """List the prefixes of the completions of `prompt` that have a positive probability.
@@ -83,7 +82,7 @@ def prefix_tree(
 
     Raises `InputError` where there are more than `max_nodes`, and wherever `generate` would.
     """
-    oracle, most = as_oracle(oracle), max_nodes
+    oracle, most = as_oracle(oracle), check("max_nodes", max_nodes, Count)
     tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
     prompt = tuple(tokens[0].tolist())
     checked_prompts(tokens, lengths, oracle.vocab_size)
