@@ -245,7 +245,11 @@ _CHOICE = re.compile(r"""((?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?!,\ |\ or\ ).
 
 def _hint(fault: Any) -> str:
     """Return the hint for a pydantic error."""
-    context = fault.get("ctx", {})
+    # Pydantic converts the bounds of floats to floats.
+    context = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in fault.get("ctx", {}).items()
+    }
     if isinstance(context.get("error"), InputError):
         return str(context["error"].hint)
     if fault["type"] == "literal_error":
