@@ -246,7 +246,7 @@ _CHOICE = re.compile(r"""((?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?!,\ |\ or\ ).
 def _hint(fault: Any) -> str:
     """Return the hint for a pydantic error."""
     # Pydantic converts the bounds of floats to floats.
-    context = {
+    context: dict[str, Any] = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in fault.get("ctx", {}).items()
     }

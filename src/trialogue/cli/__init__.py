@@ -1,8 +1,8 @@
-"""The command line. Each module adds its commands to the one parser, with one function per command.
+"""The command line.
 
-Bad input is one line on standard error and exit code 2; Ctrl-C is one line and exit code 130. Modules import what
-a command needs when it is called: `list` and `--help` must not wait for torch or pandas. Packages add commands by entry
-points of the group `trialogue.commands`, each a function `add(commands)` such as the built-in modules have.
+Every module adds its commands to one parser. Bad input prints one line to standard error and exits with code 2; Ctrl-C
+exits with code 130. Modules import heavy packages only when a command runs, so that `--help` is fast. Other packages
+add commands through entry points of the group `trialogue.commands`, each a function `add(commands)`.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from trialogue import __version__
-from trialogue.cli.commands import Commands, Parser
+from trialogue.cli.commands import Commands, GroupedHelp, Parser
 from trialogue.errors import InputError
 from trialogue.registry import Registry
 
@@ -38,7 +38,7 @@ COMMANDS: Registry[Callable[[Commands], None]] = Registry(
         )
     },
 )
-"""What adds commands to the parser, by name."""
+"""Functions that add commands to the parser, by name."""
 
 LABORATORY = frozenset({"run", "list", "ledger", "report", "pilot", "fill", "gallery", "memorize", "balance"})
 """Commands of the package trialogue-lab."""
@@ -47,20 +47,28 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
-    whole = Parser(prog="trialogue", description="When do conditionals add up to a good joint distribution?")
+    """Return the parser of all commands."""
+    whole = Parser(
+        prog="trialogue",
+        usage="trialogue [-h] [--version] COMMAND ...",
+        formatter_class=GroupedHelp,
+    )
     whole.add_argument("--version", action="version", version=f"trialogue {__version__}")
     commands = Commands(whole)
     for name in COMMANDS:
         try:
             COMMANDS[name](commands)
-        except InputError as error:  # a package that is broken breaks its own commands alone
+        except InputError as error:  # A broken package must not break other commands.
             print(f"trialogue: {error}", file=sys.stderr)
+    about = "Sample from language models under constraints, exactly, and inspect what they have learned."
+    whole.description = (
+        f"{about}\n\n{commands.summary()}\n\nRun `trialogue COMMAND --help` for the options of a command."
+    )
     return whole
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 unless it says otherwise, 2 for bad input, 130 for Ctrl-C."""
+    """Run one command and return its exit code: by default 0, 2 for bad input, 130 for Ctrl-C."""
     try:
         _require_laboratory(sys.argv[1:] if tokens is None else tokens)
         arguments, rest = parser().parse_known_args(tokens)

@@ -1,7 +1,4 @@
-"""The command `trialogue clone`: clones of a text that keep interactions between tokens up to some order.
-
-Its options are the fields of `Machine` and of the settings of `trialogue.generation.cloning`.
-"""
+"""The command `trialogue clone`."""
 
 import argparse
 import math
@@ -21,23 +18,23 @@ if TYPE_CHECKING:
     from trialogue.data.clones import Clones
     from trialogue.generation.cloning.maker import Made
 
-_ABOUT = """Trains a network of factored attention for each depth and draws sequences from it. Its layers do not look at
-their input, so that their number bounds how many tokens interact: a model that has learned more than that finds the
-text itself cheaper than the clone. `trialogue interaction-order` asks a model. A run that is cut short goes on with the
-same command."""
+_ABOUT = """A clone is a set of sequences drawn from a network that was trained on the text. The attention of these
+networks does not depend on the input, so the depth bounds how many tokens interact. A model that has learned
+higher-order interactions has a lower loss on the text than on the clone; `trialogue interaction-order` measures this.
+Repeat the command to resume an interrupted run."""
 
 
 @validated
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Where clones are written, and what computes them."""
+    """Output folder and hardware."""
 
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Folder for the clones."""
+    """Write the clones to this folder."""
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
-    """cpu, cuda, cuda:1 (the GPU, where there is one)."""
+    """Compute on this device: cpu, cuda or cuda:1 (default: the GPU if there is one)."""
     threads: Annotated[Count, arg(metavar="N")] = 1
-    """Threads of torch, in each process that works."""
+    """Use this many PyTorch threads per process."""
 
     def __post_init__(self) -> None:
         if self.out is None:
@@ -45,7 +42,7 @@ class Machine:
 
 
 def clone(arguments: argparse.Namespace) -> None:
-    """Make clones of a text that keep only interactions up to chosen orders."""
+    """Make copies of a text whose token interactions are limited to chosen orders."""
     from trialogue.executors.settings import Execution
     from trialogue.generation.cloning.settings import (
         CloneSettings,
@@ -55,9 +52,9 @@ def clone(arguments: argparse.Namespace) -> None:
     )
 
     groups = {
-        "text": Group(TextSettings, "The text and its tokens."),
-        "networks": Group(NetworkSettings, "One network for each depth.", terse=False),
-        "clones": Group(DrawingSettings, "How sequences are drawn."),
+        "text": Group(TextSettings, "Text and tokens."),
+        "networks": Group(NetworkSettings, "Networks and their training.", terse=False),
+        "clones": Group(DrawingSettings, "Sampling of the clones."),
         "folder and machine": Group(Machine, "Where they are kept, and what computes them."),
         "workers": Group(Execution, "Clones can be made at the same time."),
     }
@@ -155,4 +152,4 @@ def _cells(one: "Made", chains: str) -> list[str]:
 
 def add(commands: Commands) -> None:
     """Add `trialogue clone`."""
-    commands.add("clone", clone, fields=True, add_help=False)
+    commands.add("clone", clone, group="Inspect", fields=True, add_help=False)

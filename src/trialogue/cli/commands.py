@@ -1,6 +1,7 @@
-"""How commands are declared: a parser whose errors are one line, and the table that a command adds itself to."""
+"""Registration of commands, and a parser whose errors are one line."""
 
 import argparse
+import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -15,45 +16,83 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"trialogue: error: {message} (see `{self.prog} --help`)\n")
 
 
-def add_model_options(parser: argparse.ArgumentParser, *, threads: str = "threads of torch (1)") -> None:
-    """Add the options that say where and in which precision a command runs a model."""
-    devices = "cpu, cuda, cuda:1, mps (the GPU, where there is one)"
+_THREADS = "Use this many PyTorch threads (default: 1)."
+
+
+def add_model_options(parser: argparse.ArgumentParser, *, threads: str = _THREADS) -> None:
+    """Add the options for device, weight type and threads."""
+    devices = "Compute on this device: cpu, cuda, cuda:1 or mps (default: the GPU if there is one)."
     parser.add_argument("--device", metavar="DEVICE", help=devices)
-    types = "type of a model's weights (float32)"
+    types = "Load the weights in this type (default: float32)."
     parser.add_argument("--dtype", default="float32", metavar="TYPE", help=types)
     parser.add_argument("--threads", type=int, default=1, metavar="N", help=threads)
 
 
+class GroupedHelp(argparse.RawDescriptionHelpFormatter):
+    """A help formatter for parsers whose description lists the commands."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Add an argument unless it stands for the commands."""
+        if not isinstance(action, argparse._SubParsersAction):
+            super().add_argument(action)
+
+
+GROUPS = ("Generate", "Inspect", "Train", "Setup", "Laboratory", "Other")
+"""Titles of the groups of commands in the order of the help."""
+
+
 class Commands:
-    """The commands of a parser. A module of commands has a function `add(commands)` that adds its own."""
+    """The commands of a parser. Every module of commands has a function `add(commands)` that adds its own."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self._parsers = parser.add_subparsers(metavar="COMMAND", required=True)
+        self._parsers = parser.add_subparsers(metavar="COMMAND", required=True, prog=parser.prog)
+        self._summaries: dict[str, dict[str, str]] = {}
 
     def add(
         self,
         name: str,
         function: Callable[[argparse.Namespace], int | None],
         *,
+        group: str = "Other",
         fields: bool = False,
         **settings: Any,
     ) -> argparse.ArgumentParser:
-        """Add the command `name`, explained by the docstring of `function`, and return its parser.
+        """Add a command and return its parser.
 
-        `function` is called with the parsed arguments, which name the parser itself as `parser`, and may return an exit
-        code; with `fields`, what the parser does not know is not refused but handed on as `overrides`, a list of words.
+        Args:
+            name: Name of the command.
+            function: Function that runs the command. It receives the parsed arguments, which hold the parser itself as
+                `parser`, and may return an exit code. The first line of its docstring is the summary in the list of
+                commands.
+            group: Title of the group in the list of commands, one of `GROUPS`.
+            fields: Pass arguments that the parser does not define to the function as `overrides`, a list of words.
+            **settings: Arguments of `argparse.ArgumentParser`.
+
+        Raises:
+            InputError: If a command of this name exists.
         """
-        said = function.__doc__
-        self._require_free(name)
-        added = self._parsers.add_parser(name, help=said, description=said, allow_abbrev=False, **settings)
-        added.set_defaults(function=function, parser=added, fields=fields)
-        return added
+        about = inspect.getdoc(function) or ""
+        parser = self._add(name, about, group, **settings)
+        parser.set_defaults(function=function, parser=parser, fields=fields)
+        return parser
 
-    def group(self, name: str, said: str) -> "Commands":
-        """Add `name` as a command with commands of its own."""
-        self._require_free(name)
-        return Commands(self._parsers.add_parser(name, help=said, description=said, allow_abbrev=False))
+    def group(self, name: str, about: str, *, group: str = "Other") -> "Commands":
+        """Add a command that has commands of its own, and return these."""
+        return Commands(self._add(name, about, group))
 
-    def _require_free(self, name: str) -> None:
+    def summary(self) -> str:
+        """Return the list of commands by group, for the help of the parser."""
+        lines = []
+        for title in GROUPS:
+            commands = self._summaries.get(title, {})
+            lines += [f"{title}:", *(f"  {name:<18} {about}" for name, about in commands.items()), ""]
+            if not commands:
+                del lines[-2:]
+        return "\n".join(lines).rstrip()
+
+    def _add(self, name: str, about: str, group: str, **settings: Any) -> argparse.ArgumentParser:
         if name in self._parsers.choices:
-            raise InputError("command", name, "there is one of that name already: choose another")
+            raise InputError("command", name, "a command of this name exists already; choose another name")
+        self._summaries.setdefault(group, {})[name] = about.partition("\n")[0]
+        summary = self._summaries[group][name]
+        return self._parsers.add_parser(name, help=summary, description=about, allow_abbrev=False, **settings)

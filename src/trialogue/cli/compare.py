@@ -1,4 +1,4 @@
-"""The command `trialogue compare`: inspections of models side by side, or results that a package registers."""
+"""The command `trialogue compare`."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -11,11 +11,11 @@ from trialogue.registry import Registry
 COMPARISONS: Registry[Callable[[Sequence[str], Path | None], None]] = Registry(
     "trialogue.comparisons", "comparison", {}
 )
-"""Functions by name that compare results that are not inspections, from their names and the folder of results."""
+"""Functions that compare results other than inspections. Arguments: names of results, and their folder."""
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Print what differs between two results of one study, or inspections of models side by side."""
+    """Compare inspections of models, or two results of a study."""
     if any(_is_inspection(Path(place)) for place in arguments.result):
         if arguments.results is not None:
             raise InputError(
@@ -57,22 +57,24 @@ def _inspections(places: Sequence[str], page: Path | None, control: bool) -> Non
 
 def add(commands: Commands) -> None:
     """Add `trialogue compare`."""
-    parser = commands.add("compare", compare)
+    parser = commands.add("compare", compare, group="Inspect")
     parser.add_argument(
         "result",
         metavar="RESULT",
         nargs="+",
-        help="two results of a study: a folder, a hash, STUDY@HASH or a study; or files of `trialogue inspect`",
+        help="Files or folders written by `trialogue inspect`, or two results of a study (folder, hash or STUDY@HASH).",
     )
-    parser.add_argument("--out", metavar="FILE", type=Path, help="an HTML page of the inspections")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="Write an HTML page of the inspections to FILE."
+    )
     parser.add_argument(
         "--control",
         action="store_true",
-        help="of inspections also what their models have with random weights",
+        help="Also show the values for random weights.",
     )
     parser.add_argument(
         "--results",
         metavar="DIR",
         type=Path,
-        help="folder of results to read (default: the committed results, then ./results and ./runs)",
+        help="Read results of studies from DIR (default: the published results, then ./results and ./runs).",
     )

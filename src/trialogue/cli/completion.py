@@ -1,4 +1,4 @@
-"""The command `trialogue completion`: what completes commands, options, and names of studies in a shell."""
+"""The command `trialogue completion`."""
 
 import argparse
 import contextlib
@@ -12,17 +12,16 @@ from trialogue.cli.commands import Commands
 SHELLS = ("bash", "zsh", "tcsh")
 
 _OPTION = re.compile(r"^ {0,3}(?P<option>--[a-z][\w-]*)(?: \{(?P<choices>[^}\s]+)\})?", re.MULTILINE)
-"""An option as a line of a help begins with it, and the values it is one of."""
+"""An option and its choices at the beginning of a line of a help text."""
 
 _WIDTH = "80"
-"""Of the help that is read: in wider ones the groups of options stand side by side."""
+"""Width of the parsed help texts. Wider help texts have several columns."""
 
 
 def completion(arguments: argparse.Namespace) -> None:
-    """Print the script by which a shell completes commands, their options, and the names of studies.
+    """Print a shell script that completes commands, options and names of studies.
 
-    It stands in the shell's start-up file, in bash as `eval "$(trialogue completion bash)"`. Options are those of the
-    day on which it is printed.
+    For bash, add `eval "$(trialogue completion bash)"` to ~/.bashrc. Print the script again after an update.
     """
     from trialogue.cli import parser
     from trialogue.extras import from_extra
@@ -40,11 +39,13 @@ def completion(arguments: argparse.Namespace) -> None:
 
 def add(commands: Commands) -> None:
     """Add `trialogue completion`."""
-    commands.add("completion", completion).add_argument("shell", choices=SHELLS, help="the shell's name")
+    commands.add("completion", completion, group="Setup").add_argument(
+        "shell", choices=SHELLS, help="Name of the shell."
+    )
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parsers of the commands of `parser`, and of the groups among them."""
+    """Yield the parsers of all commands of `parser`, including commands of groups."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
@@ -53,7 +54,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPars
 
 
 def _add_fields(command: argparse.ArgumentParser) -> None:
-    """Add the options that `command` hands on to the class of its settings, as its help lists them."""
+    """Add the options of the settings class of `command`, which its help text lists."""
     page = io.StringIO()
     asked = argparse.Namespace(study=None, help=True, parser=command, overrides=["--help"])
     before = os.environ.get("COLUMNS")

@@ -1,8 +1,4 @@
-"""The command `trialogue distribution`: the exact distribution of what a sampler samples on a small oracle, and what it
-costs.
-
-Its options are the fields of `trialogue.generation.exact.settings`, and those of the sampler that is named.
-"""
+"""The command `trialogue distribution`."""
 
 import argparse
 import inspect
@@ -19,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def distribution(arguments: argparse.Namespace) -> None:
-    """Compute exactly what a sampler samples on a small oracle, how far it is from the restricted distribution, and its
-    queries.
+    """Compute the exact output distribution and cost of a sampler on a small model.
+
+    The command also prints the total variation distance to the target, the model's distribution restricted to accepted
+    outputs.
     """
     try:
         settings = settings_of(arguments.overrides)
@@ -44,14 +42,18 @@ def distribution(arguments: argparse.Namespace) -> None:
 
 
 def settings_of(tokens: Sequence[str]) -> "DistributionSettings":
-    """What the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
+    """Return the settings that the command line `tokens` define.
+
+    Raises:
+        SystemExit: If `tokens` contain `--help`, after the help is printed.
+    """
     from trialogue.generation.exact.settings import OPTIONS, DistributionSettings
 
     parsed = parsed_with_sampler("distribution", inspect.getdoc(distribution) or "", OPTIONS, tokens)
     return DistributionSettings(
         source=parsed["oracle"],
         sampler=parsed["sampler"],
-        rule=parsed["rule"],
+        rule=parsed["verifiers"],
         sampling=parsed["sampler and cut"],
         shown=parsed["output"],
     )
@@ -119,4 +121,4 @@ def _draw(found: "SamplerDistribution", settings: "DistributionSettings") -> Non
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    commands.add("distribution", distribution, fields=True, add_help=False)
+    commands.add("distribution", distribution, group="Generate", fields=True, add_help=False)

@@ -1,7 +1,4 @@
-"""The command `trialogue generate`: samples of a pretrained model under a verifier, as JSON lines.
-
-Its options are the fields of `trialogue.generation.settings`, and those of the sampler that is named.
-"""
+"""The command `trialogue generate`."""
 
 import argparse
 import dataclasses
@@ -18,13 +15,14 @@ if TYPE_CHECKING:
     from trialogue.generation.settings import GenerationSettings
 
 TOO_FEW_ACCEPTED = 3
-"""The exit code where --require-accepted asks for more than was accepted."""
+"""Exit code if fewer samples were accepted than --require-accepted demands."""
 
 
 def generate(arguments: argparse.Namespace) -> int:
-    """Draw samples of a language model, such that a verifier accepts them, and write them as JSON lines.
+    """Draw samples from a language model that satisfy constraints.
 
-    On a terminal their texts are shown, with log-weights and reasons.
+    Samples are written as JSON Lines. On a terminal, their texts are printed with log-weights and the reasons of
+    rejections.
     """
     with uncollected():
         try:
@@ -61,7 +59,11 @@ def generate(arguments: argparse.Namespace) -> int:
 
 
 def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
-    """The run that the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
+    """Return the settings that the command line `tokens` define.
+
+    Raises:
+        SystemExit: If `tokens` contain `--help`, after the help is printed.
+    """
     from trialogue.generation.settings import OPTIONS, GenerationSettings
     from trialogue.generation.verifier_specs import has_mask
 
@@ -76,7 +78,7 @@ def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
         inputs=inputs,
         prompts=prompts,
         sampler=sampler,
-        rule=parsed["rule"],
+        rule=parsed["verifiers"],
         sampling=dataclasses.replace(sampling, stop=tuple(map(unescaped, sampling.stop))),
         destination=parsed["output"],
         machine=parsed["machine"],
@@ -86,4 +88,4 @@ def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    commands.add("generate", generate, fields=True, add_help=False)
+    commands.add("generate", generate, group="Generate", fields=True, add_help=False)

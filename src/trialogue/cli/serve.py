@@ -1,7 +1,4 @@
-"""The command `trialogue serve`: an endpoint of OpenAI's interface whose answers obey rules.
-
-Its options are the fields of `trialogue.serving.settings` and of `trialogue.generation.settings.MachineSettings`.
-"""
+"""The command `trialogue serve`."""
 
 import argparse
 import inspect
@@ -14,14 +11,15 @@ from trialogue.start_up import uncollected
 
 
 def serve(arguments: argparse.Namespace) -> None:
-    """Answer requests in OpenAI's interface with a language model: under a rule, by a sampler, many at once.
+    """Serve a language model over an OpenAI-compatible HTTP interface, with constraints and samplers.
 
-    Requests are those of /v1/completions and /v1/chat/completions; fields of their own are "rule", "sampler", "top_k",
-    "min_p", "max_queries" and "max_steps", and an answer says in "trialogue" what became of each sample.
+    The endpoints are /v1/completions and /v1/chat/completions. Requests may also contain "rule" (a verifier),
+    "sampler", "top_k", "min_p", "max_queries" and "max_steps". Responses report the outcome and the cost of each sample
+    under "trialogue".
 
-    Beside the limits below, a rule that a request describes has at most 65536 characters, and the latest 64 rules are
-    kept; there are at most 16 stop strings of 256 bytes; a JSON text is validated for at most 1 second, of which a
-    pattern takes 0.1.
+    Fixed limits: a verifier in a request has at most 65536 characters, and the 64 most recent ones are cached. A
+    request has at most 16 stop strings of 256 bytes. Validating a JSON text takes at most 1 second, and matching one
+    pattern at most 0.1 seconds.
     """
     with uncollected():
         from trialogue.generation.settings import MachineSettings
@@ -59,4 +57,4 @@ def serve(arguments: argparse.Namespace) -> None:
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    commands.add("serve", serve, fields=True, add_help=False)
+    commands.add("serve", serve, group="Generate", fields=True, add_help=False)

@@ -33,29 +33,29 @@ EXACT = "exact"
 @validated
 @dataclass(frozen=True)
 class SimulationSettings:
-    """What to simulate, and for how long."""
+    """Distribution, chain and length of the simulation."""
 
     distribution: Annotated[str | None, arg(metavar="NAME[:JSON]")] = None
-    """Distribution, with its arguments: ising:{"sites": 16, "coupling": 0.5}, ising-grid:{"rows": 8, "columns": 8,
-    "coupling": 0.4}, potts:{"length": 12, "temperature": 0.5, "patterns": [[0, 1], [1, 1]]}, many-body:{"sites": 8,
-    "vocab_size": 4}, dyck:{"length": 10} (with --chain exact)."""
+    """Simulate this distribution, with its arguments as JSON: ising:{"sites": 16, "coupling": 0.5},
+    ising-grid:{"rows": 8, "columns": 8, "coupling": 0.4}, potts:{"length": 12, "temperature": 0.5,
+    "patterns": [[0, 1], [1, 1]]}, many-body:{"sites": 8, "vocab_size": 4}, dyck:{"length": 10} (with --chain exact)."""
     chain: Annotated[str, arg(metavar="NAME[:JSON]")] = "gibbs"
-    """Chain, with its arguments: gibbs, metropolis, block-gibbs:{"block_size": 2}. "exact" draws independent exact
-    samples instead."""
+    """Run this chain, with its arguments as JSON: gibbs, metropolis, block-gibbs:{"block_size": 2}. "exact" draws
+    independent exact samples instead."""
     steps: Annotated[Count, arg(metavar="N")] = 1000
-    """Number of steps of each chain after the burn-in."""
+    """Run each chain for this many steps after the burn-in."""
     burn_in: Annotated[Natural, arg(metavar="N")] = 0
-    """Number of steps of each chain before the first sample."""
+    """Discard this many steps at the beginning of each chain."""
     thin: Annotated[Count, arg(metavar="N")] = 1
     """Keep one sample every N steps."""
     chains: Annotated[Count, arg(metavar="N")] = 4
-    """Number of chains; each starts at uniformly random tokens."""
+    """Run this many chains, each started from uniformly random tokens."""
     seed: Annotated[Natural, arg(metavar="N")] = 0
-    """Seed of all random numbers."""
+    """Seed of the random numbers."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write the samples to FILE: NumPy arrays (.npz) or ArviZ InferenceData as netCDF (.nc)."""
+    """Write the samples to FILE, as NumPy arrays (.npz) or as ArviZ InferenceData in netCDF (.nc)."""
     json: bool = False
-    """Print the diagnostics as one JSON object."""
+    """Print the diagnostics as a JSON object."""
 
     def __post_init__(self) -> None:
         from trialogue.storage import require_folder
@@ -69,20 +69,20 @@ class SimulationSettings:
 
 
 class Draws(NamedTuple):
-    """Samples of a simulation, and what is known of each."""
+    """Samples of a simulation and their diagnostics."""
 
     tokens: "Tensor"
-    """(draws, chains, N) int64"""
+    """Samples (draws, chains, sites) int64."""
     quantity: str
-    """what `values` are: "energy" or "log_probability"""
+    """Kind of `values`: "energy" or "log_probability"""
     values: "Tensor | None"
-    """(draws, chains) float64; None for a model that has neither"""
+    """Energies or log-probabilities (draws, chains) float64. None if the model defines neither."""
     acceptance: "Tensor | None"
-    """(chains,) float64: acceptance rates (see `ChainRun.acceptance`)"""
+    """Acceptance rates (chains,) float64, see `ChainRun.acceptance`."""
 
 
 def simulate(arguments: argparse.Namespace) -> None:
-    """Run a Markov chain, or draw exact samples, on a structured distribution, and print diagnostics."""
+    """Sample a structured distribution by a Markov chain or exactly, and print diagnostics."""
     settings: SimulationSettings = parse(
         {"simulation": Group(SimulationSettings, inspect.getdoc(SimulationSettings) or "")},
         arguments.overrides,
@@ -206,4 +206,4 @@ def _write(file: Path, draws: Draws) -> None:
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    commands.add("simulate", simulate, fields=True, add_help=False)
+    commands.add("simulate", simulate, group="Generate", fields=True, add_help=False)

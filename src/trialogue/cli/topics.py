@@ -1,4 +1,4 @@
-"""The command `trialogue topics`: the topics of a text, and whether a model's words of one topic are alike."""
+"""The command `trialogue topics`."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ _SHOWN = 10
 
 
 def topics(arguments: argparse.Namespace) -> None:
-    """Find topics in a text, and whether a model embeds words of one topic alike and attends between them more."""
+    """Measure whether a model gives words of one topic similar embeddings and more attention."""
     import torch
 
     from trialogue.data.corpus.documents import documents_of, passages_of
@@ -143,37 +143,41 @@ def _interval(found: "Interval") -> dict[str, float | None]:
 
 def add(commands: Commands) -> None:
     """Add `trialogue topics`."""
-    parser = commands.add("topics", topics)
+    parser = commands.add("topics", topics, group="Inspect")
     parser.add_argument(
         "--model",
         metavar="MODEL",
         required=True,
-        help="an encoder or a decoder: a hub id, a folder, a short name, a GGUF file",
+        help="Encoder or decoder: a Hugging Face id, a folder, a short name or a GGUF file.",
     )
     parser.add_argument(
         "--text",
         metavar="FILE",
         type=Path,
         required=True,
-        help="a UTF-8 file, or a folder of .txt files; lines such as <|endoftext|> end a document",
+        help="UTF-8 file or folder of .txt files. Lines such as <|endoftext|> separate documents.",
     )
-    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for what is filed (the user's cache)")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="Write results to this folder (default: the user's cache)."
+    )
     for name, default, said in (
-        ("topics", 100, "topics to find"),
-        ("words", 30, "likeliest words of each topic that are compared"),
-        ("read", 200, "passages that attention is measured in"),
-        ("length", 128, "tokens that these are cut to"),
-        ("passage", 200, "words of the passages that documents are cut into"),
-        ("passes", 10, "of the topic model over the text"),
-        ("resamples", 200, "draws of words and documents for intervals"),
-        ("seed", 0, "of topics, passages, draws and random weights"),
+        ("topics", 100, "Number of topics"),
+        ("words", 30, "Compare this many of the most probable words per topic"),
+        ("read", 200, "Measure attention in this many passages"),
+        ("length", 128, "Truncate these passages to this many tokens"),
+        ("passage", 200, "Split documents into passages of this many words"),
+        ("passes", 10, "Passes of the topic model over the text"),
+        ("resamples", 200, "Bootstrap resamples of words and documents"),
+        ("seed", 0, "Seed of the random numbers"),
     ):
-        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{said} ({default})")
+        parser.add_argument(
+            f"--{name}", type=int, default=default, metavar="N", help=f"{said} (default: {default})."
+        )
     parser.add_argument(
         "--no-control",
         dest="control",
         action="store_false",
-        help="leave out the same architecture with random weights",
+        help="Skip the control, the same architecture with random weights.",
     )
-    parser.add_argument("--json", action="store_true", help="print all numbers as JSON instead of tables")
+    parser.add_argument("--json", action="store_true", help="Print all numbers as JSON instead of tables.")
     add_model_options(parser)

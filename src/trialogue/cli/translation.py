@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def translate(arguments: argparse.Namespace) -> int:
-    """Translate lines: one line out for every line in."""
+    """Translate text line by line."""
     from trialogue.generation.translation.settings import Lines, Translating
 
     groups = {"translation": Group(Translating), "lines and machine": Group(Lines)}
@@ -57,7 +57,7 @@ def translate(arguments: argparse.Namespace) -> int:
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """Train networks that translate, by parallel refinement and token after token, on a table of pairs."""
+    """Train translation models on sentence pairs."""
     from trialogue.generation.translation.settings import Pairs
     from trialogue.training.translation.recipes import TranslationTraining
 
@@ -131,5 +131,5 @@ def _writing(out: Path | None) -> Iterator[TextIO]:
 
 def add(commands: Commands) -> None:
     """Add both commands."""
-    commands.add("train-translation", train, fields=True, add_help=False)
-    commands.add("translate", translate, fields=True, add_help=False)
+    commands.add("train-translation", train, group="Train", fields=True, add_help=False)
+    commands.add("translate", translate, group="Generate", fields=True, add_help=False)

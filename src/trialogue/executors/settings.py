@@ -1,4 +1,4 @@
-"""Where a command has its work done, as options of the command."""
+"""Options of commands that distribute work over processes."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,14 +13,18 @@ from trialogue.validation import Count, validated
 @validated
 @dataclass(frozen=True)
 class Execution:
-    """Where the work is done."""
+    """Worker processes."""
 
     executor: Annotated[str, arg(metavar="WHERE")] = "local"
-    """local; ray: a Ray cluster for this run; ray://HOST:PORT or ray:ADDRESS: one that is running. What files name must
-    be on each of its machines."""
+    """Start workers on this machine (local), on a new Ray cluster (ray), or on a running one (ray://HOST:PORT or
+    ray:ADDRESS). All machines must see the same files."""
     workers: Annotated[Count | None, arg(metavar="N")] = None
-    """Processes that work at the same time (1; on Ray as many as there are GPUs, or else processors)."""
+    """Run this many worker processes (default: 1; on Ray one per GPU, or per CPU without GPUs)."""
 
     def opened(self, threads: int = 1) -> Executor:
-        """The executor of workers with so many threads; raises `InputError` for one that is unknown or not there."""
+        """Return the executor, whose workers use this many threads each.
+
+        Raises:
+            InputError: If the executor is unknown or unavailable.
+        """
         return executor_of(self.executor, self.workers, threads)

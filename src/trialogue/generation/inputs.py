@@ -1,4 +1,4 @@
-"""The model and the prompts that a run of `trialogue generate` is asked for."""
+"""Options of `trialogue generate` that name the model and the prompts."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,21 +11,21 @@ from trialogue.generation.prompts import Prompt, numbered, read_prompts
 
 @dataclass(frozen=True)
 class Inputs:
-    """The model, and the prompts that it continues."""
+    """The model and the prompts."""
 
     model: Annotated[str | None, arg(metavar="MODEL")] = None
-    """Hub id, folder, GGUF file, or a name of `trialogue models list`."""
+    """Load this model: a Hugging Face id, a folder, a GGUF file, or a name from `trialogue models list`."""
     prompt: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
-    """A text to continue; may come again."""
+    """Continue this text. Repeat the option for more prompts."""
     prompts: Annotated[str | None, arg(metavar="FILE")] = None
-    """JSON lines, or - for standard input: TEXT, {"prompt": TEXT}, or {"messages": [...]}, which goes into the chat
-    template. A line may have an "id", which keeps the samples of a prompt the same whatever comes before it, a "rule",
-    a verifier of its own with files relative to the folder of FILE, "metadata", which its records repeat, and "tools"
-    for the template."""
+    """Read prompts from this JSON Lines file, or from standard input if FILE is -. Each line is a string, an object
+    with a "prompt", or an object with "messages" for the chat template. Optional keys: "id" (seeds the samples of the
+    prompt, default: line number), "rule" (a verifier for this prompt; paths are relative to the folder of FILE),
+    "metadata" (copied to the output), "tools" (for the chat template)."""
     chat: bool = False
-    """Put each prompt into the model's chat template."""
+    """Apply the model's chat template to each prompt."""
     system: Annotated[str | None, arg(metavar="TEXT")] = None
-    """A system message before each prompt that goes into the chat template."""
+    """Put this system message before each prompt that uses the chat template."""
 
     def __post_init__(self) -> None:
         if self.model is None:
@@ -40,7 +40,11 @@ class Inputs:
             require_text("system", self.system)
 
     def read(self) -> tuple[Prompt, ...]:
-        """The prompts; raises `InputError` for a file that holds none, or anything else."""
+        """Return the prompts.
+
+        Raises:
+            InputError: If the file of prompts is empty or a line has another format.
+        """
         prompts = tuple(numbered(self.prompt) if self.prompts is None else read_prompts(self.prompts))
         if self.system is not None and not self.chat and any(one.messages is None for one in prompts):
             hint = "it is for the chat template: give --chat too, or all prompts as messages"

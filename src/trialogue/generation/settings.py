@@ -1,4 +1,4 @@
-"""What a run of `trialogue generate` is asked for: every option is a field here, and its help the field's docstring."""
+"""Options of `trialogue generate`. Each field is an option, and its docstring is the help text."""
 
 import hashlib
 import json
@@ -22,30 +22,30 @@ TRUNCATION = ("temperature", "top_p", "top_k", "min_p")
 _LONGEST = 256
 _TRIES = 10
 MOST_SAMPLES = 10_000_000
-"""Samples of a run, over all prompts: their records are held in memory until it ends."""
+"""Maximum number of samples of a run, over all prompts. Their records stay in memory until the run ends."""
 _TOO_MANY = (
-    f"a run has at most {MOST_SAMPLES} samples in all, whose records are held in memory until it ends: use fewer, "
-    "or several runs with different --seed"
+    f"a run has at most {MOST_SAMPLES} samples over all prompts; draw fewer, or start several runs with different "
+    "--seed"
 )
 
 
 @validated
 @dataclass(frozen=True)
 class SamplerSettings:
-    """How tokens are sampled."""
+    """Sampler and truncation of the next-token distribution."""
 
     sampler: Annotated[str, arg(metavar="SAMPLER")] = "ancestral"
-    """Sample with this sampler, one of those below (default: masked-decoding if a verifier has a mask, otherwise
-    ancestral). `--sampler SAMPLER --help` lists its own options too."""
+    """Use this sampler; all are listed below. Without this option: masked-decoding if a verifier has a token mask, else
+    ancestral. `--sampler SAMPLER --help` also lists the options of the sampler."""
     temperature: Annotated[NonNegative, arg(metavar="T")] = 1.0
-    """Divide the logits by this temperature; 0 is greedy."""
+    """Divide the logits by this temperature. 0 means greedy decoding."""
     top_p: Annotated[float, Interval(gt=0, le=1), arg(metavar="P")] = 1.0
-    """Keep the most probable tokens up to a total probability of P."""
+    """Keep the smallest set of most probable tokens with a total probability of at least P."""
     top_k: Annotated[Count | None, arg(metavar="K")] = None
-    """Keep the K most probable tokens (all)."""
+    """Keep the K most probable tokens (default: all)."""
     min_p: Annotated[Share, arg(metavar="P")] = 0.0
-    """Keep the tokens that are at least P times as probable as the most probable one. Top-k, top-p and min-p come
-    before the verdict of a rule, but after a mask (--method mask, --proposal mask), unless --no-mask-first."""
+    """Keep tokens with at least P times the probability of the most probable token. Samplers that mask apply the mask
+    before top-k, top-p and min-p (unless --no-mask-first); samplers that reject apply it after them."""
 
     @property
     def truncation(self) -> dict[str, Any]:
@@ -54,18 +54,18 @@ class SamplerSettings:
 
     @property
     def cuts(self) -> bool:
-        """Whether tokens are cut off."""
+        """Whether the truncation removes tokens."""
         return self.temperature == 0 or self.top_k is not None or self.top_p != 1 or self.min_p != 0
 
     @property
     def deterministic(self) -> str | None:
-        """The name of the field that leaves a single token to sample, if one does."""
+        """The name of the field that leaves only one token to sample, or None."""
         if self.temperature == 0:
             return "temperature"
         return "top_k" if self.top_k == 1 else None
 
     def require_choice(self, sampler: Any) -> None:
-        """Raise `InputError` if `sampler` would repeat the only token that is left forever."""
+        """Raise `InputError` if only one token is left and `sampler` would repeat it forever."""
         # A sampler that uses verdicts and has no weights samples again after a rejection.
         if self.deterministic is not None and sampler.uses == "verdicts" and not sampler.weighted:
             hint = f"the sampler {self.sampler} would draw the same token again after every rejection"
@@ -76,32 +76,30 @@ class SamplerSettings:
 @validated
 @dataclass(frozen=True)
 class Sampling(SamplerSettings):
-    """How samples are drawn."""
+    """Number, length and randomness of the samples."""
 
     stop: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
-    r"""Complete a sample at this text; may come again; \n and \t are understood. Verifiers judge the text before it
-    (functions of tokens are given the stop too)."""
+    r"""End a sample at this text. Repeat the option for more stop strings; \n and \t are understood. Verifiers judge
+    the text before the stop string (functions of tokens also receive the stop string)."""
     n: Annotated[Count, arg(metavar="N")] = 1
-    """Draw this many samples of each prompt."""
+    """Draw this many samples per prompt."""
     until: Annotated[Count | None, arg(metavar="N")] = None
-    """Draw samples of each prompt until N are accepted, instead of --n. They are the first of those that --n draws, and
-    all that were rejected on the way are among them."""
+    """Draw samples of each prompt until N are accepted, instead of --n. Rejected samples are written too."""
     max_tries: Annotated[Count | None, arg(metavar="N")] = None
-    """Give a prompt up after this many samples with --until (10 for each that is to be accepted)."""
+    """With --until, stop after this many samples of a prompt (default: 10 times N)."""
     max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
-    """Stop after this many tokens (256, or what the model's context leaves)."""
+    """Stop after this many tokens (default: 256, or the rest of the model's context if that is less)."""
     max_queries: Annotated[Count | None, arg(metavar="N")] = None
-    """Give a sample up after this many calls of the model (none)."""
+    """Stop a sample after this many model calls (default: no limit)."""
     max_steps: Annotated[Count | None, arg(metavar="N")] = None
-    """Give a sample up after this many steps of the sampler (1000 for each of --max-new-tokens)."""
+    """Stop a sample after this many steps of the sampler (default: 1000 times --max-new-tokens)."""
     seed: Annotated[Natural, arg(metavar="N")] = 0
-    """Seed the samples. A sample depends on the seed, on the id of its prompt (by default its place) and on its number
-    among the samples of that prompt, not on other prompts."""
+    """Seed of the random numbers. A sample depends on the seed, the id of its prompt and its number among the samples
+    of the prompt, but not on other prompts."""
     log_probs: bool = False
-    """Write the log-probability of every token into the records too: the model's own, before mask, temperature and
-    cuts."""
+    """Write the log-probability of each token under the model, before mask, temperature and truncation."""
     resample: bool = False
-    """Draw the output from the weighted samples, in proportion to their weights."""
+    """Resample the output from the weighted samples in proportion to their weights."""
 
     def __post_init__(self) -> None:
         for name in ("n", "until", "max_tries"):
@@ -124,17 +122,17 @@ class Sampling(SamplerSettings):
 
     @property
     def longest(self) -> int:
-        """The longest completion in tokens, where the model's context does not end it sooner."""
+        """Maximum length of a completion in tokens, if the model's context does not end it sooner."""
         return _LONGEST if self.max_new_tokens is None else self.max_new_tokens
 
     @property
     def wanted(self) -> int:
-        """How many samples of each prompt are to be accepted, if all are that the user hopes for."""
+        """Requested number of accepted samples per prompt."""
         return self.n if self.until is None else self.until
 
     @property
     def most_tries(self) -> int:
-        """How many samples of each prompt are drawn at most."""
+        """Maximum number of samples drawn per prompt."""
         if self.until is None:
             return self.n
         return _TRIES * self.until if self.max_tries is None else self.max_tries
@@ -142,20 +140,20 @@ class Sampling(SamplerSettings):
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the samples go."""
+    """Output of the samples."""
 
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write to this file, and go on where a killed run stopped (standard output)."""
+    """Write JSON Lines to FILE, and resume an interrupted run (default: standard output)."""
     force: bool = False
-    """Replace what is in --out."""
+    """Overwrite the file given by --out."""
     ordered: bool = False
-    """Write records in the order of prompts and samples instead of as they finish. Records that wait for an earlier one
-    lie in FILE.waiting.jsonl, so that a run that is stopped loses none of them."""
+    """Write samples in the order of the prompts instead of as they finish. Finished samples that wait for an earlier
+    one are stored in FILE.waiting.jsonl, so that an interrupted run loses none."""
     require_accepted: bool = False
-    """Exit with code 3 if fewer samples of a prompt were accepted than --n or --until ask for. Without this option the
-    code is 0, and standard error says if none was accepted, and why."""
+    """Exit with code 3 if a prompt has fewer accepted samples than --n or --until requires (default: exit with code 0
+    and print a warning if no sample was accepted)."""
     stream: bool = False
-    """Show the text while it grows."""
+    """Show the text of a single sample while it is generated."""
 
     def __post_init__(self) -> None:
         if self.force and self.out is None:
@@ -165,30 +163,30 @@ class Destination:
 @validated
 @dataclass(frozen=True)
 class MachineSettings:
-    """Hardware and number formats. Only `dtype` and `weights` change which samples are drawn."""
+    """Hardware and number formats. Only --dtype and --weights affect the samples."""
 
     batch_size: Annotated[Count | None, arg(metavar="ROWS")] = None
-    """Evaluate this many rows at once (as many as are useful)."""
+    """Evaluate this many sequences in one forward pass (default: chosen from the number of samples)."""
     memory: Annotated[Count | None, arg(metavar="PREFIXES")] = None
-    """Store the distributions of this many prefixes."""
+    """Cache the next-token distributions of this many prefixes."""
     device: Annotated[str | None, arg(metavar="DEVICE")] = None
-    """Compute on this device: cpu, cuda, cuda:1 or mps (the GPU, if there is one)."""
+    """Compute on this device, such as cpu, cuda, cuda:1 or mps (default: the GPU if there is one)."""
     dtype: Annotated[str, arg(metavar="TYPE")] = "float32"
-    """Load weights as this type: float32, bfloat16, float16, float64 or auto."""
+    """Load the weights in this type: float32, bfloat16, float16, float64 or auto."""
     weights: Annotated[str, arg(metavar="FORMAT")] = "float32"
-    """Multiply weights on the processor in this format: float32, bfloat16, int8, int4, or auto, the fastest of these
-    that keeps the model's distributions."""
+    """Multiply weights on the CPU in this format: float32, bfloat16, int8, int4, or auto (the fastest format that
+    preserves the model's distributions)."""
     threads: Annotated[Count, arg(metavar="N")] = 1
-    """Use this many threads of torch."""
+    """Use this many PyTorch threads."""
     trust_remote_code: bool = False
-    """Run Python code that comes with the model."""
+    """Execute Python code from the model's repository."""
     recompute: bool = False
-    """Evaluate whole prefixes, for models whose cache cannot be rewound."""
+    """Evaluate whole prefixes without a cache, for models whose cache cannot be rewound."""
 
 
 @dataclass(frozen=True)
 class GenerationSettings:
-    """A run: samples of each of `prompts`, those of `inputs`, by `sampler`, the one that `sampling` names."""
+    """All settings of a run of `trialogue generate`. The sampler is the one that `sampling` names."""
 
     inputs: Inputs
     prompts: tuple[Prompt, ...]
@@ -231,26 +229,26 @@ class GenerationSettings:
 
     @property
     def has_rules(self) -> bool:
-        """Whether there is a verifier of any prompt."""
+        """Whether any prompt has a verifier."""
         return bool(self.rule.specs) or any(prompt.rule for prompt in self.prompts)
 
     def rule_of(self, prompt: Prompt) -> Rule:
-        """What is accepted as a completion of `prompt`: the rule of all prompts and its own."""
+        """Return the verifiers of `prompt`: those of all prompts and its own."""
         return located(prompt.where, partial(self.rule.joined, prompt))
 
     @property
     def own(self) -> dict[int | str, dict[str, Any]]:
-        """By the id of each prompt that has a rule of its own, what in place of `identity` decides its samples."""
+        """Entries of `identity` that differ for prompts with verifiers of their own, by prompt id."""
         ruled = [prompt for prompt in self.prompts if prompt.rule]
         return {prompt.id: self.rule_of(prompt).identity(prompt.rule) for prompt in ruled}
 
     def runs(self) -> list[str]:
-        """Of each prompt, a short name of what decides its samples: the files of its verifiers as they are now."""
+        """Return a digest for each prompt of all settings and verifier files that determine its samples."""
         identity, own = self.identity(), self.own
         return [digest(identity, own.get(prompt.id)) for prompt in self.prompts]
 
     def identity(self) -> dict[str, Any]:
-        """What decides the samples of a prompt, as JSON values: two runs that agree in it continue each other."""
+        """Return the settings that determine the samples, as JSON values. Runs with equal settings can be resumed."""
         name, sampling = self.sampling.sampler, asdict(self.sampling)
         # How many samples there are, and what becomes of them, changes none of them.
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
@@ -275,16 +273,16 @@ class GenerationSettings:
 
 OPTIONS: dict[str, type] = {
     "model and prompts": Inputs,
-    "rule": Rule,
+    "verifiers": Rule,
     "sampling": Sampling,
     "output": Destination,
     "machine": MachineSettings,
     "workers": Execution,
 }
-"""The options of the command, by the title that they have in its help."""
+"""Option groups of the command by their title in the help."""
 
 
 def digest(identity: dict[str, Any], own: Mapping[str, Any] | None = None) -> str:
-    """A short name of what decides the samples: `identity`, but for what a prompt has of its `own`."""
+    """Return a digest of `identity`, updated with the entries in `own`."""
     identity = identity if own is None else {**identity, **own}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]

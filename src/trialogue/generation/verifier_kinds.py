@@ -35,18 +35,18 @@ class VerifierOptions:
     """Options that apply to every verifier of a run."""
 
     verifier_scope: Literal["completion", "sequence"] = "completion"
-    """What a function is given: the completion, or prompt and completion."""
+    """Pass functions the completion only, or the prompt and the completion."""
     verifier_reads: Literal["text", "tokens"] = "text"
-    """As text or as token ids."""
+    """Pass functions a text or a list of token ids."""
     verifier_whole: bool = False
-    """A function judges complete texts only, prefixes are accepted."""
+    """Call functions on complete texts only, and accept every prefix."""
     verifier_timeout: Annotated[NonNegative, arg(metavar="SECONDS")] = 10.0
-    """The longest that one answer of a function or a model's validators may take; 0: as long as it likes."""
+    """Stop a call of a function or of a pydantic validator after this many seconds. 0 means no limit."""
     on_error: Literal["raise", "reject"] = "raise"
-    """Where a verifier raises, or takes too long: raise ends the run, reject rejects what it was asked about, and the
-    sample's reason says where."""
+    """If a verifier raises or takes too long, end the run (raise) or reject the text (reject). The output of a
+    rejected sample names the error."""
     json_whitespace: Literal["compact", "flexible"] = "compact"
-    """White space between the tokens of JSON: none, or wherever JSON allows it."""
+    """Allow no white space between the tokens of JSON (compact), or all that JSON allows (flexible)."""
 
 
 class Wanted(NamedTuple):

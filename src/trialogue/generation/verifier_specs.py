@@ -35,21 +35,21 @@ _NO_OPTIONS: dict[str, Any] = dict.fromkeys((*SHORTHANDS, "choice"), ())
 @validated
 @dataclass(frozen=True)
 class Rule(VerifierOptions):
-    """What is accepted: what every one of the verifiers accepts."""
+    """Constraints on the output. A text is accepted if all verifiers accept it."""
 
     json_schema: Annotated[tuple[str, ...], arg(metavar="FILE")] = ()
-    """Accept JSON that is valid under the schema in FILE (or under a schema that is written instead)."""
+    """Accept JSON that is valid under the JSON schema in FILE. The schema itself may be given instead of FILE."""
     regex: Annotated[tuple[str, ...], arg(metavar="PATTERN")] = ()
-    """Accept texts that the regular expression matches as a whole."""
+    """Accept texts that match this regular expression from beginning to end."""
     choice: Annotated[tuple[str, ...], arg(metavar="TEXT")] = ()
-    """Accept one of these texts: --choice A B C."""
+    """Accept one of these texts, as in --choice A B C."""
     grammar: Annotated[tuple[str, ...], arg(metavar="FILE")] = ()
     """Accept texts of the Lark grammar in FILE."""
     pydantic: Annotated[tuple[str, ...], arg(metavar="FILE:CLASS")] = ()
-    """Accept JSON that a pydantic model in a Python file validates."""
+    """Accept JSON that this pydantic model validates. The Python file is executed."""
     verifier: Annotated[tuple[str, ...], arg(metavar="SPEC")] = ()
-    """What accepts a text, a KIND:CONTENT of those below. This option and those above may come again, and then all must
-    accept."""
+    """Accept texts that this verifier accepts; the kinds of verifiers are listed below. Repeat the options of this
+    group to combine verifiers."""
 
     def __post_init__(self) -> None:
         for spec in self.specs:

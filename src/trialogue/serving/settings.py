@@ -1,4 +1,4 @@
-"""What `trialogue serve` is asked for: every option is a field here, and its help the field's docstring."""
+"""Options of `trialogue serve`. Each field is an option, and its docstring is the help text."""
 
 import re
 from dataclasses import dataclass
@@ -16,36 +16,35 @@ _NAME = re.compile(r"\*|(\*\.)?[\w.-]+|\[[0-9a-fA-F:.]+\]")
 @validated
 @dataclass(frozen=True)
 class Serving:
-    """The model, and the limits of requests."""
+    """The model and the limits of requests."""
 
     model: Annotated[str | None, arg(metavar="MODEL")] = None
-    """Hub id, folder, GGUF file, or a name of `trialogue models list`."""
+    """Load this model: a Hugging Face id, a folder, a GGUF file, or a name from `trialogue models list`."""
     name: Annotated[str | None, arg(metavar="NAME")] = None
-    """Serve the model under this name (MODEL)."""
+    """Serve the model under this name (default: MODEL)."""
     rule: Annotated[tuple[str, ...], arg(metavar="NAME=SPEC")] = ()
-    """Offer a verifier that clients may name as their "rule", such as short=python:rules.py:short; may come again.
-    Files are read for these rules only: a client cannot name a file."""
+    """Offer this verifier to clients under NAME, as in short=python:rules.py:short. Repeat the option for more. Only
+    verifiers given here may read files; a client cannot name a file."""
     context: Annotated[int, Ge(2), arg(metavar="TOKENS")] = 1024
-    """Limit prompt and completion together to this many tokens; less if the model has fewer positions. Keys and values
-    of this many tokens are stored for each of --batch-size rows (16), and for every sampler in use."""
+    """Limit prompt plus completion to this many tokens. The server allocates keys and values of this length for each of
+    the --batch-size rows (default: 16), once per sampler in use."""
     samplers: Annotated[Count, arg(metavar="N")] = 4
-    """Run at most this many samplers (names with their options) at once; requests for others wait."""
+    """Run at most this many sampler configurations at once. Requests for others wait."""
     max_new_tokens: Annotated[Count, arg(metavar="TOKENS")] = 512
-    """Limit completions to this many tokens, which is also the default of a chat."""
+    """Limit completions to this many tokens. Also the default length of a chat completion."""
     max_steps: Annotated[Count, arg(metavar="N")] = 65536
-    """Limit each sample to this many steps of its sampler, which is also the default."""
+    """Limit each sample to this many steps of its sampler. Also the default of a request."""
     verifier_whole: bool = False
-    """Let the functions of --rule judge complete texts only; prefixes are accepted."""
+    """Call functions of --rule on complete texts only, and accept every prefix."""
     verifier_timeout: Annotated[NonNegative, arg(metavar="SECONDS")] = 10.0
-    """Reject a text if a function of --rule takes longer than this many seconds, in which all requests wait. 0 sets no
-    limit."""
+    """Reject a text if a function of --rule takes longer than this many seconds. All requests wait meanwhile. 0 means
+    no limit."""
     samples: Annotated[Count, arg(metavar="N")] = 64
-    """Limit a request to this many samples: its prompts times its n."""
+    """Limit a request to this many samples (prompts times n)."""
     requests: Annotated[Count, arg(metavar="N")] = 128
-    """Accept this many requests at once, running or waiting, and compile as many rules; further requests get the status
-    429."""
+    """Accept this many running or waiting requests, and compile as many verifiers. Further requests get status 429."""
     body: Annotated[Count, arg(metavar="BYTES")] = 1 << 20
-    """Limit the body of a request to this many bytes; a larger one gets the status 413."""
+    """Limit the body of a request to this many bytes. Larger requests get status 413."""
 
     def __post_init__(self) -> None:
         if self.model is None:
@@ -58,32 +57,32 @@ class Serving:
 
     @property
     def called(self) -> str:
-        """What clients call the model."""
+        """The name of the model in requests."""
         return str(self.model) if self.name is None else self.name
 
     @property
     def rules(self) -> dict[str, str]:
-        """The specs of the rules that clients may name."""
+        """The specs of the verifiers that clients may name, by name."""
         return {name: spec for name, _, spec in (rule.partition("=") for rule in self.rule)}
 
 
 @validated
 @dataclass(frozen=True)
 class Address:
-    """The address of the server, and who may use it."""
+    """Address and access."""
 
     host: Annotated[str, arg(metavar="HOST")] = "127.0.0.1"
-    """Listen at this address; the default is reached from this machine only."""
+    """Listen on this address. The default accepts connections from this machine only."""
     port: Annotated[int, Interval(ge=0, le=65535), arg(metavar="PORT")] = 8000
-    """Listen at this port; 0 takes any that is free."""
+    """Listen on this port. 0 selects a free port."""
     allowed_host: Annotated[tuple[str, ...], arg(metavar="NAME")] = ()
-    """Accept requests to this name, as well as to localhost and HOST; may come again; *.example.org means every name
-    below it, * every name. Requests to other names get the status 400. Without this option a HOST that others can reach
-    accepts every name."""
+    """Accept requests to this host name, in addition to localhost and HOST; *.example.org matches subdomains and *
+    matches everything. Repeat the option for more names. Other requests get status 400. Without this option, a HOST
+    that other machines can reach accepts every name."""
     api_key: Annotated[str | None, arg(metavar="KEY")] = None
-    """Require clients to send "Authorization: Bearer KEY" ($TRIALOGUE_API_KEY; none)."""
+    """Require the header "Authorization: Bearer KEY" (default: $TRIALOGUE_API_KEY, if set)."""
     grace: Annotated[NonNegative, arg(metavar="SECONDS")] = 30.0
-    """Wait this many seconds for running requests when the server is stopped."""
+    """Wait this many seconds for running requests before the server stops."""
 
     def __post_init__(self) -> None:
         for name in self.allowed_host:

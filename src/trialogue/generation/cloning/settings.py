@@ -1,4 +1,4 @@
-"""What `trialogue clone` makes, and how: every option of the command is a field here."""
+"""Options of `trialogue clone`. Each field is an option, and its docstring is the help text."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,29 +16,33 @@ if TYPE_CHECKING:
     from trialogue.training.config import TrainingConfig
 
 MASKED_SHARE = 0.15
-"""The share of a sequence's tokens that a training masks, each in a copy of its own."""
+"""Share of the tokens of a sequence that training masks, each in its own copy of the sequence."""
 
 
 @validated
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """The factored networks, and how they are trained; raises `InputError` where a field is out of range."""
+    """Networks and their training."""
 
     layers: Annotated[Different[Count], arg(metavar="N ...")] = (1, 2, 4)
-    """Depths, one clone for each: N layers keep interactions of up to 2^(N-1) + 1 tokens."""
+    """Make one clone for each of these depths. N layers keep interactions of up to 2^(N-1) + 1 tokens."""
     rank: Annotated[Count, arg(metavar="N")] = 32
     """Rank of the value matrices."""
     layer_norm: bool = False
-    """Normalise what layers add up, as the published clones do: then all orders are kept."""
+    """Apply layer normalisation, as the published clones do. All orders are then kept."""
     steps: Annotated[Count, arg(metavar="N")] = 2000
-    """Steps of each training."""
+    """Train for this many steps."""
     batch_size: Annotated[Count, arg(metavar="N")] = 256
-    """Masked tokens per step, about: 15 % of those of each sequence, each masked in a copy of its own."""
+    """Masked tokens per step (approximately). 15 % of the tokens of a sequence are masked, each in its own copy."""
     learning_rate: Annotated[Positive, arg(metavar="X")] = 1e-2
-    """That of AdamW, reached after 100 steps; it falls to zero as a cosine."""
+    """AdamW learning rate, with 100 warm-up steps and cosine decay to zero."""
 
     def network(self, layers: int, vocab_size: int, length: int) -> "FactoredAttentionConfig":
-        """The network of that depth; raises `InputError` for a rank above the vocabulary."""
+        """Return the configuration of the network with this depth.
+
+        Raises:
+            InputError: If the rank is larger than the vocabulary.
+        """
         from trialogue.models.factored import FactoredAttentionConfig
 
         return FactoredAttentionConfig(
@@ -50,7 +54,7 @@ class NetworkSettings:
         )
 
     def training(self, copies: int, seed: int) -> "TrainingConfig":
-        """How it is trained, where a sequence has so many copies: batches are multiples of that."""
+        """Return the training configuration. The batch size is a multiple of `copies`, the copies per sequence."""
         from trialogue.training.config import TrainingConfig
 
         return TrainingConfig(
@@ -67,20 +71,20 @@ class NetworkSettings:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TextSettings:
-    """The text and its tokens; raises `InputError` where a field is out of range."""
+    """Text and tokens."""
 
     text: Annotated[str | None, arg(metavar="FILE")] = None
-    """The corpus: a UTF-8 file, a folder of .txt files, or tinystories or wikitext-103 from the hub."""
+    """Train on this text: a UTF-8 file, a folder of .txt files, or tinystories or wikitext-103 from the hub."""
     test: Annotated[str | None, arg(metavar="FILE")] = None
-    """Text to start clones from and to measure networks on; without one, the last part of the corpus."""
+    """Start clones from this text and evaluate networks on it (default: the last part of --text)."""
     test_share: Annotated[Probability, arg(metavar="SHARE")] = 0.1
-    """How much of the corpus that part is."""
+    """Share of --text that is held out if --test is not given."""
     vocab_size: Annotated[int, arg(metavar="N")] = 320
-    """Tokens of the byte-level BPE that is trained on the text."""
+    """Vocabulary size of the byte-level BPE trained on the text."""
     length: Annotated[int, Ge(2), arg(metavar="N")] = 16
-    """Tokens of a sequence."""
+    """Length of the sequences in tokens."""
     cache: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Where the tokens of the text are kept; without one, in the user's cache."""
+    """Store the tokenized text in this folder (default: the user's cache)."""
 
     def __post_init__(self) -> None:
         if self.text is None:
@@ -90,23 +94,23 @@ class TextSettings:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class DrawingSettings:
-    """How sequences are drawn from the networks; raises `InputError` where a field is out of range."""
+    """Sampling of the clones."""
 
     sampler: Sampler = "gibbs"
-    """gibbs redraws a token from its distribution given all others; metropolis is the published chain on the sum of raw
-    scores, which draws from a sharpened distribution; by-order divides the scores by the order of the network,
-    normalised takes log-probabilities for scores."""
+    """Markov chain that draws the sequences. gibbs resamples one token given all others. metropolis is the published
+    chain on the sum of raw scores, whose stationary distribution is sharper than the model. metropolis-by-order divides
+    the scores by the order of the network, and metropolis-normalised uses log-probabilities as scores."""
     sequences: Annotated[Count, arg(metavar="N")] = 600
-    """Sequences of each clone; each starts from one of the held-out text."""
+    """Draw this many sequences per clone, each started from a held-out sequence."""
     sweeps: Annotated[Count, arg(metavar="N")] = 20
-    """How often each token of a sequence is updated; a run with more goes on from the clones that are there."""
+    """Update each token of a sequence this many times. A later run with more sweeps continues from existing clones."""
     seed: Annotated[Natural, arg(metavar="N")] = 0
-    """Of networks, batches, starts and chains."""
+    """Seed of the random numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloneSettings:
-    """All of them, and the folder for the clones."""
+    """All settings of `trialogue clone`."""
 
     text: TextSettings
     network: NetworkSettings
@@ -114,7 +118,11 @@ class CloneSettings:
     out: Path
 
     def identity(self, fingerprint: str) -> dict[str, Any]:
-        """What must be equal for a folder of clones to be gone on with, beside the text, whose fingerprint it is."""
+        """Return the settings that must agree for a run to continue a folder of clones.
+
+        Args:
+            fingerprint: Hash of the text.
+        """
         network, drawing = self.network, self.drawing
         return {
             "fingerprint": fingerprint,

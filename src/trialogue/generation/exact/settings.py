@@ -1,4 +1,4 @@
-"""What `trialogue distribution` is asked for: every option is a field here, and its help the field's docstring."""
+"""Options of `trialogue distribution`. Each field is an option, and its docstring is the help text."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,18 +17,18 @@ FORMS = ("svg", "png")
 
 @dataclass(frozen=True)
 class Source:
-    """The oracle, one of three, and the prompt that it continues."""
+    """The next-token distribution, given in one of three ways, and the prompt."""
 
     table: Annotated[str | None, arg(metavar="FILE")] = None
-    """JSON: {"tokens": ["a", "b", "."], "eos": ".", "distribution": {"": [0.5, 0.5, 0], "a b": {"b": 0.9, ".": 0.1}},
-    "otherwise": [...]}: the probabilities of the next token by prefix, its tokens separated by spaces; "eos" and
-    "otherwise", for all other prefixes, may be left out."""
+    """Read next-token probabilities by prefix from this JSON file: {"tokens": ["a", "b", "."], "eos": ".",
+    "distribution": {"": [0.5, 0.5, 0], "a b": {"b": 0.9, ".": 0.1}}, "otherwise": [...]}. Tokens of a prefix are
+    separated by spaces. "eos" and "otherwise" (for all other prefixes) are optional."""
     distribution: Annotated[str | None, arg(metavar="NAME[:JSON]")] = None
-    """A structured distribution with its arguments: dyck:{"length": 6}, uniform:{"tokens": ["0", "1"]},
-    semiprimes:{"digits": 1}, primes:{"digits": 2}."""
+    """Use this distribution with its arguments as JSON, such as dyck:{"length": 6} or
+    uniform:{"tokens": ["0", "1"]}."""
     model: Annotated[str | None, arg(metavar="MODEL")] = None
-    """A language model: hub id, folder, GGUF file, or a name of `trialogue models list`. A tiny one: every token of its
-    vocabulary that the rule allows is a branch."""
+    """Load this language model: a Hugging Face id, a folder, a GGUF file, or a name from `trialogue models list`. All
+    tokens that the verifier allows are enumerated, so only small trees are feasible."""
     prompt: Annotated[str, arg(metavar="TEXT")] = ""
     """Continue this text."""
 
@@ -43,29 +43,29 @@ class Source:
 @validated
 @dataclass(frozen=True)
 class ExactSampling(SamplerSettings):
-    """The sampler; what is cut off is cut from its distribution only, not from the one that it is held against."""
+    """The sampler, and the truncation of its next-token distribution. The target is not truncated."""
 
     max_new_tokens: Annotated[Count | None, arg(metavar="N")] = None
-    """Stop after this many tokens (the maximum length of the oracle, if it has one)."""
+    """Stop after this many tokens (default: the maximum length of the distribution, if it has one)."""
     values: Annotated[str | None, arg(metavar="exact|FILE")] = None
-    """Guide a sampler that uses values by exact values (the probability that a prefix becomes a text that the verifier
-    accepts), or by the values in a JSON file, {"": 1, "a": 0.7, "a b": 0.2}, instead of the verifier's verdicts."""
+    """Guide a sampler that uses values by the exact probability that a prefix leads to an accepted text, or by the
+    values in a JSON file such as {"": 1, "a": 0.7, "a b": 0.2} (default: the values of the verifier)."""
     max_states: Annotated[Count, arg(metavar="N")] = 200_000
-    """List at most this many prefixes, and states of the sampler."""
+    """Stop with an error if there are more prefixes or sampler states than this."""
 
 
 @validated
 @dataclass(frozen=True)
 class DisplaySettings:
-    """Output."""
+    """Output of the results."""
 
     json: bool = False
-    """Print one JSON record with every output instead of tables."""
+    """Print one JSON record with all outputs instead of tables."""
     top: Annotated[Count, arg(metavar="N")] = 20
-    """Show this many outputs in the table and in the figure: the most probable ones under either distribution."""
+    """Show this many of the most probable outputs in the table and in the figure."""
     figure: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Draw the tree of prefixes to this .svg or .png file: how often the sampler takes each branch, compared with how
-    often it should."""
+    """Draw the tree of prefixes to this .svg or .png file, with the probability of each branch under the sampler and
+    under the target."""
 
     def __post_init__(self) -> None:
         if self.figure is not None:
@@ -76,7 +76,7 @@ class DisplaySettings:
 
 @dataclass(frozen=True)
 class DistributionSettings:
-    """The distribution of `sampler`, the one that `sampling` names, on an oracle under a rule."""
+    """All settings of `trialogue distribution`. The sampler is the one that `sampling` names."""
 
     source: Source
     sampler: Any
@@ -106,8 +106,8 @@ class DistributionSettings:
 
 OPTIONS: dict[str, type] = {
     "oracle": Source,
-    "rule": Rule,
+    "verifiers": Rule,
     "sampler and cut": ExactSampling,
     "output": DisplaySettings,
 }
-"""The options of the command, by the title that they have in its help."""
+"""Option groups of the command by their title in the help."""

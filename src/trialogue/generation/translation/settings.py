@@ -1,4 +1,4 @@
-"""What the two commands of translation are asked for: every option is a field here, its help the field's docstring."""
+"""Options of `trialogue translate` and `trialogue train-translation`. Each docstring is the help text."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,29 +18,29 @@ from trialogue.validation import Count, Natural, validated
 @validated
 @dataclass(frozen=True)
 class Translating:
-    """How lines are translated."""
+    """Translation model and decoding."""
 
     model: Annotated[Path | None, arg(metavar="DIR")] = None
-    """Folder that `trialogue train-translation` wrote."""
+    """Load the model from this folder, written by `trialogue train-translation`."""
     network: Annotated[Literal["refiner", "twin"], arg(metavar="NETWORK")] = "refiner"
-    """refiner (in parallel), or twin (token after token)."""
+    """Translate by parallel refinement (refiner) or token by token (twin)."""
     steps: Annotated[Count, arg(metavar="T")] = 4
-    """Steps of refinement, at most."""
+    """Refine for at most this many steps."""
     hypotheses: Annotated[int, arg(metavar="N")] = 5
-    """Likeliest lengths that are refined; of the twin, beams (1 is greedy)."""
+    """Refine this many of the most probable lengths. For the twin: number of beams (1 means greedy)."""
     start: Annotated[Literal["random", "mask"], arg(metavar="START")] = "random"
-    """What refinement begins with: random tokens, or mask."""
+    """Start refinement from random tokens or from masks."""
     keep: Annotated[Literal["stutter", "nothing", "confident"], arg(metavar="WHAT")] = "stutter"
-    """What a step leaves: stutter (a token that equals the one before it is not taken), nothing, or confident (the
-    schedule of mask-predict, with --start mask)."""
+    """Tokens that a step keeps: all but repetitions of the token before (stutter), none (nothing), or the most
+    confident ones (confident, the mask-predict schedule; needs --start mask)."""
     alpha: Annotated[float, arg(metavar="A")] = 0.6
-    """Hypotheses are ranked by log-probability over ((5 + length) / 6)^A."""
+    """Rank hypotheses by log-probability divided by ((5 + length) / 6)^A."""
     rescore: bool = False
-    """Rank what the refiner makes of its lengths by the twin, which reads all of them in one more pass."""
+    """Rank the refiner's hypotheses by the twin, in one more forward pass."""
     keep_repeats: bool = False
-    """Keep each token that equals the one before it."""
+    """Keep repeated adjacent tokens."""
     seed: Annotated[Natural, arg(metavar="N")] = 0
-    """What random tokens are drawn from."""
+    """Seed of the random tokens."""
 
     def __post_init__(self) -> None:
         if self.model is None:
@@ -54,37 +54,37 @@ class Translating:
 
     @property
     def beam(self) -> LengthBeam:
-        """How the refiner translates."""
+        """The decoding of the refiner."""
         chain = Refinement(start=self.start, keep=self.keep, steps=self.steps)
         return LengthBeam(self.steps, self.hypotheses, chain, self.alpha, not self.keep_repeats)
 
     @property
     def search(self) -> BeamSearch:
-        """How the twin does."""
+        """The decoding of the twin."""
         return BeamSearch(self.hypotheses, self.alpha)
 
 
 @validated
 @dataclass(frozen=True)
 class Lines:
-    """What is read and written, and where it is computed."""
+    """Input, output and hardware."""
 
     input: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Lines to translate (standard input)."""
+    """Translate the lines of this file (default: standard input)."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Where translations go, a line for each (standard output)."""
+    """Write one translation per line to this file (default: standard output)."""
     json: bool = False
-    """An object per line: hypotheses with scores, passes of the decoder, seconds."""
+    """Write one JSON object per line: hypotheses with scores, decoder passes, seconds."""
     stream: bool = False
-    """Answer each line before the next one is read."""
+    """Translate each line before reading the next one."""
     truncate: bool = False
-    """Cut a line that is too long for the model, which is otherwise refused and leaves an empty line."""
+    """Truncate lines that are too long for the model (default: write an empty line and an error)."""
     batch: Annotated[Count, arg(metavar="N")] = 32
-    """Lines that are translated together."""
+    """Translate this many lines at once."""
     device: Annotated[str, arg(metavar="DEVICE")] = "cpu"
-    """cpu, cuda, cuda:1."""
+    """Compute on this device: cpu, cuda or cuda:1."""
     threads: Annotated[Count, arg(metavar="N")] = 1
-    """Threads of torch."""
+    """Use this many PyTorch threads."""
 
     def __post_init__(self) -> None:
         if self.input is not None and self.out is not None and self.input.resolve() == self.out.resolve():
@@ -94,28 +94,28 @@ class Lines:
 @validated
 @dataclass(frozen=True)
 class Pairs:
-    """What is learned from, what is trained, and where it goes."""
+    """Training data and networks."""
 
     text: Annotated[Path | None, arg(metavar="FILE.tsv")] = None
-    """Pairs, one in a line, columns parted by tabs; with --targets, the sources alone."""
+    """Train on these sentence pairs, one per line with tab-separated columns. With --targets: the source sentences."""
     targets: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Their translations, line by line."""
+    """Read the translations from this file, line by line."""
     out: Annotated[Path | None, arg(metavar="DIR")] = None
-    """Folder of the model; a training that was cut short goes on from there."""
+    """Write the model to this folder. An interrupted training resumes from it."""
     columns: Annotated[tuple[int, int], arg(metavar="S T")] = (1, 2)
-    """Columns of the source and of the target, counted from 1."""
+    """Columns of source and target in --text, counted from 1."""
     networks: Annotated[Literal["both", "refiner", "twin"], arg(metavar="WHICH")] = "both"
-    """refiner, twin, or both."""
+    """Train the refiner, the twin, or both."""
     distil: bool = False
-    """Let the refiner begin with the weights of the twin, and learn what that makes of the sources."""
+    """Initialise the refiner with the twin's weights, and train it on the twin's translations."""
     vocab: Annotated[int, arg(metavar="N")] = 4000
-    """Subwords of both languages together."""
+    """Vocabulary size of the subwords shared by both languages."""
     test: Annotated[Count, arg(metavar="N")] = 1000
-    """Pairs that are held out and scored; those that share a sentence stay on one side."""
+    """Hold out this many pairs for the BLEU score. Pairs that share a sentence stay in one split."""
     tokenize: Annotated[Literal["13a", "intl", "zh", "char"], arg(metavar="HOW")] = "13a"
-    """How sacreBLEU parts the targets into words: 13a or intl where spaces do, zh for Chinese, char by characters."""
+    """Tokenize targets for sacreBLEU: 13a or intl for languages with spaces, zh for Chinese, char by character."""
     threads: Annotated[Count, arg(metavar="N")] = 1
-    """Threads of torch."""
+    """Use this many PyTorch threads."""
 
     def __post_init__(self) -> None:
         if self.text is None:
