@@ -9,9 +9,15 @@ import pytest
 from trialogue.generation.sink import StandardOutput
 
 RECORDS = [
-    {"prompt": "say", "text": "yes", "log_weight": -1.5, "reason": None},
-    {"prompt": "say", "text": "a\nb\x1b[2J", "log_weight": None, "reason": "failed: no token allowed"},
-    {"prompt": "tell", "text": "no", "log_weight": None, "reason": None},
+    {"id": 0, "prompt": "say", "text": "yes", "log_weight": -1.5, "reason": None},
+    {
+        "id": 0,
+        "prompt": "say",
+        "text": "a\nb\x1b[2J",
+        "log_weight": None,
+        "reason": "failed: no token allowed",
+    },
+    {"id": 1, "prompt": "tell", "text": "no", "log_weight": None, "reason": None},
 ]
 
 
@@ -20,7 +26,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
     stream = io.TextIOWrapper(raw, encoding="utf-8")
     monkeypatch.setattr(stream, "isatty", lambda: terminal)
     monkeypatch.setattr(sys, "stdout", stream)
-    output = StandardOutput()
+    output = StandardOutput({0: "say", 1: "tell"})
     for record in RECORDS:
         output.append(record)
     return raw.getvalue().decode()

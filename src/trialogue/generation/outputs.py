@@ -42,9 +42,10 @@ def generate_to(
     `KeyboardInterrupt` says how many.
     """
     out, resample = settings.destination.out, settings.sampling.resample
+    texts = {prompt.id: prompt.text for prompt in settings.prompts}
     with ExitStack() as stack:
         if out is None:
-            sink: Sink = StandardOutput() if lines and not resample else Sink()
+            sink: Sink = StandardOutput(texts) if lines and not resample else Sink()
         else:
             path = _weighted_path(settings) if resample else out
             file = opened(
@@ -55,7 +56,7 @@ def generate_to(
         if resample and out is not None:
             replace(out, _resampling(settings), _resampled(result.records, settings))
     if resample:
-        shown = StandardOutput() if out is None and lines else Sink()
+        shown = StandardOutput(texts) if out is None and lines else Sink()
         for record in _resampled(result.records, settings):
             shown.append(record)
         _require_weights(result.records, settings)

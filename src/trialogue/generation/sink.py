@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -56,15 +57,19 @@ class Sink:
 
 
 class StandardOutput(Sink):
-    """Lines on standard output: JSON, or on a terminal the text with its weight or the reason of its rejection."""
+    """Lines on standard output: JSON, or on a terminal the text with its log-weight or the reason of its rejection.
+
+    Args:
+        texts: Texts of the prompts by id, printed on a terminal before the samples of each prompt.
+    """
 
     where = "written"
 
-    def __init__(self) -> None:
+    def __init__(self, texts: Mapping[int | str, str]) -> None:
         super().__init__()
         if sys.stdout is None:
             raise InputError("stdout", None, f"it is closed: {_ELSEWHERE}")
-        self._prompt: object = None
+        self._texts, self._prompt = texts, None
 
     def interrupted(self) -> None:
         """Write the records that wait, in order."""
@@ -76,8 +81,8 @@ class StandardOutput(Sink):
         """Write a record and flush it."""
         line = line_of(record)
         if sys.stdout.isatty():
-            prompt = record["prompt"] if "prompt" in record else record["messages"]
-            line = _shown(record, None if prompt == self._prompt else prompt).encode()
+            prompt = record["id"]
+            line = _shown(record, None if prompt == self._prompt else self._texts[prompt]).encode()
             self._prompt = prompt
         try:
             sys.stdout.buffer.write(line)
@@ -89,7 +94,7 @@ class StandardOutput(Sink):
             raise InputError("stdout", str(sys.stdout.name), hint) from error
 
 
-def _shown(record: Record, prompt: Any) -> str:
+def _shown(record: Record, prompt: str | None) -> str:
     """Return the text of a record with its log-weight or reason, below the `prompt` if one is given."""
     weight, reason = record["log_weight"], record["reason"]
     said = "accepted" if weight is None else f"{weight:+.2f}"
@@ -98,7 +103,5 @@ def _shown(record: Record, prompt: Any) -> str:
     lines = [f"{'rejected' if reason is not None else said:>10}  {first}"]
     lines += [f"{'':10}  {line}" for line in others]
     if prompt is not None:
-        from trialogue.models.messages import conversation
-
-        lines.insert(0, printable(prompt if isinstance(prompt, str) else conversation(prompt)[-1]["content"]))
+        lines.insert(0, printable(prompt))
     return "\n".join(lines) + "\n"
