@@ -92,7 +92,7 @@ def test_an_object_with_the_methods_is_a_model():
 
 @pytest.mark.parametrize("model", [object(), type("Sized", (), {"vocab_size": 2})(), Chain])
 def test_what_has_none_of_the_methods_is_no_model(model):
-    with pytest.raises(InputError, match="give a masked oracle, or an energy"):
+    with pytest.raises(InputError, match="give a masked model or an energy"):
         as_model(model)
 
 

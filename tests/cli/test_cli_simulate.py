@@ -136,7 +136,7 @@ def test_bad_input_is_one_line(capsys, tmp_path, monkeypatch):
         ("", "distribution=None: name one, such as ising"),
         ("--distribution isng", "distribution='isng': no such distribution: did you mean ising?"),
         ("--distribution 'ising:[1]'", "give its arguments as a JSON object"),
-        ("--distribution 'dyck:{\"length\": 4}'", "give a masked oracle, or an energy"),
+        ("--distribution 'dyck:{\"length\": 4}'", "give a masked model or an energy"),
         (f"{ising} --chain gibs", "chain='gibs': no such chain: did you mean gibbs?"),
         (f"{ising} --chain block-gibbs", "missing a required argument: 'block_size'"),
         (f"{ising} --chain 'block-gibbs:{{\"block_size\": 9}}'", "there are 6 sites: use at most 6"),

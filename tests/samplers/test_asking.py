@@ -37,14 +37,14 @@ def test_wrong_questions_are_named() -> None:
     for lengths, wrong in (([1, 4], "4"), ([-1, 2], "-1")):
         with pytest.raises(InputError, match=f"lengths={wrong}"):
             next_log_probs(TREE.table(), tokens, torch.tensor(lengths))
-    with pytest.raises(InputError, match="does not answer for the empty prefix"):
+    with pytest.raises(InputError, match="cannot evaluate the empty prefix"):
         next_log_probs(tiny_oracle(), tokens, torch.tensor([1, 0]))
 
     class Lost(type(TREE.table())):  # type: ignore[misc]
         def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
             return torch.full((len(lengths), 3), math.nan)
 
-    with pytest.raises(InputError, match="answers with NaN"):
+    with pytest.raises(InputError, match="returned NaN"):
         next_log_probs(Lost(TREE.conditional, 3), tokens)
 
 

@@ -123,8 +123,8 @@ CALLS: list[tuple[Callable[[], object], str]] = [
             {"min_p": 1.1},
         ]
     ],
-    (lambda: generate(None), "oracle='NoneType': give an Autoregressive oracle"),
-    (lambda: truncated(None), "oracle='NoneType': give an Autoregressive oracle"),
+    (lambda: generate(None), "oracle='NoneType': give an object with vocab_size"),
+    (lambda: truncated(None), "oracle='NoneType': give an object with vocab_size"),
     (lambda: generate(COINS, sampler="rejection"), "sampler='rejection': give an instance"),
     (lambda: exact_distribution(Ancestral(), COINS, prompt="01"), "prompt='01': give a sequence"),
     (lambda: exact_distribution(Ancestral(), COINS, prompt=(0.5,)), r"prompt=\[0.5\]: give a sequence"),

@@ -94,7 +94,7 @@ def draws(
 
 CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: Transformer(None), "config=None: give an instance of TransformerConfig"),
-    (lambda: Cropped(None, 2), "base='NoneType': give an Autoregressive oracle"),
+    (lambda: Cropped(None, 2), "base='NoneType': give an object with vocab_size"),
     (lambda: MaskedTransformer(READER).log_probs("ab", None), "tokens='ab': give token ids"),
     (lambda: MaskedTransformer(READER).log_probs(SPINS, None), "masked=None: give one bool for each token"),
     (lambda: Probe(4).rescaled(math.nan, 0.0), "slope=nan: use a finite number"),

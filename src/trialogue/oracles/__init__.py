@@ -1,12 +1,12 @@
-"""What a sampler may ask of a model, and what a verifier may look at: the whole contract.
+"""Contracts of models, verifiers and Markov chains.
 
-An `Autoregressive` oracle opens a `Context` that evaluates prefixes incrementally. Samplers never see it; they see a
-`Decoding`, a batch of sequences that grow and shrink. A `Verifier` looks at the same batch. A `Masked` oracle or an
-`Energy` answers for whole sequences; a `Chain` moves them.
+An `Autoregressive` model opens a `Context` that evaluates prefixes incrementally. Samplers and verifiers do not use the
+context directly. They receive a `Decoding`, a batch of sequences that grow and shrink. A `Masked` model or an `Energy`
+evaluates whole sequences, and a `Chain` updates them.
 
-Names of dimensions: `rows` sequences of the batch, `capacity` the longest sequence it can hold, `vocab` tokens,
-`features` whatever the oracle needs to answer for one prefix, `width` of a hidden state, `N` sites of a whole
-sequence. Logarithms are natural.
+Names of dimensions: `rows` is the number of sequences in a batch, `capacity` the maximum length of a sequence, `vocab`
+the number of tokens, `features` the size of the features that a model computes for a prefix, `width` the size of a
+hidden state, and `N` the number of sites of a whole sequence. Logarithms are natural.
 """
 
 from trialogue.oracles.autoregressive import (

@@ -1,4 +1,4 @@
-"""Oracles of the next token: what they keep, what samplers see of them, and the verifiers that judge prefixes."""
+"""Contracts of autoregressive models, of batches of sequences, and of verifiers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -10,142 +10,165 @@ from torch import Tensor
 
 
 class Tokenizing(Protocol):
-    """What samplers and verifiers ask of a tokenization: texts as token ids, and token ids as texts."""
+    """Conversion between texts and token ids."""
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of `text` as a prompt."""
+        """Return the token ids of `text` as a prompt."""
         ...
 
     def bytes(self, tokens: Iterable[int]) -> bytes:
-        """The bytes that `tokens` stand for."""
+        """Return the bytes of `tokens`."""
         ...
 
     def text(self, tokens: Iterable[int], final: bool = True) -> str:
-        """The text of `tokens`; unless it is `final`, without the bytes of an unfinished character at its end."""
+        """Return the text of `tokens`. Unless it is `final`, drop the bytes of an incomplete character at the end."""
         ...
 
     def tokens_containing(self, text: str) -> Tensor:
-        """Ids (n,) int64 of the tokens whose bytes contain `text`."""
+        """Return the ids (n,) int64 of the tokens whose bytes contain `text`."""
         ...
 
 
 class Context(ABC):
-    """Evaluations an oracle keeps per row and position, so that a sequence can grow, shrink and be copied."""
+    """Cached evaluations of a model by row and position, for sequences that grow, shrink and are copied."""
 
     first: int = 0
-    """The shortest prefix that is an input of the oracle: 1 where it has no answer for the empty one"""
+    """Length of the shortest prefix that the model can evaluate: 1 if it cannot evaluate the empty prefix."""
     recomputes: bool = False
-    """Whether nothing is kept, so that every call evaluates positions from the first on"""
+    """Whether nothing is cached, so that every call evaluates all positions."""
     passes: int | None = None
-    """How often the network has run, where one call of `features` may run it several times; None: once a call"""
+    """Number of forward passes so far, for models that run several per call of `features`. None for one per call."""
 
     @abstractmethod
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Evaluate positions `start..stop` of each row and return what answers for the prefix of length `stop`.
+        """Evaluate positions `start` to `stop` of each row, both included.
 
-        `tokens` (n, capacity) int64 holds whole prefixes, `start` and `stop` (n,) count tokens: position 0 is the
-        empty prefix, position i the prefix of i tokens, and positions below `start` are as an earlier call or a
-        copy left them. `rows` (n,) are the storage rows. Returns (n, features).
+        Position i is the prefix of i tokens, so position 0 is the empty prefix. Positions below `start` are cached from
+        an earlier call or copy.
+
+        Args:
+            tokens: Whole prefixes (n, capacity) int64.
+            start: First position (n,) int64 to evaluate.
+            stop: Last position (n,) int64 to evaluate.
+            rows: Rows (n,) int64 of the cache.
+
+        Returns:
+            Features (n, features) of the prefixes of length `stop`.
         """
 
     @abstractmethod
     def log_probs(self, features: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) of the next token."""
+        """Return the log-probabilities (n, vocab) of the next token from `features` (n, features)."""
 
     def scores(self, features: Tensor) -> Tensor:
-        """What the next-token distributions are made of (n, vocab), such as a network's logits: by default
-        `log_probs`.
-        """
+        """Return unnormalised scores (n, vocab) of the next token, such as logits (default: `log_probs`)."""
         return self.log_probs(features)
 
     def law_of(self, scores: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) of the next token for `scores` (n, vocab): by default these normalised."""
+        """Return the log-probabilities (n, vocab) that belong to `scores` (n, vocab) (default: log-softmax)."""
         return scores.log_softmax(-1)
 
     def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
-        """The answers of `log_probs`, and the model's own, which nothing truncates or processes: by default the same.
+        """Return the distributions to sample from and those of the unmodified model, each (n, vocab).
 
-        Unless `cut`, the answers are those before top-k and top-p, but after the temperature.
+        By default, both are `log_probs`.
+
+        Args:
+            features: Features (n, features) of prefixes.
+            cut: Apply top-k and top-p to the first distribution. Temperature is always applied.
         """
         del cut
         answers = self.log_probs(features)
         return answers, answers
 
     def cut(self, log_laws: Tensor) -> Tensor:
-        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised: by default everything.
+        """Apply top-k and top-p to distributions, and normalise them (default: only normalise).
 
-        The distributions need not be normalised; each has a token of positive weight.
+        Args:
+            log_laws: Log-weights (n, vocab), not necessarily normalised. Each row has a token of positive weight.
         """
         return log_laws.log_softmax(-1)
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
-        """Hidden state (n, width) after `layer` blocks at the last position; -1 is what the output head reads."""
+        """Return the hidden states (n, width) after `layer` blocks at the last position.
+
+        Layer -1 is the input of the output head.
+        """
         del features, layer
         raise TypeError(f"{type(self).__name__} has no hidden states")
 
     @abstractmethod
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Make positions `start..stop` (inclusive) of storage rows `rows` those of `source` (both (n,))."""
+        """Copy positions `start` to `stop`, both included, from cache rows `source` (n,) to cache rows `rows` (n,)."""
 
     @abstractmethod
     def fork(self, rows: Tensor, stop: int) -> "Context":
-        """Return an independent context for up to `stop` tokens whose row i starts as this context's row `rows[i]`."""
+        """Return an independent context for up to `stop` tokens whose row i is a copy of row `rows[i]`."""
 
 
 class Autoregressive(ABC):
-    """An oracle that answers with the distribution of the next token given a prefix.
+    """A model of the next token given a prefix.
 
-    A subclass states its `vocab_size`, what differs from the defaults, and how it opens a context.
+    A subclass defines `vocab_size` and `open`, and overrides other attributes if their defaults do not apply. Models
+    without a cache derive from `PrefixOracle` instead.
     """
 
     vocab_size: int
-    """Number of tokens the oracle answers for"""
+    """Number of tokens."""
     eos: int | None = None
-    """The token that ends a sequence"""
+    """Token that ends a sequence. None if there is none."""
     max_length: int | None = None
-    """The longest sequence, in tokens: one of that length is complete as it stands"""
+    """Maximum length of a sequence in tokens. A sequence of this length is complete. None for no maximum."""
     cuts: bool = False
-    """Whether its distributions leave out tokens that top-k, top-p or the like cut off"""
+    """Whether the distributions are truncated, for example by top-k or top-p."""
     prompts_go_on: bool = False
-    """Whether a prompt that ends in `eos` is incomplete: of a model that begins or separates its texts with that"""
+    """Whether a prompt that ends in `eos` is incomplete. True if the model's texts begin with this token."""
     empty_prompt: Sequence[int] | None = ()
-    """Tokens that an empty prompt stands for: none if the oracle evaluates the empty prefix, otherwise its BOS; None if
-    it has no BOS either, so that an empty prompt cannot be continued"""
+    """Tokens that replace an empty prompt: none if the model can evaluate the empty prefix, otherwise its BOS token.
+    None if the model has no BOS token, so that it cannot continue an empty prompt."""
     batch_size: int = 1024
-    """How many rows move at once by default"""
+    """Default number of rows per batch."""
     tokenization: Tokenizing | None = None
-    """What turns texts into tokens and back, where the tokens are those of texts"""
+    """Conversion between texts and tokens. None if the tokens do not stand for text."""
     generation_config: Mapping[str, Any] = MappingProxyType({})
-    """What a model's publisher says of how to draw from it, where he says so, by transformers' names of settings"""
+    """Generation settings recommended by the model's publisher, with the names that transformers uses."""
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What a user should know of the answers it has given so far."""
+        """Warnings about the evaluations so far, to be shown to the user."""
         return ()
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
-        """A sufficient statistic (n, k) int64 of the first `lengths` (n,) of `tokens` (n, capacity).
+        """Return a sufficient statistic (n, k) int64 of prefixes, or None if no shorter one than the prefix is known.
 
-        Whatever follows has one distribution after prefixes of one length of which it is equal. None, the default,
-        where only the whole prefix is known to be sufficient.
+        Two prefixes of the same length with equal statistics have the same distribution of continuations.
+
+        Args:
+            tokens: Sequences (n, capacity) int64.
+            lengths: Lengths (n,) int64 of the prefixes.
         """
         del tokens, lengths
         return None
 
     @abstractmethod
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Make room for `rows` sequences of up to `capacity` tokens, recording the hidden states of `layers`."""
+        """Return a context for `rows` sequences of up to `capacity` tokens that stores hidden states of `layers`."""
 
 
 class PrefixOracle(Autoregressive):
-    """An oracle that computes each answer from the prefix alone, with nothing worth keeping between calls."""
+    """A model that computes each distribution from the prefix, without a cache."""
 
     @abstractmethod
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n, capacity)."""
+        """Return the log-probabilities (n, vocab) of the token that follows each prefix.
+
+        Args:
+            tokens: Sequences (n, capacity) int64.
+            lengths: Lengths (n,) int64 of the prefixes.
+        """
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Return a context without storage; raises where hidden states are asked for."""
+        """Return a context without a cache. Raises `TypeError` if hidden states are requested."""
         del rows, capacity
         if layers:
             raise TypeError(f"{type(self).__name__} has no hidden states")
@@ -176,7 +199,7 @@ class _StatelessContext(Context):
 
 
 class Decoding(ABC):
-    """A batch of sequences that grow and shrink, and what the oracle says comes next."""
+    """A batch of sequences that grow and shrink, with their next-token distributions."""
 
     vocab_size: int
     eos: int | None
@@ -184,12 +207,12 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def tokens(self) -> Tensor:
-        """Prompts and completions (rows, capacity) int64; what lies beyond a row's length means nothing."""
+        """Prompts and completions (rows, capacity) int64. Entries beyond the length of a row are undefined."""
 
     @property
     @abstractmethod
     def lengths(self) -> Tensor:
-        """Lengths (rows,) int64 of prompt and completion."""
+        """Lengths (rows,) int64 of prompt plus completion."""
 
     @property
     @abstractmethod
@@ -199,91 +222,97 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def limit(self) -> Tensor:
-        """The lengths (rows,) int64 at which rows are complete even without an end of sequence."""
+        """Maximum lengths (rows,) int64. A row of this length is complete."""
 
     @property
     @abstractmethod
     def complete(self) -> Tensor:
-        """Which rows (rows,) bool are complete: the last token ends the sequence, or the limit is reached."""
+        """Whether each row is complete, (rows,) bool: it ends with `eos` or has reached its limit."""
 
     @property
     @abstractmethod
     def node(self) -> Tensor:
-        """Ids (rows,) int64 of the prefixes; equal ids are equal prefixes of the same prompt."""
+        """Ids (rows,) int64 of the prefixes. Equal ids mean equal prefixes of the same prompt."""
 
     @property
     def growing(self) -> Tensor:
-        """The rows (n,) that are not complete."""
+        """Indices (n,) int64 of the rows that are not complete."""
         return (~self.complete).nonzero()[:, 0]
 
     @abstractmethod
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
-        """Ask for the next-token distribution (n, vocab) of each row, cut to `lengths` (n,): one query per row asked.
+        """Return the next-token log-probabilities (n, vocab) of rows. Counts one model call per row.
 
-        Unless `cut`, it is the distribution before top-k and top-p, for samplers that cut themselves, behind a mask.
+        Args:
+            rows: Rows (n,) int64.
+            lengths: Lengths (n,) int64 to which the rows are shortened first (default: their lengths).
+            cut: Apply top-k and top-p. Samplers that apply a mask first pass False and call `cut` themselves.
         """
 
     @abstractmethod
     def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
-        """What top-k and top-p keep of `log_laws` (n, vocab), renormalised; the distributions need not be normalised.
+        """Apply top-k and top-p to distributions, and normalise them.
 
-        `rows` (n,) says whose distributions they are: in a batch of several requests every row may be cut in a way of
-        its own.
+        Args:
+            log_laws: Log-weights (n, vocab), not necessarily normalised.
+            rows: Rows (n,) int64 that the distributions belong to. Rows of different requests may have different
+                settings.
         """
 
     @abstractmethod
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
-        """Hidden state (n, width) after `layer` blocks at the last position of each row."""
+        """Return the hidden states (n, width) after `layer` blocks at the last position of each row."""
 
     @abstractmethod
     def peek(self, tokens: Tensor, rows: Tensor) -> "Decoding":
-        """Children on scratch rows: row i continues `rows[i]` with `tokens[i]` (both (n,))."""
+        """Return a temporary batch whose row i is row `rows[i]` followed by the token `tokens[i]`, both (n,) int64."""
 
 
 class Verifier(ABC):
-    """Judges prefixes and complete sequences: 0/1, a probability, or any finite non-negative value.
+    """A function from sequences to non-negative values: 0 or 1, a probability, or any other finite value.
 
-    For a prefix the answer is about viability (can it still be completed?), for a complete sequence about
-    membership; `decoding.complete` tells which is asked. One method, `values`, makes a verifier.
+    The value of a complete sequence states whether it is accepted. The value of a prefix states whether it can be
+    completed to an accepted sequence. `decoding.complete` distinguishes the two cases. A subclass must define `values`.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
-    """What it judges: prompt and completion, or the completion alone"""
+    """Whether values depend on prompt and completion ("sequence") or on the completion only."""
     most: float = math.inf
-    """The greatest value that it can give: 1 of verdicts and probabilities"""
+    """Upper bound of the values: 1 for verdicts and probabilities."""
     layers: Sequence[int] = ()
-    """The blocks whose hidden states it reads, besides -1, what the output head reads"""
+    """Blocks whose hidden states the verifier needs. The input of the output head, -1, is always available."""
     parts: Sequence["Verifier"] = ()
-    """The verifiers whose product it is, where it is one"""
+    """The factors, if the verifier is a product of verifiers."""
     has_mask: bool = False
-    """Whether it is an automaton, which returns a mask over all tokens; masked decoding is then the default sampler"""
+    """Whether `children` is cheap, as for an automaton. Masked decoding is then the default sampler."""
     notes: Sequence[str] = ()
-    """What a user should know of it before it is used"""
+    """Warnings to be shown to the user before the verifier is used."""
     parser: Callable[[str], Any] | None = None
-    """The function from an accepted text to its value, where the verifier knows what texts stand for.
+    """Function that converts an accepted text to a Python value, or None.
 
-    Of other texts it raises `ValueError`: `NotValidError`, where one is whole, says what is wrong with it.
+    For other texts it raises `ValueError`. If the text is complete but invalid, the error is a `NotValidError` that
+    states the reason.
     """
 
     @abstractmethod
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Values (n,) of the sequences in `rows` (n,)."""
+        """Return the values (n,) of the sequences in `rows` (n,)."""
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Values (n, vocab) of all one-token continuations; None, the default, where only `values` can tell."""
+        """Return the values (n, vocab) of all one-token continuations, or None if only `values` is available."""
         del decoding, rows
         return None
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Rows (n, k) int64, equal only where the sequences in `rows` (n,) have equal values, whatever is appended.
+        """Return keys (n, k) int64 of equivalence classes of sequences, or None if no classes are known.
 
-        They name the residual languages; sequences of one length, prompt length and limit are compared. None, the
-        default, where only equal sequences are known to be alike.
+        Two sequences of equal length, prompt length and limit may have equal keys only if their values agree after
+        every continuation (Myhill-Nerode classes).
         """
         del decoding, rows
         return None
 
     def up_to(self, stop: str | Sequence[str]) -> "Verifier":
-        """The verifier of what comes before the first of the strings `stop`: itself, unless it judges text."""
+        """Return a verifier of the text before the first of the strings `stop` (default: this verifier)."""
         del stop
         return self

@@ -1,4 +1,4 @@
-"""Any oracle asked about any prefixes, whether it is one by name or only has the methods of one."""
+"""Conversion of objects to oracles, and next-token probabilities of given prefixes."""
 
 import math
 from collections.abc import Sequence
@@ -13,10 +13,15 @@ from trialogue.oracles.output_checks import require_features, require_log_probs
 
 
 def as_oracle(thing: Any, field: str = "oracle") -> Autoregressive:
-    """An oracle as it is; of an object with `vocab_size` and a method `open` or `next_log_probs` an oracle.
+    """Return an object as an `Autoregressive` model.
 
-    What such an object does not say has the default that `Autoregressive` and `Context` state. Raises `InputError`,
-    which names `field`, for anything else.
+    Args:
+        thing: An `Autoregressive` model, or an object with `vocab_size` and a method `open` or `next_log_probs`.
+            Missing attributes have the defaults of `Autoregressive` and `Context`.
+        field: Name of the argument in errors.
+
+    Raises:
+        InputError: If the object has none of these methods.
     """
     if isinstance(thing, Autoregressive):
         return thing
@@ -25,12 +30,12 @@ def as_oracle(thing: Any, field: str = "oracle") -> Autoregressive:
             return _Opening(thing)
         if hasattr(thing, "next_log_probs"):
             return _Answering(thing)
-    hint = "give an Autoregressive oracle: one with vocab_size, and open or next_log_probs"
+    hint = "give an object with vocab_size and a method open or next_log_probs, as trialogue.oracles.Autoregressive"
     raise InputError(field, thing.__name__ if isinstance(thing, type) else type(thing).__name__, hint)
 
 
 def _take_facts(adapter: Any, thing: Any, contract: type, names: Sequence[str]) -> None:
-    """Give `adapter` what `thing` says of itself, and of the rest what is the default of its `contract`."""
+    """Copy the attributes `names` from `thing` to `adapter`, with the defaults of the class `contract`."""
     for name in names:
         setattr(adapter, name, getattr(thing, name, getattr(contract, name)))
 
@@ -39,7 +44,7 @@ _ORACLE_FACTS = ("eos", "max_length", "cuts", "prompts_go_on", "empty_prompt", "
 
 
 class _Opening(Autoregressive):
-    """An object that opens contexts, as an oracle."""
+    """Adapter of an object with the method `open`."""
 
     def __init__(self, thing: Any) -> None:
         self._thing, self.vocab_size = thing, thing.vocab_size
@@ -50,7 +55,7 @@ class _Opening(Autoregressive):
 
 
 class _Answering(PrefixOracle):
-    """An object that answers for prefixes, as an oracle."""
+    """Adapter of an object with the method `next_log_probs`."""
 
     def __init__(self, thing: Any) -> None:
         self._thing, self.vocab_size = thing, thing.vocab_size
@@ -62,12 +67,12 @@ class _Answering(PrefixOracle):
 
 
 def as_context(thing: Any) -> Context:
-    """A context as it is, and an object with the methods of one as a context, its other facts the defaults."""
+    """Return an object with the methods of a `Context` as a `Context`. Missing attributes have their defaults."""
     return thing if isinstance(thing, Context) else _Evaluating(thing)
 
 
 class _Evaluating(Context):
-    """An object that evaluates prefixes, as a context."""
+    """Adapter of an object with the methods of a `Context`."""
 
     def __init__(self, thing: Any) -> None:
         self._thing = thing
@@ -97,13 +102,20 @@ class _Evaluating(Context):
 def next_log_probs(
     oracle: Autoregressive, tokens: Tensor, lengths: Tensor | None = None, *, batch_size: int = 4096
 ) -> Tensor:
-    """Log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n, capacity) int64.
+    """Compute next-token log-probabilities of prefixes, without gradients.
 
-    Whole rows where `lengths` is left out. Prefixes are evaluated from their first position on, `batch_size` at once,
-    without gradients; the answers have the type and the device that the oracle gives them.
+    Args:
+        oracle: The model.
+        tokens: Sequences (n, capacity) int64.
+        lengths: Lengths (n,) int64 of the prefixes (default: whole rows).
+        batch_size: Number of prefixes per call of the model.
 
-    Raises `InputError` for lengths outside of 0 to capacity, for the empty prefix where the oracle has no answer for
-    it, for an answer that is NaN, and where the first answer has another shape or is not normalised.
+    Returns:
+        Log-probabilities (n, vocab), with the dtype and device of the model's output.
+
+    Raises:
+        InputError: If a length is out of range, if the model cannot evaluate the empty prefix, or if its output is NaN,
+            not normalised or of another shape.
     """
     asked = as_oracle(oracle)
     lengths = torch.full((len(tokens),), tokens.shape[1]) if lengths is None else lengths
@@ -117,7 +129,11 @@ def next_log_probs(
     rows = min(batch_size, len(tokens))
     context = as_context(asked.open(rows, tokens.shape[1]))
     if int(lengths.min()) < context.first:
-        raise InputError("oracle", type(oracle).__name__, "it does not answer for the empty prefix")
+        raise InputError(
+            "oracle",
+            type(oracle).__name__,
+            "the model cannot evaluate the empty prefix; use prefixes of at least one token",
+        )
     answers: list[Tensor] = []
     with torch.no_grad():
         for begin in range(0, len(tokens), rows):
@@ -131,5 +147,5 @@ def next_log_probs(
                 require_log_probs("oracle", answers[0], (len(stop), asked.vocab_size))
     log_probs = torch.cat(answers)
     if bool(torch.isnan(log_probs).any()):
-        raise InputError("oracle", math.nan, "it answers with NaN")
+        raise InputError("oracle", math.nan, "the model returned NaN")
     return log_probs

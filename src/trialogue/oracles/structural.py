@@ -1,4 +1,4 @@
-"""Models and chains by their methods alone: what has those of one is taken for one."""
+"""Conversion of objects with the methods of a model or a chain to these classes."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -27,16 +27,20 @@ _STATED = (
 
 
 def as_model(model: object) -> SequenceModel:
-    """`model` itself where it is a `SequenceModel`; one that answers as it does where it has the methods of one.
+    """Return an object as a `SequenceModel`.
 
-    Of an object that is none, what it does not state is as in the base classes of `energy`, `log_probs` and
-    `draw_block`, whichever it has. Raises `InputError` where it has none of them, or no `vocab_size`.
+    Args:
+        model: A `SequenceModel`, or an object with `vocab_size` and at least one of the methods `log_probs`, `energy`
+            and `draw_block`. Missing attributes have the defaults of `Masked`, `Energy` and `Joint`.
+
+    Raises:
+        InputError: If the object has none of these methods, or no `vocab_size`.
     """
     if isinstance(model, SequenceModel):
         return model
     roles = tuple(role for method, role in _ROLES.items() if hasattr(model, method))
     if not roles or not hasattr(model, "vocab_size"):
-        hint = "give a masked oracle, or an energy (see trialogue.oracles)"
+        hint = "give a masked model or an energy (see trialogue.oracles)"
         raise InputError("model", type(model).__name__, hint)
     adapted = _adapter(type(model).__name__, roles)()
     for name in _STATED:
@@ -47,12 +51,12 @@ def as_model(model: object) -> SequenceModel:
 
 @lru_cache(maxsize=64)
 def _adapter(name: str, roles: tuple[type[SequenceModel], ...]) -> Callable[[], SequenceModel]:
-    """A class of those roles, whose instances are given the methods that it must have."""
+    """Return a class that derives from `roles`. The caller sets the abstract methods on its instances."""
     return type(name, roles, dict.fromkeys(_ROLES))
 
 
 class _DuckChain(Chain[Any]):
-    """A chain made of an object with `init` and `step`."""
+    """Adapter of an object with the methods `init` and `step`."""
 
     def __init__(self, chain: Any) -> None:
         self._chain = chain
@@ -69,14 +73,20 @@ class _DuckChain(Chain[Any]):
 
 
 def as_chain(chain: object) -> Chain[Any]:
-    """`chain` itself where it is a `Chain`, or one made of an object with `init` and `step`.
+    """Return an object as a `Chain`.
 
-    Raises `InputError` for anything else.
+    Args:
+        chain: A `Chain`, or an object with the methods `init` and `step`.
+
+    Raises:
+        InputError: If the object has other methods or is a class.
     """
     if isinstance(chain, Chain):
         return chain
     if isinstance(chain, type):
         raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
     if not all(hasattr(chain, name) for name in ("init", "step")):
-        raise InputError("chain", chain, "give a chain, such as Gibbs(): something with init and step")
+        raise InputError(
+            "chain", chain, "give a chain such as Gibbs(), or an object with the methods init and step"
+        )
     return _DuckChain(chain)

@@ -1,11 +1,10 @@
-"""What a Markov chain may ask of a model of whole sequences, and what a chain is: that half of the contract.
+"""Contracts of models of whole sequences and of Markov chains.
 
-A model of whole sequences is `Masked`, an `Energy` or `Joint`, or several of them; each states what it must and
-inherits what follows from that. Objects that have the methods without the base classes are taken for such models too
-(`as_model`, `as_chain`).
+A model of whole sequences derives from one or more of `Masked`, `Energy` and `Joint`. Objects that define the same
+methods without deriving from these classes are converted by `as_model` and `as_chain`.
 
-Names of dimensions: `rows` sequences of a batch, `N` sites of a sequence, `vocab` values of a site. Logarithms are
-natural.
+Names of dimensions: `rows` is the number of sequences in a batch, `N` the number of sites of a sequence, and `vocab`
+the number of values of a site. Logarithms are natural.
 """
 
 from abc import ABC, abstractmethod
@@ -21,59 +20,71 @@ from trialogue.oracles.sequences import whole_sequences
 from trialogue.randomness import Choose
 
 TABLE_STATES = 2**16
-"""A block of more states is not listed."""
+"""Maximum number of states of a block whose joint distribution is computed."""
 _ENTRIES_AT_ONCE = 2**22
 
 
 class SequenceModel(ABC):
-    """What `Masked`, `Energy` and `Joint` have in common: how many values a site takes, and what chains may ask.
-
-    `sites` is N where the model has a number of its own, and None where sequences may have any. `device` is where the
-    tokens that it is asked about must lie, and None where it answers wherever it is asked.
-    """
+    """Base class of `Masked`, `Energy` and `Joint`."""
 
     vocab_size: int
+    """Number of values of a site."""
     sites: int | None = None
+    """Number N of sites. None if the model accepts sequences of any length."""
     device: torch.device | None = None
+    """Required device of the tokens. None if the model accepts every device."""
 
     def free(self, tokens: Tensor) -> Tensor:
-        """Which sites (rows, N) bool of `tokens` can change: all, unless a model says that some have one token."""
+        """Return which sites (rows, N) bool of `tokens` can change (default: all)."""
         return torch.ones_like(tokens, dtype=torch.bool)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Log-weights (rows, vocab) of the values of one site of each row given its others; `sites` (rows,).
+        """Return the log-weights (rows, vocab) of the values of one site per row given all other sites.
 
-        Raises `InputError` unless the model says what they are, as masked oracles and energies do.
+        Args:
+            tokens: Sequences (rows, N) int64.
+            sites: One site (rows,) int64 of each row.
+
+        Raises:
+            InputError: If the model is neither `Masked` nor an `Energy`.
         """
         del tokens, sites
         raise InputError("model", type(self).__name__, "single sites need a masked oracle, or an energy")
 
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor | None:
-        """log p(x_block | the rest) (rows,) up to a constant of the rest, of the `tokens` (rows, N) as they are.
+        """Return log p(x_block | other sites) (rows,), up to a constant that depends on the other sites.
 
-        `block` (rows, N) bool. None, the default, where the model does not know how the sites of a block depend on
-        each other.
+        Args:
+            tokens: Sequences (rows, N) int64.
+            block: Sites (rows, N) bool of the block.
+
+        Returns:
+            The log-weights. None (default) if the model does not define joint distributions of blocks.
         """
         del tokens, block
         return None
 
 
 class Masked(SequenceModel):
-    """An oracle that answers with the distribution of a token given others on both sides of it.
+    """A masked language model: distributions of tokens given the unmasked tokens on both sides.
 
-    Its conditionals need not belong to any joint distribution. It states `vocab_size` and `log_probs`.
+    The conditionals need not be those of a joint distribution. A subclass defines `vocab_size` and `log_probs`.
     """
 
     @abstractmethod
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask) (rows, N, vocab) of each masked site i by itself.
+        """Return log p(x_i | unmasked tokens) for each masked site i.
 
-        `tokens` (rows, N) int64, `masked` (rows, N) bool. Tokens at masked sites do not matter; what the answer
-        holds at other sites means nothing.
+        Args:
+            tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
+            masked: Masked sites (rows, N) bool.
+
+        Returns:
+            Log-probabilities (rows, N, vocab). Entries at unmasked sites are undefined.
         """
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, N, vocab) of every site i; by default N questions, each with one mask."""
+        """Return log p(x_i | all other tokens) (rows, N, vocab) for every site (default: N calls, one mask each)."""
         every_site = range(tokens.shape[1])
         distributions = [
             self.site_log_weights(tokens, torch.full_like(tokens[:, 0], site)) for site in every_site
@@ -81,10 +92,14 @@ class Masked(SequenceModel):
         return torch.stack(distributions, 1)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Log-probabilities (rows, N, vocab) of every token when all of what `tokens` now are is known but at `masked`.
+        """Return log-probabilities (rows, N, vocab) of every site given the sequence itself, for refinement.
 
-        What refinement asks for: a model that was trained on spoilt sequences reads the token at a site too, and knows
-        that it may be wrong. By default the site itself is masked as well, which takes N questions more.
+        A model that was trained on corrupted sequences also uses the current token at a site, which may be wrong. By
+        default the site itself is masked, which needs N more calls.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+            masked: Sites (rows, N) bool whose tokens are unknown.
         """
         distributions = self.log_probs(tokens, masked).clone()
         for site in range(tokens.shape[1]):
@@ -94,18 +109,18 @@ class Masked(SequenceModel):
         return distributions
 
     def site_logits(self, tokens: Tensor) -> Tensor:
-        """What `site_log_probs` normalises (rows, N, vocab), as the model gives it; by default it is normalised.
+        """Return unnormalised scores (rows, N, vocab) with log-softmax `site_log_probs` (default: `site_log_probs`).
 
-        Models that differ in a constant of each site have one distribution and different logits: a choice of gauge.
+        Adding a constant to the scores of a site changes the logits but not the distribution (a choice of gauge).
         """
         return self.site_log_probs(tokens)
 
     def token_logits(self, tokens: Tensor) -> Tensor:
-        """What `site_logits` gives the token at each site (rows, N), which a model may know without all others."""
+        """Return the entries (rows, N) of `site_logits` for the current tokens."""
         return self.site_logits(tokens).gather(2, tokens[:, :, None])[:, :, 0]
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, vocab) of one site of each row; by default one question with its mask."""
+        """Return log p(x_i | all other tokens) (rows, vocab) of one site per row (default: one call)."""
         masked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites[:, None], True)
         distributions = answered(
             "log_probs", self.log_probs(tokens, masked), (*tokens.shape, self.vocab_size)
@@ -114,17 +129,18 @@ class Masked(SequenceModel):
 
 
 class Energy(SequenceModel):
-    """A distribution p(x) ∝ exp(-E(x)) over whole sequences; E may be +inf where p is zero.
+    """A distribution p(x) ∝ exp(-E(x)) over whole sequences. E is +inf where p is zero.
 
-    It states `vocab_size` and `energy`; conditionals follow from the energies of all values of a site or block.
+    A subclass defines `vocab_size` and `energy`. Conditionals are computed from the energies of all values of a site or
+    block.
     """
 
     @abstractmethod
     def energy(self, tokens: Tensor) -> Tensor:
-        """E(x) (rows,) of `tokens` (rows, N)."""
+        """Return the energies E(x) (rows,) of `tokens` (rows, N)."""
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """-E (rows, vocab) of the sequences that have each value at one site of each row; `sites` (rows,)."""
+        """Return -E (rows, vocab) for all values of one site per row, `sites` (rows,)."""
 
         def log_weights(sequences: Tensor, rows: Tensor) -> Tensor:
             del rows
@@ -133,98 +149,101 @@ class Energy(SequenceModel):
         return listed(log_weights, tokens, sites[:, None], self.vocab_size)
 
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """-E(x) (rows,), whatever the block."""
+        """Return -E(x) (rows,), which does not depend on the block."""
         del block
         return -checked_energy(self, tokens)
 
 
 class Joint(SequenceModel):
-    """A model whose blocks of sites can be drawn together; it states `vocab_size` and `draw_block`."""
+    """A model that samples blocks of sites jointly. A subclass defines `vocab_size` and `draw_block`."""
 
     @abstractmethod
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Tokens (rows, N) after a joint draw of x_block given the rest; `block` (rows, N) bool."""
+        """Return `tokens` (rows, N) with the sites of `block` (rows, N) bool sampled jointly given the others."""
 
 
 StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
-"""What a sampler or a chain keeps per row: a NamedTuple of row-leading tensors.
+"""State of a sampler or a chain: a NamedTuple of tensors with one entry per row.
 
-That of a chain has a field `tokens` (rows, N).
+The state of a chain has a field `tokens` (rows, N).
 """
 
 
 class Sequences(NamedTuple):
-    """The state of a chain that keeps nothing but its sequences."""
+    """State of a chain that consists of its sequences only."""
 
     tokens: Tensor
 
 
 class StepInfo(NamedTuple):
-    """What happened in one step of a chain; a field is None if it has no meaning for the chain."""
+    """Statistics of one step of a chain. A field is None if it does not apply to the chain."""
 
     accepted: Tensor | None = None
-    """(rows,) float64: share of the step's proposals that were accepted; 0 or 1 for a single proposal"""
+    """Share (rows,) float64 of the proposals that were accepted: 0 or 1 for a single proposal."""
     block_size: Tensor | None = None
-    """(rows,) int64: number of sites that were drawn jointly"""
+    """Number (rows,) int64 of sites that were sampled jointly."""
 
 
 class Chain(ABC, Generic[StateT]):
-    """A sampler on whole sequences: a Markov chain, of which every row of the batch is a copy.
+    """A Markov chain on whole sequences. The rows of a batch are independent copies of the chain.
 
-    A `heat_bath` may give any site any value of positive conditional probability, and covers all sites: where all
-    conditionals are positive it is ergodic, which then needs no check. A chain keeps no clock, cache or counter, in
-    itself or in its state: what it does next is a function of the state and of what it chooses.
+    The next state depends only on the current state and on the random choices. A chain must not count steps or cache
+    results, in its attributes or in its state.
     """
 
     heat_bath: ClassVar[bool] = False
+    """Whether every site can take every value of positive conditional probability. Such a chain is ergodic if all
+    conditionals are positive."""
 
     def init(self, model: Any, tokens: Tensor) -> StateT:
-        """Return the state of chains that stand at `tokens` (rows, N), a function of them: by default `Sequences`.
+        """Return the state for chains at `tokens` (rows, N) (default: `Sequences`).
 
-        Raises `InputError` where the chain cannot run on such sequences, such as for a block larger than N.
+        Raises:
+            InputError: If the chain cannot run on such sequences, for example because a block is larger than N.
         """
         del model
         return cast(StateT, Sequences(tokens))
 
     def energies(self, state: StateT) -> Tensor | None:
-        """The energies (rows,) float64 of the sequences of `state`, where the chain keeps them; None otherwise."""
+        """Return the energies (rows,) float64 of `state` if the chain stores them, otherwise None."""
         del state
         return None
 
     @abstractmethod
     def step(self, model: Any, state: StateT, choose: Choose) -> tuple[StateT, StepInfo]:
-        """Return the state after one step, and what happened in it: `StepInfo()` if there is nothing to report.
+        """Return the state after one step, and its statistics.
 
-        `state` stays as it is. Row i chooses as row i.
+        Args:
+            model: The model.
+            state: The current state, which must not be modified.
+            choose: Source of randomness, called with the index of the row.
         """
 
 
 def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """What a model answered, as floating point; raises `InputError` for another shape than was asked for."""
+    """Return the output of a model as floating point. Raises `InputError` if it has another shape."""
     if not isinstance(answer, Tensor) or answer.is_complex():
         given = getattr(answer, "dtype", type(answer).__name__)
-        raise InputError(field, given, f"return a tensor of real numbers, of shape {shape}")
+        raise InputError(field, given, f"return a tensor of real numbers of shape {shape}")
     if answer.shape != shape:
-        raise InputError(field, tuple(answer.shape), f"answer with a tensor of shape {shape}")
+        raise InputError(field, tuple(answer.shape), f"return a tensor of shape {shape}")
     return answer if answer.is_floating_point() else answer.double()
 
 
 def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
-    """E(x) (rows,) of `sequences` (rows, N); raises `InputError` for other shapes, and where it is no number."""
+    """Return E(x) (rows,) of `sequences` (rows, N). Raises `InputError` for other shapes, NaN and -inf."""
     energies = answered("energy", model.energy(sequences), (len(sequences),))
-    wrong = energies[~(energies > -torch.inf)]  # NaN is not greater than anything
+    wrong = energies[~(energies > -torch.inf)]  # Also true for NaN.
     if len(wrong):
-        raise InputError(
-            "energy", float(wrong[0]), "give an energy that is a number or +inf for every sequence"
-        )
+        raise InputError("energy", float(wrong[0]), "return a number or +inf for every sequence")
     return energies
 
 
 def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
     """Evaluate the model on the first row of `tokens` (rows, N) and validate the output.
 
-    A masked oracle returns normalised log-probabilities of a masked site, an energy one number. Chains call this once
-    before they run; it calls the model once in each of these roles, with one row.
+    A masked model must return normalised log-probabilities, and an energy one number. Chains call this function once
+    before they run.
 
     Raises:
         InputError: If an output has another shape or type, or is not normalised.
@@ -242,7 +261,7 @@ def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
 
 
 def every_row(tokens: Tensor) -> Tensor:
-    """The numbers (rows,) of the rows of `tokens`, where these lie."""
+    """Return the row indices (rows,) of `tokens`, on its device."""
     return torch.arange(len(tokens), device=tokens.device)
 
 
@@ -253,20 +272,26 @@ def listed(
     vocab: int,
     held: Tensor | None = None,
 ) -> Tensor:
-    """Log-weights (rows, vocab^k) of the values of the `sites` (rows, k) of each row, in `itertools.product` order.
+    """Return the log-weights (rows, vocab^k) of all joint values of k sites per row, in `itertools.product` order.
 
-    `log_weights(sequences (n, N), rows (n,)) -> (n,)` gives that of each sequence, which is made of the row named.
-    Sites where `held` (rows, k) is True, which come first, keep their tokens: of the values, only those that begin with
-    zeros there have weight. Raises `InputError` for a table of more than `TABLE_STATES` states.
+    Args:
+        log_weights: Function from sequences (n, N) and the rows (n,) that they were made from to log-weights (n,).
+        tokens: Sequences (rows, N) int64.
+        sites: Sites (rows, k) int64 of each row.
+        vocab: Number of values of a site.
+        held: Sites (rows, k) bool that keep their tokens, the first ones of each row. Only values with zeros at these
+            sites have positive weight (default: none).
+
+    Raises:
+        InputError: If there are more than `TABLE_STATES` values.
     """
     size = sites.shape[1]
     if vocab**size > TABLE_STATES and size > 1:
         raise InputError(
             "block",
             size,
-            f"the joint distribution of the block would list {vocab}^{size} states (at most {TABLE_STATES}): use "
-            "smaller "
-            "blocks, or, of a masked oracle, draw site after site with `ChainRule`",
+            f"the joint distribution of the block has {vocab}^{size} states (maximum: {TABLE_STATES}); use smaller "
+            "blocks, or sample a masked model site by site with `ChainRule`",
         )
     held = torch.zeros_like(sites, dtype=torch.bool) if held is None else held
     values = whole_sequences(vocab, size, tokens.device)
@@ -280,7 +305,7 @@ def listed(
 
 
 def _with_values(tokens: Tensor, sites: Tensor, held: Tensor, values: Tensor) -> Tensor:
-    """Sequences (rows * v, N): each row with each of the `values` (v, k) at its `sites` (rows, k), unless held."""
+    """Return sequences (rows * v, N): each row with each of the `values` (v, k) at its `sites` (rows, k)."""
     shape = (len(tokens), *values.shape)
     present = tokens.gather(1, sites)[:, None, :]
     replaced = torch.where(held[:, None, :], present, values).expand(shape)

@@ -212,9 +212,9 @@ def run(**fields):
         (lambda: run(model=object()), "model='object'"),
         (
             lambda: run(model=Answers(lambda x: x)),
-            r"energy=\(\d+, 4\): answer with a tensor of shape \(\d+,\)",
+            r"energy=\(\d+, 4\): return a tensor of shape \(\d+,\)",
         ),
-        (lambda: run(model=Wide(random_law(3, 2, 4))), r"log_probs=\(1, 4, 3\): answer with .*4, 2\)"),
+        (lambda: run(model=Wide(random_law(3, 2, 4))), r"log_probs=\(1, 4, 3\): return .*4, 2\)"),
         (lambda: run(start=[[0, 1], [0]]), "start=.*give token ids"),
         (lambda: run(chain_ids=[0.5, 1, 2]), "chain_ids=.*give 3 different whole numbers"),
         (lambda: run(thin=3), "thin=3: nothing would be kept of 2 steps"),
