@@ -89,7 +89,7 @@ def test_a_missing_verifier_is_named(sampler):
         assert len(generate(LONG.table(), sampler=sampler).sequences()) == 1
         return
     for call in RUNS:
-        with pytest.raises(InputError, match=f"verifier=None: {type(sampler).__name__} needs one"):
+        with pytest.raises(InputError, match=f"verifier=None: {type(sampler).__name__} needs a verifier"):
             call(sampler, LONG.table())
 
 

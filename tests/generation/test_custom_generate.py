@@ -132,7 +132,7 @@ def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
 
 def test_a_streamer_gets_its_end_where_the_call_fails() -> None:
     reader = Reader()
-    with pytest.raises(InputError, match="Backtracking needs one"):
+    with pytest.raises(InputError, match="Backtracking needs a verifier"):
         alone(streamer=reader, sampler=Backtracking())
     assert reader.ended == 1
 
@@ -223,7 +223,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"synced_gpus": True}, "synced_gpus='bool': leave it out"),
     ({"position_ids": 7 + torch.arange(WIDTH).repeat(2, 1)}, "position_ids="),
     ({"labels": inputs(PROMPTS)["input_ids"]}, "labels='Tensor': leave it out"),
-    ({"sampler": Backtracking()}, "Backtracking needs one"),
+    ({"sampler": Backtracking()}, "Backtracking needs a verifier"),
     ({"verifier": 3}, "give a Verifier, or a function that makes one"),
     ({"rejected": "drop"}, "rejected='drop'"),
 ]

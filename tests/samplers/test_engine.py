@@ -223,7 +223,7 @@ INPUTS = [
     ],
     ({"seed": -1}, "seed=-1: use at least 0"),
     ({"sampler": Ancestral}, r"sampler='Ancestral': give an instance: Ancestral\(\)"),
-    ({"sampler": Rejection()}, "verifier=None: Rejection needs one"),
+    ({"sampler": Rejection()}, "verifier=None: Rejection needs a verifier"),
     ({"verifier": 3}, "verifier=3"),
     ({"verifier": lambda prefix: "yes"}, "returned 'yes'"),
     ({"verifier": lambda prefix: None}, "returned None"),

@@ -152,5 +152,5 @@ def test_a_verifier_is_held_to_the_greatest_value_that_it_states():
     judge = Judge(Boastful(), batch_of(PREFIXES))
     rows = torch.arange(4)
     for ask in (lambda: judge.values(rows), lambda: judge.children(rows, torch.ones(4, 3, dtype=torch.bool))):
-        with pytest.raises(InputError, match=r"verifier=5\.0: it says that it gives at most 1"):
+        with pytest.raises(InputError, match=r"verifier=5\.0: the verifier declares most=1"):
             ask()

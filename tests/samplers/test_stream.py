@@ -111,7 +111,7 @@ def test_partial_texts_hold_nothing_of_a_stop_string() -> None:
         ({"verifier": [no_pair]}, "verifier='1 verifiers': give one for each of the 2 prompts"),
         (
             {"verifier": [None, None], "sampler": TokenwiseRejection()},
-            "verifier=None: TokenwiseRejection needs one",
+            "verifier=None: TokenwiseRejection needs a verifier; pass one as `verifier`",
         ),
         ({"progress": True}, "progress=True: leave it out of stream: the loop sees how many"),
         ({"trace": True}, "trace=True: leave it out of stream: it is part of the Samples"),
@@ -147,13 +147,13 @@ def test_samples_can_be_indexed() -> None:
     assert samples.parser is samples.parsers[0] is not None
     assert generate(COIN, **settings()).parser is None
     several = generate(oracle, ["the", "a"], **asked | {"verifier": [verifier, None], "num_samples": 1})
-    with pytest.raises(InputError, match="parser=2: prompts are under several rules: use `parsers`"):
+    with pytest.raises(InputError, match="parser=2: prompts have different verifiers; use `parsers`"):
         _ = several.parser
     assert samples[2:4].texts() == samples[[2, 3]].texts() == samples.texts()[2:4]
     assert samples[2:4].total.queries == int(samples.queries[2:4].sum())
     with pytest.raises(IndexError, match="there is no sample at 12: there are 12"):
         samples[12]
-    with pytest.raises(InputError, match=r"index=\[99\]: use places from 0 to 11"):
+    with pytest.raises(InputError, match=r"index=\[99\]: use indices from 0 to 11"):
         samples[[99]]
     with pytest.raises(InputError, match="parsed=None: its verifier does not know"):
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
@@ -170,9 +170,7 @@ def test_samples_keep_their_places_and_refuse_what_is_no_index() -> None:
     with pytest.raises(IndexError, match="there is no sample at 5: there are 5"):
         samples[3:][5]
     for wrong in (True, None, 1.0, "a", [True], torch.zeros(2, 2, dtype=torch.int64), slice(0.5, None)):
-        with pytest.raises(
-            InputError, match=r"index=.*: use places from 0 to 7, or one truth value for each"
-        ):
+        with pytest.raises(InputError, match=r"index=.*: use indices from 0 to 7, or one bool per sample"):
             samples[wrong]
 
 

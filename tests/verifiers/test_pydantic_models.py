@@ -131,7 +131,7 @@ def test_samples_are_instances_and_each_has_its_own():
         assert one == (Span.model_validate_json(text) if accepted else None)
     assert rule.parser is spans.parser
     plain = generate(oracle, verifier=GrammarVerifier.regex("a", TOKENS), max_new_tokens=1, seed=0)
-    with pytest.raises(InputError, match="parsed=None: no verifier of the run knows what texts stand for"):
+    with pytest.raises(InputError, match="parsed=None: no verifier of the run defines values"):
         plain.parsed()
 
 

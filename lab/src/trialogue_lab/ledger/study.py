@@ -191,14 +191,14 @@ def _file_of(module: str, name: str) -> Path:
     return path.parent / name if hasattr(loaded, "__path__") else path.with_suffix(f".{name}")
 
 
-def _titled(claims: Sequence[Claim], path: Path) -> list[Claim]:
+def _titled(claims: Sequence[Claim], path: Path) -> Sequence[Claim]:
     """Return the claims with the titles that the file at `path` gives them. Without such a file, the claims as given.
 
     Raises:
         InputError: If the file cannot be read or names a claim that the study does not make.
     """
     if not path.is_file():
-        return list(claims)
+        return claims
     try:
         titles = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The verifier as samplers see it: asked once per node, counted, and held to its contract."""
+"""Evaluation of verifiers: cached by prefix, counted and validated."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,36 +12,36 @@ from trialogue.samplers.prefix.batch import Children, View
 from trialogue.verifiers.combination import factors
 from trialogue.verifiers.function import as_verifier
 
-# Children that nothing is evaluated for take their tokens and nodes only.
+# Children without hidden states need memory for their tokens and nodes only.
 _UNEVALUATED_AT_ONCE = 4096
-# Where many are rejected, as many more as this share of those judged are judged at once: a round costs two cuts.
+# Every round applies the truncation twice, so the number of children per round grows by this share.
 _GROWTH = 4
 
 
 class Judge:
-    """Values of the batch's rows and of their children.
+    """Values of the rows of a batch and of their children.
 
-    A value is asked for once per node of the run's tree. A verifier that gives the values of all children at once is
-    asked for them at every visit, which counts as one call; others are asked about some children at a time, as each may
-    need keys of its own. Of a product a part is asked only about what the parts before it give a positive value, and of
-    children first those that answer for all of them at once.
+    The value of each prefix is computed once per run. Verifiers that return the values of all children at once are
+    called at every visit, which counts as one call. Other verifiers are called for some children at a time, because
+    every child may need hidden states. A factor of a product is called only for sequences to which the factors before
+    it give a positive value.
     """
 
     def __init__(self, verifier: Verifier, batch: View) -> None:
         self._batch, self._parts = batch, factors(as_verifier(verifier))
 
     def values(self, rows: Tensor) -> Tensor:
-        """Values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
         return self._values(self._batch, rows)
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Values (n,) float64 of one continuation each: the sequence in `rows[i]` and then `tokens[i]`."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,), each followed by a token in `tokens` (n,)."""
         return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Values (n, vocab) of all one-token continuations; zero outside `support` (n, vocab) bool.
+        """Return the values (n, vocab) of all one-token continuations, zero outside `support` (n, vocab) bool.
 
-        Verdicts of a verifier that answers for all continuations at once are bool, values float64.
+        The dtype is bool if the verifier returns a mask, otherwise float64.
         """
         values, unanswered = self._answered(rows, support)
         if unanswered:
@@ -49,10 +49,12 @@ class Judge:
         return values
 
     def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Children of `rows` (n,) with their weights, of wide vocabularies remembered per node and without the others.
+        """Return the children of `rows` (n,) with their weights. For large vocabularies they are cached by prefix.
 
-        `weigh` gives the log-weights (m, vocab) float64 of all children of `rows[i]` for some i (m,): a function of the
-        node that is one and the same in all of a run.
+        Args:
+            rows: Rows (n,) int64.
+            weigh: Function from indices (m,) into `rows` to the log-weights (m, vocab) float64 of all children. It must
+                depend on the prefix only.
         """
         return self._batch.knowledge.weighed.of(self._batch.nodes(rows), weigh)
 
@@ -64,12 +66,18 @@ class Judge:
         verdicts: bool = False,
         cut: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Values (n, vocab) float64 of the one-token continuations that `cut` may keep; of others zero.
+        """Return the values (n, vocab) float64 of the continuations that survive truncation, and zero for others.
 
-        By default that is what top-k and top-p keep. It cuts `log_laws` (n, vocab) times the values, or with `verdicts`
-        times whether these are positive, and keeps none in place of another that weighs more. A verifier that does not
-        answer for all continuations at once is asked in descending order of what they weigh, and only until what is
-        kept is the same whatever it would say of the others; all are asked about where its values have no greatest.
+        The truncation is applied to the product of the next-token distribution and the values. A verifier without a
+        mask is called for continuations in descending order of weight, and only until the remaining values cannot
+        change the result. It is called for all continuations if its values have no upper bound.
+
+        Args:
+            rows: Rows (n,) int64.
+            log_laws: Log-probabilities (n, vocab) of the next token.
+            verdicts: Use only whether a value is positive.
+            cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and top-p). It
+                must keep larger weights first.
         """
         values, unanswered = self._answered(rows, log_laws > -math.inf)
         most = 1.0 if verdicts else math.prod(part.most for part in unanswered)
@@ -80,7 +88,7 @@ class Judge:
             return values
 
         def kept(distributions: Tensor) -> Tensor:
-            # Rows under one verifier are cut alike.
+            # Rows with the same verifier have the same truncation.
             return (
                 self._batch.cut(distributions, rows[:1].expand(len(distributions)))
                 if cut is None
@@ -112,16 +120,20 @@ class Judge:
     def _missing(
         self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """How many continuations (n,) must at least be judged before it is certain what `cut` keeps; 0 where it is.
+        """Return a lower bound (n,) of the number of values that are still needed to decide what `cut` keeps.
 
-        `known` (n, vocab) are the log-weights of those that are `judged`, `hoped` the greatest that they all may have.
+        Args:
+            known: Log-weights (n, vocab), defined where `judged`.
+            hoped: Upper bounds (n, vocab) of all log-weights.
+            judged: Whether a value is known, (n, vocab) bool.
+            cut: The truncation.
         """
         best = torch.where(judged, known, hoped)
         possible = (best.amax(1) > -math.inf).nonzero()[:, 0]
         missing = torch.zeros(len(best), dtype=torch.int64)
         kept = cut(best[possible]) > -math.inf
         missing[possible] = (kept & ~judged[possible]).sum(1)
-        # Nothing more is kept at best; but what is, may be more than without the mass of what is not judged.
+        # With the upper bounds, only known values are kept. Without them, more values might be kept.
         settled = missing[possible] == 0
         rows, kept = possible[settled], kept[settled]
         worst = known[rows].masked_fill(~judged[rows], -math.inf)
@@ -129,10 +141,7 @@ class Judge:
         return missing
 
     def _answered(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
-        """Values (n, vocab) by the parts that answer for all continuations at once, and the other parts.
-
-        They are bool where all parts answer so, else float64.
-        """
+        """Return the product (n, vocab) of the factors with values of all children, and the other factors."""
         batch, shape = self._batch, tuple(support.shape)
         values, unanswered = support, []
         for part in self._parts:
@@ -148,7 +157,7 @@ class Judge:
         return values.double() if unanswered else values, unanswered
 
     def _ask(self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]) -> None:
-        """Multiply `values` (n, vocab) of children of `rows` (n,) by those of `parts`, where `which` (n, vocab)."""
+        """Multiply `values` (n, vocab) of children of `rows` (n,) by the values of `parts` where `which` (n, vocab)."""
         batch = self._batch
         index, tokens = which.nonzero(as_tuple=True)
         most = batch.scratch_rows
@@ -165,7 +174,7 @@ class Judge:
         parts: Sequence[Verifier] | None = None,
         others: Tensor | None = None,
     ) -> Tensor:
-        """Values (n,) of `rows` (n,), asked of `parts` where they are not known; `others` (n,) of the other parts."""
+        """Return the values (n,) of `rows` (n,): cached, or those of `parts` times `others` (n,)."""
         nodes = batch.nodes(rows)
         verified = batch.knowledge.verified.values
         unknown = verified[nodes].isnan()
@@ -183,30 +192,30 @@ class Judge:
 
 
 class JudgeOfRules(Judge):
-    """As `Judge`, where `verifiers[i]` judges the rows of the batch whose `rule` is i."""
+    """A `Judge` for batches of several requests, where `verifiers[i]` judges the rows whose `rule` is i."""
 
     def __init__(self, verifiers: Mapping[int, Verifier], batch: View) -> None:
         self._batch = batch
         self._judges = {rule: Judge(verifier, batch) for rule, verifier in verifiers.items()}
 
     def add(self, rule: int, verifier: Verifier) -> None:
-        """Let `verifier` judge the rows whose rule is `rule`."""
+        """Add the verifier of rows whose rule is `rule`."""
         self._judges[rule] = Judge(verifier, self._batch)
 
     def remove(self, rule: int) -> None:
-        """There are no more rows whose rule is `rule`."""
+        """Remove the verifier of rows whose rule is `rule`."""
         del self._judges[rule]
 
     def values(self, rows: Tensor) -> Tensor:
-        """Values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
         return self._each(rows, (), lambda judge, places: judge.values(rows[places]))
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Values (n,) float64 of one continuation each: the sequence in `rows[i]` and then `tokens[i]`."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,), each followed by a token in `tokens` (n,)."""
         return self._each(rows, (), lambda judge, places: judge.candidates(rows[places], tokens[places]))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Values (n, vocab) of all one-token continuations; zero outside `support` (n, vocab) bool."""
+        """Return the values (n, vocab) of all one-token continuations, zero outside `support` (n, vocab) bool."""
         shape = support.shape[1:]
         return self._each(rows, shape, lambda judge, places: judge.children(rows[places], support[places]))
 
@@ -218,7 +227,7 @@ class JudgeOfRules(Judge):
         verdicts: bool = False,
         cut: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Values (n, vocab) float64 of the one-token continuations that `cut` may keep; of others zero."""
+        """Return the values (n, vocab) float64 of the continuations that survive truncation, and zero for others."""
 
         def leading(judge: Judge, places: Tensor) -> Tensor:
             return judge.leading_children(rows[places], log_laws[places], verdicts=verdicts, cut=cut)
@@ -226,7 +235,7 @@ class JudgeOfRules(Judge):
         return self._each(rows, log_laws.shape[1:], leading)
 
     def _each(self, rows: Tensor, shape: tuple[int, ...], call: Callable[[Judge, Tensor], Tensor]) -> Tensor:
-        """Join the results (k, *shape) of each judge for the places (k,) of its rows; bool if all results are."""
+        """Join the results (k, *shape) of each judge for its rows, whose indices (k,) are passed to `call`."""
         rules = self._batch.rule[rows]
         places = {rule: (rules == rule).nonzero()[:, 0] for rule in rules.unique().tolist()}
         results = {rule: call(self._judges[rule], own) for rule, own in places.items()}
@@ -238,7 +247,7 @@ class JudgeOfRules(Judge):
 
 
 def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
-    """Indices of one row per distinct node in `nodes` (n,) where `among` (n,)."""
+    """Return the index of the first row of each distinct node in `nodes` (n,) where `among` (n,)."""
     index = among.nonzero()[:, 0]
     distinct, inverse = torch.unique(nodes[index], return_inverse=True)
     if len(distinct) == len(index):
@@ -248,13 +257,10 @@ def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
 
 
 def _checked(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
-    """`values` as bool, or else as float64.
-
-    Raises `InputError` unless they are finite, non-negative, at most `most`, and of `shape`.
-    """
+    """Return `values` as bool or float64. Raises `InputError` unless they are valid."""
     if tuple(values.shape) != shape:
         raise InputError(
-            "verifier", tuple(values.shape), f"return one value per row: a tensor of shape {shape}"
+            "verifier", tuple(values.shape), f"return one value per row, a tensor of shape {shape}"
         )
     if values.dtype == torch.bool:
         return values
@@ -263,6 +269,6 @@ def _checked(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
     if bool(wrong.any()):
         raise InputError("verifier", float(values[wrong][0]), "return finite non-negative values")
     if most < math.inf and bool((values > most).any()):
-        hint = f"it says that it gives at most {most:g}: return no more, or leave `most` as it is by default"
+        hint = f"the verifier declares most={most:g}; return values up to this bound, or do not declare one"
         raise InputError("verifier", float(values.max()), hint)
     return values

@@ -1,4 +1,4 @@
-"""One sample of a run, and how samples show themselves."""
+"""One sample of a run, and the text representation of samples."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +15,10 @@ _WIDEST = 100
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample: what `Samples` holds of all of them, of this one as Python's own numbers.
+    """One sample of a run. Fields have the meaning of the fields of `Samples`, as Python numbers.
 
-    `index` is its place among the run's samples, `prompt` that of its prompt; `tokens` are the completion and `text`
-    is what it says (None where the oracle has no tokenization). One that is not `finished` yet shows how far it has
-    come, and nothing else.
+    `tokens` and `text` are the completion without the prompt. `text` is None if the model has no tokenization. A
+    sample that is not `finished` has only the fields `index`, `prompt`, `tokens` and `text`.
     """
 
     index: int
@@ -43,18 +42,19 @@ class Sample:
 
     @property
     def parsed(self) -> Any:
-        """What the text stands for: a JSON value, an instance of a model, a call; None where it is not accepted.
+        """The Python value of the text, such as parsed JSON. None if the sample is not accepted.
 
-        Raises `InputError` where its verifier does not know what texts stand for.
+        Raises:
+            InputError: If the verifier does not define values.
         """
         if self.parser is None:
-            hint = "its verifier does not know what texts stand for: give a schema, a model or tools"
+            hint = "the verifier does not define values; use a JSON schema, a pydantic model or tools"
             raise InputError("parsed", None, hint)
         return self.parser(self.text or "") if self.accepted else None
 
 
 def shown(samples: Iterable[Sample], number: int, accepted: int, queries: int) -> str:
-    """The first of `samples` in a line each, below how many there are, were `accepted`, and asked for."""
+    """Return a summary of samples and their number, with one line for each of the first samples."""
     lines = [
         f"{sample.index:>6}  {_verdict(sample)}  {_content(sample)}" for sample in islice(samples, _SHOWN)
     ]

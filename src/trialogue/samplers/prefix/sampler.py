@@ -31,28 +31,27 @@ Judges = Literal["prefixes", "outputs"]
 
 _MOST_ROWS = 1 << 16
 GroupSize = Annotated[int, Interval(ge=1, le=_MOST_ROWS)]
-"""Number of rows that one sample moves: some tensors hold the square of this many numbers."""
+"""Number of rows per sample. Some tensors have this size squared."""
 BoundedCount = Annotated[int, Interval(ge=1, le=MOST_COUNTED)]
-"""An integer of at least 1 that tensors of int64 count safely."""
+"""An integer of at least 1 whose sums fit into int64."""
 
 
 class Sampler(ABC, Generic[StateT]):
     """Base class of samplers of autoregressive models: each step moves rows on the tree of prefixes.
 
-    A subclass defines `step`, and `init` if it has a state. The engine reads the facts below before a run. A subclass
-    overrides the ones that differ from the defaults, as class attributes or properties. `check_sampler` compares them
-    with what the sampler does, and refuses other names.
+    A subclass defines `step`, and `init` if it has a state. It overrides the properties below if their defaults do not
+    apply, as class attributes or properties. `check_sampler` compares them with the behaviour of the sampler.
 
-    A sampler that is registered in `SAMPLERS` is a frozen dataclass whose fields all have defaults. Describe each field
-    in the section `Args` of the docstring: the command line shows it as the help of the option.
+    A sampler registered in `SAMPLERS` is a frozen dataclass whose fields all have defaults. The section `Args` of its
+    docstring describes the fields; the command line shows these lines as help texts.
     """
 
     @property
     def uses(self) -> Uses:
-        """What `step` uses of the verifier's values (default: "nothing").
+        """How `step` uses the values of the verifier (default: "nothing").
 
-        "nothing": no verifier is needed. "verdicts": whether a value is positive. "ranks": which of several values is
-        the greatest. "weights": the values themselves.
+        "nothing": no verifier is needed. "verdicts": only whether a value is positive. "ranks": only which of several
+        values is the largest. "weights": the values themselves.
         """
         return "nothing"
 
@@ -157,28 +156,31 @@ class Sampler(ABC, Generic[StateT]):
 
 
 def runnable(sampler: Sampler[Any], oracle: Autoregressive, verifier: object | None) -> Sampler[Any]:
-    """The sampler as it runs on `oracle`, texts among its fields as tokens.
+    """Return the sampler with texts among its fields converted to tokens of `oracle`.
 
-    Raises `InputError` for a class in place of a sampler, a sampler without the verifier that it needs, and texts that
-    the oracle has no tokens for.
+    Raises:
+        InputError: If `sampler` is a class or not a sampler, lacks the verifier that it needs, or has a text without
+            matching tokens.
     """
     require_verifier(sampler, verifier)
     return sampler.in_tokens(oracle.tokenization)
 
 
 def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
-    """Raise `InputError` for a class in place of a sampler, and for a sampler without the verifier that it needs."""
+    """Raise `InputError` if `sampler` is a class or not a sampler, or lacks the verifier that it needs."""
     if isinstance(sampler, type):
         raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
     if not isinstance(sampler, Sampler):
         raise InputError("sampler", sampler, "give an instance of a subclass of Sampler, such as Ancestral()")
     each = verifier if isinstance(verifier, list | tuple) else [verifier]
     if sampler.uses != "nothing" and all(one is None for one in each):
-        raise InputError("verifier", None, f"{type(sampler).__name__} needs one")
+        raise InputError(
+            "verifier", None, f"{type(sampler).__name__} needs a verifier; pass one as `verifier`"
+        )
 
 
 class LogWeight(NamedTuple):
-    """The state of a sampler that only weighs its rows: the logarithm (rows,) float64 of target over proposal."""
+    """State of a weighted sampler: the logarithm (rows,) float64 of target over proposal."""
 
     log_weight: Tensor
 
@@ -189,7 +191,7 @@ class LogWeight(NamedTuple):
 
 
 class Weighted(Protocol):
-    """The state of a sampler that is weighted."""
+    """Any state of a weighted sampler."""
 
     @property
     def log_weight(self) -> Tensor:
@@ -198,24 +200,24 @@ class Weighted(Protocol):
 
 
 def log_weight(state: tuple[Tensor, ...]) -> Tensor:
-    """Log-weights (rows,) float64 by the `state` of a sampler that is weighted."""
+    """Return the log-weights (rows,) float64 in the state of a weighted sampler."""
     return cast(Weighted, state).log_weight
 
 
 def take(state: StateT, rows: Tensor) -> StateT:
-    """The state of `rows` (n,), in that order."""
+    """Return the state of `rows` (n,), in this order."""
     return type(state)(*(field[rows] for field in state))
 
 
 def join(first: StateT, second: StateT) -> StateT:
-    """The states of two batches, one after the other."""
+    """Return the concatenated states of two batches."""
     return type(first)(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
 
 
 def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
-    """Logarithms (rows,) float64 of the values of prompts that are complete as they stand, zero of all other rows.
+    """Return log-values (rows,) float64 of prompts that are complete without a completion, and zero for other rows.
 
-    For samplers with weights: the value of a prompt counts as one, unless the prompt is the output.
+    Weighted samplers treat the value of a prompt as one, unless the prompt itself is the output.
     """
     log_values = torch.zeros(len(decoding.lengths), dtype=torch.float64)
     given = (decoding.complete & (decoding.lengths == decoding.start)).nonzero()[:, 0]
@@ -225,9 +227,10 @@ def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
 
 
 def masked(log_laws: Tensor, allowed: Tensor) -> Tensor:
-    """`log_laws` (n, vocab) on the CPU where `allowed` (n, vocab) bool, and -inf elsewhere.
+    """Return `log_laws` (n, vocab) with -inf where `allowed` (n, vocab) bool is False.
 
-    Raises `InputError` for other types and shapes.
+    Raises:
+        InputError: For other dtypes and shapes.
     """
     require_floats(
         "log_laws", log_laws, (None, None), "give log-probabilities (n, vocab) in float32 or float64"
@@ -239,28 +242,28 @@ def masked(log_laws: Tensor, allowed: Tensor) -> Tensor:
 
 
 def cut_law(decoding: Decoding, log_laws: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """What top-k and top-p keep of `log_laws` (n, vocab), renormalised, and the log-masses (n,) float64 of that.
+    """Apply top-k and top-p to `log_laws` (n, vocab) of `rows` (n,), and normalise.
 
-    They are distributions of `rows` (n,), and need not be normalised; each has a token of positive weight.
+    Returns:
+        The truncated log-probabilities (n, vocab), and the logarithm (n,) float64 of the mass that was kept.
     """
     distribution = decoding.cut(log_laws, rows)
     return distribution, log_mass(log_laws, distribution)
 
 
 def log_mass(log_laws: Tensor, distribution: Tensor) -> Tensor:
-    """Log-masses (n,) float64 by which `log_laws` (n, vocab) were divided to make `distribution` (n, vocab) of their
-    likeliest.
+    """Return the log-normaliser (n,) float64 between `log_laws` (n, vocab) and the truncated `distribution` (n, vocab).
 
-    Read off the likeliest token, which every cut keeps: summing over all takes a hundred times as long.
+    It is the difference at the most probable token, which every truncation keeps. This is much faster than a sum.
     """
     return log_laws.amax(1).double() - distribution.amax(1)
 
 
 def require_support(log_probs: Tensor) -> None:
-    """Raise `InputError` unless every row of `log_probs` (n, vocab) gives some token a positive probability.
+    """Raise `InputError` unless every row of `log_probs` (n, vocab) has a token of positive probability.
 
-    For samplers that exclude tokens: a row on which nothing is left has failed only if the oracle had offered
-    something.
+    A row whose tokens are all excluded by a sampler is a failed sample. A row without any probability is an error of
+    the model.
     """
     if not bool(torch.isfinite(log_probs.amax(-1)).all()):
         raise no_choice()

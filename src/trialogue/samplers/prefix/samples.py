@@ -1,4 +1,4 @@
-"""What a run returns: the samples, what they cost, and how the rows moved."""
+"""The result of a run: samples, costs and the trace of moves."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -14,9 +14,9 @@ from trialogue.samplers.prefix.sample import Parser, Sample, shown
 
 
 class Cost(NamedTuple):
-    """What a run cost in all: counts, and seconds of wall time.
+    """Total cost of a run: counts and seconds of wall time.
 
-    Rows share a forward pass, so that this many passes are fewer than the rows' own numbers add up to.
+    Rows share forward passes, so the total number of passes is less than the sum over rows.
     """
 
     queries: int
@@ -29,11 +29,18 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """What the moves of a run were, one entry per row and step in which it changed, in the order of the steps.
+    """The moves of a run: one entry per step and row that changed, in the order of the steps.
 
-    All (moves,) int64: the step of the run, the sample, the member of its group, the length before, the member it
-    continued from, the length it kept of that, and the token it appended (-1 for none). Entries of one step happen
-    at once: a source is meant as it was before the step.
+    All fields are (moves,) int64. The moves of one step are simultaneous, so `source` refers to rows before the step.
+
+    Args:
+        step: Step of the run.
+        sample: Index of the sample.
+        member: Member of the group of rows of the sample.
+        length: Length of the row before the move.
+        source: Member from which the row continues.
+        kept: Number of tokens of the source that are kept.
+        token: Appended token, -1 for none.
     """
 
     step: Tensor
@@ -47,61 +54,56 @@ class Trace:
 
 @dataclass(frozen=True)
 class Samples:
-    """What a run returns, in the order of its prompts; n samples of up to `capacity` tokens.
+    """The result of a run: n samples of up to `capacity` tokens, in the order of the prompts.
 
-    `accepted` says that a sample is complete, has positive weight, and that the verifier, if there is one, gives
-    it a positive value. `stopped` tells why a sample was cut off ("" where it was not): "failed" (no way on),
-    "max_queries" or "max_steps". `queries` counts tokens asked of the oracle, `distinct_queries` those for
-    prefixes never asked about before in this run, `verifier_calls` questions to the verifier: one per prefix judged,
-    once per run, or one per visit for the values of all children where it gives them at once. `total` holds the same
-    for the whole run.
-
-    `samples[i]` is a `Sample`, as is what iterating gives; `samples[2:5]`, and an index by a list or a tensor of places
-    or of truth values, are `Samples` again, whose `total` adds up what they cost themselves.
+    `samples[i]` and iteration return a `Sample`. Slices, lists and tensors of indices or bools return `Samples`, whose
+    `total` is the sum of their own costs.
     """
 
     index: Tensor
-    """(n,) int64: place among the samples of the run"""
+    """Index (n,) int64 among the samples of the run."""
     tokens: Tensor
-    """(n, capacity) int64: prompt and completion, right-padded with zeros"""
+    """Prompt and completion (n, capacity) int64, right-padded with zeros."""
     lengths: Tensor
-    """(n,) int64: length of prompt and completion"""
+    """Length (n,) int64 of prompt plus completion."""
     prompt: Tensor
-    """(n,) int64: index of the prompt"""
+    """Index (n,) int64 of the prompt."""
     prompt_lengths: Tensor
-    """(n,) int64"""
+    """Length (n,) int64 of the prompt."""
     accepted: Tensor
-    """(n,) bool"""
+    """Whether (n,) bool the sample is complete, has positive weight, and a positive value if there is a verifier."""
     log_prob: Tensor
-    """(n,) float64: log-probability of the completion under the oracle, before truncation"""
+    """Log-probability (n,) float64 of the completion under the model, before truncation."""
     log_weight: Tensor
-    """(n,) float64: log of target over proposal where the sampler knows it, else 0"""
+    """Log of target over proposal (n,) float64 for weighted samplers, otherwise 0."""
     queries: Tensor
-    """(n,) int64"""
+    """Number (n,) int64 of model calls. One call evaluates one prefix of one row."""
     distinct_queries: Tensor
-    """(n,) int64"""
+    """Number (n,) int64 of model calls on prefixes that occur for the first time in the run."""
     forward_passes: Tensor
-    """(n,) int64: passes of the oracle that the sample took part in"""
+    """Number (n,) int64 of forward passes that included the sample."""
     positions: Tensor
-    """(n,) int64: positions the oracle evaluated for the sample; what rows share counts for the one that asked first"""
+    """Number (n,) int64 of positions evaluated for the sample. Shared positions count for the first row only."""
     verifier_calls: Tensor
-    """(n,) int64"""
+    """Number (n,) int64 of verifier calls: one per distinct prefix, or one per visit for the values of all children."""
     seconds: Tensor
-    """(n,) float64: wall time, every step shared equally among the samples that were under way"""
+    """Wall time (n,) float64 in seconds. The time of each step is divided equally among the active samples."""
     stopped: list[str]
+    """Why each sample ended early: "failed", "max_queries", "max_steps", or "" if it did not."""
     total: Cost
+    """Cost of the whole run."""
     trace: Trace | None = None
+    """The moves of the run, if they were requested."""
     decode: Callable[[Sequence[int]], str] | None = None
-    """The text of a completion, where the oracle has a tokenization"""
+    """Function from completions to texts. None if the model has no tokenization."""
     parsers: Sequence[Parser | None] = ()
-    """By prompt the function from an accepted text to its value, where its verifier knows what texts stand for"""
+    """For each prompt, the function that converts an accepted text to a Python value, if its verifier defines one."""
     token_log_probs: Tensor | None = None
-    """(n, capacity) float64, where they were asked for: the log-probability of each token of the completion under the
-    oracle, before truncation; 0 elsewhere, and NaN from where a token was appended without asking for its
-    distribution"""
+    """Log-probability (n, capacity) float64 of each token of the completion under the model, before truncation, if it
+    was requested. 0 at other positions, and NaN from the first token that was appended without a model call."""
     errors: Sequence[str | None] = ()
-    """What the verifier raised about each sample that was rejected for that, or, of one that failed, about its
-    continuations; empty unless `on_error="reject"`"""
+    """Error message of the verifier for samples that it rejected by raising an error. Empty unless
+    `on_error="reject"`."""
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -125,7 +127,7 @@ class Samples:
         return replace(chosen, total=total, trace=None)
 
     def at(self, places: Tensor) -> "Samples":
-        """The samples at `places` (k,) int64, any of which may come again, with the `total` of the whole run."""
+        """Return the samples at `places` (k,) int64, possibly repeated, with the `total` of the whole run."""
         columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         columns |= {name: column[places] for name, column in columns.items() if isinstance(column, Tensor)}
         columns["stopped"] = [self.stopped[place] for place in places.tolist()]
@@ -158,22 +160,23 @@ class Samples:
         return shown(self, len(self), int(self.accepted.sum()), self.total.queries)
 
     def sequences(self) -> list[tuple[int, ...]]:
-        """Prompt and completion of each sample as a tuple of token ids."""
+        """Return prompt plus completion of each sample as a tuple of token ids."""
         rows = zip(self.tokens.tolist(), self.lengths.tolist(), strict=True)
         return [tuple(tokens[:length]) for tokens, length in rows]
 
     def completions(self) -> list[tuple[int, ...]]:
-        """The completion of each sample as a tuple of token ids."""
+        """Return the completion of each sample as a tuple of token ids."""
         starts = self.prompt_lengths.tolist()
         return [tokens[start:] for tokens, start in zip(self.sequences(), starts, strict=True)]
 
     def texts(self) -> list[str]:
-        """The text of each completion, up to the stop string where there is one.
+        """Return the text of each completion, up to the first stop string.
 
-        Raises `InputError` where the oracle has no tokenization.
+        Raises:
+            InputError: If the model has no tokenization.
         """
         if self.decode is None:
-            raise InputError("texts", None, "the oracle has no tokenization: use `completions`")
+            raise InputError("texts", None, "the model has no tokenization; use `completions`")
         return [self.decode(completion) for completion in self.completions()]
 
     def to_inference_data(self) -> Any:
@@ -192,18 +195,19 @@ class Samples:
         return inference_data(posterior, stats, {"tokens": ["position"]})
 
     def parsed(self) -> list[Any]:
-        """What the text of each accepted sample stands for: JSON values, instances of a model, calls; None of others.
+        """Return the Python value of each accepted sample, such as parsed JSON, and None for other samples.
 
-        Raises `InputError` where no verifier of the run knows what texts stand for, or the oracle has no tokenization.
+        Raises:
+            InputError: If no verifier of the run defines values, or if the model has no tokenization.
         """
         if not any(self.parsers):
-            hint = "no verifier of the run knows what texts stand for: give a schema, a model or tools"
+            hint = "no verifier of the run defines values; use a JSON schema, a pydantic model or tools"
             raise InputError("parsed", None, hint)
         judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
         return [parser(text) if accepted and parser else None for parser, text, accepted in judged]
 
     def refusals(self) -> list[str | None]:
-        """What is wrong with the text of each sample that is whole and not valid, where its verifier can tell."""
+        """Return why the text of each sample is complete but invalid. None for other samples."""
         if not any(self.parsers) or self.decode is None:
             return [None] * len(self)
         judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
@@ -214,13 +218,14 @@ class Samples:
 
     @property
     def parser(self) -> Parser | None:
-        """The one of `parsers` where all prompts are under one rule, None where that knows of no values.
+        """The function in `parsers` that all prompts share, or None.
 
-        Raises `InputError` where prompts have several.
+        Raises:
+            InputError: If prompts have different functions.
         """
         first, *others = self.parsers or (None,)
         if any(other != first for other in others):
-            raise InputError("parser", len(self.parsers), "prompts are under several rules: use `parsers`")
+            raise InputError("parser", len(self.parsers), "prompts have different verifiers; use `parsers`")
         return first
 
     def _parsers(self) -> list[Parser | None]:
@@ -234,11 +239,11 @@ def _places(index: Any, count: int) -> int | Tensor:
         places = np.arange(count)[list(given) if isinstance(given, tuple) else given]
     except (IndexError, TypeError, ValueError):
         if isinstance(index, int):
-            # The error of sequences, on which loops over places rely.
+            # Iteration over a sequence ends at an IndexError.
             raise IndexError(f"there is no sample at {index}: there are {count}") from None
         places = None
     if places is None or places.ndim > 1:
-        hint = f"use places from 0 to {count - 1}, or one truth value for each"
+        hint = f"use indices from 0 to {count - 1}, or one bool per sample"
         raise InputError("index", index, hint if count else "there are no samples")
     return torch.from_numpy(places.copy()) if places.ndim else int(places)
 
