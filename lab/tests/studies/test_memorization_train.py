@@ -162,8 +162,8 @@ def test_training_stores_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_loss_is_that_of_every_context() -> None:
     _, shape = measure.experiments(SMOKE)["mlp"][-1]
-    network, tokens = measure.initial_network(SMOKE, shape, 3), measure.drawn_tokens(3, shape.vocab_size)
+    network, tokens = measure.initial_network(SMOKE, shape, 3), measure.sample_tokens(3, shape.vocab_size)
     plain = functional.cross_entropy(network(whole_sequences(shape.vocab_size, 2)), tokens)
     torch.testing.assert_close(measure.association_loss(network, tokens), plain)
     assert float(network.embedding.detach().std()) == pytest.approx(SMOKE.initial_scale, rel=0.2)
-    assert not torch.equal(measure.drawn_tokens(3, 12), measure.drawn_tokens(4, 12))
+    assert not torch.equal(measure.sample_tokens(3, 12), measure.sample_tokens(4, 12))

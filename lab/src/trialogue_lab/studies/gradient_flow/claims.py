@@ -119,9 +119,11 @@ CLAIMS = (
         "In the printed example, of independent tokens whose third moments are positive, G is not negative definite "
         "(its greatest eigenvalue, mean over laws and last layers of both signs).",
         statistics.example(positive=True, both_signs=True, column="printed_rate") > 0,
-        f"{_DOCUMENT}, example after equation 13",
-        "not negative definite for a generic choice",
-        statement_id="clones:S1-eq13.example",
+        **cited(
+            f"{_DOCUMENT}, example after equation 13",
+            "not negative definite for a generic choice",
+            "clones:S1-eq13.example",
+        ),
     ),
     ours(
         "closed-moments-are-exact",

@@ -29,13 +29,13 @@ CLAIMS = (
         largest("association", "1 - right", where="stored == contexts") < 1e-9,
         **cited("Corollary 1", "H d_h + 2 associations", "memorization:Corollary-1", grade=True),
     ),
-    graded(
+    Claim(
         "rank-one-attention-suffices",
         "W_QK of rank one gives the same rank as any other (largest difference, all shapes).",
         statistics.rank_error("rank_one") < 0.5,
-        "Remark 2",
-        "d (S + 2 N + 2 (d_h + 1) H) parameters suffice",
-        statement_id="memorization:Remark-2",
+        **cited(
+            "Remark 2", "d (S + 2 N + 2 (d_h + 1) H) parameters suffice", "memorization:Remark-2", grade=True
+        ),
     ),
     Claim(
         "tight-bound",
