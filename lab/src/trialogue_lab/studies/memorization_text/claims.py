@@ -1,4 +1,4 @@
-"""Claims of the study: statements of the document that a text can test, and what we find of text."""
+"""Claims of the study: statements of the document that a text can test, and additional claims of ours."""
 
 from functools import partial
 

@@ -7,19 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue_lab.ledger import (
-    COLORS,
-    GOOD,
-    QUIET,
-    Cells,
-    Rows,
-    Statistic,
-    curves,
-    figure,
-    finish,
-    panels,
-    result_table,
-)
+from trialogue.display.figures import COLORS, GOOD, QUIET, panels
+from trialogue_lab.ledger import Cells, Rows, Statistic, curves, figure, finish, result_table
 from trialogue_lab.studies.memorization_train import statistics
 from trialogue_lab.studies.memorization_train.measure import DEEP, PER_HEAD
 from trialogue_lab.studies.memorization_train.published import EXPERIMENTS
@@ -56,8 +45,8 @@ def _draw_published(axes: Axes, rows: Rows, experiment: str, against: str, by: s
 @figure(
     "scaling",
     "Accuracy on all pairs of tokens after training. Curves show means over seeds, and bars show one standard "
-    f"deviation. Diamonds are published accuracies: filled if ours is at most {REACHED} lower, small if the network was "
-    "not trained. Left: heads as wide as the embedding. The bounds are those of the largest d. Middle "
+    f"deviation. Diamonds are published accuracies: filled if ours is at most {REACHED} lower, small if the network "
+    "was not trained. Left: heads as wide as the embedding. The bounds are those of the largest d. Middle "
     "and right: networks with per-head values (equation 1), and networks whose heads share a map. The published "
     "networks share a map if d and d_h differ.",
 )
