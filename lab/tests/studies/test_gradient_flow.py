@@ -101,7 +101,7 @@ def test_the_example_by_sign_of_skew_and_last_layer() -> None:
     """M is -skew diag(a), so that row k of the first layer moves at -2 skew a_k a_l: above zero for unlike signs."""
     more = dataclasses.replace(SMOKE, draws=100_000)
     rows = Rows([{"seed": 3, **row} for row in measure.example_rows(more, 3)])
-    sizes = measure._drawn(SMOKE.size, seed=3, name="example").abs().tolist()
+    sizes = measure._normal(SMOKE.size, seed=3, name="example").abs().tolist()
     pairs = [2 * 2 * first * second for first in sizes for second in sizes]
     assert statistics.example(True, False)(rows).item() == pytest.approx(-min(pairs), abs=0.3)
     assert statistics.example(False, False)(rows).item() == pytest.approx(max(pairs), rel=0.1)
