@@ -27,7 +27,7 @@ def data(samples: int = 10**5, masks: int = 10**3) -> Any:
 
 def test_losses_are_those_of_the_conditionals() -> None:
     theta = np.array([0.07, 0.9])
-    own = conditionals(FAMILY.law(0.07, 0.9), FAMILY.blocks)
+    own = conditionals(FAMILY.probabilities(0.07, 0.9), FAMILY.blocks)
     assert torch.allclose(torch.from_numpy(np.exp(-FAMILY.losses(theta))), own)
 
 
@@ -75,7 +75,7 @@ def test_a_fit_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
     assert row["empirical_within"] < 1
     monkeypatch.setattr(
-        CliqueFamily, "law", lambda self, *_: torch.eye(2**self.sites, dtype=torch.float64)[0]
+        CliqueFamily, "probabilities", lambda self, *_: torch.eye(2**self.sites, dtype=torch.float64)[0]
     )
     with pytest.raises((InputError, ValueError)):
         measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)

@@ -12,7 +12,7 @@ from trialogue.data import Ising
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.mixing_and_learning import measure, statistics
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config
-from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_law
+from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_masks
 from trialogue_lab.studies.mixing_and_learning.statistics import FEW
 from trialogue_lab.theory.masking import covariance_bound
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
@@ -71,7 +71,7 @@ def gamma(probabilities: Tensor, features: Tensor, law: BlockLaw) -> Tensor:
 
 
 def test_the_chain_on_pairs_falls_apart() -> None:
-    law = random_law(4, 5, True, 0, 0)
+    law = random_masks(4, 5, True, 0, 0)
     apart = sum(2 ** (4 - int(block.sum())) for block in law.blocks)
     assert measure.classes_of_pairs(random_ising(4, 0.3, 0.3, 0, 0), law) == apart
 

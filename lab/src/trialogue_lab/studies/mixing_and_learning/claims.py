@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers that documentation pages quote."""
 
 from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.mixing_and_learning import statistics
@@ -6,7 +6,7 @@ from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED,
 from trialogue_lab.studies.mixing_and_learning.statistics import EVERY, FEW, MANY, MASKED
 
 ROUNDING = -1e-10
-"""Smallest eigenvalues above this count as not negative: matrices are of order one."""
+"""Eigenvalues above this number count as nonnegative. The matrices are of order one."""
 
 _BOUND, _ADAPTIVE, _MORE = "Theorem 4.1.2", "Theorem 4.1.3", "Theorem 4.1.1"
 _NOT_NEGATIVE = "not below 0"
