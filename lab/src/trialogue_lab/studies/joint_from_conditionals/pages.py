@@ -35,8 +35,8 @@ _QUANTITIES = {
     rows_are="quantity",
     note="Columns: sites N, samples n, masks per sample m. Means over data sets, ± one standard deviation over seeds. "
     "Satisfied: share of data sets. Log looseness: natural logarithm of a bound over the bounded quantity. The bound "
-    "of the proof uses the loss relative to the samples' own conditionals. No distribution in the box of the fits is as "
-    "far from the data's as the bounds of the theorem and its proof, so that they cannot be violated.",
+    "of the proof uses the loss relative to the samples' own conditionals. No distribution in the box of the fits is "
+    "as far from the data's as the bounds of the theorem and its proof, so that they cannot be violated.",
 )
 def _bounds_table(rows: Rows) -> Cells:
     boxes = [Sizes(**values) for values in rows.config["sizes"]]
