@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers that documentation pages quote."""
 
 from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.one_step_corollary.statistics import largest_error
@@ -33,10 +33,10 @@ CLAIMS = (
             > ROUNDING,
             source,
             _NOT_BELOW,
-            "ours" if mended else "published",
-            statement_id="" if mended else "thesis:M-C411.proof",
+            "ours" if corrected else "published",
+            statement_id="" if corrected else "thesis:M-C411.proof",
         )
-        for divisor, source, mended in (
+        for divisor, source, corrected in (
             (4, f"Proof of {_COROLLARY}", False),
             (16, f"Proof of {_COROLLARY}, corrected", True),
         )
