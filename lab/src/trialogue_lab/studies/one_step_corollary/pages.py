@@ -48,8 +48,8 @@ TABLES = (_instances_table,)
 @figure(
     "instances",
     "Share of runs that visit the larger mode, for one step of k-Gibbs and M steps of independent parallel sampling on "
-    "instances of Corollary 4.1.1. Bars show one standard deviation over seeds. Dashes are exact probabilities from the "
-    "worst start that the corollary allows. The runs start with the most spins up.",
+    "instances of Corollary 4.1.1. Bars show one standard deviation over seeds. Dashes are exact probabilities from "
+    "the worst start that the corollary allows. The runs start with the most spins up.",
 )
 def _instances_figure(rows: Rows) -> Drawing:
     drawing, [axes] = panels(width=7.2, height=4.2)
