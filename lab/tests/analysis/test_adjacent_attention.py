@@ -84,7 +84,7 @@ def test_refinement_is_looked_at_as_it_reads_and_writes(monkeypatch, at_once):
         for _ in range(3):
             state, _ = chain.step(model, state, None)
             stages[-1].append(state.tokens.tolist()[0])
-    monkeypatch.setattr("trialogue_lab.analysis.adjacent_attention._AT_ONCE", at_once)
+    monkeypatch.setattr("trialogue_lab.analysis.adjacent_attention._BATCH", at_once)
     found = {passes: refined_attention(refiner, sources, passes, seed=10) for passes in (2, 3)}
     for passes in (2, 3):
         read, written = ([of[passes - before] for of in stages] for before in (1, 0))

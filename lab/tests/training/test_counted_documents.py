@@ -62,7 +62,7 @@ def test_losses_are_those_of_masked_positions(kind: Any) -> None:
         ("shares = 1 / targets.sum(1).clamp_min(1)[document]", "shares = torch.full(document.shape, 0.2)"),
         ("slot = (other.cumsum(1) * other)[targets]", "slot = other[targets].long()"),
         ("tokens[targets] + 1", "tokens[targets]"),
-        ("law.replaced(tokens, targets", "law.replaced(tokens, ~targets"),
+        ("replacement.replaced(tokens, targets", "replacement.replaced(tokens, ~targets"),
     ],
 )
 def test_wrong_batches_are_rejected(change: tuple[str, str]) -> None:
@@ -142,8 +142,8 @@ def test_attention_by_class_is_that_of_pairs_of_positions(shift: int) -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: CountedDocuments(TOKENS, 5, MASKING, 10), "tokens=5: the words are 0 to 4"),
-        (lambda: CountedDocuments(TOKENS, 6, BertMasking(p_mask=0.0), 10), "p_mask=0.0: nothing"),
+        (lambda: CountedDocuments(TOKENS, 5, MASKING, 10), "tokens=5: use words from 0 to 4"),
+        (lambda: CountedDocuments(TOKENS, 6, BertMasking(p_mask=0.0), 10), "p_mask=0.0: no word"),
         (
             lambda: document_loss(network(), *CountedDocuments(TOKENS, 6, MASKING, 2)(0), kind="mse"),  # type: ignore[arg-type]
             "kind='mse': use one of cross-entropy, squared",

@@ -36,8 +36,8 @@ class PseudolikelihoodFit:
         loss: Mean of -log p(x_K | x_-K, K) at the estimate, in nats per sample.
         gradient_norm: Euclidean norm of the gradient at the estimate.
         covariance: Estimated covariance (d, d) of the parameters, float64. The parameters are the pairs i < j in
-            lexicographic order, followed by the fields. The estimate is H^-1 Cov(gradient) H^-1 / n (Lemma 4.1.1). It is
-            valid even if the samples do not come from an Ising model.
+            lexicographic order, followed by the fields. The estimate is H^-1 Cov(gradient) H^-1 / n (Lemma 4.1.1). It
+            is valid even if the samples do not come from an Ising model.
     """
 
     model: Ising
