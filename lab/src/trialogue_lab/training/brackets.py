@@ -129,19 +129,22 @@ def contrastive_loss(
     return _closing_loss(logits, tokens, lengths) + weight * change
 
 
-def _closing_loss(logits: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
-    closing = (tokens % 2 == 1) & (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None])
-    targets = tokens.where(closing, _IGNORED)
-    return F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=_IGNORED)
-
-
 def copying_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor) -> Tensor:
     """Return the mean cross-entropy, in nats, of predicting each token of `tokens` (n, width) at its own position.
 
     Only the first `lengths` (n,) tokens of each string count.
     """
-    targets = tokens.masked_fill(
-        torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], _IGNORED
-    )
-    logits = model(tokens, lengths)[:, 1:].flatten(0, 1)
-    return F.cross_entropy(logits.float(), targets.flatten(), ignore_index=_IGNORED)
+    return _cross_entropy(model(tokens, lengths)[:, 1:], tokens, _within(tokens, lengths))
+
+
+def _closing_loss(logits: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
+    return _cross_entropy(logits[:, :-1], tokens, (tokens % 2 == 1) & _within(tokens, lengths))
+
+
+def _within(tokens: Tensor, lengths: Tensor) -> Tensor:
+    return torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+
+
+def _cross_entropy(logits: Tensor, tokens: Tensor, counted: Tensor) -> Tensor:
+    targets = tokens.where(counted, _IGNORED)
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=_IGNORED)

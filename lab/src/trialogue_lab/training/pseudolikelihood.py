@@ -104,24 +104,26 @@ def _minimize(
         try:
             factor = cho_factor(hessian)
         except LinAlgError:
-            raise _no_estimate(shape) from None
+            has_minimum = False
+            break
         newton = cho_solve(factor, gradient)
         norm = float(np.linalg.norm(gradient))
         inverse = cho_solve(factor, np.eye(len(hessian)))
         # The Frobenius norm of the inverse is a cheap upper bound on its largest eigenvalue.
         curvature = 1 / float(np.linalg.norm(inverse))
-        proven = _has_minimum(conditionals, float(gradient @ newton), curvature)
-        if (proven and norm <= tolerance) or step == _NEWTON_STEPS:
+        has_minimum = _has_minimum(conditionals, float(gradient @ newton), curvature)
+        if (has_minimum and norm <= tolerance) or step == _NEWTON_STEPS:
             break
         parameters = parameters - newton
-    if not proven:
-        raise _no_estimate(shape)
-    if norm > tolerance:
-        raise InputError(
-            "tolerance",
-            tolerance,
-            f"rounding errors leave a gradient of norm {norm:.1e}: use a larger tolerance",
+    if not has_minimum:
+        hint = (
+            "there is no finite estimate, because the samples are separable under their masks or do not determine a "
+            "parameter: use more samples or larger blocks"
         )
+        raise InputError("samples", tuple(shape), hint)
+    if norm > tolerance:
+        hint = f"rounding errors leave a gradient of norm {norm:.1e}: use a larger tolerance"
+        raise InputError("tolerance", tolerance, hint)
     covariance = torch.from_numpy(inverse @ scores @ inverse / shape[0])
     model = Ising.from_parameters(torch.from_numpy(parameters), conditionals.sites)
     return PseudolikelihoodFit(model, value, norm, covariance)
@@ -143,11 +145,3 @@ def _has_minimum(conditionals: BlockConditionals, decrement: float, curvature: f
     """
     reach = 2 * conditionals.touched**0.5
     return bool(max(decrement, 0.0) * (2 * reach) ** 2 <= curvature)
-
-
-def _no_estimate(shape: tuple[int, ...]) -> InputError:
-    hint = (
-        "there is no finite estimate, because the samples are separable under their masks or do not determine a "
-        "parameter: use more samples or larger blocks"
-    )
-    return InputError("samples", tuple(shape), hint)

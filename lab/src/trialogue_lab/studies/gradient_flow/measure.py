@@ -97,11 +97,14 @@ def derivative(weights: Weights, points: Tensor, mass: Tensor) -> Weights:
         points: Values of all tokens (n, L + 1), x_0 first.
         mass: Weights of the points (n,), which sum to one.
     """
-    last, first = (part.clone().requires_grad_() for part in weights)
+    leaves = Weights(*(part.clone().requires_grad_() for part in weights))
+    return Weights(*torch.autograd.grad(-_squared_error(leaves, points, mass) / 2, leaves))
+
+
+def _squared_error(weights: Weights, points: Tensor, mass: Tensor) -> Tensor:
     target, others = points[:, 0], points[:, 1:]
-    prediction = (others + (others @ first.T).square()) @ last
-    loss = ((target - prediction).square() * mass).sum() / 2
-    return Weights(*(-part for part in torch.autograd.grad(loss, (last, first))))
+    prediction = (others + (others @ weights.first.T).square()) @ weights.last
+    return mass @ (target - prediction).square()
 
 
 def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
@@ -115,9 +118,8 @@ def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
         Points (n, L + 1) and their weights (n,).
     """
     values, masses = np.polynomial.hermite_e.hermegauss(nodes)
-    size = len(covariance)
-    grid = torch.tensor(list(itertools.product(values, repeat=size)), dtype=torch.float64)
-    mass = torch.tensor(list(itertools.product(masses / math.sqrt(2 * math.pi), repeat=size))).prod(1)
+    grid = torch.cartesian_prod(*[torch.from_numpy(values)] * len(covariance))
+    mass = torch.cartesian_prod(*[torch.from_numpy(masses / masses.sum())] * len(covariance)).prod(1)
     return grid @ torch.linalg.cholesky(covariance).T, mass
 
 
@@ -156,12 +158,9 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
 def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
     """Compare the squared error that the first layer adds with its formula, as published and with A1 C A1^T."""
     flow, (points, mass) = GaussianFlow(covariance), quadrature(covariance)
-    target, others = points[:, 0], points[:, 1:]
-    errors = [
-        float(((target - (others + squares) @ weights.last).square() * mass).sum())
-        for squares in ((others @ weights.first.T).square(), torch.zeros_like(others))
-    ]
-    added, excess = errors[0] - errors[1], float(flow.excess(weights))
+    without = weights._replace(first=torch.zeros_like(weights.first))
+    added = float(_squared_error(weights, points, mass) - _squared_error(without, points, mass))
+    excess = float(flow.excess(weights))
     gram = weights.first @ flow.others @ weights.first
     squares = gram.diagonal()
     printed = float(weights.last @ (squares[:, None] * squares + 2 * gram.square()) @ weights.last)

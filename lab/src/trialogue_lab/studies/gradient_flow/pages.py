@@ -1,11 +1,10 @@
-"""The figure and the table of the study."""
+"""The figure of the study."""
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from trialogue.display.figures import BAD, GOOD, OURS, PUBLISHED, QUIET, panels
-from trialogue_lab.ledger import Cells, ResultTable, Rows, figure, finish
-from trialogue_lab.studies.gradient_flow.statistics import example, growth, kept
+from trialogue_lab.ledger import Rows, figure, finish
 
 
 @figure(
@@ -40,35 +39,4 @@ def _first_layer_figure(rows: Rows) -> Drawing:
     return drawing
 
 
-_CELLS: Cells = {
-    "Gaussian, with weight decay": {"remaining norm": kept(decays=True)},
-    "Gaussian, no weight decay": {"remaining norm": kept()},
-    "three-body interactions": {
-        "rate": growth("fitted"),
-        "published rate": growth("printed_rate"),
-        "diagonal / published": growth("diagonal"),
-        "off the diagonal": growth("off_diagonal"),
-    },
-    **{
-        f"example, {skew} skew, last layer of {signs}": {
-            "rate": example(positive, both),
-            "published rate": example(positive, both, "printed_rate"),
-        }
-        for positive, skew in ((True, "positive"), (False, "negative"))
-        for both, signs in ((False, "one sign"), (True, "both signs"))
-    },
-}
-
-TABLES = (
-    ResultTable(
-        title="Behavior of the flows",
-        source="Equations 8 to 13, appendix B",
-        cells=_CELLS,
-        rows_are="tokens",
-        note="Means over distributions, ± one standard deviation. Remaining norm: final norm of the first layer over "
-        "its initial norm. Rate: growth rate of the first layer from almost zero, fitted for three-body interactions. "
-        "Published rate: greatest eigenvalue of the symmetric part of G. Diagonal / published: derivative of the "
-        "diagonal over equation 13. Off the diagonal: share of the derivative there, which is zero in equation 13.",
-    ),
-)
 FIGURES = (_first_layer_figure,)

@@ -20,6 +20,11 @@ from trialogue_lab.theory.masking.tensorization import smallest_conditional, ten
 Array = NDArray[np.float64]
 
 
+def total_variation(first: Tensor, second: Tensor) -> float:
+    """Return the total variation distance between two distributions (states,)."""
+    return float((first - second).abs().sum()) / 2
+
+
 class Counts(NamedTuple):
     """Counts of a data set.
 
@@ -75,7 +80,7 @@ class CliqueFamily:
         """Return the total variation distance between a model and the farthest corner of the box."""
         own = self.probabilities(coupling, field)
         corners = product(self.couplings, self.fields)
-        return max(float((self.probabilities(*corner) - own).abs().sum()) / 2 for corner in corners)
+        return max(total_variation(self.probabilities(*corner), own) for corner in corners)
 
     def cells(self, eps: float) -> int:
         """Return an upper bound on C_eps, the number of cells in which log-probabilities vary by at most eps / 2.

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import rel_entr
 from torch import Tensor
 from torch.autograd.functional import hessian
 
 from trialogue.data import Ising
 from trialogue.randomness import numpy_generator
-from trialogue.samplers.exact.distances import kullback_leibler, total_variation
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.joint_from_conditionals.clique_family import total_variation
 from trialogue_lab.studies.joint_from_conditionals.config import Config, Sizes
 from trialogue_lab.theory.masking import sample_bound
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
@@ -59,31 +60,24 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     size = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples}
     counts = {**size, "masks": sizes.masks}
     theta, beta, cells = np.array([sizes.coupling, sizes.field]), family.beta, family.cells(config.eps)
-    truth = _by_state(family.probabilities(sizes.coupling, sizes.field))
+    truth = family.probabilities(sizes.coupling, sizes.field)
     average = sample_bound.mask_average_bound(**counts, beta=beta, delta=config.delta)
     empirical = sample_bound.empirical_law_bound(**size, delta=config.delta)
     nearest = min(lemma_distances(config, sizes, beta))
+    risks = {"eps": config.eps, "delta": config.delta}
+    bound_of = partial(sample_bound.sample_bound, **counts, **risks, beta=beta, cells=cells)
     found: list[dict[str, float]] = []
     for data_set in range(config.data_sets):
         draws = numpy_generator(seed, "joint-from-conditionals", "data", place, data_set)
         data = family.draw(sizes.coupling, sizes.field, sizes.samples, sizes.masks, draws)
         fitted = family.fit(data)
-        variation = total_variation(_by_state(family.probabilities(*fitted.tolist())), truth)
+        variation = total_variation(family.probabilities(*fitted.tolist()), truth)
         loss, constant = family.empirical_loss(data, fitted), family.tensorization(fitted)
         gap = abs(family.empirical_loss(data, theta) - family.averaged_loss(data, theta))
-        distance = total_variation(_by_state(torch.from_numpy(data.samples / sizes.samples)), truth)
-        stated, proved = (
-            sample_bound.sample_bound(
-                **counts,
-                tensorization=constant,
-                loss=used,
-                beta=beta,
-                cells=cells,
-                eps=config.eps,
-                delta=config.delta,
-            ).bound
-            for used in (loss, max(0.0, loss - family.conditional_entropy(data)))
-        )
+        distance = total_variation(torch.from_numpy(data.samples / sizes.samples), truth)
+        stated = bound_of(tensorization=constant, loss=loss).bound
+        relative = max(0.0, loss - family.conditional_entropy(data))
+        proved = bound_of(tensorization=constant, loss=relative).bound
         bounded = {
             "average": (gap, average),
             "empirical": (distance, empirical),
@@ -135,18 +129,15 @@ def decay_rows(config: Config, model: Ising, masks: BlockLaw, draws: np.random.G
         "random": torch.from_numpy(draws.dirichlet(np.ones(len(p)))),
         "least likely": torch.eye(len(p), dtype=torch.float64)[int(p.argmin())],
     }
-    constant, own = tensorization_upper_bound(p, masks), _by_state(p)
+    constant = tensorization_upper_bound(p, masks)
     for name, start in starts.items():
         decay = chi_square_decay(matrix, start, config.times)
-        entropy = [
-            kullback_leibler(_by_state(distribution_at(matrix, start, time)), own) for time in config.times
-        ]
-        first = kullback_leibler(_by_state(start), own)
+        entropy = [_kl(distribution_at(matrix, start, time), p) for time in config.times]
         yield {
             "start": name,
             "chi_square": float((decay.values.log() - decay.bounds.log()).max()),
             "entropy": max(
-                math.log(max(later, 1e-300) / first) + time / constant
+                math.log(max(later, 1e-300) / _kl(start, p)) + time / constant
                 for later, time in zip(entropy, config.times, strict=True)
             ),
         }
@@ -161,11 +152,10 @@ def slow_rows(config: Config) -> Rows:
     for rare in (1e-2, 1e-4, 1e-8):
         q = torch.full((8,), (1 - rare) / 7, dtype=torch.float64)
         q[0] = rare
-        start, own = torch.eye(8, dtype=torch.float64)[0], _by_state(q)
-        first = kullback_leibler(_by_state(start), own)
+        start = torch.eye(8, dtype=torch.float64)[0]
         for time in config.times:
             later = math.exp(-time) * start + (1 - math.exp(-time)) * q
-            ratio = math.log(kullback_leibler(_by_state(later), own) / first)
+            ratio = math.log(_kl(later, q) / _kl(start, q))
             yield {"kind": "slow", "rare": rare, "time": time, "log_ratio": ratio}
 
 
@@ -198,5 +188,5 @@ def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float
     return {"smallest": smallest, "largest": largest}
 
 
-def _by_state(law: Tensor) -> dict[tuple[int, ...], float]:
-    return {(state,): probability for state, probability in enumerate(law.tolist())}
+def _kl(first: Tensor, second: Tensor) -> float:
+    return float(rel_entr(first.numpy(), second.numpy()).sum())

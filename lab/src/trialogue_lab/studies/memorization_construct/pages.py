@@ -1,10 +1,10 @@
-"""Figures and tables of the study."""
+"""Figures and the table of the study."""
 
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table, spread
+from trialogue_lab.ledger import Rows, figure, finish, result_table, spread
 from trialogue_lab.studies.memorization_construct import statistics
 
 
@@ -93,28 +93,5 @@ def _rank_table(rows: Rows) -> DataFrame:
     return table[list(names)].rename(columns=names)
 
 
-@result_table(
-    "Networks that store every distribution",
-    "Theorem 1, eps = 0",
-    rows_are="network",
-    note="Means over draws, ± one standard deviation. Errors are the largest errors of a log-probability in a forward "
-    "pass, and KL is in nats. The target is log pi for d = N - 1, and otherwise the nearest distributions of rank d.",
-)
-def _held_table(rows: Rows) -> Cells:
-    heads = {
-        "features": "features",
-        "parameters": "parameters",
-        "condition": "condition number",
-        "error": "largest error",
-        "error_float32": "error in float32",
-        "error_bfloat16": "error in bfloat16",
-        "encoder_kl": "KL of the encoder",
-    }
-    return {
-        f"d = {width}, {provision:.0%} more features": {head: own[column] for column, head in heads.items()}
-        for (width, provision), own in rows["held"].groupby(["width", "provision"])
-    }
-
-
 FIGURES = (_capacity_figure, _distance_figure)
-TABLES = (_held_table, _rank_table)
+TABLES = (_rank_table,)

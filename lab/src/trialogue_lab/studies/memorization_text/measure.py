@@ -187,7 +187,7 @@ def _trained_rows(
     """Train a network of the same shape and a transformer of as many parameters."""
     equal = networks.matching_transformer(config.vocab_size, shape.context, config.layers, shape.parameters)
     for method, each in ((TRAINED, shape), (TRANSFORMER, equal)):
-        network = networks.trained_network(config, each, sample.rows, shape.context, seed, artifacts)
+        network = networks.trained_network(config, each, sample.rows, seed, artifacts)
         scores = sample.scores(partial(networks.next_token_log_probs, network))
         size = _size_columns(networks.count_parameters(network))
         yield {"method": method} | size | scores | {"kl_float32": scores["kl"]}

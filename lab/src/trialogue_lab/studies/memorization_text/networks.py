@@ -62,12 +62,12 @@ def trained_network(
     config: Config,
     shape: AttentionOnlyConfig | TransformerConfig,
     rows: Tensor,
-    context: int,
     seed: int,
     folder: Path,
 ) -> AttentionOnly | Transformer:
-    """Return a network of the given shape, trained on contexts of `context` tokens. Load it if `folder` has it."""
+    """Return a trained network of the given shape. Load it from `folder` if it is there."""
     attention = isinstance(shape, AttentionOnlyConfig)
+    context = shape.context if isinstance(shape, AttentionOnlyConfig) else shape.max_length
     training = TrainingConfig(
         steps=config.steps,
         batch_size=config.batch_size,

@@ -2,7 +2,6 @@
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import LogLocator, NullFormatter
 from pandas import DataFrame
 
 from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, panels, result_table
@@ -84,10 +83,6 @@ def _bound_figure(rows: Rows) -> Drawing:
     for marker, label in (("o", "k random sites"), ("s", WEIGHTED), ("^", ADAPTIVE)):
         axes.plot([], [], marker, ms=4, color=QUIET, label=label)
     axes.set(xscale="log", yscale="log", xlabel="Poincaré constant C of the chain", ylabel="Tr Γ / Tr I⁻¹")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
     axes.legend(loc="upper left")
     return drawing
 

@@ -31,14 +31,11 @@ CLAIMS = (
             "instances tried).",
             smallest("one step", f"stuck_exponent - 2 * (1 - clique / 2 + clique ** 2 / {divisor}) / clique")
             > ROUNDING,
-            source,
-            _NOT_BELOW,
-            "ours" if corrected else "published",
-            statement_id="" if corrected else "thesis:M-C411.proof",
+            **citation,
         )
-        for divisor, source, corrected in (
-            (4, f"Proof of {_COROLLARY}", False),
-            (16, f"Proof of {_COROLLARY}, corrected", True),
+        for divisor, citation in (
+            (4, cited(f"Proof of {_COROLLARY}", _NOT_BELOW, "thesis:M-C411.proof")),
+            (16, {"source": f"Proof of {_COROLLARY}, corrected", "published": _NOT_BELOW, "origin": "ours"}),
         )
     ),
     Claim(

@@ -3,9 +3,8 @@
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue.display.figures import BAD, COLORS, GOOD, panels
+from trialogue.display.figures import COLORS, panels
 from trialogue_lab.ledger import Cells, Rows, curves, figure, finish, result_table
-from trialogue_lab.studies.solution_first.config import ORDERS
 from trialogue_lab.studies.solution_first.statistics import variations
 
 
@@ -47,7 +46,7 @@ TABLES = (_sudoku_table, _first_number_table)
     "Left: look-ups for one answer after i answers, averaged over games, with an index of the objects that fit and by "
     "scanning all objects. Middle: total variation distance between primes by density and random primes. It decreases "
     "with n for leading digits, and increases with n for a fixed number of exact last digits. Right: primality tests "
-    "for each digit of the first number of a tuple. Paler lines are for primes of fewer digits.",
+    "for each digit of the first number of a tuple, for the largest primes. Bars show one standard deviation over seeds.",
 )
 def _tasks_figure(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.1, height=3.9)
@@ -64,13 +63,8 @@ def _tasks_figure(rows: Rows) -> Drawing:
     middle.set(yscale="log", ylim=(None, 8), xticks=list(table.index))
     finish(middle, "Primes by density", xlabel="digits n of the prime", ylabel="total variation distance")
     middle.legend(loc="upper left", ncols=2)
-    for order, color in zip(ORDERS, (BAD, GOOD), strict=True):
-        costs = rows.where("first number", order=order)
-        for digits, of_size in costs.groupby("digits"):
-            means = of_size.groupby("position").tests.mean()
-            label = order.replace("-", " ") if digits == costs.digits.max() else None
-            alpha = 0.4 + 0.2 * int(of_size.digits.iloc[0])
-            right.plot(means.index, means, "o-", color=color, label=label, alpha=alpha)
+    table = rows.where("first number", digits=rows["first number"].digits.max())
+    curves(right, table, "position", "tests", "order")
     right.set(yscale="log", xlabel="position in the first number", ylabel="primality tests per digit")
     finish(right, "The first number, by trial", legend=True)
     return drawing
