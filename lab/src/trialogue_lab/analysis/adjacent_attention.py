@@ -76,16 +76,12 @@ def _translated(
     refiner: Refiner, sources: Sequence[Sequence[int]], passes: int, seed: int
 ) -> list[list[int]]:
     beam = LengthBeam(steps=passes, hypotheses=1, chain=Refinement(keep="nothing"), drop_repeats=False)
-    return [
-        found.best
-        for start in range(0, len(sources), _BATCH)
-        for found in beam.translate(
-            refiner,
-            sources[start : start + _BATCH],
-            seed=seed,
-            numbers=range(start, min(start + _BATCH, len(sources))),
-        )
-    ]
+    found = []
+    for start in range(0, len(sources), _BATCH):
+        batch = sources[start : start + _BATCH]
+        numbers = range(start, start + len(batch))
+        found += beam.translate(refiner, batch, seed=seed, numbers=numbers)
+    return [each.best for each in found]
 
 
 def adjacent_attention(

@@ -114,6 +114,7 @@ def _associations(config: Config, seed: int) -> Row:
     for heads in config.association_heads:
         stored = order[: min(len(contexts), memorization.capacity(PLANE, PLANE, heads))]
         built, attempts = _build_with_retries(tokens[stored], contexts[stored], heads, seed, size)
+        previous = memorization.previous_capacity(PLANE, heads)
         correct = built.model.answers(contexts).argmax(1) == tokens
         yield {
             "kind": "association",
@@ -125,9 +126,7 @@ def _associations(config: Config, seed: int) -> Row:
             "right": float(correct[stored].double().mean()),
             "accuracy": float(correct.double().mean()),
             "bound": memorization.accuracy_bound(len(stored), len(contexts), size),
-            "previous": memorization.accuracy_bound(
-                memorization.previous_capacity(PLANE, heads), len(contexts), size
-            ),
+            "previous": memorization.accuracy_bound(previous, len(contexts), size),
             "error_float32": built.largest_error_float32,
         }
 

@@ -8,22 +8,15 @@ from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table
 from trialogue_lab.studies.memorization_text import config
 
-_LABELS = {
-    config.LIKELIEST: "most likely stored exactly (Theorem 1)",
-    config.RIDGE: "ridge regression",
-    config.EXACT: "all stored exactly, 10 % more features",
-    config.TRAINED: "attention-only, trained",
-    config.TRANSFORMER: "transformer, trained",
-    config.TABLE: "n-gram table",
-}
 _STYLES = {
-    config.LIKELIEST: ("v-", BAD),
-    config.RIDGE: ("s-", OURS),
-    config.EXACT: ("D", OURS),
-    config.TRAINED: ("*", COLORS[4]),
-    config.TRANSFORMER: ("P", COLORS[3]),
-    config.TABLE: ("o--", GOOD),
+    config.LIKELIEST: ("most likely stored exactly (Theorem 1)", "v-", BAD),
+    config.RIDGE: ("ridge regression", "s-", OURS),
+    config.EXACT: ("all stored exactly, 10 % more features", "D", OURS),
+    config.TRAINED: ("attention-only, trained", "*", COLORS[4]),
+    config.TRANSFORMER: ("transformer, trained", "P", COLORS[3]),
+    config.TABLE: ("n-gram table", "o--", GOOD),
 }
+"""Label, format and color of the curve of each method."""
 _FLOOR = 1e-4
 _KILO = 1000
 
@@ -44,9 +37,9 @@ def _shares_figure(rows: Rows) -> Drawing:
         one.axhline(single.alone_kl.median(), color=QUIET, ls=":", label="distribution of single tokens")
         one.axhline(nearest, color=QUIET, ls="--", label="nearest encoder")
         for method, line in table.groupby("method"):
-            style, color = _STYLES[method]
+            label, style, color = _STYLES[method]
             medians = line.groupby("share").kl.median()
-            one.plot(medians.index, medians, style, color=color, label=_LABELS[method])
+            one.plot(medians.index, medians, style, color=color, label=label)
         one.set(yscale="log", xlabel="share of the contexts with features", ylim=(_FLOOR, 1e4))
         one.set_title(f"S = {context}, d = {width}")
     axes[0].set_ylabel("KL to the distribution (nats per token)")
@@ -82,14 +75,14 @@ def _draw_by_size(axes: Axes, table: DataFrame, column: str) -> None:
     networks = table[~tables & (table.method != config.LIKELIEST)]
     for (width, method), line in networks.groupby(["width", "method"]):
         medians = line.groupby("share")[["bytes", column]].median()
-        style, color = _STYLES[method]
+        label, style, color = _STYLES[method]
         alpha = 1.0 if width == table.width.min() else 0.45
-        label = f"{_LABELS[method]}, d = {width}"
+        label = f"{label}, d = {width}"
         axes.plot(medians.bytes / _KILO, medians[column], style, color=color, alpha=alpha, label=label)
     medians = table[tables].groupby(["width", "share"])[["bytes", column]].median().sort_values("bytes")
-    style, color = _STYLES[config.TABLE]
+    label, style, color = _STYLES[config.TABLE]
     sizes, values = medians.bytes / _KILO, medians[column].clip(lower=_FLOOR)
-    axes.plot(sizes, values, style, color=color, label=_LABELS[config.TABLE])
+    axes.plot(sizes, values, style, color=color, label=label)
     axes.set(xscale="log", xlabel="kilobytes")
 
 
