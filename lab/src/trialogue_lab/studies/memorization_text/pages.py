@@ -59,12 +59,11 @@ def _bytes_figure(rows: Rows) -> Drawing:
     for place, context in enumerate(contexts):
         divergence, held_out = axes[2 * place : 2 * place + 2]
         _draw_by_size(divergence, rows.where("network", context=context), "kl_float32")
-        title = f"S = {context}: KL to the distribution (nats per token)"
-        finish(divergence, title, yscale="log", ylim=(_FLOOR, 10))
+        finish(divergence, f"S = {context}: KL (nats per token)", yscale="log", ylim=(_FLOOR, 10))
         _draw_by_size(held_out, rows.where("network", context=context), "held_out")
         single = rows.where("text", context=context).alone_held_out.median()
         held_out.axhline(single, color=QUIET, ls=":")
-        finish(held_out, f"S = {context}: loss on held-out text (nats per token)", ylim=(0, None))
+        finish(held_out, f"S = {context}: held-out loss (nats per token)", ylim=(0, None))
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
 
@@ -83,7 +82,7 @@ def _draw_by_size(axes: Axes, table: DataFrame, column: str) -> None:
     label, style, color = _STYLES[config.TABLE]
     sizes, values = medians.bytes / _KILO, medians[column].clip(lower=_FLOOR)
     axes.plot(sizes, values, style, color=color, label=label)
-    axes.set(xscale="log", xlabel="kilobytes")
+    axes.set_xlabel("kilobytes")
 
 
 _TEXT_HEADS = {

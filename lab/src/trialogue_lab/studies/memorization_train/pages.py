@@ -39,7 +39,7 @@ def _draw_published(axes: Axes, rows: Rows, experiment: str, against: str, by: s
         own = points[points[by] == value]
         sizes = np.where(own.accuracy.isna(), 12, 42)
         faces = np.where(own.accuracy >= own.published - REACHED, color, "white")
-        axes.scatter(own[against], own.published, sizes, faces, "D", edgecolors=color, zorder=3)
+        axes.scatter(own[against], own.published, sizes, faces, marker="D", edgecolors=color, zorder=3)
 
 
 @figure(
@@ -53,7 +53,7 @@ def _draw_published(axes: Axes, rows: Rows, experiment: str, against: str, by: s
 def _scaling_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(3, width=4.3, height=3.9)
     for one, experiment, against, by, title, xlabel, label in (
-        (axes[0], "heads", "heads", "width", "Experiment 1: d = d$_h$", _HEADS, "trained, d = {}"),
+        (axes[0], "heads", "heads", "width", "Experiment 1: d = d$_h$", _HEADS, "d = {}"),
         (axes[1], "head-width", "head_width", "form", "Experiment 2: d = 10", "head width d$_h$", "{}"),
         (axes[2], "width", "width", "form", "Experiment 3: d$_h$ = 10", "embedding width d", "{}"),
     ):

@@ -44,9 +44,9 @@ TABLES = (_sudoku_table, _first_number_table)
 @figure(
     "tasks",
     "Left: look-ups for one answer after i answers, averaged over games, with an index of the objects that fit and by "
-    "scanning all objects. Middle: total variation distance between primes by density and random primes. It decreases "
-    "with n for leading digits, and increases with n for a fixed number of exact last digits. Right: primality tests "
-    "for each digit of the first number of a tuple, for the largest primes. Bars show one standard deviation.",
+    "scanning all objects. Middle: total variation distance between primes by density and random primes. It increases "
+    "with n for a fixed number of exact last digits. Right: primality tests for each digit of the first number of a "
+    "tuple, for the largest primes. Bars show one standard deviation.",
 )
 def _tasks_figure(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.1, height=3.9)
