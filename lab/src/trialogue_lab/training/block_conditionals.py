@@ -72,9 +72,8 @@ class BlockConditionals:
                 sites = np.nonzero(masks[contexts[part]])[1].reshape(-1, size)
                 inside = np.take_along_axis(spins[chosen], sites[local], 1)
                 outside = np.where(masks, 0.0, spins)[contexts[part]]
-                self._groups.append(
-                    _Contexts(sites, outside, np.bincount(local, share), local, inside, share)
-                )
+                context_share = np.bincount(local, share).astype(np.float64)
+                self._groups.append(_Contexts(sites, outside, context_share, local, inside, share))
         self._observed = np.zeros(self.parameters)
         for group in self._groups:
             states = (1 << np.arange(group.inside.shape[1])) @ (group.inside.T < 0)

@@ -4,22 +4,22 @@ from pandas import Series
 
 from trialogue_lab.ledger import Replication, Rows
 
-laws = Replication("draw", "seeds")
+distributions = Replication("draw", "seeds")
 
 
-@laws
+@distributions
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
     """Return the ratio of the final to the initial norm of the first layer on Gaussian tokens."""
     return rows.where("decay", decays=decays).set_index("seed").share
 
 
-@laws
+@distributions
 def growth(rows: Rows, column: str) -> "Series[float]":
     """Return a column of the rows about the growth of the first layer on tokens with three-body interactions."""
     return rows["growth"].set_index("seed")[column]
 
 
-@laws
+@distributions
 def example(rows: Rows, positive: bool, both_signs: bool, column: str = "rate") -> "Series[float]":
     """Return a column of the rows about the published example.
 

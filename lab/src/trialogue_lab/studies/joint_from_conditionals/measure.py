@@ -64,7 +64,7 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     average = sample_bound.mask_average_bound(**counts, beta=beta, delta=config.delta)
     empirical = sample_bound.empirical_law_bound(**size, delta=config.delta)
     nearest = min(lemma_distances(config, sizes, beta))
-    risks = {"eps": config.eps, "delta": config.delta}
+    risks: dict[str, Any] = {"eps": config.eps, "delta": config.delta}
     bound_of = partial(sample_bound.sample_bound, **counts, **risks, beta=beta, cells=cells)
     found: list[dict[str, float]] = []
     for data_set in range(config.data_sets):
@@ -111,8 +111,8 @@ def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
 
 def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Ising:
     """Sample an Ising model with normal couplings and fields of the given standard deviation."""
-    drawn = deviation * draws.standard_normal(spins * (spins + 1) // 2)
-    return Ising.from_parameters(torch.from_numpy(drawn), spins)
+    parameters = deviation * draws.standard_normal(spins * (spins + 1) // 2)
+    return Ising.from_parameters(torch.from_numpy(parameters), spins)
 
 
 def decay_rows(config: Config, model: Ising, masks: BlockLaw, draws: np.random.Generator) -> Rows:

@@ -11,10 +11,16 @@ draws = Replication("draw", "seeds")
 
 
 @exact
-def rank_error(rows: Rows, law: str, generic: bool | None = None) -> float:
-    """Return the largest difference over shapes between the measured rank and the formula in the column `law`."""
+def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
+    """Return the largest difference over shapes between the measured rank and a formula.
+
+    Args:
+        rows: The rows of the result.
+        formula: Column of the formula.
+        generic: Whether to select the shapes for which the published formula holds. None for all shapes.
+    """
     table = rows["rank"] if generic is None else rows.where("rank", generic=generic)
-    return float((table.measured - table[law]).abs().max())
+    return float((table.measured - table[formula]).abs().max())
 
 
 @draws
@@ -77,7 +83,7 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of the KL of Theorem 1 to that of ridge regression, averaged."""
+    """Return the decimal logarithm of the ratio of the KL of Theorem 1 to the KL of ridge regression, averaged."""
     table = rows["approximate"].query("left > 0")
     return (table.kl / table.ridge).map(math.log10).groupby(table.seed).mean()
 

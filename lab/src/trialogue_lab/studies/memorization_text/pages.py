@@ -1,5 +1,7 @@
 """Figures and tables of the study."""
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
@@ -8,7 +10,7 @@ from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
 from trialogue_lab.ledger import Cells, Rows, figure, finish, result_table
 from trialogue_lab.studies.memorization_text import config
 
-_STYLES = {
+_STYLES: dict[Any, tuple[str, str, str]] = {
     config.LIKELIEST: ("most likely stored exactly (Theorem 1)", "v-", BAD),
     config.RIDGE: ("ridge regression", "s-", OURS),
     config.EXACT: ("all stored exactly, 10 % more features", "D", OURS),
@@ -51,7 +53,7 @@ def _shares_figure(rows: Rows) -> Drawing:
     "bytes",
     "Networks with float32 weights and n-gram tables, by size. Left: KL to the next-token distributions. Right: loss "
     "on held-out text, which also has contexts that no network was built for. The larger width is paler. Dotted: the "
-    "distribution of single tokens. A KL of zero is drawn at the bottom.",
+    "distribution of single tokens. A KL of zero is plotted at the bottom.",
 )
 def _bytes_figure(rows: Rows) -> Drawing:
     contexts = rows.distinct("text", "context")

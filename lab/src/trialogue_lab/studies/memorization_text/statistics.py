@@ -62,7 +62,7 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Return the smallest decimal logarithm, over settings, of a method's KL over that of single tokens."""
+    """Return the smallest decimal logarithm, over settings, of a method's KL over the KL of single tokens."""
     table = rows.where("network", method=method, share=share).set_index(["seed", "context"])
     alone = rows["text"].set_index(["seed", "context"]).alone_kl
     return (table.kl / alone.reindex(table.index)).map(math.log10).groupby("seed").min()

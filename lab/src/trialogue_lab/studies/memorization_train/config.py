@@ -17,8 +17,8 @@ CONTEXT = 2
 class Config(Settings):
     """Settings of one run.
 
-    Each seed trains every network once, with its own random associations and initial weights. The networks are those
-    of Experiments 1 to 6, and smaller ones than those of the large and the deep experiments.
+    Each seed trains every network once, with its own random associations and initial weights. The networks have
+    the sizes of Experiments 1 to 6. The large and the deep experiments use smaller networks than the document.
     """
 
     seeds: Seeds = tuple(range(1, 6))

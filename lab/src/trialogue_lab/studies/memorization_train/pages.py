@@ -46,7 +46,7 @@ def _draw_published(axes: Axes, rows: Rows, experiment: str, against: str, by: s
     "scaling",
     "Accuracy on all pairs of tokens after training. Curves show means over seeds, and bars show one standard "
     f"deviation. Diamonds are published accuracies: filled if ours is at most {REACHED} lower, small if the network "
-    "was not trained. Left: heads as wide as the embedding. The bounds are those of the largest d. Middle "
+    "was not trained. Left: heads as wide as the embedding. The bounds are for the largest d. Middle "
     "and right: networks with per-head values (equation 1), and networks whose heads share a map. The published "
     "networks share a map if d and d_h differ.",
 )

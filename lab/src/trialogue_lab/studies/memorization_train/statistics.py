@@ -166,7 +166,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy of one layer minus that of several layers with as many heads, averaged over sizes."""
+    """Return the accuracy of one layer minus the accuracy of several layers with as many heads, averaged."""
     table = trained(rows, "deep").groupby(["seed", "form"]).accuracy.mean().unstack()
     return table[PER_HEAD] - table[DEEP]
 

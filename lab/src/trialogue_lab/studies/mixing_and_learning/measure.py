@@ -112,7 +112,7 @@ def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockLaw)
 def summary(values: list[dict[str, float]]) -> dict[str, float]:
     """Return the extremes and means over models that statistics and pages use."""
     table = DataFrame(values)
-    found = table[["slack", "information_slack", "efficiency"]].min().to_dict()
+    found = {name: table[name].min() for name in ("slack", "information_slack", "efficiency")}
     for name in ("tightness", "trace_share"):
         shares = table[name]
         found |= {f"{name}_least": shares.min(), name: shares.mean(), f"{name}_most": shares.max()}
@@ -130,9 +130,10 @@ def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
     `rank_most` is the largest number of improved directions. `identity` is the largest error of I^{k+1} = I^k + C.
     """
     gains = DataFrame([gain for model in targets for gain in _gains(model)])
-    for masked, table in gains.groupby("masked"):
+    for masked in gains.masked.unique().tolist():
+        table = gains[gains.masked == masked]
         yield {
-            "masked": int(masked),
+            "masked": masked,
             "parameters": len(targets[0].parameters),
             "smallest": float(table.smallest.min()),
             "smallest_most": float(table.smallest.max()),

@@ -16,14 +16,14 @@ def variations(rows: Rows) -> DataFrame:
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return the largest log ratio of the TV of the first k digits at n + 1 to that at n, for k below n - 1."""
+    """Return the largest log ratio of the TV of the first k digits, from n to n + 1 digits, for k below n - 1."""
     table = rows["density"].query("counted > 1").pivot(index="digits", columns="length", values="variation")
     return _largest_log_ratio(table)
 
 
 @exact
 def counted_fall(rows: Rows, counted: int) -> float:
-    """Return the largest log ratio of the TV of primes at n + 1 to that at n, for `counted` exact last digits."""
+    """Return the largest log ratio of the TV of primes, from n to n + 1 digits, for `counted` exact last digits."""
     return _largest_log_ratio(variations(rows)[[counted]])
 
 
@@ -39,7 +39,7 @@ def _largest_log_ratio(table: DataFrame) -> float:
 def growth(rows: Rows, column: str) -> "Series[float]":
     """Return the least-squares slope, per digit of the primes, of the decimal logarithm of a cost.
 
-    The cost is that of the most expensive digit of the product.
+    The most expensive digit of the product determines the cost.
     """
     table = rows.where("first number", order=PRODUCT_FIRST).pivot_table(column, "seed", "digits", "max")
     return Series(np.polyfit(table.columns, np.log10(table).T, 1)[0], table.index)
