@@ -1,4 +1,4 @@
-"""The study on made-up sentences: rows say what theory says, and quantities reject rows that do not."""
+"""Tests of the study `memorization-text` on generated sentences."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,12 +34,12 @@ def rows(smoke_run: Callable[[str], Result]) -> Rows:
 
 
 def changed(rows: Rows, method: str, **values: object) -> Rows:
-    """The rows of a broken measurement of one method."""
+    """Return rows in which columns of one method are replaced."""
     broken = [dict(record) | (values if record.get("method") == method else {}) for record in rows.records]
     return Rows(broken, "kind", rows.config)
 
 
-def test_rows_say_what_theory_says(rows):
+def test_rows_agree_with_theory(rows):
     excess = "kl - encoder_kl"
     assert largest("network", excess, where=f"method == '{EXACT}'")(rows).item() < 1e-9
     assert smallest("network", excess, where=f"method == '{RIDGE}'")(rows).item() > 0
@@ -47,16 +47,16 @@ def test_rows_say_what_theory_says(rows):
     assert (statistics.digits_over(LIKELIEST, RIDGE)(rows) > 0.5).all()
     assert (statistics.digits_over_alone(LIKELIEST, 0.5)(rows) > 0).all()
     assert (statistics.beyond(RIDGE, TABLE, "kl_float32")(rows) > 0).all()
-    # A table with room for all knows the law of the sample.
+    # A table that is large enough contains the exact distribution of the sample.
     assert (statistics.network("kl", TABLE, 2, True, 0.5)(rows) == 0).all()
     assert (statistics.text("table_held_out", 2)(rows) < statistics.text("alone_held_out", 2)(rows)).all()
     table = rows["network"]
     assert (table[table.method == TABLE].bytes <= 4 * table.parameters.max()).all()
     apart = rows["text"].groupby("context").alone_kl.nunique()
-    assert (apart == len(SMOKE.seeds)).all()  # samples share no row
+    assert (apart == len(SMOKE.seeds)).all()  # samples have different rows
 
 
-def test_rows_of_something_else_are_told_apart(rows):
+def test_wrong_rows_are_detected(rows):
     assert statistics.least_slack("tight")(changed(rows, LIKELIEST, tight=0.1)).item() < 0
     excess = largest("network", "kl - encoder_kl", where=f"method == '{EXACT}'")
     assert excess(changed(rows, EXACT, kl=1.0)).item() > 0.1
@@ -64,7 +64,7 @@ def test_rows_of_something_else_are_told_apart(rows):
     assert (statistics.digits_over_alone(LIKELIEST, 0.5)(changed(rows, LIKELIEST, kl=0.01)) < 0).all()
 
 
-def test_scores_are_means_over_the_places_of_the_text():
+def test_scores_are_means_over_text_positions():
     config = replace(SMOKE, contexts=8, widths=(2,), smoothing=0.1)
     sample = Sample(config, 2, TEXT, HELD_OUT)
     table = NgramTable(sample.orders, smoothing=0.1, most_bytes=300)
@@ -83,7 +83,7 @@ def test_scores_are_means_over_the_places_of_the_text():
     assert found["kl"] > 0.001
 
 
-def test_trained_networks_see_places_of_the_text_and_are_equally_large():
+def test_training_windows_and_matching_sizes():
     contexts, following = sample_windows(TEXT, 3, 50, 0, step=4)
     windows = set(map(tuple, TEXT.unfold(1, 4, 1).reshape(-1, 4).tolist()))
     assert {
@@ -95,17 +95,17 @@ def test_trained_networks_see_places_of_the_text_and_are_equally_large():
     transformer, attention = Transformer(equal), AttentionOnly(shape)
     assert count_parameters(attention) == shape.parameters
     assert abs(count_parameters(transformer) / shape.parameters - 1) < 0.01
-    asked = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    contexts = torch.tensor([[1, 2, 3], [4, 5, 6]])
     assert torch.equal(
-        next_token_log_probs(attention, asked), attention(asked).detach().double().log_softmax(-1)
+        next_token_log_probs(attention, contexts), attention(contexts).detach().double().log_softmax(-1)
     )
-    # The transformer reads its BOS first, and says nothing of the end.
-    read = torch.cat((torch.full((2, 1), transformer.bos), asked), 1)
+    # The transformer reads its BOS first, and has no probability of EOS.
+    read = torch.cat((torch.full((2, 1), transformer.bos), contexts), 1)
     expected = transformer(read)[:, -1, :257].detach().double().log_softmax(-1)
-    assert torch.equal(next_token_log_probs(transformer, asked), expected)
+    assert torch.equal(next_token_log_probs(transformer, contexts), expected)
 
 
-def test_a_text_too_short_to_deal_out_is_one_line(tmp_path):
+def test_a_text_with_too_few_rows_is_rejected(tmp_path):
     short = replace(SMOKE, samples=600, seeds=(599,))
     with pytest.raises(InputError, match="samples=600: the text has too few rows"):
         list(STUDY.parts(short)[0].measure(tmp_path))
