@@ -6,17 +6,18 @@ head width, the embedding width and the number of parameters. It is compared wit
 bound and with the published accuracies. For the published curves in d_h and d, all heads shared one map to d_h numbers
 and one map back. The study repeats these experiments with shared maps and with the per-head values of equation 1.
 
-Deviations: Every training step uses all contexts. The published steps use batches of
-256 out of 16,384 sampled contexts. Accuracy is measured at the end of training on all contexts, and the published
-accuracy is the mean over the last hundred batches. Attention scores are not scaled, and initial embeddings are small.
-The MLP has no biases, so that it has exactly as many parameters as the heads that it replaces. Positions are added
-before the shared map. The large and the deep experiments are smaller than the published ones.
+Deviations: Every training step uses all contexts. The published steps use batches of 256 out of 16,384 sampled
+contexts. Accuracy is measured at the end of training on all contexts. The published accuracy is the mean over the last
+hundred batches. Attention scores are not scaled, and initial embeddings are small. The MLP has no biases, so that it
+has exactly as many parameters as the heads that it replaces. Positions are added before the shared map. The large and
+the deep experiments are smaller than the published ones.
 
-The preset `default` trains for 400 steps of Adam, and the document trains for 4,096. Training has not converged at 400
-steps: in two dimensions, 13 heads store less than 9 on average over five trainings. A gap to the published accuracies
-may therefore be due to fewer steps. The preset `paper` trains for as many steps as the document. Where the document
-gives words, or numbers without a tolerance, the thresholds are ours. "Linear" means that a line explains more than 98 %
-of the variance. "Reached" and "flat" mean within 0.05, and "as good" means within a quarter.
+The preset `default` trains for 400 steps of Adam, and the document trains for 4,096 steps. Training has not converged
+after 400 steps. In two dimensions, for example, 13 heads store fewer associations than 9 heads on average over five
+trainings. A gap to the published accuracies may therefore be due to fewer steps. The preset `paper` trains for as many
+steps as the document. Where the document gives words, or numbers without a tolerance, the thresholds are ours. "Linear"
+means that a line explains more than 98 % of the variance. "Reached" and "flat" mean within 0.05, and "as good" means
+within a quarter.
 """
 
 from trialogue_lab.ledger import Study
