@@ -18,7 +18,7 @@ def _network(**settings):
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if "weight" in name and parameter.ndim == 2:
-                parameter.mul_(8)  # so that attention is far from uniform
+                parameter.mul_(8)  # makes attention far from uniform
     return network
 
 
@@ -26,7 +26,7 @@ SOURCES, TARGETS = [[5, 6, 7], [8, 9]], [[10, 10, 11], [12, 13]]
 
 
 @torch.no_grad()
-def test_what_is_read_by_the_weights_is_what_the_layer_reads():
+def test_attention_weights_reproduce_the_layer_inputs():
     network = _network(decoder_layers=1)
     sources, tokens = ended(SOURCES), ended(TARGETS)
     encoded, seen = network.encode(sources), {}
@@ -45,7 +45,7 @@ def test_what_is_read_by_the_weights_is_what_the_layer_reads():
     assert torch.allclose(read, seen["source"], atol=1e-5)
 
 
-def test_pairs_are_those_of_the_words_and_say_what_the_weights_say():
+def test_pairs_agree_with_the_attention_weights():
     network = _network()
     found = adjacent_attention(network, SOURCES, TARGETS)
     assert found.stutter.tolist() == [True, False, False]
@@ -69,8 +69,8 @@ def test_pairs_are_those_of_the_words_and_say_what_the_weights_say():
 
 
 @pytest.mark.parametrize("at_once", [1, 256])
-def test_refinement_is_looked_at_as_it_reads_and_writes(monkeypatch, at_once):
-    """Against the chain itself, taken step by step on one source after another."""
+def test_refinement_agrees_with_single_steps(monkeypatch, at_once):
+    """Compare with the chain itself, one step and one source at a time."""
     network, chain, sources = _network(), Refinement(keep="nothing"), [[5, 6, 7], [], [8, 9]]
     refiner, stages = Refiner(network), []
     for place, source in enumerate(sources):
@@ -84,7 +84,7 @@ def test_refinement_is_looked_at_as_it_reads_and_writes(monkeypatch, at_once):
         for _ in range(3):
             state, _ = chain.step(model, state, None)
             stages[-1].append(state.tokens.tolist()[0])
-    monkeypatch.setattr("trialogue_lab.analysis.adjacent_attention._AT_ONCE", at_once)
+    monkeypatch.setattr("trialogue_lab.analysis.adjacent_attention._BATCH", at_once)
     found = {passes: refined_attention(refiner, sources, passes, seed=10) for passes in (2, 3)}
     for passes in (2, 3):
         read, written = ([of[passes - before] for of in stages] for before in (1, 0))
@@ -98,7 +98,7 @@ def test_refinement_is_looked_at_as_it_reads_and_writes(monkeypatch, at_once):
     assert len(second.stutter) == len(second.own) == len(stages[2][0]) - 1
 
 
-def test_what_has_no_pairs_is_refused():
+def test_invalid_input_is_rejected():
     network = _network()
     with pytest.raises(InputError, match="at least two tokens"):
         adjacent_attention(network, [[5]], [[6]])

@@ -1,4 +1,4 @@
-"""Variation of attention between seeds against draws and by hand, likeness to a stack, and accuracies by definition."""
+"""Tests of the variation of attention, the similarity to a stack, and the accuracy on closing brackets."""
 
 import math
 
@@ -10,7 +10,6 @@ from trialogue.data import Dyck
 from trialogue.randomness import generator
 from trialogue_lab.analysis.attention_variation import (
     causal_baseline,
-    mean_variation,
     stack_likeness,
     variation,
     with_uniform_attention,
@@ -25,7 +24,7 @@ from trialogue_lab.models.dyck_transformer import (
 
 
 def random_patterns(count: int, length: int, causal: bool) -> Tensor:
-    """Rows uniform on the simplex of what is not ahead, or of everything."""
+    """Sample patterns whose rows are uniform on the simplex of the previous or of all positions."""
     drawn = torch.empty(count, length, length, dtype=torch.float64).exponential_(
         generator=generator(0, "rows")
     )
@@ -33,9 +32,11 @@ def random_patterns(count: int, length: int, causal: bool) -> Tensor:
     return drawn / drawn.sum(-1, keepdim=True)
 
 
-def test_the_baseline_is_that_of_random_causal_attention() -> None:
+def test_the_baseline_agrees_with_random_causal_attention() -> None:
     assert causal_baseline(19) == pytest.approx(3.295, abs=5e-4)
     assert [causal_baseline(n) for n in (1, 2)] == pytest.approx([0, 1 / 3])
+    pattern = random_patterns(1, 5, True)
+    assert float(variation(pattern, pattern)) == 0
     drawn = variation(*random_patterns(20_000, 9, True).view(2, -1, 9, 9))
     error = 4 * float(drawn.std()) / math.sqrt(len(drawn))
     assert float(drawn.mean()) == pytest.approx(causal_baseline(9), abs=error)
@@ -43,14 +44,7 @@ def test_the_baseline_is_that_of_random_causal_attention() -> None:
     assert float(everywhere.mean()) != pytest.approx(causal_baseline(9), abs=error)
 
 
-def test_mean_variation_is_that_of_all_pairs() -> None:
-    patterns = random_patterns(4, 5, True)
-    pairs = [variation(patterns[i], patterns[j]) for i in range(4) for j in range(i)]
-    assert mean_variation(patterns) == pytest.approx(float(torch.stack(pairs).mean()))
-    assert float(variation(patterns[0], patterns[0])) == 0
-
-
-def test_a_stack_is_a_stack() -> None:
+def test_stack_likeness_of_perfect_and_wrong_attention() -> None:
     dyck = Dyck(24, (0.5, 0.5), 0.5, 4, complete=False)
     tokens = dyck.sample(30, seed=1)
     partner, depths = dyck.matching(tokens), dyck.depth(tokens)
@@ -64,7 +58,7 @@ def test_a_stack_is_a_stack() -> None:
                 assert partner[row, i] == stack.pop()
             perfect[row, i + 1, stack[-1] + 1 if stack else 0] = 1.0
     assert stack_likeness(perfect, tokens) == 1.0
-    # One that looks at the bracket that is closed, or one position aside, is none.
+    # Attention to a neighboring position is not stack-like.
     assert stack_likeness(perfect.roll(1, 2), tokens) == 0.0
     opened = perfect.clone()
     asked = ((tokens % 2 == 1) & (depths > 0)).nonzero()[0]
@@ -73,9 +67,9 @@ def test_a_stack_is_a_stack() -> None:
     assert 0 < stack_likeness(opened, tokens) < 1
 
 
-def test_exact_networks_close_everything_rightly_and_uniform_ones_half() -> None:
+def test_closing_accuracy_of_exact_and_constant_networks() -> None:
     tokens = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False).sample(30, seed=2)
-    # The exact law closes the right bracket alone, whatever opens beside it.
+    # The exact network gives only the correct closing bracket a probability.
     assert closing_accuracy(balanced_transformer(2, 3, 1.0), tokens) == (1.0, 1.0)
     assert closing_accuracy(uniform_attention_transformer(2, 3), tokens, 40) == (1.0, 1.0)
     network = DyckTransformer(DyckTransformerConfig(depth=3)).eval()
@@ -91,7 +85,7 @@ def test_exact_networks_close_everything_rightly_and_uniform_ones_half() -> None
     assert 0.3 < closing_accuracy(network, tokens, 20).confident < 0.7
 
 
-def test_ablation_is_uniform_in_every_layer_and_changes_nothing_else() -> None:
+def test_uniform_attention_changes_only_the_attention() -> None:
     config = DyckTransformerConfig(embedding="tokens", residual=True, mlps=((9, 50), ()), initial_scale=0.5)
     network = DyckTransformer(config, 1).eval()
     tokens = Dyck(12, (0.5, 0.5), 0.5, 4, complete=False).sample(4, seed=1)

@@ -1,4 +1,4 @@
-"""The rows of gradient-flow against what is known, and mutants of the theory that they give away."""
+"""Tests of the study `gradient-flow`: known results, and mutants of the theory that its rows detect."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ SMOKE = PRESETS["smoke"]
 COVARIANCE, WEIGHTS = measure.gaussian(SMOKE.size, 3)
 
 
-def test_flows_are_gradients_and_their_gaussian_means() -> None:
+def test_flows_agree_with_gradients_and_gaussian_means() -> None:
     row = measure.gradient_row(SMOKE, COVARIANCE, WEIGHTS, 3)
     assert row["sample_error"] < 1e-10
     assert row["gaussian_error"] < 1e-10
@@ -28,14 +28,16 @@ def test_flows_are_gradients_and_their_gaussian_means() -> None:
         (("2 * weights.last[:, None] * ((", "weights.last[:, None] * (("), "sample_error"),
     ],
 )
-def test_a_wrong_flow_shows(change: tuple[str, str], column: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_flow_is_detected(
+    change: tuple[str, str], column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = altered(gradient_flow, change, compiled=False)
     for name in ("GaussianFlow", "SampleFlow"):
         monkeypatch.setattr(measure, name, broken[name])
     assert measure.gradient_row(SMOKE, COVARIANCE, WEIGHTS, 3)[column] > 1e-2
 
 
-def test_draws_give_another_closed_form_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_monte_carlo_detects_a_wrong_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
     more = dataclasses.replace(SMOKE, draws=100_000)
     assert measure.gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] < 4
     broken = altered(gradient_flow, ("+ 2 * gram.square()\n        # Of", "\n        # Of"), compiled=False)
@@ -43,7 +45,7 @@ def test_draws_give_another_closed_form_away(monkeypatch: pytest.MonkeyPatch) ->
     assert measure.gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] > 10
 
 
-def test_without_a_first_layer_the_flow_is_that_of_two_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_first_layer_the_flow_has_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
     row = measure.two_body_row(SMOKE, COVARIANCE, WEIGHTS)
     assert row["first_most"] == 0
     assert row["last_moved"] > 0.1
@@ -56,7 +58,7 @@ def test_without_a_first_layer_the_flow_is_that_of_two_bodies(monkeypatch: pytes
     assert measure.two_body_row(SMOKE, COVARIANCE, WEIGHTS)["closed_error"] > 1e-2
 
 
-def test_what_a_first_layer_adds_is_never_negative_and_not_as_printed() -> None:
+def test_the_first_layer_adds_to_the_error_but_not_as_published() -> None:
     rows = [measure.bound_row(*measure.gaussian(SMOKE.size, seed)) for seed in range(12)]
     assert max(row["error"] for row in rows) < 1e-10
     assert min(row["added"] for row in rows) > 0
@@ -64,13 +66,13 @@ def test_what_a_first_layer_adds_is_never_negative_and_not_as_printed() -> None:
     assert min(row["printed"] for row in rows) < 0
 
 
-def test_a_symmetric_first_layer_has_the_printed_bound() -> None:
+def test_a_symmetric_first_layer_has_the_published_bound() -> None:
     first = WEIGHTS.first + WEIGHTS.first.T
     row = measure.bound_row(COVARIANCE, gradient_flow.Weights(WEIGHTS.last, first))
     assert row["printed_error"] < 1e-10
 
 
-def test_only_a_decay_kills_the_first_layer() -> None:
+def test_the_first_layer_vanishes_only_with_weight_decay() -> None:
     rows = Rows([{"seed": 3, **row} for row in measure.decay_rows(SMOKE, COVARIANCE, WEIGHTS)])
     assert statistics.kept(decays=True)(rows).item() < 1e-3
     assert statistics.kept()(rows).item() > 0.05
@@ -91,17 +93,17 @@ def test_the_first_layer_grows_at_the_corrected_rate() -> None:
     assert statistics.growth("off_diagonal")(rows).item() > 0.01
 
 
-def test_the_printed_rate_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_published_rate_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     half = altered(gradient_flow, ("return 2 * float(", "return float("), compiled=False)
     monkeypatch.setattr(measure, "growth_rate", half["growth_rate"])
     assert statistics.growth("error")(measured_growth()).item() > 0.3
 
 
 def test_the_example_by_sign_of_skew_and_last_layer() -> None:
-    """M is -skew diag(a), so that row k of the first layer moves at -2 skew a_k a_l: above zero for unlike signs."""
+    """M is -skew diag(a), so that row k of the first layer grows at -2 skew a_k a_l, positive for unlike signs."""
     more = dataclasses.replace(SMOKE, draws=100_000)
     rows = Rows([{"seed": 3, **row} for row in measure.example_rows(more, 3)])
-    sizes = measure._drawn(SMOKE.size, seed=3, name="example").abs().tolist()
+    sizes = measure._normal(SMOKE.size, seed=3, name="example").abs().tolist()
     pairs = [2 * 2 * first * second for first in sizes for second in sizes]
     assert statistics.example(True, False)(rows).item() == pytest.approx(-min(pairs), abs=0.3)
     assert statistics.example(False, False)(rows).item() == pytest.approx(max(pairs), rel=0.1)

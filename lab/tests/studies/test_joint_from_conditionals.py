@@ -1,4 +1,4 @@
-"""The study `joint-from-conditionals`: its constants against what is known, and mutants that its rows give away."""
+"""Tests of the study `joint-from-conditionals`: its constants, and mutants that its rows detect."""
 
 import math
 from itertools import product
@@ -25,13 +25,13 @@ def data(samples: int = 10**5, masks: int = 10**3) -> Any:
     return FAMILY.draw(0.05, 1.0, samples, masks, numpy_generator(3, "data"))
 
 
-def test_losses_are_those_of_the_conditionals() -> None:
+def test_losses_agree_with_the_conditionals() -> None:
     theta = np.array([0.07, 0.9])
-    own = conditionals(FAMILY.law(0.07, 0.9), FAMILY.blocks)
+    own = conditionals(FAMILY.probabilities(0.07, 0.9), FAMILY.blocks)
     assert torch.allclose(torch.from_numpy(np.exp(-FAMILY.losses(theta))), own)
 
 
-def test_a_fit_minimises_the_stated_loss() -> None:
+def test_a_fit_minimizes_the_stated_loss() -> None:
     counts = data()
     fitted = FAMILY.fit(counts)
     assert fitted == pytest.approx([0.05, 1.0], abs=0.03)
@@ -42,12 +42,12 @@ def test_a_fit_minimises_the_stated_loss() -> None:
 
 
 def constants_are_certain(family: CliqueFamily, eps: float) -> bool:
-    """On a grid of the box: no conditional below beta, and none that varies within a cell by more than eps / 2."""
+    """Check on a grid that conditionals are at least beta, and vary by at most eps / 2 within a cell."""
     grid = [np.linspace(*bounds, 25) for bounds in (family.couplings, family.fields)]
     losses = np.array([[family.losses(np.array((j, h))) for h in grid[1]] for j in grid[0]])
     if losses.max() > -math.log(family.beta) + 1e-12:
         return False
-    # One cell for each eps / 2 of the log-probabilities' range at least.
+    # There must be at least one cell for each eps / 2 of the range of the log-probabilities.
     return family.cells(eps) >= np.ptp(losses, axis=(0, 1)).max() / (eps / 2)
 
 
@@ -60,7 +60,7 @@ def test_constants_are_certain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not constants_are_certain(FAMILY, 0.05)
 
 
-def test_the_bound_holds_and_says_something() -> None:
+def test_the_bound_holds_and_is_below_one() -> None:
     for place, sizes in enumerate(SMOKE.sizes):
         row = measure.bound_row(SMOKE, sizes, 0, place)
         assert row["stated_bound_most"] < 1
@@ -69,19 +69,19 @@ def test_the_bound_holds_and_says_something() -> None:
             assert row[f"{name}_within"] == 1
 
 
-def test_a_fit_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tightest of the bounds rejects a fit far from the data; that of the theorem is too loose to."""
+def test_a_wrong_fit_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tightest bound rejects a fit far from the data. The bound of the theorem is too loose for this."""
     monkeypatch.setattr(measure.sample_bound, "empirical_law_bound", lambda **_: 1e-4)
     row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
     assert row["empirical_within"] < 1
     monkeypatch.setattr(
-        CliqueFamily, "law", lambda self, *_: torch.eye(2**self.sites, dtype=torch.float64)[0]
+        CliqueFamily, "probabilities", lambda self, *_: torch.eye(2**self.sites, dtype=torch.float64)[0]
     )
     with pytest.raises((InputError, ValueError)):
         measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
 
 
-def test_decays_keep_their_bounds_and_twice_the_rate_is_too_much() -> None:
+def test_decays_satisfy_their_bounds_but_not_twice_the_rate() -> None:
     draws = numpy_generator(0, "decay")
     model = measure.random_model(3, 0.5, draws)
     rows = [
@@ -98,16 +98,16 @@ def test_decays_keep_their_bounds_and_twice_the_rate_is_too_much() -> None:
     assert near == pytest.approx(math.log(2.731 / -math.log(1e-4)), abs=1e-2)
 
 
-def test_the_loss_is_convex_and_another_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    def least() -> float:
+def test_the_loss_is_convex_and_its_root_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def smallest_eigenvalue() -> float:
         rows = [measure.convexity_row(SMOKE, numpy_generator(0, "convexity", place)) for place in range(3)]
         return smallest("convexity", "smallest")(Rows([{"kind": "convexity", **row} for row in rows])).item()
 
-    assert least() > -1e-12
+    assert smallest_eigenvalue() > -1e-12
     right = measure.pseudolikelihood_loss
 
     def rooted(data: torch.Tensor, log_weights: torch.Tensor, law: Any) -> torch.Tensor:
         return right(data, log_weights, law).sqrt()
 
     monkeypatch.setattr(measure, "pseudolikelihood_loss", rooted)
-    assert least() < -1e-6
+    assert smallest_eigenvalue() < -1e-6

@@ -1,4 +1,4 @@
-"""The study on made-up sentences: rows say what theory says, and quantities reject rows that do not."""
+"""Tests of the study `memorization-text` on generated sentences."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +15,12 @@ from trialogue_lab.ledger import Result, Rows
 from trialogue_lab.ledger.claims.extremes import largest, smallest
 from trialogue_lab.studies.memorization_text import STUDY, statistics
 from trialogue_lab.studies.memorization_text.config import EXACT, LIKELIEST, PRESETS, RIDGE, TABLE
-from trialogue_lab.studies.memorization_text.measure import SampleLaw
+from trialogue_lab.studies.memorization_text.measure import Sample
 from trialogue_lab.studies.memorization_text.networks import (
-    answers_of,
-    drawn_places,
-    equal_transformer,
-    size_of,
+    count_parameters,
+    matching_transformer,
+    next_token_log_probs,
+    sample_windows,
 )
 
 SMOKE = PRESETS["smoke"]
@@ -34,12 +34,12 @@ def rows(smoke_run: Callable[[str], Result]) -> Rows:
 
 
 def changed(rows: Rows, method: str, **values: object) -> Rows:
-    """The rows of a broken measurement of one method."""
+    """Return rows in which columns of one method are replaced."""
     broken = [dict(record) | (values if record.get("method") == method else {}) for record in rows.records]
     return Rows(broken, "kind", rows.config)
 
 
-def test_rows_say_what_theory_says(rows):
+def test_rows_agree_with_theory(rows):
     excess = "kl - encoder_kl"
     assert largest("network", excess, where=f"method == '{EXACT}'")(rows).item() < 1e-9
     assert smallest("network", excess, where=f"method == '{RIDGE}'")(rows).item() > 0
@@ -47,16 +47,16 @@ def test_rows_say_what_theory_says(rows):
     assert (statistics.digits_over(LIKELIEST, RIDGE)(rows) > 0.5).all()
     assert (statistics.digits_over_alone(LIKELIEST, 0.5)(rows) > 0).all()
     assert (statistics.beyond(RIDGE, TABLE, "kl_float32")(rows) > 0).all()
-    # A table with room for all knows the law of the sample.
+    # A table that is large enough contains the exact distribution of the sample.
     assert (statistics.network("kl", TABLE, 2, True, 0.5)(rows) == 0).all()
     assert (statistics.text("table_held_out", 2)(rows) < statistics.text("alone_held_out", 2)(rows)).all()
     table = rows["network"]
     assert (table[table.method == TABLE].bytes <= 4 * table.parameters.max()).all()
     apart = rows["text"].groupby("context").alone_kl.nunique()
-    assert (apart == len(SMOKE.seeds)).all()  # samples share no row
+    assert (apart == len(SMOKE.seeds)).all()  # samples have different rows
 
 
-def test_rows_of_something_else_are_told_apart(rows):
+def test_wrong_rows_are_detected(rows):
     assert statistics.least_slack("tight")(changed(rows, LIKELIEST, tight=0.1)).item() < 0
     excess = largest("network", "kl - encoder_kl", where=f"method == '{EXACT}'")
     assert excess(changed(rows, EXACT, kl=1.0)).item() > 0.1
@@ -64,44 +64,48 @@ def test_rows_of_something_else_are_told_apart(rows):
     assert (statistics.digits_over_alone(LIKELIEST, 0.5)(changed(rows, LIKELIEST, kl=0.01)) < 0).all()
 
 
-def test_scores_are_means_over_the_places_of_the_text():
+def test_scores_are_means_over_text_positions():
     config = replace(SMOKE, contexts=8, widths=(2,), smoothing=0.1)
-    law = SampleLaw(config, 2, TEXT, HELD_OUT)
-    table = NgramTable(law.orders, smoothing=0.1, most_bytes=300)
-    found = law.scores(table.answers)
+    sample = Sample(config, 2, TEXT, HELD_OUT)
+    table = NgramTable(sample.orders, smoothing=0.1, most_bytes=300)
+    found = sample.scores(table.answers)
     places = HELD_OUT.unfold(1, 3, 1).reshape(-1, 3)
     losses = -table.answers(places[:, :2]).gather(1, places[:, 2:])[:, 0]
-    known = torch.tensor([[row.tolist() == each.tolist() for each in law.contexts] for row in places[:, :2]])
+    known = torch.tensor(
+        [[row.tolist() == each.tolist() for each in sample.contexts] for row in places[:, :2]]
+    )
     assert found["held_out"] == pytest.approx(float(losses.mean()))
     assert found["held_out_known"] == pytest.approx(float(losses[known.any(1)].mean()))
-    assert law.known_share == pytest.approx(float(known.any(1).double().mean()))
-    assert 0 < law.known_share < 1
-    terms = law.targets.exp() * (law.targets - table.answers(law.contexts))
-    assert found["kl"] == pytest.approx(float(law.prior @ terms.sum(1)))
+    assert sample.known_share == pytest.approx(float(known.any(1).double().mean()))
+    assert 0 < sample.known_share < 1
+    terms = sample.targets.exp() * (sample.targets - table.answers(sample.contexts))
+    assert found["kl"] == pytest.approx(float(sample.prior @ terms.sum(1)))
     assert found["kl"] > 0.001
 
 
-def test_trained_networks_see_places_of_the_text_and_are_equally_large():
-    contexts, following = drawn_places(TEXT, 3, 50, 0, step=4)
+def test_training_windows_and_matching_sizes():
+    contexts, following = sample_windows(TEXT, 3, 50, 0, step=4)
     windows = set(map(tuple, TEXT.unfold(1, 4, 1).reshape(-1, 4).tolist()))
     assert {
         (*row, token) for row, token in zip(contexts.tolist(), following.tolist(), strict=True)
     } <= windows
-    assert not torch.equal(contexts, drawn_places(TEXT, 3, 50, 0, step=5)[0])
+    assert not torch.equal(contexts, sample_windows(TEXT, 3, 50, 0, step=5)[0])
     shape = AttentionOnlyConfig(vocab_size=257, context=3, width=8, heads=37, head_width=8)
-    equal = equal_transformer(257, 3, 2, shape.parameters)
+    equal = matching_transformer(257, 3, 2, shape.parameters)
     transformer, attention = Transformer(equal), AttentionOnly(shape)
-    assert size_of(attention) == shape.parameters
-    assert abs(size_of(transformer) / shape.parameters - 1) < 0.01
-    asked = torch.tensor([[1, 2, 3], [4, 5, 6]])
-    assert torch.equal(answers_of(attention, asked), attention(asked).detach().double().log_softmax(-1))
-    # The transformer reads its BOS first, and says nothing of the end.
-    read = torch.cat((torch.full((2, 1), transformer.bos), asked), 1)
+    assert count_parameters(attention) == shape.parameters
+    assert abs(count_parameters(transformer) / shape.parameters - 1) < 0.01
+    contexts = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    assert torch.equal(
+        next_token_log_probs(attention, contexts), attention(contexts).detach().double().log_softmax(-1)
+    )
+    # The transformer reads its BOS first, and has no probability of EOS.
+    read = torch.cat((torch.full((2, 1), transformer.bos), contexts), 1)
     expected = transformer(read)[:, -1, :257].detach().double().log_softmax(-1)
-    assert torch.equal(answers_of(transformer, asked), expected)
+    assert torch.equal(next_token_log_probs(transformer, contexts), expected)
 
 
-def test_a_text_too_short_to_deal_out_is_one_line(tmp_path):
+def test_a_text_with_too_few_rows_is_rejected(tmp_path):
     short = replace(SMOKE, samples=600, seeds=(599,))
     with pytest.raises(InputError, match="samples=600: the text has too few rows"):
         list(STUDY.parts(short)[0].measure(tmp_path))

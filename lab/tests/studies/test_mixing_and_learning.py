@@ -1,4 +1,4 @@
-"""The bound of the chain on learning, the monotone gain of masking more, and the study end to end in miniature."""
+"""Tests of the study `mixing-and-learning`: the covariance bound and the gain from more masked sites."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from trialogue.data import Ising
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.mixing_and_learning import measure, statistics
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config
-from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_law
+from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_masks
 from trialogue_lab.studies.mixing_and_learning.statistics import FEW
 from trialogue_lab.theory.masking import covariance_bound
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
@@ -30,13 +30,13 @@ def test_known_constants_and_traces() -> None:
     assert [one["trace"] for one in found] == pytest.approx((43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4)
 
 
-def test_tightness_is_what_directions_say() -> None:
+def test_the_best_constant_is_attained_in_a_direction() -> None:
     model, law = random_ising(4, 0.5, 0.3, 0, 0), block_law(4, 2, block_size=1)
     one = measure.bound_of(model, law)
     probabilities, features = model.probabilities(), model.features(model.states())
     relative = gamma(probabilities, features, law) @ fisher(probabilities, features)
     direction = torch.linspace(-1, 1, features.shape[1], dtype=torch.float64) + 0.1
-    # Power iteration finds the direction in which Gamma is largest beside I^-1.
+    # Power iteration finds the direction with the largest ratio of Gamma to I^-1.
     for _ in range(3000):
         direction = relative @ direction
         direction = direction / direction.norm()
@@ -51,7 +51,7 @@ def variance(probabilities: Tensor, values: Tensor) -> float:
 
 
 def mean_conditional_variance(probabilities: Tensor, values: Tensor) -> float:
-    """E Var(values | all sites but one), one of four sites at random, straight from its definition."""
+    """Return E Var(values | all sites but one) for one random site of four, from the definition."""
     total = 0.0
     for site in range(4):
         law = probabilities.view((2,) * 4).movedim(site, 0).reshape(2, -1)
@@ -70,8 +70,8 @@ def gamma(probabilities: Tensor, features: Tensor, law: BlockLaw) -> Tensor:
     return pseudolikelihood_information(probabilities, features, law).inverse()
 
 
-def test_the_chain_on_pairs_falls_apart() -> None:
-    law = random_law(4, 5, True, 0, 0)
+def test_the_chain_on_pairs_is_reducible() -> None:
+    law = random_masks(4, 5, True, 0, 0)
     apart = sum(2 ** (4 - int(block.sum())) for block in law.blocks)
     assert measure.classes_of_pairs(random_ising(4, 0.3, 0.3, 0, 0), law) == apart
 
@@ -81,7 +81,7 @@ def theorems_hold(rows: list[dict[str, Any]]) -> bool:
 
 
 def nearly_tight(rows: list[dict[str, Any]]) -> bool:
-    """With k at least N - 2 the bound is attained, to rounding."""
+    """Return whether the bound is attained for k of at least N - 2, up to rounding."""
     return all(abs(row["tightness"] - 1) < 1e-9 for row in rows if row["law"] in {"k = 2", "k = 3", "k = 4"})
 
 
@@ -98,7 +98,7 @@ def test_the_theorems_hold_and_are_attained() -> None:
 
 
 def _constant_of_independent_sites(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
-    """The constant of a chain that does not know of the couplings."""
+    """Use the constant of a chain on independent sites."""
     own = bound_covariance(probabilities, features, law)
     wrong = float(law.sites / law.blocks[0].sum())
     covariance, inverse = gamma(probabilities, features, law), fisher(probabilities, features).inverse()
@@ -111,7 +111,7 @@ def _larger_constant(probabilities: Tensor, features: Tensor, law: BlockLaw) -> 
 
 
 @pytest.mark.parametrize("broken", [_constant_of_independent_sites, _larger_constant])
-def test_another_constant_is_noticed(
+def test_a_wrong_constant_is_detected(
     broken: Callable[..., CovarianceBound], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure, "bound_covariance", broken)
@@ -119,7 +119,7 @@ def test_another_constant_is_noticed(
     assert not (theorems_hold(rows) and nearly_tight(rows))
 
 
-def test_the_constant_of_the_unweighted_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_constant_of_the_unweighted_chain_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def unweighted(probabilities: Tensor, law: BlockLaw) -> Tensor:
         even = torch.full_like(law.given, 1 / len(law.blocks))
         return block_dynamics(probabilities, dataclasses.replace(law, given=even))
@@ -158,15 +158,15 @@ def test_masking_more_is_no_worse_but_not_strictly_better(families: Callable[...
         assert abs(rows[-1]["smallest_most"]) < 1e-12
 
 
-def test_models_of_a_place_share_their_normal_numbers() -> None:
+def test_models_with_the_same_index_share_random_numbers() -> None:
     weak, strong = (random_ising(4, scale, 0.3, 5, 2) for scale in (0.1, 0.4))
     assert torch.allclose(4 * weak.coupling, strong.coupling)
     assert torch.equal(weak.field, strong.field)
     assert not torch.equal(weak.field, random_ising(4, 0.1, 0.3, 5, 3).field)
 
 
-def test_without_a_mask_law_or_a_second_coupling_there_is_no_estimate() -> None:
-    """Of three sites none leaves k < N - 2, and one coupling is no growth: neither stands for all laws."""
+def test_missing_masks_or_couplings_give_no_estimate() -> None:
+    """With three sites no k is below N - 2, and growth needs two couplings."""
     models = [random_ising(3, 0.4, 0.3, 0, 0)]
     config = Config(sites=3, couplings=(0.4,), models=1, seeds=(0,))
     rows = Rows(

@@ -1,4 +1,4 @@
-"""The study `one-step-corollary`: its instances, the chain of bounds, and decoders that other weights give away."""
+"""Tests of the study `one-step-corollary`: its instances, the chain of bounds, and the decoders."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def test_twelve_instances_are_simulated() -> None:
     assert max(one.sites for one in Config().instances) == 440
 
 
-def test_the_chain_of_bounds_has_a_sixteenth_and_not_a_quarter() -> None:
+def test_the_chain_of_bounds_needs_a_sixteenth() -> None:
     rows = Rows(list(one_step_rows(Config().instances)))
     excess = {claim.id: claim.statistic for claim in STUDY.claims if claim.id.startswith("chain-of-bounds")}
     assert excess["chain-of-bounds-with-16"](rows).item() >= 0
@@ -36,7 +36,7 @@ def test_decoders_by_construction(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(row["states_apart"] > 0 for row in decoder_rows((3,)))
 
 
-def test_simulated_shares_are_the_exact_chances() -> None:
+def test_simulated_shares_agree_with_exact_probabilities() -> None:
     smoke = PRESETS["smoke"]
     rows = [row for seed in (0, 1) for row in simulated_corollary_rows(smoke.instances, 300, (seed,))]
     found = Rows(rows)

@@ -106,10 +106,14 @@ def test_settings_within_settings_are_refused_too() -> None:
 
 def test_hints_say_which_other_field_is_meant() -> None:
     for name, fields, hint in (
-        ("memorization-text", {"seeds": (0, 2)}, r"seeds=\(0, 2\): there are samples=2"),
-        ("memorization-text", {"trained_shares": (0.3,)}, r"trained_shares=\(0.3,\): use some of shares"),
+        ("memorization-text", {"seeds": (0, 2)}, r"seeds=\(0, 2\): the samples are 0 to 1"),
+        ("memorization-text", {"trained_shares": (0.3,)}, r"trained_shares=\(0.3,\): choose from shares"),
         ("memorization-text", {"length": 4, "context_lengths": (2, 4)}, "length=4: use rows longer than a"),
-        ("memorization-text", {"widths": (4, 16)}, r"widths=\(4, 16\): 0.25 of 60 contexts are fewer"),
+        (
+            "memorization-text",
+            {"widths": (4, 16)},
+            r"widths=\(4, 16\): must be at most 15, which is 0.25 of 60",
+        ),
         ("memorization-train", {"head_widths": (1, 10)}, "head_widths.*use less than fixed_width = 10"),
         ("topic-pretrained", {"shortest": 50}, "shortest=50: use at most length=24"),
         ("translation-dependency", {"model": "folder"}, "text='': name a model and a text"),

@@ -1,4 +1,4 @@
-"""The study `solution-first`: its exact rows against what is known, and mutants that they give away."""
+"""Tests of the study `solution-first`: known results, and mutants that its rows detect."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ from trialogue_lab.theory.factoring.prime_density import density_variation
 SMOKE = PRESETS["smoke"]
 
 
-def test_laws_are_exact() -> None:
+def test_distributions_are_exact() -> None:
     assert all(row["variation"] < 1e-12 for row in stop_rows(SMOKE))
     assert all(row["variation"] < 1e-12 and row["factorings"] == 0 for row in activation_rows())
 
@@ -33,7 +33,7 @@ def sudoku_error() -> float:
     return max(row["error"] for row in sudoku_rows(SMOKE) if row["kind"] == "sudoku")
 
 
-def test_sudoku_has_one_law_in_both_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sudoku_has_the_same_distribution_in_both_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sudoku_error() < 1e-9
     right = SudokuPuzzles.weights
 
@@ -44,16 +44,16 @@ def test_sudoku_has_one_law_in_both_orders(monkeypatch: pytest.MonkeyPatch) -> N
     assert sudoku_error() > 0.1
 
 
-def off_halving(rows: Rows) -> float:
-    """How far looks are from objects / 2^i, as a share, where many objects fit."""
+def halving_error(rows: Rows) -> float:
+    """Return the largest relative difference between look-ups and objects / 2^i, if many objects fit."""
     table = rows["question"].query("fitting >= 32")
     return float((table.indexed / table.fitting - 1).abs().max())
 
 
-def test_an_index_looks_at_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_reads_only_objects_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows(list(question_rows(SMOKE)))
     table = rows["question"]
-    assert off_halving(rows) < 0.1
+    assert halving_error(rows) < 0.1
     assert (table.variation < 1e-12).all()
     assert (table.rescanned >= table.objects).all()
 
@@ -63,11 +63,11 @@ def test_an_index_looks_at_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(IndexedTwentyQuestions, "weights", everything)
     broken = Rows(list(question_rows(SMOKE)))
-    assert off_halving(broken) > 1
+    assert halving_error(broken) > 1
     assert broken["question"].variation.max() > 0.01
 
 
-def test_counted_digits_leave_the_error_of_those_before() -> None:
+def test_exact_last_digits_do_not_change_the_error() -> None:
     rows = {row["counted"]: row["variation"] for row in density_rows(SMOKE) if row["digits"] == 4}
     for counted in (1, 2):
         assert rows[counted] == pytest.approx(float(density_variation(4, counted)[-1]), abs=1e-12)
@@ -82,22 +82,22 @@ def variations(table: dict[tuple[int, int], float]) -> Rows:
     )
 
 
-def test_trends_are_the_largest_ratio() -> None:
+def test_trends_are_the_largest_ratios() -> None:
     rows = variations(
         {(n, k): 10.0 ** (k - n) * (2 if n == 6 else 1) for n in range(4, 8) for k in range(1, n)}
     )
     assert leading_fall()(rows).item() == pytest.approx(math.log(0.2))
     assert counted_fall(2)(rows).item() == pytest.approx(math.log(2))
-    assert counted_fall(2).absence(variations({(4, 2): 0.5})) == "one size is no trend"
+    assert counted_fall(2).absence(variations({(4, 2): 0.5})) == "a trend needs at least two sizes"
 
 
-def test_the_worst_of_a_batch_of_vectors_is_kept() -> None:
+def test_the_worst_case_of_each_batch_is_returned() -> None:
     rows = list(overlap_rows(dataclasses.replace(SMOKE, vectors=250)))
     assert [row["vectors"] for row in rows] == [100, 100, 50]
     assert all(row["excess"] <= 1e-12 and 0.5 < row["ratio"] <= 1 for row in rows)
 
 
-def test_growth_is_that_of_the_dearest_digit() -> None:
+def test_growth_is_measured_for_the_most_expensive_digit() -> None:
     rows = [
         {
             "kind": "first number",

@@ -1,4 +1,4 @@
-"""Batches of brackets, the loss on closing ones and the contrastive regulariser, by hand and in a short training."""
+"""Tests of bracket batches, the loss on closing brackets and the contrastive regularizer."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from trialogue_lab.training.brackets import bracket_batches, closing_loss, contr
 
 
 @pytest.mark.parametrize("contrast", ["nested", "released"])
-def test_what_is_put_before_is_balanced_and_no_deeper_than_the_language(contrast: str) -> None:
+def test_prepended_strings_are_balanced_and_within_the_depth(contrast: str) -> None:
     widths = set()
     for step in range(12):
         tokens, lengths, before = bracket_batches(step, seed=1, batch_size=20, depth=3, contrast=contrast)  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ def test_batches_are_functions_of_the_step() -> None:
         bracket_batches(0, seed=1, strings="sentences")  # type: ignore[arg-type]
 
 
-def test_the_loss_is_on_closing_brackets_alone() -> None:
+def test_the_loss_counts_only_closing_brackets() -> None:
     network = DyckTransformer(DyckTransformerConfig(initial_scale=0.5, double=True), 1).eval()
     tokens, lengths, before = bracket_batches(0, seed=1, batch_size=10, contrast="nested")
     terms, moves = [], []
@@ -54,7 +54,7 @@ def test_the_loss_is_on_closing_brackets_alone() -> None:
     assert both == pytest.approx(expected + 0.7 * sum(moves) / len(moves), rel=1e-5)
 
 
-def test_decay_adds_half_the_squared_length_of_all_parameters() -> None:
+def test_decay_adds_half_the_squared_norm_of_all_parameters() -> None:
     network = DyckTransformer(DyckTransformerConfig(norm_floor=1e-5), seed=1)
     batch = bracket_batches(0, seed=1)
     squared = sum(float(each.detach().double().square().sum()) for each in network.parameters())
@@ -62,7 +62,7 @@ def test_decay_adds_half_the_squared_length_of_all_parameters() -> None:
     assert added.item() == pytest.approx(0.01 * squared, rel=1e-4)
 
 
-def test_the_regulariser_is_nothing_in_perfect_balance() -> None:
+def test_the_regularizer_vanishes_for_perfect_balance() -> None:
     network = balanced_transformer(2, 4, 1.0)
     batch = bracket_batches(0, seed=1, contrast="released")
     assert contrastive_loss(network, *batch).item() == pytest.approx(
@@ -73,7 +73,7 @@ def test_the_regulariser_is_nothing_in_perfect_balance() -> None:
     assert contrastive_loss(network, *batch).item() > closing_loss(network, *batch[:2]).item() + 1e-3
 
 
-def test_copying_is_asked_of_every_token_that_counts() -> None:
+def test_the_copying_loss_counts_every_token_within_the_length() -> None:
     network = DyckTransformer(DyckTransformerConfig(initial_scale=0.5, double=True), 1).eval()
     tokens, lengths = bracket_batches(0, seed=1, batch_size=10)
     terms = []

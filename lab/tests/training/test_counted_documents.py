@@ -1,4 +1,4 @@
-"""Documents as counts: what is read and asked for, by the tokens themselves; losses; norms while they are trained."""
+"""Tests of document batches as counts, of their losses, and of norms during training."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def network(**shape: Any) -> TopicTransformer:
 
 
 def loss_by_positions(net: TopicTransformer, step: int, kind: str) -> float:
-    """Every masked position by itself, in the mean of its document."""
+    """Return the loss computed for each masked position, averaged within its document."""
     targets = IndependentMasks(0.4).masks(*TOKENS.shape, step, 5) & (TOKENS >= 0)
     inputs = Replacement(0.5, 0.3).replaced(TOKENS, targets, 6, 6, 5, step).masked_fill(TOKENS < 0, -1)
     losses = []
@@ -52,7 +52,7 @@ def error(module: Any, kind: Any) -> float:
 
 
 @pytest.mark.parametrize("kind", ["cross-entropy", "squared"])
-def test_losses_are_those_of_masked_positions(kind: Any) -> None:
+def test_losses_agree_with_single_positions(kind: Any) -> None:
     assert error(vars(counted_documents), kind) < 1e-5
 
 
@@ -62,14 +62,14 @@ def test_losses_are_those_of_masked_positions(kind: Any) -> None:
         ("shares = 1 / targets.sum(1).clamp_min(1)[document]", "shares = torch.full(document.shape, 0.2)"),
         ("slot = (other.cumsum(1) * other)[targets]", "slot = other[targets].long()"),
         ("tokens[targets] + 1", "tokens[targets]"),
-        ("law.replaced(tokens, targets", "law.replaced(tokens, ~targets"),
+        ("replacement.replaced(tokens, targets", "replacement.replaced(tokens, ~targets"),
     ],
 )
 def test_wrong_batches_are_rejected(change: tuple[str, str]) -> None:
     assert error(altered(counted_documents, change, compiled=False), "cross-entropy") > 1e-3
 
 
-def test_masks_are_those_of_the_step_or_of_the_data_set() -> None:
+def test_masks_depend_on_the_step_or_are_fixed() -> None:
     fresh, kept = (CountedDocuments(TOKENS, 6, MASKING, 10, seed=5, once=once) for once in (False, True))
     assert all(torch.equal(a, b) for a, b in zip(fresh(3), fresh(3), strict=True))
     assert not torch.equal(fresh(3).counts, fresh(4).counts)
@@ -83,7 +83,7 @@ def test_masks_are_those_of_the_step_or_of_the_data_set() -> None:
     assert float(unread.counts[:, 0].sum()) == 0
 
 
-def test_a_penalty_is_on_trained_matrices() -> None:
+def test_the_penalty_counts_trained_matrices() -> None:
     net = network(embeddings="one-hot", attention="uniform")
     batch = CountedDocuments(TOKENS, 6, MASKING, 10)(0)
     plain, penalised = (document_loss(net, *batch, penalty=weight) for weight in (0.0, 0.5))
@@ -95,7 +95,7 @@ def test_a_penalty_is_on_trained_matrices() -> None:
 
 
 class Turning:
-    """What an observer is told, of a network with two matrices."""
+    """Return the update of a network with two matrices."""
 
     def __init__(self, step: int, angle: float, size: float) -> None:
         self.step = step
@@ -103,7 +103,7 @@ class Turning:
         self.model = {"turns": [size * torch.stack((angles.cos(), angles.sin()))[None]], "none": []}
 
 
-def test_norms_and_rotations_are_those_of_the_matrices() -> None:
+def test_norms_and_rotations_of_matrices() -> None:
     norms = WeightNorms((0, 5, 9), lambda model: model)
     assert [step for step in range(10) if norms.wants(step)] == [0, 5, 9]
     for step, angle, size in ((0, 0.3, 2.0), (5, 0.3 + torch.pi / 2, 6.0), (9, 0.3 - torch.pi / 2, 0.0)):
@@ -131,7 +131,7 @@ def classes_by_pairs(net: TopicTransformer, tokens: torch.Tensor, shift: int) ->
 
 
 @pytest.mark.parametrize("shift", [0, 1])
-def test_attention_by_class_is_that_of_pairs_of_positions(shift: int) -> None:
+def test_attention_by_class_agrees_with_pairs_of_positions(shift: int) -> None:
     net = network()
     with torch.no_grad():
         expected = classes_by_pairs(net, TOKENS[:6], shift)
@@ -140,10 +140,10 @@ def test_attention_by_class_is_that_of_pairs_of_positions(shift: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
-        (lambda: CountedDocuments(TOKENS, 5, MASKING, 10), "tokens=5: the words are 0 to 4"),
-        (lambda: CountedDocuments(TOKENS, 6, BertMasking(p_mask=0.0), 10), "p_mask=0.0: nothing"),
+        (lambda: CountedDocuments(TOKENS, 5, MASKING, 10), "tokens=5: use words from 0 to 4"),
+        (lambda: CountedDocuments(TOKENS, 6, BertMasking(p_mask=0.0), 10), "p_mask=0.0: no word"),
         (
             lambda: document_loss(network(), *CountedDocuments(TOKENS, 6, MASKING, 2)(0), kind="mse"),  # type: ignore[arg-type]
             "kind='mse': use one of cross-entropy, squared",
@@ -151,6 +151,6 @@ def test_attention_by_class_is_that_of_pairs_of_positions(shift: int) -> None:
         (lambda: attention_by_class(network(), TOKENS, TopicModel(2, 2, 1)), "model=4: the network has 6"),
     ],
 )
-def test_bad_input_is_one_line(call: Any, told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}"):
+def test_invalid_input_is_rejected(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
         call()

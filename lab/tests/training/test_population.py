@@ -1,4 +1,4 @@
-"""The loss of a whole law against sums over its sequences, and networks that are trained on it."""
+"""Tests of the exact loss of a distribution against sums over sequences, and of training on it."""
 
 import math
 
@@ -28,7 +28,7 @@ def test_the_loss_is_the_mean_over_sequences_and_sites() -> None:
     assert loss.requires_grad
 
 
-def test_the_least_loss_is_the_conditional_entropy() -> None:
+def test_the_minimum_loss_is_the_conditional_entropy() -> None:
     states = LAW.states()
     surprise = -LAW.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0].mean(1)
     assert population().entropy == pytest.approx(float(LAW.probabilities() @ surprise), rel=1e-12)
@@ -52,7 +52,7 @@ def test_every_site_is_masked_in_every_sequence() -> None:
     torch.testing.assert_close(found, expected / 4, rtol=0, atol=1e-12)
 
 
-def test_training_reaches_it() -> None:
+def test_training_reaches_the_minimum_loss() -> None:
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4), seed=1)
     batches = population()
     config = TrainingConfig(
@@ -71,7 +71,7 @@ def test_training_reaches_it() -> None:
         (torch.tensor(1.0), "probabilities"),
     ],
 )
-def test_bad_input_is_named(law: torch.Tensor, field: str) -> None:
+def test_invalid_input_is_rejected(law: torch.Tensor, field: str) -> None:
     with pytest.raises(InputError) as caught:
         MaskedPopulation(law)
     assert caught.value.field == field

@@ -1,10 +1,4 @@
-"""What can be seen of a network in its attention to brackets, and how much of that another seed changes.
-
-For networks of several seeds:
-
-    patterns = torch.stack([network.attention_weights(tokens)[1][0] for network in networks])     # (seeds, T, T)
-    mean_variation(patterns), causal_baseline(patterns.shape[-1])
-"""
+"""Attention patterns of bracket networks: their variation between seeds, and their similarity to a stack."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -18,70 +12,81 @@ from trialogue.validation import Count, InstanceOf, validated
 from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 
 Pattern = Annotated[Tensor, Reals()]
-"""Attention weights, of any number of sequences."""
+"""Attention weights (..., T, T)."""
 
 
 @validated
 def variation(first: Pattern, second: Pattern) -> Tensor:
-    """|A - B|_F^2 (...) of attention patterns (..., T, T).
+    """Return the squared Frobenius distance between attention patterns.
 
-    Raises `InputError` where they are not square, or of different lengths.
+    Args:
+        first: Attention patterns (..., T, T).
+        second: Attention patterns (..., T, T), for the same tokens.
+
+    Returns:
+        |A - B|_F^2 for each pair of patterns (...).
+
+    Raises:
+        InputError: If the patterns are not square or have different lengths.
+
+    Example:
+        patterns = [network.attention_weights(tokens)[1] for network in networks]
+        variation(patterns[0], patterns[1]).mean(), causal_baseline(tokens.shape[1] + 1)
     """
     for field, pattern in (("first", first), ("second", second)):
         if pattern.ndim < 2 or pattern.shape[-1] != pattern.shape[-2]:
-            raise InputError(field, tuple(pattern.shape), "an attention pattern has the shape (..., T, T)")
+            raise InputError(field, tuple(pattern.shape), "use attention patterns of the shape (..., T, T)")
     if first.shape[-1] != second.shape[-1]:
         hint = (
-            f"it is compared with one of {first.shape[-1]} positions: ask both networks about the same tokens"
+            f"must have {first.shape[-1]} positions, as the first one: use the same tokens for both networks"
         )
         raise InputError("second", tuple(second.shape), hint)
     return (first - second).square().sum((-2, -1))
 
 
 @validated
-def mean_variation(patterns: Pattern) -> float:
-    """The mean of `variation` over all pairs of `patterns` (n, T, T), at least two."""
-    if patterns.ndim != 3 or len(patterns) < 2:
-        raise InputError("patterns", tuple(patterns.shape), "give at least two patterns, (n, T, T)")
-    left, right = torch.combinations(torch.arange(len(patterns))).T
-    return float(variation(patterns[left], patterns[right]).mean())
-
-
-@validated
 def causal_baseline(length: Count) -> float:
-    """Expected variation of two patterns of `length` positions whose rows are uniform laws on what is not ahead.
+    """Return the expected `variation` of two random causal patterns of `length` positions.
 
-    The row of m positions is uniform on the simplex and adds 2 (m - 1) / (m (m + 1)): 2 H_n + 4 / (n + 1) - 4 in all.
+    Each row is uniform on the simplex of the positions up to its own. A row of m positions contributes
+    2 (m - 1) / (m (m + 1)), so that the sum over rows is 2 H_n + 4 / (n + 1) - 4.
     """
     return 2 * sum(1 / m for m in range(1, length + 1)) + 4 / (length + 1) - 4
 
 
 @validated
 def stack_likeness(attention: Pattern, tokens: Annotated[Tensor, Integers("n T", least=0)]) -> float:
-    """The share of closing brackets that leave one open and attend most to the innermost bracket that is open.
+    """Return how often a closing bracket attends most to the innermost bracket that remains open after it.
 
-    `attention` (n, T, T) has a row for the starting token and each of `tokens` (n, T - 1), which are prefixes of Dyck
-    words. NaN where no bracket is such. Raises `InputError` for attention of another length.
+    Args:
+        attention: Attention patterns (n, T, T), with one row for the start token and one for each token.
+        tokens: Prefixes of Dyck words (n, T - 1), int64.
+
+    Returns:
+        Share of the closing brackets that leave another bracket open. NaN if there are none.
+
+    Raises:
+        InputError: If the attention patterns have another length.
     """
     n, width = tokens.shape
     if tuple(attention.shape) != (n, width + 1, width + 1):
-        hint = f"{width} tokens and the starting token have patterns of the shape {(n, width + 1, width + 1)}"
+        hint = f"use patterns of the shape {(n, width + 1, width + 1)} for the start token and {width} tokens"
         raise InputError("attention", tuple(attention.shape), hint)
     depths = (1 - 2 * (tokens & 1)).cumsum(1)
     place = torch.arange(width, device=tokens.device)
-    # The innermost open bracket behind a token is the last opening one whose depth is that behind the token.
+    # The innermost bracket that is open after a token is the last opening one with the same depth.
     candidate = (
         (depths[:, None] == depths[:, :, None]) & (tokens[:, None] % 2 == 0) & (place <= place[:, None])
     )
     innermost = torch.where(candidate, place, -1).max(-1).values
-    asked = (tokens % 2 == 1) & (depths > 0)
+    counted = (tokens % 2 == 1) & (depths > 0)
     most = attention[:, 1:].argmax(-1) - 1
-    return float((most == innermost)[asked].double().mean())
+    return float((most == innermost)[counted].double().mean())
 
 
 @validated
 def with_uniform_attention(network: InstanceOf[DyckTransformer]) -> DyckTransformer:
-    """A copy of `network` whose attention is uniform in every layer, all else as it is: in eval mode."""
-    twin = DyckTransformer(replace(network.config, uniform=True))
-    twin.load_state_dict(network.state_dict())
-    return twin.to(network.table.device).eval()
+    """Return a copy of `network` in eval mode, with uniform attention in every layer."""
+    copy = DyckTransformer(replace(network.config, uniform=True))
+    copy.load_state_dict(network.state_dict())
+    return copy.to(network.table.device).eval()

@@ -1,4 +1,4 @@
-"""How long chains take to align a clique of spins, simulated for several seeds at once."""
+"""Hitting times of chains that align a clique of spins, simulated for several seeds at once."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,12 @@ from trialogue.samplers import hitting_times
 
 
 class CliqueHits(NamedTuple):
-    """Steps until all spins of the clique are up, at most the budget, and whether they were: both (seeds, runs)."""
+    """Hitting times of a chain.
+
+    Attributes:
+        steps: Steps until all spins of the clique are up, at most the budget (seeds, runs).
+        reached: Whether all spins of the clique were up within the budget (seeds, runs).
+    """
 
     steps: Tensor
     reached: Tensor
@@ -35,11 +40,11 @@ def clique_hits(
         chain: The chain.
         model: The model that it samples from.
         clique: Number of spins in the clique.
-        seeds: Seeds. The random numbers of a run depend on its seed, not on the seeds beside it.
+        seeds: Seeds. The random numbers of a run depend only on its own seed.
         runs: Runs per seed.
         budget: Steps after which a run is stopped.
         stream: Seed of the random stream that all runs share.
-        up: Number of spins that are up at the start.
+        up: Number of spins that are up at the start (default: 0).
     """
     start = torch.zeros(len(seeds) * runs, model.sites, dtype=torch.int64)
     start[:, :up] = 1

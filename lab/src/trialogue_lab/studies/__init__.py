@@ -1,7 +1,7 @@
-"""The studies: the packages in this folder, and those that installed packages register.
+"""Registry of studies: the packages in this folder, and studies that other installed packages register.
 
-A package of the user's own adds a study by an entry point of the group `trialogue_lab.studies`, whose name is the
-study's and whose value is the module that binds `STUDY`. Modules are imported only when their study is used.
+A package registers a study by an entry point of the group `trialogue_lab.studies`. Its name is the name of the study,
+and its value is the module that defines `STUDY`. A module is imported only when its study is used.
 """
 
 import ast
@@ -23,7 +23,7 @@ GROUP = "trialogue_lab.studies"
 
 
 def modules() -> dict[str, str]:
-    """Module of every study, by name: the packages in this folder, then the registered ones."""
+    """Return the module of every study by name, first the packages in this folder, then the registered ones."""
     built_in = {
         module.name.replace("_", "-"): f"{__name__}.{module.name}"
         for module in pkgutil.iter_modules(__path__)
@@ -34,7 +34,11 @@ def modules() -> dict[str, str]:
 
 
 def find(name: str) -> "Study[Any]":
-    """Import the study `name`; raises `InputError` that suggests the closest names where there is none."""
+    """Import and return the study `name`.
+
+    Raises:
+        InputError: If no such study exists, with a suggestion of the closest names, or if its module is broken.
+    """
     known = modules()
     if name not in known:
         close = difflib.get_close_matches(name, known, n=3)
@@ -46,29 +50,28 @@ def find(name: str) -> "Study[Any]":
         study = study_of(known[name])
     except InputError:
         raise
-    except Exception as error:  # whatever a module of a user's own does when it is imported
-        told = f"{type(error).__name__}: {error}"
-        raise InputError("study", name, f"its module {known[name]} cannot be imported: {told}") from error
+    except Exception as error:  # A user's module can raise anything when it is imported.
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError("study", name, f"module {known[name]} cannot be imported: {reason}") from error
     if study.name != name:
-        raise InputError(
-            "study", name, f"a study is named after its module: rename the entry point to {study.name}"
-        )
+        hint = f"must have the name of its module: rename the entry point to {study.name}"
+        raise InputError("study", name, hint)
     return study
 
 
 def importable(complain: Callable[[str], None]) -> "list[Study[Any]]":
-    """Every study that can be imported; `complain` is told in a line of each that cannot."""
+    """Return every study that can be imported. `complain` is called with one line for each of the others."""
     found = []
     for name in modules():
         try:
             found.append(find(name))
         except InputError as error:
-            complain(f"{error}; the others go on without it")
+            complain(f"{error} (this study is skipped)")
     return found
 
 
 def questions() -> dict[str, str]:
-    """The question of every study, by name, read from the module's source without importing it."""
+    """Return the question of every study by name, read from the module's source without importing it."""
     return {name: _question(module) for name, module in modules().items()}
 
 
@@ -77,7 +80,7 @@ def _question(module: str) -> str:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
         spec = None
-    except Exception as error:  # whatever a package of a user's own does when it is imported
+    except Exception as error:  # A user's package can raise anything when it is imported.
         return f"(module {module} cannot be imported: {type(error).__name__}: {error})"
     if spec is None or spec.origin is None:
         return f"(module {module} is not installed)"

@@ -1,12 +1,11 @@
-"""Conditional distributions of blocks of an Ising model given the rest, over samples: loss, gradient, curvature,
-scores.
+"""Conditional distributions of blocks of an Ising model given the other spins: loss and derivatives over samples.
 
-A context is a mask K with the spins outside it. Samples that share mask and spins are counted once, and contexts that
-share them too, so that a small model costs what its distinct contexts cost, and a large one what its samples do.
-
-Completions are indexed as in `trialogue_lab.training.block_moments`.
+A context is a mask K with the spins outside it. Samples with the same mask and spins are counted once, and so are equal
+contexts. The cost therefore depends on the number of distinct contexts, which is small for small models. Completions of
+a context are indexed as in `trialogue_lab.training.block_moments`.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,90 +17,83 @@ from trialogue_lab.training.block_moments import Floats, Indices, hadamard_trans
 
 Bools = NDArray[np.bool_]
 
-_COMPLETIONS = 2**26
+_MAX_COMPLETIONS = 2**26
 _COMPLETIONS_AT_ONCE = 2**20
 
 
 class _Contexts(NamedTuple):
-    """Contexts whose masks have k sites each, and the distinct pairs (K, x) that fall into them."""
+    """Contexts whose masks have k sites each, and the distinct pairs (K, x) that belong to them."""
 
-    sites: Indices  # (c, k), ascending
-    outside: Floats  # (c, N) spins, zero within the mask
-    share: Floats  # (c,) of the samples
-    context: Indices  # (p,) of each pair
-    inside: Floats  # (p, k) spins of each pair within its mask
-    pair_share: Floats  # (p,) of the samples
+    sites: Indices  # (c, k), masked sites in ascending order
+    outside: Floats  # (c, N), spins outside the mask, zero within
+    share: Floats  # (c,), share of the samples
+    context: Indices  # (p,), context of each pair
+    inside: Floats  # (p, k), spins of each pair within its mask
+    pair_share: Floats  # (p,), share of the samples
 
 
 class BlockConditionals:
-    """The mean of -log p(x_K | x_-K, K) over samples as a function of the parameters (pairs i<j, then fields).
+    """The mean of -log p(x_K | x_-K, K) over samples, as a function of the parameters of an Ising model.
 
-    `up` (n, N) says which spins are +1, `masks` (n, N) which sites are masked. Raises `InputError` where there are too
-    many completions to enumerate.
+    The parameters are the pairs i < j in lexicographic order, followed by the fields.
+
+    Args:
+        up: Whether each spin is +1 (n, N).
+        masks: Whether each site is masked (n, N).
+
+    Raises:
+        InputError: If there are too many completions to enumerate.
     """
 
     def __init__(self, up: Bools, masks: Bools) -> None:
         samples, self.sites = up.shape
         self.first, self.second = np.triu_indices(self.sites, 1)
         self.parameters = len(self.first) + self.sites
-        self._place = np.zeros(
-            (self.sites, self.sites), dtype=np.int64
-        )  # of the pair (i, j) among the parameters
-        self._place[self.first, self.second] = np.arange(len(self.first))
-        self._place += self._place.T
-        pairs, of_pair = _distinct(masks, up)
-        pair_share = np.bincount(of_pair) / samples
+        self._pair_index = np.zeros((self.sites, self.sites), dtype=np.int64)
+        self._pair_index[self.first, self.second] = np.arange(len(self.first))
+        self._pair_index += self._pair_index.T
+        pairs, pair_of_sample = _distinct_rows(masks, up)
+        pair_share = np.bincount(pair_of_sample) / samples
         masks, up = masks[pairs], up[pairs]
-        places, context = _distinct(masks, up & ~masks)
-        sizes = masks[places].sum(1)
-        _refuse_many(sizes)
-        inside = sizes * (sizes + 1) // 2 + sizes * (self.sites - sizes)
-        self.touched = int(inside.max())  # parameters whose statistics a mask leaves open
+        spins = np.where(up, 1.0, -1.0)
+        contexts, context = _distinct_rows(masks, up & ~masks)
+        sizes = masks[contexts].sum(1)
+        _check_completions(sizes)
+        # Number of parameters whose statistics depend on the masked spins.
+        self.touched = int((sizes * (sizes + 1) // 2 + sizes * (self.sites - sizes)).max())
         self._groups: list[_Contexts] = []
         for size in np.unique(sizes).tolist():
             members = np.flatnonzero(sizes == size)
             parts = -(-(len(members) << size) // _COMPLETIONS_AT_ONCE)
             for part in np.array_split(members, min(parts, len(members))):
-                place = np.full(len(places), -1)
-                place[part] = np.arange(len(part))
-                fallen = np.flatnonzero(place[context] >= 0)
-                self._groups.append(
-                    _contexts(masks, up, places[part], fallen, place[context[fallen]], pair_share[fallen])
-                )
+                chosen = np.flatnonzero(np.isin(context, part))
+                local = np.searchsorted(part, context[chosen])
+                share = pair_share[chosen]
+                sites = np.nonzero(masks[contexts[part]])[1].reshape(-1, size)
+                inside = np.take_along_axis(spins[chosen], sites[local], 1)
+                outside = np.where(masks, 0.0, spins)[contexts[part]]
+                context_share = np.bincount(local, share).astype(np.float64)
+                self._groups.append(_Contexts(sites, outside, context_share, local, inside, share))
         self._observed = np.zeros(self.parameters)
         for group in self._groups:
             states = (1 << np.arange(group.inside.shape[1])) @ (group.inside.T < 0)
             observed = np.zeros((len(group.share), 1 << group.sites.shape[1]))
             np.add.at(observed, (group.context, states), group.pair_share)
             self._observed += self._total(group, observed)
-        self._point, self._laws = np.full(self.parameters, np.nan), list[Floats]()
 
     def loss(self, parameters: Floats) -> tuple[float, Floats]:
-        """Mean loss, in nats per sample, and its gradient (d,)."""
-        value = -float(self._observed @ parameters)
-        gradient = -self._observed
-        log_partition = self._solve(parameters)
-        for group, distribution, log_z in zip(self._groups, self._laws, log_partition, strict=True):
+        """Return the mean loss, in nats per sample, and its gradient (d,)."""
+        value, gradient = -float(self._observed @ parameters), -self._observed
+        for group, log_z, distribution in self._solve(parameters):
             value += float(group.share @ log_z)
             gradient = gradient + self._total(group, group.share[:, None] * distribution)
         return value, gradient
 
-    def hessian_product(self, parameters: Floats, direction: Floats) -> Floats:
-        """The Hessian at `parameters` times `direction` (d,)."""
-        self._solve(parameters)
-        product = np.zeros(self.parameters)
-        for group, distribution in zip(self._groups, self._laws, strict=True):
-            change = self._energies(group, direction)
-            change -= (distribution * change).sum(1, keepdims=True)
-            product += self._total(group, group.share[:, None] * distribution * change)
-        return product
-
     def curvature(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Hessian (d, d) of the mean loss, and mean outer product (d, d) of the samples' gradients."""
-        self._solve(parameters)
+        """Return the Hessian of the mean loss and the mean outer product of the samples' gradients, both (d, d)."""
         hessian = np.zeros((self.parameters, self.parameters))
         scores = np.zeros_like(hessian)
-        for group, distribution in zip(self._groups, self._laws, strict=True):
+        for group, _, distribution in self._solve(parameters):
             single, pair, first, second = small_subsets(group.sites.shape[1])
             subsets = np.concatenate((single, pair))
             moments = hadamard_transform(distribution)
@@ -113,30 +105,26 @@ class BlockConditionals:
             block = block.reshape(-1)
             for index, sites in enumerate(blocks):
                 with_block, pairs = block == index, block[group.context] == index
-                columns = self._columns(sites)
-                outside = group.outside[with_block][:, columns.outside]
-                hessian[columns.grid] += _spread(
+                others = np.setdiff1d(np.arange(self.sites), sites)
+                columns = self._touched_parameters(sites, others)
+                outside = group.outside[with_block][:, others]
+                hessian[columns] += _spread(
                     covariance[with_block], group.share[with_block], outside, len(sites)
                 )
-                outside = group.outside[group.context[pairs]][:, columns.outside]
+                outside = group.outside[group.context[pairs]][:, others]
                 gradients = _gradients(residual[pairs], outside, len(sites))
-                scores[columns.grid] += (group.pair_share[pairs][:, None] * gradients).T @ gradients
+                scores[columns] += (group.pair_share[pairs][:, None] * gradients).T @ gradients
         return hessian, scores
 
-    def _solve(self, parameters: Floats) -> list[Floats]:
-        """Logarithms of the partition functions, per group; keeps the conditional distributions at `parameters`."""
-        if not np.array_equal(parameters, self._point):
-            self._point = parameters.copy()
-            energies = [self._energies(group, parameters) for group in self._groups]
-            self._log_partition = [logsumexp(energy, 1) for energy in energies]
-            self._laws = [
-                np.exp(energy - log_z[:, None])
-                for energy, log_z in zip(energies, self._log_partition, strict=True)
-            ]
-        return self._log_partition
+    def _solve(self, parameters: Floats) -> Iterator[tuple[_Contexts, Floats, Floats]]:
+        """Yield each group with its log partition functions (c,) and its conditional distributions (c, 2^k)."""
+        for group in self._groups:
+            energies = self._energies(group, parameters)
+            log_z = logsumexp(energies, 1)
+            yield group, log_z, np.exp(energies - log_z[:, None])
 
     def _energies(self, group: _Contexts, parameters: Floats) -> Floats:
-        """What the parameters that touch the mask give each completion: (c, 2^k)."""
+        """Return the energies (c, 2^k) of the completions, from the parameters that touch the mask."""
         coupling = np.zeros((self.sites, self.sites))
         coupling[self.first, self.second] = parameters[: len(self.first)]
         coupling += coupling.T
@@ -149,7 +137,7 @@ class BlockConditionals:
         return hadamard_transform(coefficients)
 
     def _total(self, group: _Contexts, weights: Floats) -> Floats:
-        """Sum (d,) over completions of `weights` (c, 2^k) times the statistics that touch the mask."""
+        """Return the sum (d,) over completions of `weights` (c, 2^k) times the statistics that touch the mask."""
         sites = group.sites
         single, pair, first, second = small_subsets(sites.shape[1])
         moments = hadamard_transform(weights)
@@ -161,43 +149,26 @@ class BlockConditionals:
         pairs += pairs.T + both.reshape(self.sites, self.sites)
         return np.concatenate((pairs[self.first, self.second], within.sum(0)))
 
-    def _columns(self, sites: Indices) -> "_Columns":
-        """Places of the parameters that touch the block `sites` (k,)."""
+    def _touched_parameters(self, sites: Indices, others: Indices) -> tuple[NDArray[np.intp], ...]:
+        """Return the grid of the parameters that touch the block `sites` (k,).
+
+        The order is: each field of the block with its couplings to `others` (N - k,), then the pairs within the block.
+        """
         _, _, first, second = small_subsets(len(sites))
-        outside = np.setdiff1d(np.arange(self.sites), sites)
-        fields = np.column_stack((len(self.first) + sites, self._place[sites[:, None], outside]))
-        places = np.concatenate((fields.ravel(), self._place[sites[first], sites[second]]))
-        return _Columns(outside, np.ix_(places, places))
-
-
-class _Columns(NamedTuple):
-    outside: Indices  # (N - k,) sites
-    grid: tuple[
-        NDArray[np.intp], ...
-    ]  # of the parameters: fields with their couplings to the outside, pairs within
-
-
-def _contexts(
-    masks: Bools,
-    up: Bools,
-    places: Indices,
-    pairs: Indices,
-    context: Indices,
-    pair_share: Floats,
-) -> _Contexts:
-    """Contexts that the pairs at `places` (c,) exemplify, with those at `pairs` (p,) that fall into them."""
-    spins = np.where(up, 1.0, -1.0)
-    size = int(masks[places[0]].sum())
-    sites: Indices = np.nonzero(masks[places])[1].reshape(-1, size).astype(np.int64)
-    inside = np.take_along_axis(spins[pairs], sites[context], 1)
-    share = np.bincount(context, pair_share).astype(np.float64)
-    return _Contexts(sites, np.where(masks, 0.0, spins)[places], share, context, inside, pair_share)
+        fields = np.column_stack((len(self.first) + sites, self._pair_index[sites[:, None], others]))
+        places = np.concatenate((fields.ravel(), self._pair_index[sites[first], sites[second]]))
+        return np.ix_(places, places)
 
 
 def _spread(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
-    """Weighted sum of covariances (c, q, q) of a block's spins and pairs, as one of all statistics that touch it.
+    """Return the weighted sum of the covariances of all statistics that touch a block.
 
-    A spin of the block is a statistic times 1 (its field) and times each spin of `outside` (c, N - k).
+    Args:
+        local: Covariances (c, q, q) of the block's spins and pairs.
+        weights: Weights of the contexts (c,).
+        outside: Spins outside the block (c, N - k). The statistics of a spin of the block are the spin itself, for its
+            field, and its product with each of these spins.
+        k: Number of sites of the block.
     """
     factors = np.column_stack((np.ones(len(outside)), outside))
     weighted = local * weights[:, None, None]
@@ -210,30 +181,30 @@ def _spread(local: Floats, weights: Floats, outside: Floats, k: int) -> Floats:
 
 
 def _gradients(residual: Floats, outside: Floats, k: int) -> Floats:
-    """Gradients (p, q) of samples, in the order of `_Columns`; `outside` (p, N - k) spins multiply those of the block.
+    """Return the gradients of samples in the order of `_touched_parameters`.
 
-    `residual` (p, k + pairs) is by how much the block's spins, and pairs of them, exceed their means.
+    Args:
+        residual: Spins and pairs of the block minus their conditional means (p, k + k(k-1)/2).
+        outside: Spins outside the block (p, N - k).
+        k: Number of sites of the block.
     """
     factors = np.column_stack((np.ones(len(outside)), outside))
     spins = residual[:, :k, None] * factors[:, None]
     return np.concatenate((spins.reshape(len(residual), -1), residual[:, k:]), 1)
 
 
-def _distinct(*columns: Bools) -> tuple[Indices, Indices]:
-    """Places of the distinct rows of `columns` (n, m) side by side, and which of them each row is."""
+def _distinct_rows(*columns: Bools) -> tuple[Indices, Indices]:
+    """Return the places of the distinct rows of the concatenated `columns` (n, m), and the inverse index (n,)."""
     packed = np.packbits(np.concatenate(columns, 1), axis=1)
-    words = np.ascontiguousarray(np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))).view(np.uint64)
-    if words.shape[1] == 1:
-        _, places, which = np.unique(words[:, 0], return_index=True, return_inverse=True)
-    else:
-        _, places, which = np.unique(words, axis=0, return_index=True, return_inverse=True)
-    return places, which.reshape(-1)
+    keys = packed.view(f"V{packed.shape[1]}")[:, 0]
+    _, places, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return places, inverse.reshape(-1)
 
 
-def _refuse_many(sizes: Indices) -> None:
-    largest = int(sizes.max())
-    # As Python integers: 2^k of a large block does not fit into one of numpy.
+def _check_completions(sizes: Indices) -> None:
+    """Raise `InputError` if blocks of the given `sizes` (c,) have too many completions to enumerate."""
+    # Python integers, because 2^k of a large block overflows a NumPy integer.
     completions = sum(int(count) << size for size, count in enumerate(np.bincount(sizes)))
-    if completions > _COMPLETIONS:
-        hint = f"the samples' blocks have {completions:.1e} completions, the most is {_COMPLETIONS:.1e}"
-        raise InputError("block_size", largest, f"{hint}: use smaller blocks")
+    if completions > _MAX_COMPLETIONS:
+        hint = f"the samples' blocks have {completions:.1e} completions, more than {_MAX_COMPLETIONS:.1e}"
+        raise InputError("block_size", int(sizes.max()), f"{hint}: use smaller blocks")

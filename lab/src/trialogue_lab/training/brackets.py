@@ -1,4 +1,4 @@
-"""Training on brackets: batches of Dyck strings, the loss on closing brackets, and what regularises towards balance."""
+"""Training on brackets: batches of Dyck strings, the loss on closing brackets, and a contrastive regularizer."""
 
 from typing import Literal
 
@@ -31,47 +31,55 @@ def bracket_batches(
     strings: Strings = "words",
     contrast: Contrast = "none",
 ) -> tuple[Tensor, ...]:
-    """The batch of a step: tokens (batch_size, longest) and lengths (batch_size,), q = 1/2, types equally likely.
+    """Return the batch of Dyck strings for a training step.
 
-    "words" are complete and of any length up to `longest`, "prefixes" all of that length. With a `contrast` comes the
-    balanced string (batch_size, width) to put before each of them: "nested" pairs of random types, 1 to `depth` of
-    them, the same number for all (2.58), or those "released" by the authors: `depth` nested pairs of one type, then
-    as many of another, and one pair more at a random place in them.
+    Args:
+        step: Training step. Each step has its own random numbers.
+        seed: Seed of the batches.
+        batch_size: Number of strings.
+        types: Number of bracket types, which are equally likely.
+        depth: Largest depth.
+        longest: Largest length.
+        strings: "words" for complete strings of any length up to `longest`, with q = 1/2. "prefixes" for prefixes of
+            exactly that length.
+        contrast: Kind of the balanced string to prepend to each string. "nested": 1 to `depth` nested pairs of random
+            types, the same number for the whole batch (equation 2.58). "released": the strings of the authors' code,
+            with `depth` nested pairs of one type, then as many of another type, and one more pair at a random place in
+            them. "none" for no such string.
+
+    Returns:
+        Tokens (batch_size, longest) and lengths (batch_size,). With a `contrast`, also balanced strings
+        (batch_size, width).
     """
-    law = (1 / types,) * types
-    of_step = seed_of(seed, "brackets", step)
+    distribution = (1 / types,) * types
+    step_seed = seed_of(seed, "brackets", step)
     if strings == "words":
-        batch = DyckWords(longest, law, 0.5, depth).sample(batch_size, of_step)
+        batch = DyckWords(longest, distribution, 0.5, depth).sample(batch_size, step_seed)
     else:
-        batch = (
-            Dyck(longest, law, 0.5, depth, complete=False).sample(batch_size, of_step),
-            torch.full((batch_size,), longest),
-        )
+        prefixes = Dyck(longest, distribution, 0.5, depth, complete=False).sample(batch_size, step_seed)
+        batch = (prefixes, torch.full((batch_size,), longest))
     if contrast == "none":
         return batch
-    draw = generator(of_step, "contrast")
+    random = generator(step_seed, "contrast")
     if contrast == "nested":
-        pairs = int(torch.randint(1, depth + 1, (), generator=draw))
-        kinds = torch.randint(types, (batch_size, pairs), generator=draw)
+        pairs = int(torch.randint(1, depth + 1, (), generator=random))
+        kinds = torch.randint(types, (batch_size, pairs), generator=random)
         return *batch, torch.cat((2 * kinds, 2 * kinds.flip(1) + 1), 1)
-    kinds = torch.randint(types, (batch_size, 3), generator=draw)
-    nested = torch.cat(
-        [kinds[:, i : i + 1] * 2 + side for i in (0, 1) for side in (0, 1) for _ in range(depth)], 1
-    )
-    # Behind 0 to D - 1 brackets open in either half, so that the pair is no deeper than D.
-    place = torch.randint(2, (batch_size,), generator=draw) * 2 * depth
-    place += torch.randint(depth, (batch_size,), generator=draw)
+    kinds = torch.randint(types, (batch_size, 3), generator=random)
+    sides = torch.tensor([0, 1, 0, 1]).repeat_interleave(depth)
+    nested = 2 * kinds[:, :2].repeat_interleave(2 * depth, 1) + sides
+    # At most depth - 1 brackets are open at this place, so that the additional pair does not exceed the depth.
+    place = torch.randint(2, (batch_size,), generator=random) * 2 * depth
+    place += torch.randint(depth, (batch_size,), generator=random)
+    pair = place[:, None] + torch.arange(2)
     index = torch.arange(4 * depth + 2)
-    moved = nested.gather(
-        1, torch.where(index < place[:, None], index, (index - 2).clamp_min(0)).clamp_max(4 * depth - 1)
-    )
-    for side in (0, 1):
-        moved = torch.where(index == place[:, None] + side, kinds[:, 2:] * 2 + side, moved)
-    return *batch, moved
+    source = index - 2 * (index > pair[:, 1:])
+    balanced = nested.gather(1, source.clamp_max(4 * depth - 1))
+    return *batch, balanced.scatter(1, pair, 2 * kinds[:, 2:] + torch.arange(2))
 
 
 def bracket_training(steps: int, learning_rate: float, seed: int) -> TrainingConfig:
-    """Return how networks learn brackets: AdamW without weight decay, on batches of 100 strings."""
+    """Return the training settings of bracket networks: AdamW without weight decay, on batches of 100 strings."""
     return TrainingConfig(
         steps=steps,
         batch_size=100,
@@ -84,9 +92,13 @@ def bracket_training(steps: int, learning_rate: float, seed: int) -> TrainingCon
 
 
 def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor, decay: float = 0.0) -> Tensor:
-    """Mean cross-entropy, in nats, of the closing brackets among the first `lengths` (n,) of `tokens` (n, width).
+    """Return the mean cross-entropy of closing brackets, in nats, with an L2 penalty (equation 2.41).
 
-    Plus `decay` times |theta|^2 / 2, over all parameters: equation 2.41.
+    Args:
+        model: The network.
+        tokens: Dyck strings (n, width).
+        lengths: Lengths of the strings (n,). Later tokens are ignored.
+        decay: Weight of the penalty |theta|^2 / 2 over all parameters (default: 0).
     """
     loss = _closing_loss(model(tokens, lengths), tokens, lengths)
     if not decay:
@@ -97,28 +109,42 @@ def closing_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor, decay:
 def contrastive_loss(
     model: DyckTransformer, tokens: Tensor, lengths: Tensor, prefixes: Tensor, weight: float = 0.3
 ) -> Tensor:
-    """`closing_loss`, plus `weight` times the mean square of how far logits move with `prefixes` (n, p) put before.
+    """Return `closing_loss` plus a penalty on the change of the logits if a balanced string is prepended.
 
-    Equation 2.58 with a mean over positions and tokens in place of the sum: the weight does not depend on lengths.
+    This is equation 2.58 with a mean over positions and tokens instead of the sum, so that the weight does not depend
+    on the lengths.
+
+    Args:
+        model: The network.
+        tokens: Dyck strings (n, width).
+        lengths: Lengths of the strings (n,).
+        prefixes: Balanced strings to prepend (n, p).
+        weight: Weight of the mean squared change of the logits (default: 0.3).
     """
-    before = prefixes.shape[1]
+    width = prefixes.shape[1]
     logits = model(tokens, lengths)
-    moved = model(torch.cat((prefixes, tokens), 1), lengths + before)[:, before:]
+    moved = model(torch.cat((prefixes, tokens), 1), lengths + width)[:, width:]
     counted = torch.arange(logits.shape[1], device=tokens.device) <= lengths[:, None]
-    apart = (moved - logits)[counted].square().mean()
-    return _closing_loss(logits, tokens, lengths) + weight * apart
-
-
-def _closing_loss(logits: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
-    asked = (tokens % 2 == 1) & (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None])
-    targets = tokens.where(asked, _IGNORED)
-    return F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=_IGNORED)
+    change = (moved - logits)[counted].square().mean()
+    return _closing_loss(logits, tokens, lengths) + weight * change
 
 
 def copying_loss(model: DyckTransformer, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats, of saying at each of the first `lengths` (n,) of `tokens` (n, width) which it is."""
-    targets = tokens.masked_fill(
-        torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], _IGNORED
-    )
-    logits = model(tokens, lengths)[:, 1:].flatten(0, 1)
-    return F.cross_entropy(logits.float(), targets.flatten(), ignore_index=_IGNORED)
+    """Return the mean cross-entropy, in nats, of predicting each token of `tokens` (n, width) at its own position.
+
+    Only the first `lengths` (n,) tokens of each string count.
+    """
+    return _cross_entropy(model(tokens, lengths)[:, 1:], tokens, _within(tokens, lengths))
+
+
+def _closing_loss(logits: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
+    return _cross_entropy(logits[:, :-1], tokens, (tokens % 2 == 1) & _within(tokens, lengths))
+
+
+def _within(tokens: Tensor, lengths: Tensor) -> Tensor:
+    return torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+
+
+def _cross_entropy(logits: Tensor, tokens: Tensor, counted: Tensor) -> Tensor:
+    targets = tokens.where(counted, _IGNORED)
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=_IGNORED)

@@ -1,4 +1,4 @@
-"""Documents as counts of what is read: batches for networks without positions, and their losses.
+"""Batches of documents as word counts, for networks without positions, and their losses.
 
 batches = CountedDocuments(documents.tokens, model.vocab_size, BertMasking(), batch_size=40)
 train(TopicTransformer(config), batches, TrainingConfig(steps=1000, batch_size=40), loss=document_loss)
@@ -22,12 +22,14 @@ Loss = Literal["cross-entropy", "squared"]
 
 
 class DocumentBatch(NamedTuple):
-    """Documents as a network without positions reads them, numbered as in the thesis: 0 is [MASK], i the word i - 1.
+    """A batch of documents for a network without positions. Token 0 is [MASK], and token i is the word i - 1.
 
-    `counts` (b, V + 1) float32 say how often each word is read, `queries` (b, Q) int64 what is read where words are to
-    be predicted: [MASK] first, for all positions that show it, then one for each other position, and zeros. `asked`
-    (b, Q, V + 1) float32 is the share of a document's masked positions at which this is read and that word is asked
-    for; it is zero for a document without any.
+    Attributes:
+        counts: Number of occurrences of each token in the input (b, V + 1), float32.
+        queries: Input tokens at the positions to predict (b, Q), int64. The first query is [MASK], for all positions
+            that show it. The others are one query for each other position, padded with zeros.
+        asked: Share of the document's masked positions that have a given query and target (b, Q, V + 1), float32. Zero
+            for a document without masked positions.
     """
 
     counts: Tensor
@@ -38,11 +40,20 @@ class DocumentBatch(NamedTuple):
 @validated
 @dataclass(frozen=True, eq=False)
 class CountedDocuments:
-    """Batches of documents `tokens` (n, N) of words below `vocab_size`, -1 behind their ends, for `train`.
+    """Batches of documents for `train`, sampled with replacement. A batch is a function of the step and the seed.
 
-    A batch is a function of the step and the `seed`: documents drawn with replacement, with masks of their own or, with
-    `once`, with those drawn for the data set. `read_masked` False leaves masked positions out of what is attended to,
-    as the authors' code does. Raises `InputError` for what are no documents.
+    Args:
+        tokens: Documents (n, N) of words below `vocab_size`, padded with -1.
+        vocab_size: Number of words V.
+        masking: Masking of BERT.
+        batch_size: Number of documents per batch.
+        seed: Seed of the documents and masks (default: 0).
+        once: Whether each document has the same mask in every step. Otherwise, masks are sampled in every step
+            (default).
+        read_masked: Whether masked positions are attended to (default: True). The authors' code leaves them out.
+
+    Raises:
+        InputError: If `tokens` are not documents, or if nothing is masked.
     """
 
     tokens: Annotated[Tensor, Integers("n N")]
@@ -55,44 +66,44 @@ class CountedDocuments:
 
     def __post_init__(self) -> None:
         if int(self.tokens.max()) >= self.vocab_size:
-            hint = f"the words are 0 to {self.vocab_size - 1}"
-            raise InputError("tokens", int(self.tokens.max()), hint)
+            raise InputError("tokens", int(self.tokens.max()), f"use words from 0 to {self.vocab_size - 1}")
         if self.masking.p_mask == 0:
-            raise InputError("p_mask", self.masking.p_mask, "nothing is to be predicted: use more")
+            raise InputError(
+                "p_mask", self.masking.p_mask, "no word would be predicted: use a larger probability"
+            )
 
     def __call__(self, step: int) -> DocumentBatch:
-        """The batch of a step."""
+        """Return the batch for a training step."""
         random = generator(self.seed, "documents", step)
-        drawn = torch.randint(0, len(self.tokens), (self.batch_size,), generator=random)
+        chosen = torch.randint(0, len(self.tokens), (self.batch_size,), generator=random)
         if self.once:
-            return DocumentBatch(*(part[drawn] for part in self.all))
-        return self.read(self.tokens[drawn], step)
+            return DocumentBatch(*(part[chosen] for part in self.all))
+        return self.read(self.tokens[chosen], step)
 
     @cached_property
     def all(self) -> DocumentBatch:
-        """All documents, with the masks of the data set."""
+        """All documents, with the masks of step 0."""
         return self.read(self.tokens, 0)
 
     def read(self, tokens: Tensor, step: int) -> DocumentBatch:
-        """The documents `tokens` (b, N) with the masks of a step."""
-        masking, there = self.masking, tokens >= 0
-        targets = (
-            IndependentMasks(masking.p_mask).masks(len(tokens), tokens.shape[1], step, self.seed) & there
-        )
-        law = Replacement(masking.p_hidden, masking.p_random)
-        inputs = law.replaced(tokens, targets, self.vocab_size, self.vocab_size, self.seed, step)
-        places = torch.where(there, (inputs + 1) % (self.vocab_size + 1), self.vocab_size + 1)
-        counted = places if self.read_masked else places.masked_fill(targets, self.vocab_size + 1)
+        """Return the documents `tokens` (b, N) with the masks of a step."""
+        masking, is_word = self.masking, tokens >= 0
+        masks = IndependentMasks(masking.p_mask).masks(len(tokens), tokens.shape[1], step, self.seed)
+        targets = masks & is_word
+        replacement = Replacement(masking.p_hidden, masking.p_random)
+        inputs = replacement.replaced(tokens, targets, self.vocab_size, self.vocab_size, self.seed, step)
+        read = torch.where(is_word, (inputs + 1) % (self.vocab_size + 1), self.vocab_size + 1)
+        counted = read if self.read_masked else read.masked_fill(targets, self.vocab_size + 1)
         counts = torch.zeros(len(tokens), self.vocab_size + 2)
         counts.scatter_add_(1, counted, torch.ones_like(counted, dtype=counts.dtype))
-        # Positions that show [MASK] are asked alike; each of the others has a place of its own behind.
-        other = targets & (places > 0)
+        # All positions that show [MASK] share query 0. Each other masked position has a query of its own.
+        other = targets & (read > 0)
         slot = (other.cumsum(1) * other)[targets]
-        document, queried, word = targets.nonzero()[:, 0], places[targets], tokens[targets] + 1
-        most = 1 + int(other.sum(1).max())
-        queries = torch.zeros(len(tokens), most, dtype=torch.int64)
-        queries[document, slot] = queried
-        asked = torch.zeros(len(tokens), most, self.vocab_size + 1)
+        document, word = targets.nonzero()[:, 0], tokens[targets] + 1
+        count = 1 + int(other.sum(1).max())
+        queries = torch.zeros(len(tokens), count, dtype=torch.int64)
+        queries[document, slot] = read[targets]
+        asked = torch.zeros(len(tokens), count, self.vocab_size + 1)
         shares = 1 / targets.sum(1).clamp_min(1)[document]
         asked.index_put_((document, slot, word), shares, accumulate=True)
         return DocumentBatch(counts[:, :-1], queries, asked)
@@ -107,10 +118,16 @@ def document_loss(
     kind: Loss = "cross-entropy",
     penalty: NonNegative = 0.0,
 ) -> Tensor:
-    """Equation 2.1: the mean over documents of the mean loss of a masked position, plus `penalty` times |theta|^2.
+    """Return the mean loss of a masked position, averaged over documents, with an L2 penalty (equation 2.1).
 
-    Cross-entropy in nats (2.4), or the squared distance to the one-hot word (2.3), summed over all V + 1 numbers. The
-    penalty (2.2) is on trained matrices.
+    Args:
+        model: The network.
+        counts: See `DocumentBatch`.
+        queries: See `DocumentBatch`.
+        asked: See `DocumentBatch`.
+        kind: "cross-entropy" in nats (equation 2.4), or "squared" for the squared distance to the one-hot word, summed
+            over all V + 1 entries (equation 2.3).
+        penalty: Weight of |theta|^2 over the trained matrices (equation 2.2, default: 0).
     """
     predicted = model(counts, queries)
     if kind == "squared":

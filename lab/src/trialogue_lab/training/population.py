@@ -1,6 +1,6 @@
-"""Training on a whole law in place of samples: every sequence with each site masked, by its probability.
+"""Training on a full distribution instead of samples: all sequences with one masked site, by their probabilities.
 
-population = MaskedPopulation(law.probabilities().view([law.vocab_size] * law.sites))
+population = MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
 train(network, population, TrainingConfig(steps=500, batch_size=len(population)), loss=population_loss)
 """
 
@@ -15,46 +15,57 @@ from trialogue.probabilities import checked_law
 
 
 class MaskedPopulation:
-    """The masked sequences of the law `probabilities` (V, ..., V), of N axes: one batch for `train`, at every step.
+    """All sequences with one masked site, as the constant batch of `train`.
 
-    `inputs` (n, N) int64 are all N V^(N - 1) sequences with one masked site, `sites` (n,) where it is, and `joint`
-    (n, V) float64 the probability of the others and the masked token, over N, so that it sums to one. Raises
-    `InputError` for another shape, and for numbers that are no law.
+    Args:
+        probabilities: Probabilities of all sequences (V, ..., V), with N axes.
+
+    Attributes:
+        inputs: All N V^(N - 1) sequences with one masked site (n, N), int64.
+        sites: The masked site of each sequence (n,).
+        joint: Probability of the other tokens and the masked token, divided by N (n, V), float64. The sum is one.
+
+    Raises:
+        InputError: If `probabilities` has another shape or is not a distribution.
     """
 
     def __init__(self, probabilities: Tensor) -> None:
         hint = "give the probabilities (V, ..., V) of all sequences, one axis for each site"
-        law = real_tensor("probabilities", probabilities, hint)
-        count, vocab = law.ndim, law.shape[0] if law.ndim else 0
-        if not count or law.shape != (vocab,) * count:
-            raise InputError("probabilities", tuple(law.shape), hint)
-        law = checked_law("probabilities", law.flatten(), (law.numel(),)).view(law.shape)
+        joint = real_tensor("probabilities", probabilities, hint)
+        count, vocab = joint.ndim, joint.shape[0] if joint.ndim else 0
+        if not count or joint.shape != (vocab,) * count:
+            raise InputError("probabilities", tuple(joint.shape), hint)
+        joint = checked_law("probabilities", joint.flatten(), (joint.numel(),)).view(joint.shape)
         others = whole_sequences(vocab, count - 1) if count > 1 else torch.empty(1, 0, dtype=torch.int64)
         masked = torch.full((len(others), 1), vocab)
         parts = [torch.cat((others[:, :site], masked, others[:, site:]), 1) for site in range(count)]
         self.inputs = torch.cat(parts)
         self.sites = torch.arange(count).repeat_interleave(len(others))
-        self.joint = torch.cat([law.movedim(site, -1).reshape(-1, vocab) for site in range(count)]) / count
+        self.joint = torch.cat([joint.movedim(site, -1).reshape(-1, vocab) for site in range(count)]) / count
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs, sites and joint probabilities: all of them."""
+        """Return the inputs, the sites and the joint probabilities, the same in every step."""
         del step
         return self.inputs, self.sites, self.joint
 
     @property
     def entropy(self) -> float:
-        """The mean over sites of the conditional entropy of a token given all others, in nats: the least loss."""
-        laws = self.joint / self.joint.sum(1, keepdim=True)
-        return -float(torch.xlogy(self.joint, laws).nansum())
+        """Mean conditional entropy of a token given all others, in nats, which is the minimum of the loss."""
+        conditionals = self.joint / self.joint.sum(1, keepdim=True)
+        return -float(torch.xlogy(self.joint, conditionals).nansum())
 
 
 def population_loss(model: MaskReader, inputs: Tensor, sites: Tensor, joint: Tensor) -> Tensor:
-    """Cross-entropy of single masked tokens, in nats, mean over sites: of the whole law, without sampling error.
+    """Return the exact cross-entropy of single masked tokens, averaged over sites, in nats.
 
-    For the batches of a `MaskedPopulation`.
+    Args:
+        model: The network.
+        inputs: See `MaskedPopulation`.
+        sites: See `MaskedPopulation`.
+        joint: See `MaskedPopulation`.
     """
     logits = model.masked_logits(inputs, torch.arange(len(inputs), device=inputs.device), sites)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -1,7 +1,7 @@
-"""Fitting an Ising model by pseudolikelihood: blocks of k sites, or any masks that are given.
+"""Fitting an Ising model by pseudolikelihood, with masks of blocks of k sites or with given masks.
 
-Definitions 4.1.1 and 4.1.2 of the thesis: every sample x comes with one mask K, and the estimate minimises
-the mean of -log p(x_K | x_-K, K) over the samples. Masks of all N sites make it the maximum likelihood. The loss is
+In Definitions 4.1.1 and 4.1.2 of the thesis, every sample x has one mask K, and the estimate minimizes the mean of
+-log p(x_K | x_-K, K) over the samples. With masks of all N sites, it is the maximum likelihood estimate. The loss is
 convex (Proposition 4.3.6).
 """
 
@@ -22,19 +22,22 @@ from trialogue.training.masking import uniform_masks
 from trialogue.validation import Count, Natural, Positive, validated
 from trialogue_lab.training.block_conditionals import BlockConditionals
 
-_SITES = 100
-_DESCENT = 1e-5  # norm of the gradient from which on Newton steps are taken
+_MAX_SITES = 100
+_DESCENT = 1e-5  # largest entry of the gradient at which Newton steps begin
 _NEWTON_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class PseudolikelihoodFit:
-    """The minimiser and how it was reached.
+    """Result of a pseudolikelihood fit.
 
-    `loss` is the mean of -log p(x_K | x_-K, K) at the estimate, in nats per sample, and `gradient_norm` the Euclidean
-    norm of its gradient there. `covariance` (d, d) float64 estimates that of
-    the parameters (pairs i<j in lexicographic order, then fields): H^-1 Cov(gradient) H^-1 / n, as in Lemma 4.1.1,
-    which holds whether or not the samples come from an Ising model.
+    Attributes:
+        model: The estimated model.
+        loss: Mean of -log p(x_K | x_-K, K) at the estimate, in nats per sample.
+        gradient_norm: Euclidean norm of the gradient at the estimate.
+        covariance: Estimated covariance (d, d) of the parameters, float64. The parameters are the pairs i < j in
+            lexicographic order, followed by the fields. The estimate is H^-1 Cov(gradient) H^-1 / n (Lemma 4.1.1). It
+            is valid even if the samples do not come from an Ising model.
     """
 
     model: Ising
@@ -44,7 +47,7 @@ class PseudolikelihoodFit:
 
     @property
     def standard_errors(self) -> Tensor:
-        """Standard errors (d,) float64 of the parameters."""
+        """Standard errors (d,) of the parameters, float64."""
         return self.covariance.diagonal().sqrt()
 
 
@@ -57,18 +60,23 @@ def fit_pseudolikelihood(
     seed: Natural = 0,
     tolerance: Positive = 1e-8,
 ) -> PseudolikelihoodFit:
-    """Fit an Ising model to `samples` (n, N) of tokens 0 (spin -1) and 1 (spin +1), one mask per sample.
+    """Fit an Ising model by pseudolikelihood, with one mask per sample.
 
-    Either `block_size` sites are masked, chosen uniformly with `seed`, or the sites `masks` (n, N) bool. The norm of
-    the gradient falls to `tolerance` or below.
+    Args:
+        samples: Samples (n, N) of the tokens 0 (spin -1) and 1 (spin +1).
+        block_size: Number of masked sites, chosen uniformly for each sample. Give either this or `masks`.
+        masks: Whether each site is masked (n, N), bool. Every sample needs a masked site, and every site a sample in
+            which it is masked.
+        seed: Seed of the random masks (default: 0).
+        tolerance: Largest norm of the gradient at the estimate (default: 1e-8).
 
     Raises:
-        InputError: If masks have too many completions to list, if `tolerance` is below rounding, or if there is no
-            finite estimate, because samples are separable (the loss falls forever along a direction) or leave a
-            parameter undetermined.
+        InputError: If there are too many completions of the masks to enumerate, or if `tolerance` is smaller than
+            rounding errors. Also if no finite estimate exists, because the samples are separable (the loss decreases
+            forever in some direction) or do not determine a parameter.
     """
-    if samples.shape[1] > _SITES:
-        raise InputError("samples", tuple(samples.shape), f"use at most {_SITES} spins")
+    if samples.shape[1] > _MAX_SITES:
+        raise InputError("samples", tuple(samples.shape), f"use at most {_MAX_SITES} spins")
     if (block_size is None) == (masks is None):
         raise InputError("block_size", block_size, "give either block_size or masks")
     if masks is None:
@@ -79,22 +87,16 @@ def fit_pseudolikelihood(
         if not bool(masks.any(1).all()):
             raise InputError("masks", 0, "every sample needs at least one masked site")
         require_covered("masks", masks)
-    return _minimised(BlockConditionals(samples.bool().numpy(), masks.numpy()), samples.shape, tolerance)
+    return _minimize(BlockConditionals(samples.bool().numpy(), masks.numpy()), samples.shape, tolerance)
 
 
-def _minimised(
+def _minimize(
     conditionals: BlockConditionals, shape: tuple[int, ...], tolerance: float
 ) -> PseudolikelihoodFit:
-    # Near the minimum the differences that a trust region compares drown in rounding: Newton steps end the descent.
+    # Near the minimum, rounding errors stop a line search. Newton steps then complete the descent.
     start = np.zeros(conditionals.parameters)
-    descent = minimize(
-        conditionals.loss,
-        start,
-        jac=True,
-        hessp=conditionals.hessian_product,
-        method="trust-ncg",
-        options={"gtol": _DESCENT},
-    )
+    options = {"gtol": _DESCENT, "ftol": 0.0}
+    descent = minimize(conditionals.loss, start, jac=True, method="L-BFGS-B", options=options)
     parameters = np.asarray(descent.x, dtype=np.float64)
     for step in range(_NEWTON_STEPS + 1):
         value, gradient = conditionals.loss(parameters)
@@ -102,40 +104,44 @@ def _minimised(
         try:
             factor = cho_factor(hessian)
         except LinAlgError:
-            raise _no_estimate(shape) from None
+            has_minimum = False
+            break
         newton = cho_solve(factor, gradient)
         norm = float(np.linalg.norm(gradient))
         inverse = cho_solve(factor, np.eye(len(hessian)))
-        # The Frobenius norm of the inverse bounds its largest eigenvalue, at no cost.
+        # The Frobenius norm of the inverse is a cheap upper bound on its largest eigenvalue.
         curvature = 1 / float(np.linalg.norm(inverse))
-        proven = _has_minimum(conditionals, float(gradient @ newton), curvature)
-        if (proven and norm <= tolerance) or step == _NEWTON_STEPS:
+        has_minimum = _has_minimum(conditionals, float(gradient @ newton), curvature)
+        if (has_minimum and norm <= tolerance) or step == _NEWTON_STEPS:
             break
         parameters = parameters - newton
-    if not proven:
-        raise _no_estimate(shape)
+    if not has_minimum:
+        hint = (
+            "there is no finite estimate, because the samples are separable under their masks or do not determine a "
+            "parameter: use more samples or larger blocks"
+        )
+        raise InputError("samples", tuple(shape), hint)
     if norm > tolerance:
-        raise InputError("tolerance", tolerance, f"rounding leaves a gradient of norm {norm:.1e}: use more")
+        hint = f"rounding errors leave a gradient of norm {norm:.1e}: use a larger tolerance"
+        raise InputError("tolerance", tolerance, hint)
     covariance = torch.from_numpy(inverse @ scores @ inverse / shape[0])
     model = Ising.from_parameters(torch.from_numpy(parameters), conditionals.sites)
     return PseudolikelihoodFit(model, value, norm, covariance)
 
 
 def _has_minimum(conditionals: BlockConditionals, decrement: float, curvature: float) -> bool:
-    """Whether the squared Newton decrement at a point proves that the loss has a minimiser, and only one.
+    """Return whether the Newton decrement at a point proves that the loss has a unique minimizer.
 
-    The third derivative along u is at most R |u| times the second, where R bounds how far the statistics of a block
-    lie from their mean; then a decrement of at most sqrt(`curvature`) / (2 R) is enough, where `curvature` is no more
-    than the smallest eigenvalue of the Hessian (Bach 2010, Self-concordant analysis for logistic regression,
-    Proposition 2). A loss that falls for ever has small gradients too, but its curvature vanishes with them.
+    The third derivative along u is at most R |u| times the second derivative, where R bounds the distance of a block's
+    statistics from their mean. A Newton decrement of at most sqrt(`curvature`) / (2 R) is then sufficient, where
+    `curvature` is a lower bound on the smallest eigenvalue of the Hessian (Bach 2010, Self-concordant analysis for
+    logistic regression, Proposition 2). If the loss decreases forever, its gradients also become small, but the
+    curvature vanishes as well.
+
+    Args:
+        conditionals: The loss.
+        decrement: Squared Newton decrement.
+        curvature: Lower bound on the smallest eigenvalue of the Hessian.
     """
     reach = 2 * conditionals.touched**0.5
     return bool(max(decrement, 0.0) * (2 * reach) ** 2 <= curvature)
-
-
-def _no_estimate(shape: tuple[int, ...]) -> InputError:
-    hint = (
-        "there is no finite estimate: the samples are separable under their masks, or leave a parameter undetermined; "
-        "give more samples or larger blocks"
-    )
-    return InputError("samples", tuple(shape), hint)

@@ -1,18 +1,22 @@
-"""How the document on the distributional simplicity bias trains its networks, `trialogue_lab.models.published`."""
+"""Training settings of the document on the distributional simplicity bias, for `trialogue_lab.models.published`."""
 
 from typing import Any
 
 from trialogue.training.config import TrainingConfig
 
-_UNSTATED: dict[str, Any] = {"warmup_steps": 0, "gradient_clip": None}
-"""What the document does not give is left out, unlike the defaults of the config."""
+_UNSPECIFIED: dict[str, Any] = {"warmup_steps": 0, "gradient_clip": None}
+"""Settings that the document does not specify and that the defaults of the config would turn on."""
 
 
 def bert_training(steps: int, **changes: Any) -> TrainingConfig:
-    """How its encoder is trained: SGD, batches of 1024, a learning rate of 0.03 that falls to zero as a cosine.
+    """Return the settings of the document's encoder: SGD with batches of 1024 and a learning rate of 0.03.
 
-    What the document does not give is left out: momentum, weight decay, warm-up and clipping. `changes` are fields of
-    the config. Raises `InputError` as the config does.
+    The learning rate decreases to zero along a cosine. There is no momentum, weight decay, warm-up or clipping, because
+    the document does not specify them.
+
+    Args:
+        steps: Number of training steps.
+        **changes: Fields of the config that differ.
     """
     published: dict[str, Any] = {
         "batch_size": 1024,
@@ -20,15 +24,19 @@ def bert_training(steps: int, **changes: Any) -> TrainingConfig:
         "learning_rate": 0.03,
         "weight_decay": 0.0,
     }
-    return TrainingConfig(steps=steps, **_UNSTATED | published | changes)
+    return TrainingConfig(steps=steps, **_UNSPECIFIED | published | changes)
 
 
 def gpt_neo_training(steps: int, **changes: Any) -> TrainingConfig:
-    """How its decoder is trained: AdamW with moments of 0.9 and 0.95, batches of 128, rate 5e-4, weight decay 0.1.
+    """Return the settings of the document's decoder: AdamW with batches of 128 and a learning rate of 5e-4.
 
-    The document gives no schedule, warm-up or clipping, and so there is none. `changes` are fields of the config.
-    Raises `InputError` as the config does.
+    The betas are 0.9 and 0.95, and the weight decay is 0.1. There is no schedule, warm-up or clipping, because the
+    document does not specify them.
+
+    Args:
+        steps: Number of training steps.
+        **changes: Fields of the config that differ.
     """
-    moments = {"beta_1": 0.9, "beta_2": 0.95}
-    published: dict[str, Any] = {"batch_size": 128, "learning_rate": 5e-4, "schedule": "constant", **moments}
-    return TrainingConfig(steps=steps, **_UNSTATED | published | changes)
+    betas = {"beta_1": 0.9, "beta_2": 0.95}
+    published: dict[str, Any] = {"batch_size": 128, "learning_rate": 5e-4, "schedule": "constant", **betas}
+    return TrainingConfig(steps=steps, **_UNSPECIFIED | published | changes)

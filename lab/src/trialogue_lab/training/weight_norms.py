@@ -1,11 +1,4 @@
-"""How large the matrices of a network are in training, and how far they turn: Figures 2.4 and 2.9 of the thesis.
-
-An observer of a training:
-
-    norms = WeightNorms(range(0, 1001, 10), TopicTransformer.matrices)
-    train(model, batches, config, observer=norms)
-    norms.norms[1000]["values"]
-"""
+"""Norms and rotations of weight matrices during training (Figures 2.4 and 2.9 of the thesis)."""
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
@@ -16,15 +9,26 @@ from torch import Tensor
 from trialogue.training.observers import Observer, Update
 
 Groups = Callable[[Any], Mapping[str, Iterable[Tensor]]]
-"""Names groups of matrices of a network, such as `TopicTransformer.matrices`."""
+"""Function that returns the named groups of matrices of a network, for example `TopicTransformer.matrices`."""
 
 
 class WeightNorms(Observer):
-    """Norms and rotations of groups of matrices after each of the `steps`.
+    """Observer that records norms and rotations of groups of matrices.
 
-    `norms[step][name]` is the root of the sum of squares of a group, `rotations[step][name]` its cosine distance (1 -
-    cos) / 2 from where it was when the observer was last told: 0 for the same direction, 1/2 for a right angle. The
-    rotation of what is zero, and of the first step, is 0. Groups without matrices are left out.
+    Args:
+        steps: Training steps after which the matrices are recorded.
+        groups: Function that returns the groups. Groups without matrices are skipped.
+
+    Attributes:
+        norms: Frobenius norm of each group, as `norms[step][name]`.
+        rotations: Cosine distance (1 - cos) / 2 between each group and its previous record, as
+            `rotations[step][name]`. It is 0 for equal directions and 1/2 for a right angle. The rotation is 0 in the
+            first record, and for a group that is zero.
+
+    Example:
+        norms = WeightNorms(range(0, 1001, 10), TopicTransformer.matrices)
+        train(model, batches, config, observer=norms)
+        norms.norms[1000]["values"]
     """
 
     def __init__(self, steps: Container[int], groups: Groups) -> None:
@@ -34,7 +38,7 @@ class WeightNorms(Observer):
         self.rotations: dict[int, dict[str, float]] = {}
 
     def updated(self, update: Update) -> None:
-        """Keep norms and rotations."""
+        """Record norms and rotations."""
         groups = {name: list(matrices) for name, matrices in self._groups(update.model).items()}
         flat = {
             name: torch.cat([matrix.detach().double().flatten() for matrix in matrices])

@@ -1,10 +1,10 @@
 """Claims of the study: equations 8 to 13 and appendix B, and their corrections.
 
-The verdict on `skewed-example-is-not-definite` follows from arithmetic. With third moments gamma of independent tokens
-the printed matrix is diagonal, G_kk = gamma A2_0k (delta_0k - A2_0k), and the document calls it not negative definite
-for a generic choice. But token 0 is the one that is masked, k is at least 1, and G_kk = -gamma A2_0k^2: below zero for
-every last layer where gamma is positive. The claim is the document's statement, a misprint, and what is drawn can only
-confirm that; of what takes its place, signs of gamma and of the last layer, the claims of ours say more.
+The verdict on `skewed-example-is-not-definite` follows from arithmetic. For independent tokens with third moment gamma,
+the published matrix is diagonal with G_kk = gamma A2_0k (delta_0k - A2_0k). The document states that it is not negative
+definite for a generic choice. Token 0 is the masked one, so that k is at least 1 and G_kk = -gamma A2_0k^2. This is
+negative for every last layer if gamma is positive. The statement of the document is therefore a misprint, and random
+data can only confirm this. Our own claims cover the corrected example, by the signs of gamma and of the last layer.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ _corrected = partial(ours, source=_CORRECTED)
 
 
 def _example(identity: str, *, positive: bool, both_signs: bool) -> Claim:
-    """The claim that the first layer of the printed example grows, or dies, as the end of `identity` says."""
+    """Return the claim that the first layer of the published example grows or dies, given by the end of `identity`."""
     rate = statistics.example(positive=positive, both_signs=both_signs)
     moments, signs = "above 0" if positive else "below 0", "both signs" if both_signs else "one sign"
     does = identity.rpartition("-")[2]
@@ -119,9 +119,11 @@ CLAIMS = (
         "In the printed example, of independent tokens whose third moments are positive, G is not negative definite "
         "(its greatest eigenvalue, mean over laws and last layers of both signs).",
         statistics.example(positive=True, both_signs=True, column="printed_rate") > 0,
-        f"{_DOCUMENT}, example after equation 13",
-        "not negative definite for a generic choice",
-        statement_id="clones:S1-eq13.example",
+        **cited(
+            f"{_DOCUMENT}, example after equation 13",
+            "not negative definite for a generic choice",
+            "clones:S1-eq13.example",
+        ),
     ),
     ours(
         "closed-moments-are-exact",

@@ -1,4 +1,4 @@
-"""Settings of the study: how large the random laws are, and for how long the flows run."""
+"""Settings of the study: the size of the random distributions, and the duration of the flows."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,18 +10,19 @@ from trialogue_lab.ledger import Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Every seed is one law of `size` tokens besides x_0, with initial weights."""
+    """Settings of one run. Each seed is one random distribution with random initial weights."""
 
     seeds: Seeds = tuple(range(1, 21))
     size: Annotated[int, Interval(ge=2, le=4)] = 3
-    """Gaussian moments are checked on a grid of 4^(size + 1) points."""
+    """Number of tokens besides x_0. Gaussian moments are computed on a grid of 4^(size + 1) points."""
     samples: Annotated[int, Ge(100)] = 4000
-    """Samples that make up each law of three bodies."""
+    """Number of samples that define a distribution with three-body interactions."""
     draws: Annotated[int, Ge(1000)] = 200_000
-    """Monte Carlo draws against which Gaussian moments are held."""
+    """Number of Monte Carlo samples that the Gaussian moments are compared with."""
     decay: Positive = 0.1
+    """Weight decay."""
     time: Positive = 80.0
-    """How long the flows on Gaussian tokens run."""
+    """Duration of the flows on Gaussian tokens."""
 
 
 PRESETS = {

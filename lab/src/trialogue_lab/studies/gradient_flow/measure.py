@@ -1,4 +1,4 @@
-"""The parts of a run: each random law, its flows, and what is said of them."""
+"""Tasks of a run: the flows on each random distribution, and the quantities that are measured on them."""
 
 import itertools
 import math
@@ -23,21 +23,25 @@ from trialogue_lab.theory.gradient_flow import (
     printed_stability,
 )
 
-LARGEST, FOLDS, ROUNDS = 1e-3, 14.0, 3
-"""The first layer where it is largest while its growth is fitted, the factors of e by which it grows or dies in one
-round, and how many rounds there are, each from the direction in which the one before ended."""
+MAX_NORM = 1e-3
+"""Largest norm of the first layer while its growth rate is fitted."""
+FOLDS, ROUNDS = 14.0, 3
+"""Powers of e by which the first layer grows or shrinks in one round, and the number of rounds.
+
+Each round starts from the direction in which the previous one ended.
+"""
 _TOLERANCE = 1e-9
 _POINTS = 31
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per law."""
+    """Return one task per distribution."""
     return [
-        Part(f"law-{seed}", partial(_measured, config, seed), columns={"seed": seed}) for seed in config.seeds
+        Part(f"law-{seed}", partial(_measure, config, seed), columns={"seed": seed}) for seed in config.seeds
     ]
 
 
-def _measured(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     covariance, weights = gaussian(config.size, seed)
     yield {"kind": "gradient", **gradient_row(config, covariance, weights, seed)}
     yield {"kind": "two-body", **two_body_row(config, covariance, weights)}
@@ -49,61 +53,78 @@ def _measured(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
-    """A covariance (size + 1, size + 1) with eigenvalues above 0.3, and weights of deviation 0.5."""
-    root = _drawn(size + 1, size + 1, seed=seed, name="covariance")
+    """Sample a covariance (size + 1, size + 1) with eigenvalues above 0.3, and weights with standard deviation 0.5."""
+    root = _normal(size + 1, size + 1, seed=seed, name="covariance")
     covariance = root @ root.T / (size + 1) + 0.3 * torch.eye(size + 1, dtype=torch.float64)
-    last, first = _drawn(size, seed=seed, name="last"), _drawn(size, size, seed=seed, name="first")
+    last, first = _normal(size, seed=seed, name="last"), _normal(size, size, seed=seed, name="first")
     return covariance, Weights(0.5 * last, 0.5 * first)
 
 
 def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
-    """The flow on samples of x_0 = w.x + x.Q x / 2 + noise, and the best last layer (L,) while the first is zero."""
-    others = _drawn(config.samples, config.size, seed=seed, name="others")
-    coupling = _drawn(config.size, config.size, seed=seed, name="coupling")
-    linear = others @ _drawn(config.size, seed=seed, name="linear")
-    noise = 0.5 * _drawn(config.samples, seed=seed, name="noise")
+    """Return the flow on samples of x_0 = w.x + x.Q x / 2 + noise, and its optimal last layer (L,) if A1 = 0."""
+    others = _normal(config.samples, config.size, seed=seed, name="others")
+    coupling = _normal(config.size, config.size, seed=seed, name="coupling")
+    linear = others @ _normal(config.size, seed=seed, name="linear")
+    noise = 0.5 * _normal(config.samples, seed=seed, name="noise")
     target = linear + ((others @ coupling) * others).sum(1) / 2 + noise
     return SampleFlow(target, others), torch.linalg.lstsq(others, target[:, None]).solution[:, 0]
 
 
 def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int) -> dict[str, float]:
-    """Equations 8 to 11: errors against automatic differentiation, on samples and on the Gaussian law itself.
+    """Compare equations 8 to 11 with automatic differentiation, on samples and on the Gaussian distribution.
 
-    `z` is the largest deviation from the mean of so many Monte Carlo draws, in its standard errors.
+    Returns:
+        The largest errors, and as `z` the largest deviation from the mean over Monte Carlo samples, in standard errors.
     """
     points, mass = quadrature(covariance)
     closed, exact = GaussianFlow(covariance)(weights), derivative(weights, points, mass)
-    normal = _drawn(config.draws, len(covariance), seed=seed, name="draws")
+    normal = _normal(config.draws, len(covariance), seed=seed, name="draws")
     samples = normal @ torch.linalg.cholesky(covariance).T
     equal = torch.full((config.draws,), 1 / config.draws, dtype=torch.float64)
     flow = SampleFlow(samples[:, 0], samples[:, 1:])(weights)
     return {
-        "sample_error": _difference(flow, derivative(weights, samples, equal)),
-        "gaussian_error": _difference(closed, exact),
+        "sample_error": _largest_difference(flow, derivative(weights, samples, equal)),
+        "gaussian_error": _largest_difference(closed, exact),
         "z": largest_z(closed, weights, samples),
     }
 
 
 def derivative(weights: Weights, points: Tensor, mass: Tensor) -> Weights:
-    """Minus the gradient of the loss on `points` (n, L + 1) of so much `mass` (n,), by automatic differentiation."""
-    last, first = (part.clone().requires_grad_() for part in weights)
+    """Return the negative gradient of the loss by automatic differentiation.
+
+    Args:
+        weights: The weights at which the gradient is computed.
+        points: Values of all tokens (n, L + 1), x_0 first.
+        mass: Weights of the points (n,), which sum to one.
+    """
+    leaves = Weights(*(part.clone().requires_grad_() for part in weights))
+    return Weights(*torch.autograd.grad(-_squared_error(leaves, points, mass) / 2, leaves))
+
+
+def _squared_error(weights: Weights, points: Tensor, mass: Tensor) -> Tensor:
     target, others = points[:, 0], points[:, 1:]
-    prediction = (others + (others @ first.T).square()) @ last
-    loss = ((target - prediction).square() * mass).sum() / 2
-    return Weights(*(-part for part in torch.autograd.grad(loss, (last, first))))
+    prediction = (others + (others @ weights.first.T).square()) @ weights.last
+    return mass @ (target - prediction).square()
 
 
 def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
-    """Points (n, L + 1) and masses (n,) of a Gaussian law, exact for polynomials of degree 2 * nodes - 1."""
+    """Return a Gauss-Hermite quadrature of a Gaussian distribution, exact for polynomials of degree 2 * nodes - 1.
+
+    Args:
+        covariance: Covariance (L + 1, L + 1) of the distribution, whose mean is zero.
+        nodes: Nodes per dimension.
+
+    Returns:
+        Points (n, L + 1) and their weights (n,).
+    """
     values, masses = np.polynomial.hermite_e.hermegauss(nodes)
-    size = len(covariance)
-    grid = torch.tensor(list(itertools.product(values, repeat=size)), dtype=torch.float64)
-    mass = torch.tensor(list(itertools.product(masses / math.sqrt(2 * math.pi), repeat=size))).prod(1)
+    grid = torch.cartesian_prod(*[torch.from_numpy(values)] * len(covariance))
+    mass = torch.cartesian_prod(*[torch.from_numpy(masses / masses.sum())] * len(covariance)).prod(1)
     return grid @ torch.linalg.cholesky(covariance).T, mass
 
 
 def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
-    """The largest of all |mean over samples - closed form| / standard error, of the terms of equations 8 and 9."""
+    """Return the largest |mean over samples - closed form| / standard error over the entries of equations 8 and 9."""
     target, others = samples[:, 0], samples[:, 1:]
     hidden = others @ weights.first.T
     features = others + hidden.square()
@@ -115,9 +136,9 @@ def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
 
 
 def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """A flow that begins without a first layer: whether it stays so, and its last layer beside the closed form.
+    """Integrate a flow whose first layer starts at zero, and compare its last layer with the closed form.
 
-    The conditional mean of x_0 comes from the inverse of the whole covariance.
+    The conditional mean of x_0 is computed from the inverse of the full covariance.
     """
     flow, size = GaussianFlow(covariance), config.size
     times = torch.linspace(0, config.time, _POINTS)
@@ -135,14 +156,11 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
 
 
 def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """What a first layer adds to the squared error, by A1 C A1^T and as printed, beside what it does add."""
+    """Compare the squared error that the first layer adds with its formula, as published and with A1 C A1^T."""
     flow, (points, mass) = GaussianFlow(covariance), quadrature(covariance)
-    target, others = points[:, 0], points[:, 1:]
-    errors = [
-        float(((target - (others + squares) @ weights.last).square() * mass).sum())
-        for squares in ((others @ weights.first.T).square(), torch.zeros_like(others))
-    ]
-    added, excess = errors[0] - errors[1], float(flow.excess(weights))
+    without = weights._replace(first=torch.zeros_like(weights.first))
+    added = float(_squared_error(weights, points, mass) - _squared_error(without, points, mass))
+    excess = float(flow.excess(weights))
     gram = weights.first @ flow.others @ weights.first
     squares = gram.diagonal()
     printed = float(weights.last @ (squares[:, None] * squares + 2 * gram.square()) @ weights.last)
@@ -156,16 +174,16 @@ def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
 
 
 def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Iterator[dict[str, Any]]:
-    """Flows on Gaussian tokens with and without a decay: the size of the first layer, and where the last one goes."""
+    """Integrate flows on Gaussian tokens with and without weight decay, and measure both layers."""
     flow = GaussianFlow(covariance)
     times = torch.linspace(0, config.time, _POINTS)
     for decay in (config.decay, 0.0):
         ends = integrate(flow, weights, times, decay, _TOLERANCE)
         sizes = [float(end.first.norm()) for end in ends]
-        run = {"decay": decay, "decays": decay > 0}
+        settings = {"decay": decay, "decays": decay > 0}
         yield {
             "kind": "decay",
-            **run,
+            **settings,
             "size": sizes[-1],
             "share": sizes[-1] / sizes[0],
             "last_error": float((ends[-1].last - flow.fixed_point(decay)).abs().max()),
@@ -173,18 +191,19 @@ def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Iterator
             "signs": int((ends[-1].last > 0).sum()) % config.size > 0,
         }
         for time, size in zip(times.tolist(), sizes, strict=True):
-            yield {"kind": "curve", "data": "Gaussian", **run, "time": time, "size": size}
+            yield {"kind": "curve", "data": "Gaussian", **settings, "time": time, "size": size}
 
 
 def growth_rows(flow: SampleFlow, last: Tensor) -> Iterator[dict[str, Any]]:
-    """How fast the first layer grows from almost zero, fitted, beside equation 13 as corrected and as printed.
+    """Fit the growth rate of the first layer from almost zero, and compare it with equation 13.
 
-    `diagonal` is the derivative of the diagonal over what is printed, `off_diagonal` the norm of the rest of it.
+    `diagonal` is the norm of the derivative of the diagonal, divided by its published value. `off_diagonal` is the
+    share of the norm of the derivative that is off the diagonal.
     """
     stability = flow.stability_matrix(last)
     rate, size = growth_rate(last, stability), len(last)
     times = torch.linspace(0, FOLDS / abs(rate), _POINTS)
-    small = LARGEST * (math.exp(-FOLDS) if rate > 0 else 1.0)
+    small = MAX_NORM * (math.exp(-FOLDS) if rate > 0 else 1.0)
     first = torch.eye(size, dtype=torch.float64)
     moved, printed = flow(Weights(last, small * first)).first / small, printed_stability(last, stability)
     logarithms = [0.0]
@@ -200,7 +219,7 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> Iterator[dict[str, Any]]:
         "error": abs(fitted / rate - 1),
         "diagonal": float(moved.diagonal().norm() / printed.diagonal().norm()),
         "off_diagonal": float((moved - moved.diagonal().diag()).norm() / moved.norm()),
-        "printed_rate": _greatest(printed),
+        "printed_rate": _greatest_eigenvalue(printed),
     }
     for place, logarithm in enumerate(logarithms[::2]):
         time = 2 * place * FOLDS / (_POINTS - 1)
@@ -208,14 +227,14 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> Iterator[dict[str, Any]]:
 
 
 def example_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """The printed example: independent tokens with a skew, nothing to be learned, and any last layer but zero.
+    """Measure the published example of independent skewed tokens, independent of x_0, with a nonzero last layer.
 
-    Tokens are exponential ones less their mean, or minus that: their third moments are 2 or -2 where all indices agree.
-    The last layer has one sign, or both.
+    The tokens are centered exponential variables or their negatives, so that their third moments are 2 or -2. The
+    entries of the last layer have one sign or both signs.
     """
     uniform = torch.rand(config.draws, config.size, generator=generator(seed, "gradient-flow", "skewed"))
-    others, target = -torch.log1p(-uniform.double()) - 1, _drawn(config.draws, seed=seed, name="target")
-    sizes = _drawn(config.size, seed=seed, name="example").abs()
+    others, target = -torch.log1p(-uniform.double()) - 1, _normal(config.draws, seed=seed, name="target")
+    sizes = _normal(config.size, seed=seed, name="example").abs()
     signs = 1.0 - 2.0 * (torch.arange(config.size) % 2)
     for positive, both in itertools.product((True, False), repeat=2):
         last = sizes * signs if both else sizes
@@ -225,18 +244,18 @@ def example_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
             "positive": positive,
             "both_signs": both,
             "rate": growth_rate(last, stability),
-            "printed_rate": _greatest(printed_stability(last, stability)),
+            "printed_rate": _greatest_eigenvalue(printed_stability(last, stability)),
         }
 
 
-def _greatest(printed: Tensor) -> float:
-    """The greatest eigenvalue of the symmetric part of a printed matrix: below zero where it is negative definite."""
+def _greatest_eigenvalue(printed: Tensor) -> float:
+    """Return the greatest eigenvalue of the symmetric part, which is negative for a negative definite matrix."""
     return float(torch.linalg.eigvalsh((printed + printed.T) / 2).max())
 
 
-def _difference(one: Weights, other: Weights) -> float:
+def _largest_difference(one: Weights, other: Weights) -> float:
     return max(float((mine - theirs).abs().max()) for mine, theirs in zip(one, other, strict=True))
 
 
-def _drawn(*shape: int, seed: int, name: str) -> Tensor:
+def _normal(*shape: int, seed: int, name: str) -> Tensor:
     return torch.randn(shape, generator=generator(seed, "gradient-flow", name), dtype=torch.float64)

@@ -1,25 +1,32 @@
-"""Quantities of the study: per law, and worst cases over all of them."""
+"""Statistics of the study. Each returns one number per distribution."""
 
 from pandas import Series
 
 from trialogue_lab.ledger import Replication, Rows
 
-laws = Replication("draw", "seeds")
+distributions = Replication("draw", "seeds")
 
 
-@laws
+@distributions
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
-    """The first layer's norm after the flow on Gaussian tokens, as a share of what it was."""
+    """Return the ratio of the final to the initial norm of the first layer on Gaussian tokens."""
     return rows.where("decay", decays=decays).set_index("seed").share
 
 
-@laws
+@distributions
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """A number of the first layer's growth on tokens of three bodies."""
+    """Return a column of the rows about the growth of the first layer on tokens with three-body interactions."""
     return rows["growth"].set_index("seed")[column]
 
 
-@laws
+@distributions
 def example(rows: Rows, positive: bool, both_signs: bool, column: str = "rate") -> "Series[float]":
-    """A number of the printed example, by the sign of the third moments and those of the last layer."""
+    """Return a column of the rows about the published example.
+
+    Args:
+        rows: The rows of the result.
+        positive: Whether the third moments are positive.
+        both_signs: Whether the entries of the last layer have both signs.
+        column: Name of the column.
+    """
     return rows.where("example", positive=positive, both_signs=both_signs).set_index("seed")[column]

@@ -1,4 +1,4 @@
-"""Settings of the study: the sizes at which the theorem is tried, and the models of which decays are followed."""
+"""Settings of the study: the sizes for which the theorem is tested, and the models for which decays are tested."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,43 +12,46 @@ from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFa
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes(Settings):
-    """`samples` samples with `masks` masks each of a clique of `sites` spins; fits have J and h in a box.
+    """Sizes of the data sets of one clique, and the box that contains the fitted parameters (J, h).
 
-    The data's J is `coupling` and their h `field`; the box goes from 0 to twice that J, and from `field` less
-    `margin` to `field` more `margin`.
+    In the box, J is between 0 and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
     """
 
     sites: Annotated[int, Interval(ge=2, le=4)]
     coupling: Positive
+    """Coupling J of the data's distribution."""
     field: Finite
+    """Field h of the data's distribution."""
     margin: Positive = 0.2
     samples: Count
     masks: Count
+    """Number of masks per sample."""
 
     def check(self) -> None:
-        """Raise `InputError` where counts of masks would not fit into 64 bits."""
+        """Raise `InputError` if the number of masks does not fit into 64 bits."""
         if self.samples * self.masks >= 1 << 62:
-            raise InputError("masks", self.masks, f"with {self.samples} samples use fewer")
+            raise InputError(
+                "masks", self.masks, f"use fewer than {(1 << 62) // self.samples} for {self.samples} samples"
+            )
 
     @property
     def family(self) -> CliqueFamily:
-        """What is fitted."""
+        """The models that are fitted."""
         return CliqueFamily(
             self.sites, (0.0, 2 * self.coupling), (self.field - self.margin, self.field + self.margin)
         )
 
     @property
     def label(self) -> str:
-        """How tables call it."""
+        """Label in rows and tables."""
         return f"N = {self.sites}, n = {self.samples:g}, m = {self.masks:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """The theorem at each of `sizes` with risk `delta` and `eps`; every seed has `data_sets` data sets at each.
+    """Settings of one run.
 
-    Decays and convexity are tried on `models` random Ising models of `spins` spins per seed, whose couplings and
-    fields are normal with deviation `deviation`.
+    The theorem is tested for each of `sizes`. Decays and convexity are tested on random Ising models.
     """
 
     sizes: Some[Sizes] = (
@@ -58,13 +61,20 @@ class Config(Settings):
         Sizes(sites=3, coupling=0.03, field=1.0, samples=10**7, masks=10**11),
     )
     delta: Probability = 0.1
+    """Probability that the bound of the theorem may fail."""
     eps: Positive = 0.05
+    """Accuracy of the cover of the box by cells (Assumption 4.1.4)."""
     data_sets: Annotated[int, Ge(2)] = 20
+    """Number of data sets per seed and size."""
     spins: Annotated[int, Interval(ge=2, le=5)] = 3
+    """Number of spins of the random models."""
     models: Count = 5
+    """Number of random models per seed."""
     deviation: Positive = 0.5
+    """Standard deviation of the couplings and fields of the random models."""
     thetas: Count = 10
-    """Parameters per model at which the Hessian is looked at, normal with three times the deviation."""
+    """Number of parameters per model at which the Hessian is computed. They are normal with standard deviation
+    3 `deviation`."""
     times: Different[Positive] = (0.5, 1.0, 2.0, 5.0, 10.0)
     seeds: Seeds = tuple(range(12))
 

@@ -1,4 +1,4 @@
-"""The parts of a run: data sets against the bounds, and random models against decays and convexity."""
+"""Tasks of a run: bounds on data sets, and decays and convexity on random models."""
 
 import math
 from collections.abc import Iterator
@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import rel_entr
 from torch import Tensor
 from torch.autograd.functional import hessian
 
 from trialogue.data import Ising
 from trialogue.randomness import numpy_generator
-from trialogue.samplers.exact.distances import kullback_leibler, total_variation
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.joint_from_conditionals.clique_family import total_variation
 from trialogue_lab.studies.joint_from_conditionals.config import Config, Sizes
 from trialogue_lab.theory.masking import sample_bound
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
@@ -24,66 +25,59 @@ from trialogue_lab.theory.masking.tensorization import tensorization_upper_bound
 
 Rows = Iterator[dict[str, Any]]
 SPLITS = (0.1, 0.5, 0.9)
-"""How much of the risk Lemma 4.3.5 leaves to the masks, the rest to the samples."""
+"""Shares of the failure probability of Lemma 4.3.5 that are assigned to the masks. The rest is for the samples."""
 
 
 def parts(config: Config) -> list[Part]:
-    """The decay that refutes, and one part per seed."""
+    """Return one task for the slow decay, and one per seed."""
     return [
         Part("slow", lambda _: slow_rows(config)),
-        *(Part(f"seed-{seed}", partial(_measured, config, seed)) for seed in config.seeds),
+        *(Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds),
     ]
 
 
-def _measured(config: Config, seed: int, _: Path) -> Rows:
+def _measure(config: Config, seed: int, _: Path) -> Rows:
     for place, sizes in enumerate(config.sizes):
         yield {"kind": "bound", "seed": seed, **bound_row(config, sizes, seed, place)}
     for place in range(config.models):
         draws = numpy_generator(seed, "joint-from-conditionals", "model", place)
         model = random_model(config.spins, config.deviation, draws)
         for size in range(1, config.spins + 1):
-            law = block_law(config.spins, 2, block_size=size)
-            for row in decay_rows(config, model, law, draws):
+            masks = block_law(config.spins, 2, block_size=size)
+            for row in decay_rows(config, model, masks, draws):
                 yield {"kind": "decay", "seed": seed, "masked": size, **row}
         yield {"kind": "convexity", "seed": seed, **convexity_row(config, draws)}
 
 
 def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, Any]:
-    """Shares of data sets that keep each bound, means of what is bounded, and of the bounds.
+    """Measure the share of data sets that satisfy each bound, and the means of the bounds and the bounded quantities.
 
-    `stated` is the bound of Theorem 4.1.4 with the loss as it is defined, `proved` with the loss that its proof
-    uses, relative to the samples' own conditionals; `variation` is TV(p_theta^, p_X). `average`, `lemma` and
+    `stated` is the bound of Theorem 4.1.4 with the loss as defined. `proved` is the bound with the loss of its proof,
+    which is relative to the samples' own conditionals. `variation` is TV(p_theta^, p_X). `average`, `lemma` and
     `empirical` are Corollary 4.3.1 and Lemmas 4.3.5 and 4.3.6.
     """
     family = sizes.family
     size = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples}
     counts = {**size, "masks": sizes.masks}
     theta, beta, cells = np.array([sizes.coupling, sizes.field]), family.beta, family.cells(config.eps)
-    truth = _by_state(family.law(sizes.coupling, sizes.field))
+    truth = family.probabilities(sizes.coupling, sizes.field)
     average = sample_bound.mask_average_bound(**counts, beta=beta, delta=config.delta)
     empirical = sample_bound.empirical_law_bound(**size, delta=config.delta)
     nearest = min(lemma_distances(config, sizes, beta))
+    risks: dict[str, Any] = {"eps": config.eps, "delta": config.delta}
+    bound_of = partial(sample_bound.sample_bound, **counts, **risks, beta=beta, cells=cells)
     found: list[dict[str, float]] = []
     for data_set in range(config.data_sets):
         draws = numpy_generator(seed, "joint-from-conditionals", "data", place, data_set)
         data = family.draw(sizes.coupling, sizes.field, sizes.samples, sizes.masks, draws)
         fitted = family.fit(data)
-        variation = total_variation(_by_state(family.law(*fitted.tolist())), truth)
+        variation = total_variation(family.probabilities(*fitted.tolist()), truth)
         loss, constant = family.empirical_loss(data, fitted), family.tensorization(fitted)
         gap = abs(family.empirical_loss(data, theta) - family.averaged_loss(data, theta))
-        distance = total_variation(_by_state(torch.from_numpy(data.samples / sizes.samples)), truth)
-        stated, proved = (
-            sample_bound.sample_bound(
-                **counts,
-                tensorization=constant,
-                loss=used,
-                beta=beta,
-                cells=cells,
-                eps=config.eps,
-                delta=config.delta,
-            ).bound
-            for used in (loss, max(0.0, loss - family.conditional_entropy(data)))
-        )
+        distance = total_variation(torch.from_numpy(data.samples / sizes.samples), truth)
+        stated = bound_of(tensorization=constant, loss=loss).bound
+        relative = max(0.0, loss - family.conditional_entropy(data))
+        proved = bound_of(tensorization=constant, loss=relative).bound
         bounded = {
             "average": (gap, average),
             "empirical": (distance, empirical),
@@ -105,7 +99,7 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
 
 
 def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
-    """Distances of Lemma 4.3.5 that hold with probability 1 - delta each, for several splits of the risk."""
+    """Return distances of Lemma 4.3.5 that each hold with probability 1 - delta, one for each of `SPLITS`."""
     counts = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples, "masks": sizes.masks}
     distances = []
     for share in SPLITS:
@@ -116,74 +110,75 @@ def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
 
 
 def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Ising:
-    """Normal couplings and fields."""
-    drawn = deviation * draws.standard_normal(spins * (spins + 1) // 2)
-    return Ising.from_parameters(torch.from_numpy(drawn), spins)
+    """Sample an Ising model with normal couplings and fields of the given standard deviation."""
+    parameters = deviation * draws.standard_normal(spins * (spins + 1) // 2)
+    return Ising.from_parameters(torch.from_numpy(parameters), spins)
 
 
-def decay_rows(config: Config, model: Ising, law: BlockLaw, draws: np.random.Generator) -> Rows:
-    """How far chi^2 and KL to the model fall in continuous time, from a random law and the least likely state.
+def decay_rows(config: Config, model: Ising, masks: BlockLaw, draws: np.random.Generator) -> Rows:
+    """Measure the decay of chi^2 and KL to the model in continuous time, from two starting distributions.
 
-    `chi_square` is log chi^2(p_t) - log chi^2(p_0) + 2 t / C with the Poincaré constant C, `entropy` the log ratio of
-    KL plus t over a number that C_AT does not exceed: neither is positive where the decay is as it should be.
+    The starts are a random distribution and the least likely state. `chi_square` is the maximum over times of
+    log chi^2(p_t) - log chi^2(p_0) + 2 t / C, with the Poincaré constant C. `entropy` is the maximum of
+    log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on C_AT. Both are at most zero if the decay is as fast as
+    the constants imply.
     """
     p = model.probabilities()
-    matrix = block_dynamics(p, law)
+    matrix = block_dynamics(p, masks)
     starts = {
         "random": torch.from_numpy(draws.dirichlet(np.ones(len(p)))),
         "least likely": torch.eye(len(p), dtype=torch.float64)[int(p.argmin())],
     }
-    constant, own = tensorization_upper_bound(p, law), _by_state(p)
+    constant = tensorization_upper_bound(p, masks)
     for name, start in starts.items():
         decay = chi_square_decay(matrix, start, config.times)
-        entropy = [kullback_leibler(_by_state(moved(matrix, start, time)), own) for time in config.times]
-        first = kullback_leibler(_by_state(start), own)
+        entropy = [_kl(distribution_at(matrix, start, time), p) for time in config.times]
         yield {
             "start": name,
             "chi_square": float((decay.values.log() - decay.bounds.log()).max()),
             "entropy": max(
-                math.log(max(later, 1e-300) / first) + time / constant
+                math.log(max(later, 1e-300) / _kl(start, p)) + time / constant
                 for later, time in zip(entropy, config.times, strict=True)
             ),
         }
 
 
 def slow_rows(config: Config) -> Rows:
-    """One block of all sites has C_AT = 1 and p_t = e^-t p_0 + (1 - e^-t) q: KL from a rare state.
+    """Compute the decay of KL from a rare state for one block of all sites.
 
-    `log_ratio` is log KL(p_t, q) - log KL(p_0, q), beside -t / C_AT and the -2 t / C_AT that is printed.
+    For this block, C_AT = 1 and p_t = e^-t p_0 + (1 - e^-t) q. `log_ratio` is log KL(p_t, q) - log KL(p_0, q). The
+    published upper bound is -2 t / C_AT, and the corrected one is -t / C_AT.
     """
     for rare in (1e-2, 1e-4, 1e-8):
         q = torch.full((8,), (1 - rare) / 7, dtype=torch.float64)
         q[0] = rare
-        start, own = torch.eye(8, dtype=torch.float64)[0], _by_state(q)
-        first = kullback_leibler(_by_state(start), own)
+        start = torch.eye(8, dtype=torch.float64)[0]
         for time in config.times:
             later = math.exp(-time) * start + (1 - math.exp(-time)) * q
-            ratio = math.log(kullback_leibler(_by_state(later), own) / first)
+            ratio = math.log(_kl(later, q) / _kl(start, q))
             yield {"kind": "slow", "rare": rare, "time": time, "log_ratio": ratio}
 
 
-def moved(matrix: Tensor, start: Tensor, time: float) -> Tensor:
-    """The law at `time` of the chain that steps by `matrix` at the times of a Poisson process of rate one."""
+def distribution_at(matrix: Tensor, start: Tensor, time: float) -> Tensor:
+    """Return the distribution at `time` of the continuous-time chain with transition matrix `matrix` and rate one."""
     identity = torch.eye(len(matrix), dtype=torch.float64)
     return start @ torch.linalg.matrix_exp(time * (matrix - identity))
 
 
 def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float]:
-    """The smallest eigenvalue of the Hessian of the weighted loss in (J, h), over `thetas` parameters.
+    """Compute the extreme eigenvalues of the Hessian of the weighted loss in (J, h), over random parameters.
 
-    The data's law is any law on the states, and the weights of three random blocks that cover all sites are random.
+    The data's distribution and the weights of the three blocks, which cover all sites, are random.
     """
     spins = config.spins
     data = torch.from_numpy(draws.dirichlet(np.ones(2**spins)))
     blocks = [[0], list(range(1, spins)), sorted(draws.choice(spins, 2, replace=False).tolist())]
-    law = block_law(spins, 2, blocks=blocks, weights=torch.from_numpy(draws.dirichlet(np.ones(3))))
+    masks = block_law(spins, 2, blocks=blocks, weights=torch.from_numpy(draws.dirichlet(np.ones(3))))
     model = random_model(spins, config.deviation, draws)
     features = model.features(model.states())
 
     def loss(theta: Tensor) -> Tensor:
-        return pseudolikelihood_loss(data, features @ theta, law)
+        return pseudolikelihood_loss(data, features @ theta, masks)
 
     smallest, largest = math.inf, 0.0
     for _ in range(config.thetas):
@@ -193,5 +188,5 @@ def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float
     return {"smallest": smallest, "largest": largest}
 
 
-def _by_state(law: Tensor) -> dict[tuple[int, ...], float]:
-    return {(state,): probability for state, probability in enumerate(law.tolist())}
+def _kl(first: Tensor, second: Tensor) -> float:
+    return float(rel_entr(first.numpy(), second.numpy()).sum())

@@ -1,12 +1,14 @@
-"""How many next-token laws can an attention-only transformer be built to hold, and at what precision?
+"""How many next-token distributions can an attention-only transformer be built to store, and at what precision?
 
-The statements of the document on memorization in attention-only transformers, by construction: the rank of what generic
-heads make of contexts and where the printed one fails; weights that hold as many laws or associations as that, exactly,
-and what more heads do for the numbers; the accuracy when only some are stored; the printed bounds for the rest and how
-tight they are; what a narrow embedding costs any network.
+Tests the statements of the document on memorization in attention-only transformers by construction. The study measures
+the rank of the features of generic heads, and finds where the published formula for it fails. It builds networks that
+store as many distributions or associations as they have features, and measures how additional heads reduce numerical
+errors. It measures the accuracy of networks that store only some associations, and how tight the published bounds are
+for the remaining contexts. Finally, it measures the divergence that a narrow embedding implies for every network.
 
-Deviations: the construction solves one linear system and folds the skip connection in exactly, so that the limit of the
-document's proof (gamma) is not needed; contexts of two tokens; targets are drawn (Dirichlet, concentration 1/2).
+Deviations: The construction solves one linear system and includes the skip connection exactly. It therefore does not
+need the limit of the document's proof (gamma). Contexts have two tokens. Targets are random (Dirichlet with
+concentration 1/2).
 """
 
 from trialogue_lab.ledger import Study

@@ -1,11 +1,15 @@
-"""Claims of the study: the document's lemmas, theorems and corollaries, as printed, and their mended readings."""
+"""Claims of the study: the document's lemmas, theorems and corollaries, as published and as corrected."""
 
-from trialogue_lab.ledger import Claim, cited, graded, largest, ours
+from functools import partial
+
+from trialogue_lab.ledger import Claim, cited, largest, ours
 from trialogue_lab.studies.memorization_construct import statistics
 
 _LEMMA_2 = "Lemma 2"
 _THEOREM_1 = "Theorem 1"
 _COROLLARY_2 = "Corollary 2"
+_theorem_1 = partial(ours, source=_THEOREM_1)
+_bound = partial(cited, published="an upper bound", grade=True)
 
 CLAIMS = (
     Claim(
@@ -29,38 +33,38 @@ CLAIMS = (
         largest("association", "1 - right", where="stored == contexts") < 1e-9,
         **cited("Corollary 1", "H d_h + 2 associations", "memorization:Corollary-1", grade=True),
     ),
-    graded(
+    Claim(
         "rank-one-attention-suffices",
         "W_QK of rank one gives the same rank as any other (largest difference, all shapes).",
         statistics.rank_error("rank_one") < 0.5,
-        "Remark 2",
-        "d (S + 2 N + 2 (d_h + 1) H) parameters suffice",
-        statement_id="memorization:Remark-2",
+        **cited(
+            "Remark 2", "d (S + 2 N + 2 (d_h + 1) H) parameters suffice", "memorization:Remark-2", grade=True
+        ),
     ),
     Claim(
         "tight-bound",
         "(13) bounds |KL(network) - KL(encoder)| (least logarithm of the ratio, all draws and heads).",
         statistics.least_slack("tight") > -1e-9,
-        **cited(f"{_THEOREM_1}, equation 13", "an upper bound", "memorization:K-T1", grade=True),
+        **_bound(f"{_THEOREM_1}, equation 13", statement_id="memorization:K-T1"),
     ),
     Claim(
         "loose-bound",
         "(14) bounds it too.",
         statistics.least_slack("loose") > -1e-9,
-        **cited(f"{_THEOREM_1}, equation 14", "an upper bound", "memorization:K-T1", grade=True),
+        **_bound(f"{_THEOREM_1}, equation 14", statement_id="memorization:K-T1"),
     ),
     Claim(
         "looking-up-is-bounded",
         "With nearly orthogonal rows of W (600 numbers each) the encoder of Theorem 2 is within its bound (least "
         "slack, nats, all draws).",
         statistics.look_up_slack("bound") > -1e-9,
-        **cited("Theorem 2", "an upper bound", "memorization:Theorem-2", grade=True),
+        **_bound("Theorem 2", statement_id="memorization:Theorem-2"),
     ),
     Claim(
         "looking-up-is-simply-bounded",
         "It is within the simpler bound.",
         statistics.look_up_slack("simple") > -1e-9,
-        **cited("Theorem 2", "an upper bound", "memorization:Theorem-2", grade=True),
+        **_bound("Theorem 2", statement_id="memorization:Theorem-2"),
     ),
     ours(
         "rank-where-it-holds",
@@ -75,24 +79,21 @@ CLAIMS = (
         statistics.rank_error("mended") < 0.5,
         _LEMMA_2,
     ),
-    ours(
+    _theorem_1(
         "five-percent-make-it-exact",
         "With 5 % more features than laws the largest error of a log-probability, by a forward pass in float64, is "
         "below 1e-9 (all draws and widths).",
         largest("held", "error", where="provision == 0.05") < 1e-9,
-        _THEOREM_1,
     ),
-    ours(
+    _theorem_1(
         "exact-squares-fail-in-float32",
         "With no feature to spare the error in float32 is above 0.01 (decimal logarithm, narrow network).",
         statistics.digits("error_float32", 0.0) > -2,
-        _THEOREM_1,
     ),
-    ours(
+    _theorem_1(
         "ten-percent-carry-float32",
         "With 10 % to spare it is below 0.01.",
         statistics.digits("error_float32", 0.1) < -2,
-        _THEOREM_1,
     ),
     ours(
         "accuracy-is-not-below-the-bound",
@@ -114,11 +115,10 @@ CLAIMS = (
         statistics.tightness("loose") > 2,
         f"{_THEOREM_1}, equation 14",
     ),
-    ours(
+    _theorem_1(
         "ridge-regression-is-nearer",
         "Ridge regression on all contexts is more than ten times nearer than holding the likeliest (decimal log).",
         statistics.ridge_gain() > 1,
-        _THEOREM_1,
     ),
     ours(
         "none-nearer-in-two-dimensions",

@@ -1,4 +1,4 @@
-"""Settings of the study: draws of laws and weights, and sizes."""
+"""Settings of the study: seeds and sizes."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,38 +9,39 @@ from trialogue.errors import InputError
 from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
 
 CONTEXT = 2
-"""Tokens of a context"""
+"""Number of tokens per context."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`."""
 
     seeds: Seeds = tuple(range(101, 113))
-    """Laws, associations, priors and generic heads are drawn by seed."""
+    """Seeds of the distributions, the associations, the priors and the generic heads."""
     vocab_size: Annotated[int, Ge(4)] = 20
-    """Tokens of the laws that are held exactly, after all pairs of tokens."""
+    """Number of tokens N in the experiment that stores the distributions after all pairs of tokens."""
     width: Annotated[int, Ge(2)] = 10
-    """Width of the narrow network; the wide one has one less than the vocabulary."""
+    """Width of the narrow network. The width of the wide network is `vocab_size` - 1."""
     head_width: Count = 3
-    """That of heads which hold all laws: small ones, so that features come in small steps."""
+    """Head width of the networks that store all distributions. It is small, so that features are added in small
+    steps."""
     provisions: Increasing[Annotated[float, Interval(ge=0, le=3)]] = (0.0, 0.02, 0.05, 0.1, 0.3)
-    """Features beyond the number of contexts, as a share of it: at least so many, and fewer than one head more."""
+    """Additional features as a share of the number of contexts. They are rounded up to whole heads."""
     small_vocab_size: Annotated[int, Ge(4)] = 10
-    """Tokens where only some contexts are stored, and where encoders are compared."""
+    """Number of tokens in the experiments that store only some contexts or compare encoders."""
     association_heads: Increasing[Count] = (5, 10, 20, 30, 40, 49)
-    """Heads of two numbers each, in two dimensions."""
+    """Numbers of heads of width two, in two dimensions."""
     kept_heads: Increasing[Count] = (2, 4, 6, 8, 10)
-    """Heads of networks that hold the likeliest contexts."""
+    """Numbers of heads of the networks that store the most likely contexts."""
     prior_exponent: Positive = 1.5
-    """The r-th likeliest context has a prior in proportion to r to the minus this."""
+    """Exponent a of the prior of contexts: the r-th most likely one has a prior proportional to r^-a."""
     widths: Increasing[Count] = (2, 3, 5, 7, 8)
-    """Widths of encoders, all below the rank of the laws."""
+    """Widths of encoders. All are below the rank of the distributions."""
     look_up_width: Count = 600
-    """Width of the encoders of Theorem 2, whose vectors are then nearly orthogonal."""
+    """Width of the encoders of Theorem 2, large enough for nearly orthogonal vectors."""
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if a width is not smaller than the rank of the distributions."""
         if self.width >= self.vocab_size - 1:
             raise InputError("width", self.width, f"use less than vocab_size - 1 = {self.vocab_size - 1}")
         if self.widths[-1] >= self.small_vocab_size - 1:

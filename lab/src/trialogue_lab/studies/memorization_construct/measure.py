@@ -1,4 +1,4 @@
-"""The parts of a run: ranks, and for every seed networks that hold laws, associations, the likeliest contexts."""
+"""Tasks of a run: the ranks of features, and for each seed the networks that are built."""
 
 import math
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from trialogue_lab.studies.memorization_construct.config import CONTEXT, Config
 from trialogue_lab.theory import memorization
 
 Row = Iterator[dict[str, Any]]
-_DRAWS = 10
-CIRCLE = 2
-"""The width, and that of the heads, in which associations are stored on a circle"""
+_ATTEMPTS = 10
+PLANE = 2
+"""Width of the networks and of the heads that store associations in two dimensions."""
 
 SHAPES = tuple(
     (size, length, width, head_width, heads)
@@ -37,11 +37,12 @@ SHAPES = tuple(
     )
     for head_width in sorted({1, 2, width // 2, width} - {0})
 )
-"""N, S, d, d_h, H of the features whose rank is measured"""
+"""Shapes (N, S, d, d_h, H) for which the rank of the features is measured."""
+_SHAPE_COLUMNS = ("vocab_size", "context", "width", "head_width", "heads")
 
 
 def parts(config: Config) -> list[Part]:
-    """The ranks, and one part per seed."""
+    """Return one task for the ranks, and one per seed."""
     return [
         Part("ranks", _ranks),
         *(
@@ -51,19 +52,22 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def drawn_laws(seed: int, contexts: int, vocab_size: int, name: str = "laws") -> Tensor:
-    """Log-probabilities (T, N) of Dirichlet laws of concentration 1/2; no probability is below 1e-12."""
-    laws = numpy_generator(seed, name).dirichlet([0.5] * vocab_size, contexts)
-    return torch.from_numpy(laws).clamp_min(1e-12).log().log_softmax(1)
+def sample_distributions(seed: int, contexts: int, vocab_size: int, name: str = "laws") -> Tensor:
+    """Sample distributions from a Dirichlet distribution with concentration 1/2.
+
+    Returns:
+        Log-probabilities (T, N), float64. Probabilities below 1e-12 are raised to it.
+    """
+    distributions = numpy_generator(seed, name).dirichlet([0.5] * vocab_size, contexts)
+    return torch.from_numpy(distributions).clamp_min(1e-12).log().log_softmax(1)
 
 
 def _ranks(_: Path) -> Row:
     for size, length, width, head_width, heads in SHAPES:
         shape = (size, length, width, head_width, heads)
-        names = ("vocab_size", "context", "width", "head_width", "heads")
         yield {
             "kind": "rank",
-            **dict(zip(names, shape, strict=True)),
+            **dict(zip(_SHAPE_COLUMNS, shape, strict=True)),
             "generic": length > 1 and width <= size,
             "measured": memorization.feature_rank(*shape),
             "rank_one": memorization.feature_rank(*shape, query_width=1),
@@ -73,20 +77,18 @@ def _ranks(_: Path) -> Row:
 
 
 def _networks(config: Config, seed: int, _: Path) -> Row:
-    yield from _held(config, seed)
-    yield from _associations(config, seed)
-    yield from _likeliest(config, seed)
-    yield from _encoders(config, seed)
+    for measure in (_held, _associations, _likeliest, _encoders):
+        yield from measure(config, seed)
 
 
 def _held(config: Config, seed: int) -> Row:
     size = config.vocab_size
     contexts = whole_sequences(size, CONTEXT)
-    laws = drawn_laws(seed, len(contexts), size)
+    targets = sample_distributions(seed, len(contexts), size)
     for width in (config.width, size - 1):
         for provision in config.provisions:
             heads = math.ceil((len(contexts) * (1 + provision) - width) / config.head_width)
-            built = memorization.memorize(laws, contexts, width, heads, config.head_width, seed)
+            built = memorization.memorize(targets, contexts, width, heads, config.head_width, seed)
             yield {
                 "kind": "held",
                 "width": width,
@@ -104,65 +106,65 @@ def _held(config: Config, seed: int) -> Row:
 
 
 def _associations(config: Config, seed: int) -> Row:
-    """As many associations as there are features, and the accuracy on all contexts."""
+    """Store as many associations as there are features, and measure the accuracy on all contexts."""
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
     order = torch.randperm(len(contexts), generator=generator(seed, "order"))
     tokens = torch.randint(0, size, (len(contexts),), generator=generator(seed, "associations"))
     for heads in config.association_heads:
-        stored = order[: min(len(contexts), memorization.capacity(CIRCLE, CIRCLE, heads))]
-        built, draws = _drawn_until_full(tokens[stored], contexts[stored], heads, seed, size)
-        right = built.model.answers(contexts).argmax(1) == tokens
+        stored = order[: min(len(contexts), memorization.capacity(PLANE, PLANE, heads))]
+        built, attempts = _build_with_retries(tokens[stored], contexts[stored], heads, seed, size)
+        previous = memorization.previous_capacity(PLANE, heads)
+        correct = built.model.answers(contexts).argmax(1) == tokens
         yield {
             "kind": "association",
             "heads": heads,
             "stored": len(stored),
             "contexts": len(contexts),
-            "draws": draws,
+            "draws": attempts,
             "parameters": built.model.config.parameters,
-            "right": float(right[stored].double().mean()),
-            "accuracy": float(right.double().mean()),
+            "right": float(correct[stored].double().mean()),
+            "accuracy": float(correct.double().mean()),
             "bound": memorization.accuracy_bound(len(stored), len(contexts), size),
-            "previous": memorization.accuracy_bound(
-                memorization.previous_capacity(CIRCLE, heads), len(contexts), size
-            ),
+            "previous": memorization.accuracy_bound(previous, len(contexts), size),
             "error_float32": built.largest_error_float32,
         }
 
 
-def _drawn_until_full(
+def _build_with_retries(
     tokens: Tensor, contexts: Tensor, heads: int, seed: int, vocab_size: int
 ) -> tuple[memorization.Memorized, int]:
-    """Associations held by heads drawn again while rounding takes rank from their features, and how many draws it took.
+    """Build a network that stores the associations, and return it with the number of attempts.
 
-    In two dimensions with no feature to spare some draws are that badly conditioned.
+    In two dimensions and without additional features, some random heads are so badly conditioned that rounding lowers
+    the rank of their features. Such heads are sampled again.
     """
-    for draw in range(_DRAWS):
+    attempts = 0
+    while True:
+        weights = _ATTEMPTS * seed + attempts
+        attempts += 1
         try:
-            weights = _DRAWS * seed + draw
             built = memorization.memorize(
-                tokens, contexts, CIRCLE, heads, CIRCLE, weights, vocab_size=vocab_size
+                tokens, contexts, PLANE, heads, PLANE, weights, vocab_size=vocab_size
             )
+            return built, attempts
         except InputError as error:
-            if error.field != "seed" or draw + 1 == _DRAWS:
+            if error.field != "seed" or attempts == _ATTEMPTS:
                 raise
-        else:
-            return built, draw + 1
-    raise AssertionError("the last draw returns or raises")
 
 
 def _likeliest(config: Config, seed: int) -> Row:
     size = config.small_vocab_size
     contexts = whole_sequences(size, CONTEXT)
-    laws = drawn_laws(seed, len(contexts), size)
+    targets = sample_distributions(seed, len(contexts), size)
     ranks = numpy_generator(seed, "prior").permutation(len(contexts)) + 1.0
     prior = torch.from_numpy(ranks**-config.prior_exponent)
     prior /= prior.sum()
     width = size - 1
     for heads in config.kept_heads:
         shape = (width, heads, width, seed)
-        kept = memorization.memorize_approximately(laws, contexts, *shape, method="likeliest", prior=prior)
-        ridge = memorization.memorize_approximately(laws, contexts, *shape, method="ridge", prior=prior)
+        build = partial(memorization.memorize_approximately, targets, contexts, *shape, prior=prior)
+        kept, ridge = build(method="likeliest"), build(method="ridge")
         yield {
             "kind": "approximate",
             "heads": heads,
@@ -177,15 +179,15 @@ def _likeliest(config: Config, seed: int) -> Row:
 
 def _encoders(config: Config, seed: int) -> Row:
     size = config.small_vocab_size
-    laws = drawn_laws(seed, size**CONTEXT, size, "encoded")
+    targets = sample_distributions(seed, size**CONTEXT, size, "encoded")
     for width in (*config.widths, size - 1):
         yield {
             "kind": "encoder",
             "width": width,
-            "truncated": memorization.truncated_encoder(laws, width).kl,
-            "nearest": memorization.nearest_encoder(laws, width).kl,
+            "truncated": memorization.truncated_encoder(targets, width).kl,
+            "nearest": memorization.nearest_encoder(targets, width).kl,
         }
-    found = memorization.look_up_encoder(laws, config.look_up_width, seed=seed)
+    found = memorization.look_up_encoder(targets, config.look_up_width, seed=seed)
     yield {
         "kind": "look-up",
         "coherence": found.coherence,

@@ -1,20 +1,20 @@
-"""What does it cost to keep the S-gram law of a text in an attention-only transformer, and what would a table need?
+"""What does an attention-only transformer need to store the S-gram distribution of a text, compared with a table?
 
-The construction of the document on memorization in attention-only transformers on the laws of real text: of the next
-token after the most frequent contexts of S tokens, weighed by how often they come. Networks hold all of them, or as
-many of the likeliest as they have features (Theorem 1, with its bounds), or all by ridge regression; beside them stand
-an n-gram table of as many bytes, a network of the same shape that was trained on the text, and a transformer of as many
-parameters. What the width of the embeddings costs any network is reported apart, as the distance of the nearest
-encoder. Held-out text is asked too.
+Applies the construction of the document on memorization in attention-only transformers to real text. The targets are
+the next-token distributions after the most frequent contexts of S tokens, weighted by how often the contexts occur.
+Networks store all distributions exactly, as many of the most likely ones as they have features (Theorem 1, with its
+bounds), or all of them by ridge regression. They are compared with an n-gram table of as many bytes, with a network of
+the same shape that is trained on the text, and with a transformer of as many parameters. The cost of a narrow embedding
+is reported separately, as the divergence of the nearest encoder. All methods are also evaluated on held-out text.
 
-A sample of the text is one replication: rows of its own, heads, initial weights and batches of its own.
+One replication is one sample of the text, with its own rows, random heads, initial weights and batches.
 
-Deviations: the document has no text. Laws are those of a sample, with 0.01 added to every count so that none is zero.
-Bytes are those of float32 weights; a table takes two bytes for a token, four for a count, and four for the place where
-the counts of a context begin, and falls back on shorter contexts, which it holds too.
+Deviations: The document uses no text. The distributions are those of a sample, and 0.01 is added to every count, so
+that no probability is zero. Network weights are counted as float32. A table needs two bytes per token, four per count
+and four per context for the start of its counts. It also contains the shorter contexts, to which it backs off.
 
-The setting `text` names a corpus of the hub, or a file or folder, which goes first where the run begins; the provenance
-of a result names the sums of what was read.
+The setting `text` names a corpus of the hub, a file or a folder. A file or folder of that name in the working directory
+takes precedence. The provenance of a result contains checksums of the files.
 """
 
 from trialogue_lab.ledger import Study

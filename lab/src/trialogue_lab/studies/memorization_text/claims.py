@@ -1,4 +1,4 @@
-"""Claims of the study: statements of the document that a text can test, and what we find of text."""
+"""Claims of the study: statements of the document that a text can test, and additional claims of ours."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.memorization_text import config, statistics
 
 _THEOREM_1 = "Theorem 1"
-_OF_WIDTH = " or ".join(
+_ATTENTION_ONLY = " or ".join(
     f"method == '{each}'" for each in (config.EXACT, config.LIKELIEST, config.RIDGE, config.TRAINED)
 )
 _theorem_1 = partial(ours, source=_THEOREM_1)
@@ -23,7 +23,7 @@ CLAIMS = (
         "no-network-is-nearer-than-the-encoder",
         "No network of a width, built or trained, is nearer to the law than the nearest encoder that was found, by "
         "more than 1e-6 nats (least, all samples and settings).",
-        smallest("network", "kl - encoder_kl", where=_OF_WIDTH) > -1e-6,
+        smallest("network", "kl - encoder_kl", where=_ATTENTION_ONLY) > -1e-6,
         **cited("Proposition 1", "d_KL(pi, T) >= d_KL(pi, L)", "memorization:Prop-1", grade=True),
     ),
     Claim(

@@ -1,7 +1,8 @@
-"""Networks that learn the next token of a text from the S before it, and the transformer that is as large as one."""
+"""Networks that are trained to predict the next token from the previous S tokens of a text."""
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,26 +17,40 @@ from trialogue_lab.studies.memorization_text.config import Config
 
 _HEADS = 2
 _WARM_UP = 0.1
-_AT_ONCE = 4096
+_BATCH = 4096
 
 
-def following_logits(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
-    """Logits (n, N) of the token after `contexts` (n, S)."""
+def next_token_logits(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
+    """Return logits (n, N) of the token after each of `contexts` (n, S)."""
+    logits: Tensor
     if isinstance(network, AttentionOnly):
-        logits: Tensor = network(contexts)
+        logits = network(contexts)
         return logits
-    first = contexts.new_full((len(contexts), 1), network.bos)
-    answers: Tensor = network(torch.cat((first, contexts), 1))[:, -1, : network.data_tokens]
-    return answers
+    bos = contexts.new_full((len(contexts), 1), network.bos)
+    logits = network(torch.cat((bos, contexts), 1))[:, -1, : network.data_tokens]
+    return logits
 
 
-def following_loss(network: AttentionOnly | Transformer, contexts: Tensor, following: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats, of the tokens `following` (n,) after `contexts` (n, S)."""
-    return F.cross_entropy(following_logits(network, contexts), following)
+def next_token_loss(network: AttentionOnly | Transformer, contexts: Tensor, following: Tensor) -> Tensor:
+    """Return the mean cross-entropy, in nats, of the tokens `following` (n,) after `contexts` (n, S)."""
+    return F.cross_entropy(next_token_logits(network, contexts), following)
 
 
-def drawn_places(rows: Tensor, context: int, batch_size: int, seed: int, step: int) -> tuple[Tensor, Tensor]:
-    """Contexts (batch_size, S) at places of `rows` (n, L), all equally likely, and the tokens after them."""
+def sample_windows(
+    rows: Tensor, context: int, batch_size: int, seed: int, step: int
+) -> tuple[Tensor, Tensor]:
+    """Sample contexts and the tokens that follow them, uniformly over the positions of a text.
+
+    Args:
+        rows: Text (n, L), int64.
+        context: Number of tokens S per context.
+        batch_size: Number of contexts.
+        seed: Seed of the random stream.
+        step: Training step. Each step has its own random numbers.
+
+    Returns:
+        Contexts (batch_size, S) and following tokens (batch_size,).
+    """
     random = generator(seed, "places", step)
     row = torch.randint(0, len(rows), (batch_size, 1), generator=random)
     first = torch.randint(0, rows.shape[1] - context, (batch_size, 1), generator=random)
@@ -47,13 +62,12 @@ def trained_network(
     config: Config,
     shape: AttentionOnlyConfig | TransformerConfig,
     rows: Tensor,
-    context: int,
     seed: int,
     folder: Path,
 ) -> AttentionOnly | Transformer:
-    """The network of `shape` that has learned what follows `context` tokens in `rows`."""
-    places = partial(drawn_places, rows.clone(), context, config.batch_size, seed)
+    """Return a trained network of the given shape. Load it from `folder` if it is there."""
     attention = isinstance(shape, AttentionOnlyConfig)
+    context = shape.context if isinstance(shape, AttentionOnlyConfig) else shape.max_length
     training = TrainingConfig(
         steps=config.steps,
         batch_size=config.batch_size,
@@ -62,27 +76,30 @@ def trained_network(
         warmup_steps=max(1, int(_WARM_UP * config.steps)),
         seed=seed,
     )
-    if isinstance(shape, AttentionOnlyConfig):
-        return trained(Recipe(AttentionOnly, shape, places, training, following_loss), folder).network
-    return trained(Recipe(Transformer, shape, places, training, following_loss), folder).network
+    kind: Any = AttentionOnly if attention else Transformer
+    batches = partial(sample_windows, rows.clone(), context, config.batch_size, seed)
+    network: AttentionOnly | Transformer
+    network = trained(Recipe(kind, shape, batches, training, next_token_loss), folder).network
+    return network
 
 
-def answers_of(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
-    """Log-probabilities (n, N) float64 of the token after `contexts` (n, S), without gradients."""
-    with torch.no_grad():
-        parts = [following_logits(network, part).double() for part in contexts.split(_AT_ONCE)]
+@torch.no_grad()
+def next_token_log_probs(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
+    """Return log-probabilities (n, N) float64 of the token after each of `contexts` (n, S)."""
+    parts = [next_token_logits(network, part).double() for part in contexts.split(_BATCH)]
     return torch.cat(parts).log_softmax(-1)
 
 
-def size_of(network: AttentionOnly | Transformer) -> int:
-    """How many numbers the network has."""
+def count_parameters(network: AttentionOnly | Transformer) -> int:
+    """Return the number of parameters of the network."""
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def equal_transformer(vocab_size: int, context: int, layers: int, size: int) -> TransformerConfig:
-    """The causal transformer of `context` tokens with about `size` parameters: the widest whose MLP has four widths.
+def matching_transformer(vocab_size: int, context: int, layers: int, size: int) -> TransformerConfig:
+    """Return the shape of a causal transformer for `context` tokens that has about `size` parameters.
 
-    What is then left goes into a wider MLP.
+    The transformer has the largest width for which an MLP of four times the width fits. The MLP is then widened to use
+    the remaining parameters.
     """
 
     def shape(width: int, more: int = 0) -> TransformerConfig:
@@ -97,11 +114,11 @@ def equal_transformer(vocab_size: int, context: int, layers: int, size: int) -> 
 
     def parameters(config: TransformerConfig) -> int:
         with torch.device("meta"):
-            return size_of(Transformer(config))
+            return count_parameters(Transformer(config))
 
     width = _HEADS
     while parameters(shape(width + _HEADS)) <= size:
         width += _HEADS
-    bare = parameters(shape(width))
-    each = parameters(shape(width, 1)) - bare
-    return shape(width, max(0, round((size - bare) / each)))
+    base = parameters(shape(width))
+    per_unit = parameters(shape(width, 1)) - base
+    return shape(width, max(0, round((size - base) / per_unit)))

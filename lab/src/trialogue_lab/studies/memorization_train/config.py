@@ -1,4 +1,4 @@
-"""Settings of the study: which networks are trained, and how."""
+"""Settings of the study: the networks that are trained, and the training."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,41 +10,42 @@ from trialogue.training.config import TrainingConfig
 from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
 
 CONTEXT = 2
-"""Tokens of a context"""
+"""Number of tokens per context."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Every seed draws the associations and the initial weights of one training of each network.
+    """Settings of one run.
 
-    Networks are those of the document's Experiments 1 to 6, and smaller ones than its large and deep experiments.
+    Each seed trains every network once, with its own random associations and initial weights. The networks have
+    the sizes of Experiments 1 to 6. The large and the deep experiments use smaller networks than the document.
     """
 
     seeds: Seeds = tuple(range(1, 6))
     steps: Count = 400
-    """Of Adam, each on all contexts."""
+    """Steps of Adam, each on all contexts."""
     learning_rate: Positive = 0.03
-    """After a warm-up of a tenth of the steps; from there it falls linearly to zero."""
+    """Peak learning rate. It is reached after a tenth of the steps and then falls linearly to zero."""
     initial_scale: Positive = 0.2
-    """The deviation of initial embeddings."""
+    """Standard deviation of the initial embeddings."""
     vocab_size: Annotated[int, Ge(4)] = 50
     widths: Increasing[Count] = (5, 10, 13)
-    """Of networks whose heads are as wide as the embedding, with `heads`: Experiments 1 and 4."""
+    """Widths d = d_h of the networks with `heads` heads (Experiments 1 and 4)."""
     heads: Increasing[Count] = (1, 6, 11, 16)
     fixed_heads: Count = 20
-    """Heads where widths vary."""
+    """Number of heads of the networks whose widths vary."""
     fixed_width: Count = 10
-    """What the other width is where one varies."""
+    """Value of the width that is held constant while the other one varies."""
     head_widths: Increasing[Count] = (1, 4, 7)
-    """Less than `fixed_width`: Experiment 2."""
+    """Head widths below `fixed_width` (Experiment 2)."""
     embedding_widths: Increasing[Count] = (5, 9, 11, 15)
-    """Other than `fixed_width`: Experiment 3."""
+    """Embedding widths other than `fixed_width` (Experiment 3)."""
     mlp_vocab_size: Annotated[int, Ge(4)] = 70
     mlp_heads: Increasing[Count] = (1, 6, 11)
-    """H of attention, beside one head and an MLP of 2 d (H - 1): Experiment 5."""
+    """Number of heads H, compared with one head and an MLP of width 2 d (H - 1) (Experiment 5)."""
     small_vocab_size: Annotated[int, Ge(4)] = 10
     small_heads: Increasing[Count] = (1, 5, 9, 13, 17, 21)
-    """In two dimensions: Experiment 6."""
+    """Number of heads in two dimensions (Experiment 6)."""
     large_vocab_size: Annotated[int, Ge(4)] = 80
     large_widths: Increasing[Count] = (20,)
     large_heads: Increasing[Count] = (1, 6, 11)
@@ -54,7 +55,7 @@ class Config(Settings):
     deep_layers: Annotated[int, Ge(2)] = 3
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if the widths contradict each other."""
         if self.head_widths[-1] >= self.fixed_width:
             hint = f"use less than fixed_width = {self.fixed_width}"
             raise InputError("head_widths", self.head_widths, hint)
@@ -63,7 +64,7 @@ class Config(Settings):
             raise InputError("embedding_widths", self.embedding_widths, hint)
 
     def training(self, contexts: int) -> TrainingConfig:
-        """How a network is trained on so many contexts, all of them in every step."""
+        """Return the training settings for steps that each use all `contexts` contexts."""
         return TrainingConfig(
             steps=self.steps,
             batch_size=contexts,
@@ -97,7 +98,7 @@ PRESETS = {
     ),
     "pilot": Config(seeds=(1000, 1001)),
     "default": Config(),
-    # The networks of `default` after as many steps as the document's, on seeds of their own.
+    # The networks of `default`, trained for as many steps as in the document, with other seeds.
     "night": Config(seeds=tuple(range(101, 111)), steps=4096),
     "paper": Config(
         seeds=tuple(range(1, 21)),

@@ -1,4 +1,4 @@
-"""The parts of a run: for every seed and experiment, its networks trained on associations of all pairs of tokens."""
+"""Tasks of a run. Each one trains the networks of one experiment for one seed."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -17,17 +17,15 @@ from trialogue_lab.studies.memorization_train.config import CONTEXT, Config
 from trialogue_lab.theory.memorization import accuracy_bound, capacity, previous_capacity
 
 Network = tuple[str, AttentionOnlyConfig]
-"""The form of a network, and its shape"""
+"""Form and shape of a network."""
 PER_HEAD, SHARED, MLP, DEEP = "per-head", "shared", "MLP", "deep"
-"""Forms of networks: values of their own for every head (equation 1), one map of the embeddings for all heads, one head
-and an MLP, several layers"""
+"""Forms of networks: per-head values (equation 1), one map for all heads, one head and an MLP, or several layers."""
 
-
-_COLUMNS = ("width", "head_width", "heads", "layers", "mlp_width", "parameters")
+_COLUMNS = ("vocab_size", "width", "head_width", "heads", "layers", "mlp_width", "parameters")
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per experiment and seed."""
+    """Return one task per experiment and seed."""
     return [
         Part(
             f"{name}-{seed}",
@@ -40,7 +38,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def experiments(config: Config) -> dict[str, list[Network]]:
-    """The networks of each experiment, each with its form."""
+    """Return the form and the shape of the networks of each experiment."""
 
     def net(form: str, size: int, width: int, head_width: int, heads: int, **fields: int) -> Network:
         shape = AttentionOnlyConfig(
@@ -89,18 +87,22 @@ def experiments(config: Config) -> dict[str, list[Network]]:
 
 
 def association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats, of the `tokens` (N^S,) int64 that follow all contexts, in their order."""
+    """Return the mean cross-entropy, in nats, of the `tokens` (N^S,) int64 that follow the contexts."""
     return functional.cross_entropy(model.whole_logits(), tokens)
 
 
-def drawn_tokens(seed: int, vocab_size: int) -> Tensor:
-    """A token (N^S,) for every context: each of them equally likely."""
+def sample_tokens(seed: int, vocab_size: int) -> Tensor:
+    """Sample a uniformly distributed token for every context.
+
+    Returns:
+        Tokens (N^S,), int64.
+    """
     random = generator(seed, "memorization-train", "tokens", vocab_size)
     return torch.randint(0, vocab_size, (vocab_size**CONTEXT,), generator=random)
 
 
 def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> AttentionOnly:
-    """A network with its initial weights, whose embeddings are small."""
+    """Return an untrained network whose embeddings are scaled by `config.initial_scale`."""
     network = AttentionOnly(shape, seed_of(seed, "memorization-train", "weights"))
     with torch.no_grad():
         network.embedding.mul_(config.initial_scale)
@@ -108,29 +110,24 @@ def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> At
     return network
 
 
-def _batch(tokens: Tensor, _: int) -> tuple[Tensor]:
-    """Every step is on all contexts."""
-    return (tokens,)
-
-
 def _trained(config: Config, seed: int, shapes: list[Network], _: Path) -> Iterator[dict[str, Any]]:
     for form, shape in shapes:
-        network, tokens = initial_network(config, shape, seed), drawn_tokens(seed, shape.vocab_size)
-        training = config.training(len(tokens))
-        train(network, partial(_batch, tokens), training, loss=association_loss, progress=False)
+        network, tokens = initial_network(config, shape, seed), sample_tokens(seed, shape.vocab_size)
+        contexts = len(tokens)
+        # Every step uses all contexts.
+        batches = partial(lambda every, _: (every,), tokens)
+        train(network, batches, config.training(contexts), loss=association_loss, progress=False)
         with torch.no_grad():
             logits = network.whole_logits()
-        size, contexts = shape.vocab_size, len(tokens)
         stored = capacity(shape.width, shape.head_width, shape.heads)
-        before = previous_capacity(shape.head_width, shape.heads)
+        previous = previous_capacity(shape.head_width, shape.heads)
         yield {
             "kind": "training",
             "form": form,
-            "vocab_size": size,
             "contexts": contexts,
             **{name: getattr(shape, name) for name in _COLUMNS},
             "accuracy": float((logits.argmax(1) == tokens).double().mean()),
             "loss": float(functional.cross_entropy(logits, tokens)),
-            "bound": accuracy_bound(stored, contexts, size),
-            "previous": accuracy_bound(before, contexts, size),
+            "bound": accuracy_bound(stored, contexts, shape.vocab_size),
+            "previous": accuracy_bound(previous, contexts, shape.vocab_size),
         }

@@ -1,4 +1,4 @@
-"""Accuracies in print, of the document's experiments: what a network is, and how much it was found to hold."""
+"""Published accuracies of the document's experiments."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,14 @@ EXPERIMENTS = {
     "mlp": ("Experiment 5", "of 70 tokens, attention and MLP"),
     "two-dimensions": ("Experiment 6", "in two dimensions"),
 }
-"""Where accuracies are in print, and of which networks."""
+"""Place in the document and description of the networks, by experiment."""
 
 
 class Point(NamedTuple):
-    """One network and its accuracy in print. `heads` of one with an MLP are those of attention at equal parameters."""
+    """A network and its published accuracy.
+
+    `heads` of a network with an MLP is the number of heads of the attention-only network of as many parameters.
+    """
 
     form: str
     width: int
@@ -36,7 +39,7 @@ _ATTENTION = (0.068, 0.151, 0.230, 0.301, 0.389, 0.490, 0.594)
 _MLP = (0.070, 0.236, 0.374, 0.498, 0.578, 0.590, 0.693)
 _IN_TWO_DIMENSIONS = (0.330, 0.497, 0.633, 0.734, 0.857, 0.858)
 
-# Where d_h is d the published networks have no shared map.
+# The published networks with d_h = d have no shared map.
 POINTS: dict[str, tuple[Point, ...]] = {
     "heads": tuple(
         Point(PER_HEAD, width, width, heads, accuracy)
@@ -61,5 +64,8 @@ POINTS: dict[str, tuple[Point, ...]] = {
         for heads, accuracy in zip((1, 5, 9, 13, 17, 21), _IN_TWO_DIMENSIONS, strict=True)
     ),
 }
-"""By experiment. At d = d_h = 10, H = 20 two numbers are in print, .804 against d_h and .809 against d: the first is
-kept, in `head-width`."""
+"""Published networks by experiment.
+
+For d = d_h = 10 and H = 20 the document has two accuracies, .804 in the curve over d_h and .809 in the curve over d.
+`head-width` has the first one.
+"""

@@ -1,4 +1,4 @@
-"""Quantities of the study: one number per seed, of a training of each network."""
+"""Statistics of the study. Each returns one number per seed, from one training of each network."""
 
 from collections.abc import Callable
 
@@ -11,19 +11,28 @@ from trialogue_lab.studies.memorization_train.published import POINTS
 
 trainings = Replication("training", "seeds")
 SATURATED = 0.95
-"""Lines are fitted to accuracies up to this one, as in print."""
+"""Largest accuracy that lines are fitted to, as in the document."""
 REACHED = 0.05
-"""A published accuracy is reached where ours is no further below."""
-_SHAPE = ["form", "width", "head_width", "heads"]
+"""A published accuracy is reached if ours is lower by at most this much."""
+SHAPE = ["form", "width", "head_width", "heads"]
+"""Columns that identify a published network."""
+_VOCAB_SIZES = {"mlp": 70, "two-dimensions": 10}
 
 
 def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataFrame:
-    """The rows of an experiment, those of a form and with some values; raises `NoRows` where there are none.
+    """Return the trained networks of an experiment.
 
-    `heads` of a network with an MLP are those of attention at equal parameters, H where the MLP has 2 d (H - 1).
+    Args:
+        rows: The rows of the result.
+        experiment: Name of the experiment.
+        form: Form of the networks. Empty for all forms.
+        **values: Values of columns. `heads` of a network with an MLP is H, where the width of the MLP is 2 d (H - 1).
+
+    Raises:
+        NoRows: If there are no such networks.
     """
     table = rows.where("training", experiment=experiment)
-    # One head and no MLP is the first network of either kind.
+    # The network with one head and no MLP is the first one of both forms.
     table = table.assign(heads=table.heads + table.mlp_width // (2 * table.width))
     if form:
         table = table[table.form == form]
@@ -36,25 +45,29 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
 
 @trainings
 def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
-    """The accuracy of a network, or the mean over all that have the given values."""
+    """Return the mean accuracy of the networks with the given values."""
     return trained(rows, experiment, form, **values).groupby("seed").accuracy.mean()
 
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """The least of what networks with per-head values are more accurate than the bound promises, over experiments."""
+    """Return the smallest difference between the accuracy and the lower bound, over networks with per-head values."""
     table = rows.where("training", form=PER_HEAD)
     return (table.accuracy - table.bound).groupby(table.seed).min()
 
 
 def line(table: DataFrame) -> tuple[float, float]:
-    """The slope of accuracy in heads and the share of variance that the line explains, up to accuracies of 0.95.
+    """Fit a line to the accuracy as a function of the number of heads, for accuracies up to `SATURATED`.
 
-    Raises `NoRows` where there are not three such points.
+    Returns:
+        The slope, and the share of the variance that the line explains.
+
+    Raises:
+        NoRows: If there are fewer than three such networks.
     """
     table = table[table.accuracy <= SATURATED]
     if len(table) < 3:
-        raise NoRows("a line needs three networks that do not hold almost all")
+        raise NoRows(f"a line needs three networks with an accuracy of at most {SATURATED}")
     slope, _ = np.polyfit(table.heads, table.accuracy, 1)
     return float(slope), float(np.corrcoef(table.heads, table.accuracy)[0, 1] ** 2)
 
@@ -65,45 +78,45 @@ def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Seri
 
 @trainings
 def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Associations that a head more holds: the slope of accuracy in heads, times the number of contexts."""
+    """Return the number of associations stored per head: the slope of `line` times the number of contexts."""
     table = trained(rows, experiment, form, width=width)
     return _by_seed(table, lambda own: line(own)[0] * own.contexts.iloc[0])
 
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """The share of the variance of accuracy that a line in heads explains, up to accuracies of 0.95."""
+    """Return the share of the variance of the accuracy that `line` explains."""
     return _by_seed(trained(rows, experiment, form, width=width), lambda own: line(own)[1])
 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """The power of d = d_h with which the slope in heads grows: of the logarithm of the one in that of the other."""
+    """Return the exponent of d = d_h in the slope, fitted in the logarithms of both."""
 
-    def power(own: DataFrame) -> float:
+    def fit(own: DataFrame) -> float:
         widths = own.width.unique()
         slopes = [line(own[own.width == width])[0] for width in widths]
         return float(np.polyfit(np.log(widths), np.log(slopes), 1)[0])
 
-    return _by_seed(trained(rows, "heads", PER_HEAD), power)
+    return _by_seed(trained(rows, "heads", PER_HEAD), fit)
 
 
 @trainings
 def bend(rows: Rows, form: str) -> "Series[float]":
-    """The coefficient of d_h^2 of the polynomial of second degree nearest to accuracies, times 100; at d = 10."""
+    """Return 100 times the coefficient of d_h^2 in a quadratic fit of the accuracy, for d = 10."""
     table = trained(rows, "head-width", form)
     return _by_seed(table, lambda own: 100 * float(np.polyfit(own.head_width, own.accuracy, 2)[0]))
 
 
 @trainings
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
-    """How much more is held in one width of the embedding than in another, with heads of width 10."""
+    """Return the increase in accuracy from embedding width `start` to `end`, for d_h = 10."""
     return accuracy("width", form, width=end)(rows) - accuracy("width", form, width=start)(rows)
 
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """How much more networks with per-head values hold than those with a shared map, mean over d_h below d."""
+    """Return the accuracy with per-head values minus the accuracy with a shared map, averaged over d_h below d."""
     table = trained(rows, "head-width")
     cells = table[table.head_width < table.width].pivot_table("accuracy", ["seed", "head_width"], "form")
     return (cells[PER_HEAD] - cells[SHARED]).groupby("seed").mean()
@@ -111,14 +124,17 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """How much more an MLP holds than attention at equal parameters, mean over their number."""
+    """Return the accuracy with an MLP minus the accuracy of heads alone, averaged over numbers of parameters."""
     table = trained(rows, "mlp").pivot_table("accuracy", ["seed", "heads"], "form").dropna()
     return (table[MLP] - table[PER_HEAD]).groupby("seed").mean()
 
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """What a parameter more holds in an MLP, over what it holds in heads: slopes from the one head that both have."""
+    """Return the slope of the accuracy in the number of parameters of an MLP, divided by the slope for heads.
+
+    Both slopes include the network with one head and no MLP.
+    """
 
     def ratio(own: DataFrame) -> float:
         forms = [own[(own.form == form) | (own.heads == own.heads.min())] for form in (MLP, PER_HEAD)]
@@ -128,37 +144,40 @@ def mlp_slope(rows: Rows) -> "Series[float]":
     return _by_seed(trained(rows, "mlp"), ratio)
 
 
+def with_published(rows: Rows, experiment: str) -> DataFrame:
+    """Return the published networks of an experiment, with one row for each of our trainings.
+
+    `published` is the published accuracy. `accuracy` is ours, and NaN for networks that were not trained.
+    """
+    table = trained(rows, experiment)
+    table = table[table.vocab_size == _VOCAB_SIZES.get(experiment, 50)]
+    points = DataFrame(POINTS[experiment]).rename(columns={"accuracy": "published"})
+    return points.merge(table, "left", on=SHAPE)
+
+
 @trainings
 def ahead(rows: Rows, experiment: str) -> "Series[float]":
-    """Our accuracy less the published one, mean over the published networks that were trained."""
-    table = beside_published(rows, experiment)
-    return (table.accuracy - table.published).groupby(table.seed).mean()
-
-
-def beside_published(rows: Rows, experiment: str) -> DataFrame:
-    """Rows of the networks that have a published accuracy, with it as `published`; `NoRows` where none has."""
-    printed = DataFrame(POINTS[experiment]).rename(columns={"accuracy": "published"})
-    sizes = {"mlp": 70, "two-dimensions": 10}
-    table = trained(rows, experiment, vocab_size=sizes.get(experiment, 50)).merge(printed, on=_SHAPE)
+    """Return our accuracy minus the published one, averaged over the published networks that were trained."""
+    table = with_published(rows, experiment).dropna(subset="accuracy").astype({"seed": int})
     if table.empty:
         raise NoRows(f"no network of {experiment} has a published accuracy")
-    return table
+    return (table.accuracy - table.published).groupby(table.seed).mean()
 
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """How much more one layer holds than several of as many heads in all, mean over their number."""
+    """Return the accuracy of one layer minus the accuracy of several layers with as many heads, averaged."""
     table = trained(rows, "deep").groupby(["seed", "form"]).accuracy.mean().unstack()
     return table[PER_HEAD] - table[DEEP]
 
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """C of C H d_h d: associations that a head more holds, over d_h d, where d_h is d."""
+    """Return the constant C of C H d_h d, estimated as the slope divided by d_h d, for d_h = d."""
     return slope(experiment, width)(rows) / width**2
 
 
 @trainings
 def beyond_slope(rows: Rows, width: int) -> "Series[float]":
-    """Associations that a head more holds over the d_h that the bound adds."""
+    """Return the number of associations stored per head, divided by the d_h that the bound adds per head."""
     return slope("heads", width)(rows) / width

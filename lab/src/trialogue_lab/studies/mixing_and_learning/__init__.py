@@ -1,15 +1,16 @@
-"""Does the chain that samples from a model bound what its conditionals cost to learn, and how tight is the bound?
+"""Does the mixing of a chain bound the statistical cost of learning its conditionals, and how tight is the bound?
 
-Theorems 4.1.2 and 4.1.3 of the thesis: if block dynamics with a mask law p_K has the Poincaré constant C on p, the
-pseudolikelihood estimator with the same masks has an asymptotic covariance Gamma ⪯ C I^{-1}, where I^{-1} is that of
-maximum likelihood. Theorem 4.1.1: masking more sites is no worse. Both are held against random Ising models, all pairs
-and fields free, with every number k of masked sites, random weighted blocks, and random masks that depend on the state;
-Theorem 4.1.1 also against random exponential families. Everything is enumerated: rows carry no sampling error.
+Tests Theorems 4.1.2 and 4.1.3 of the thesis. Suppose that block dynamics with the mask distribution p_K has the
+Poincaré constant C on p. Then the pseudolikelihood estimator with the same masks has an asymptotic covariance
+Gamma ⪯ C I^{-1}, where I^{-1} is the asymptotic covariance of maximum likelihood. Theorem 4.1.1 states that masking
+more sites is no worse. The theorems are tested on random Ising models with free pairs and fields, for every number k of
+masked sites, random weighted blocks, and random masks that depend on the state. Theorem 4.1.1 is also tested on random
+exponential families. All states are enumerated, so that rows have no sampling error.
 
-How tight is read in two ways: over directions, as the smallest constant that could stand for C, in units of C; and as
-the trace of Gamma, the expected squared error times n, in units of C Tr I^{-1}. One replication is one set of random
-models and mask laws. A theorem says something of every model, so that its claim has one number: the worst case over
-all models of the run.
+Tightness is measured in two ways. Over directions, it is the smallest constant that satisfies the bound, divided by C.
+For the trace, it is Tr Gamma, which is the expected squared error times n, divided by C Tr I^{-1}. One replication is
+one set of random models and mask distributions. A theorem makes a statement about every model. The claim about it
+therefore has one number, the worst case over all models of the run.
 """
 
 from trialogue_lab.ledger import Study

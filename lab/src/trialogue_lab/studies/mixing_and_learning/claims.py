@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers that documentation pages quote."""
 
 from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.mixing_and_learning import statistics
@@ -6,9 +6,10 @@ from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED,
 from trialogue_lab.studies.mixing_and_learning.statistics import EVERY, FEW, MANY, MASKED
 
 ROUNDING = -1e-10
-"""Smallest eigenvalues above this count as not negative: matrices are of order one."""
+"""Eigenvalues above this number count as nonnegative. The matrices are of order one."""
 
 _BOUND, _ADAPTIVE, _MORE = "Theorem 4.1.2", "Theorem 4.1.3", "Theorem 4.1.1"
+_INTRODUCTION = "Thesis section 4.1, introduction"
 _NOT_NEGATIVE = "not below 0"
 _GEOMETRIC = "a ratio is averaged by its logarithm since, so that the estimate is a geometric mean"
 _WITH_COUPLINGS = "coupling != 0"
@@ -100,13 +101,11 @@ CLAIMS = (
     *(
         Claim(
             f"stronger-dependence-{ending}",
-            f"{what} grows from the weakest to the strongest couplings (log ratio, mean over models).",
+            f"{quantity} grows from the weakest to the strongest couplings (log ratio, mean over models).",
             statistics.growth(column) > 0,
-            "Thesis section 4.1, introduction",
-            "stronger dependence is worse",
-            statement_id="thesis:M-Q.dependence",
+            **cited(_INTRODUCTION, "stronger dependence is worse", "thesis:M-Q.dependence"),
         )
-        for ending, what, column in (
+        for ending, quantity, column in (
             ("mixes-slower", "C of 1-Gibbs", "log_constant"),
             ("is-harder-to-learn", "Tr Gamma with 1 masked site", "log_trace"),
         )

@@ -1,4 +1,4 @@
-"""Settings of the study: the random models and mask laws."""
+"""Settings of the study: the random models and mask distributions."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,24 +15,28 @@ Deviation = Annotated[Finite, Ge(0)]
 
 
 def size_label(size: int) -> str:
-    """How rows call k uniformly random masked sites."""
+    """Return the name of the mask distribution of `size` uniformly random sites."""
     return f"k = {size}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Ising models of `sites` spins; couplings and fields are normal, with deviations from `couplings` and `field`.
+    """Settings of one run.
 
-    Every seed is one set of `models` models at each coupling, the same ones but for its size, with mask laws of
-    `blocks` random blocks.
+    Each seed is one set of random models. The models of a set for different standard deviations of the couplings use
+    the same random numbers.
     """
 
     sites: Annotated[int, Interval(ge=3, le=8)] = 5
-    """Every state and mask is listed; two spins have fewer states than features, and a singular information."""
+    """Number of spins. All states and masks are enumerated. With two spins, the information matrix is singular."""
     couplings: Different[Deviation] = (0.0, 0.1, 0.3, 0.6)
+    """Standard deviations of the normal couplings."""
     field: Deviation = 0.3
+    """Standard deviation of the normal fields."""
     blocks: Annotated[int, Ge(2)] = 6
+    """Number of random blocks of the weighted and the adaptive mask distributions."""
     models: Count = 12
+    """Number of models in a set."""
     seeds: Seeds = tuple(range(12))
 
 

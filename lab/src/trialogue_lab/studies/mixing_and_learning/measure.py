@@ -1,4 +1,4 @@
-"""The parts of a run: every set of random models, held against the theorems."""
+"""Tasks of a run: the quantities of the theorems on every set of random models."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.samplers.exact import ergodicity
@@ -17,16 +18,16 @@ from trialogue_lab.theory.masking import pseudolikelihood
 from trialogue_lab.theory.masking.block_laws import BlockLaw, block_law, joint_block_dynamics
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 
-RANK = 1e-9
-"""Eigenvalues of a difference of informations below this share of the largest count as zero."""
+RANK_TOLERANCE = 1e-9
+"""Eigenvalues below this share of the largest one count as zero."""
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per set of models."""
-    return [Part(f"seed-{seed}", partial(_measured, config, seed)) for seed in config.seeds]
+    """Return one task per set of models."""
+    return [Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds]
 
 
-def _measured(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     places = range(config.models)
     for coupling in config.couplings:
         ising = [models.random_ising(config.sites, coupling, config.field, seed, place) for place in places]
@@ -40,104 +41,110 @@ def _measured(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[str, Any]]:
-    """One row per mask law: what it costs to learn under it, beside the bound, over the models `targets`."""
+    """Compare the asymptotic covariance with its bound: one row per mask distribution, over all models.
+
+    Args:
+        config: Settings of the run.
+        targets: The models.
+        seed: Seed of the set of models.
+    """
     numbers: dict[str, list[dict[str, float]]] = {}
     for place, model in enumerate(targets):
-        first: float | None = None
-        for name, law in laws(config, seed, place).items():
-            one = bound_of(model, law)
+        single_site: float | None = None
+        for name, masks in mask_distributions(config, seed, place).items():
+            found = bound_of(model, masks)
             if name not in (WEIGHTED, ADAPTIVE):
-                size = int(law.blocks[0].sum())
-                first = one["constant"] if first is None else first
-                one["gain"] = size * one["constant"] / first
-                one["of_independent"] = one["best"] * size / model.sites
-                one["constant_error"] = abs(one["constant"] * size / model.sites - 1)
+                size = int(masks.blocks[0].sum())
+                single_site = single_site or found["constant"]
+                found["gain"] = size * found["constant"] / single_site
+                found["of_independent"] = found["best"] * size / model.sites
+                found["constant_error"] = abs(found["constant"] * size / model.sites - 1)
             if name == ADAPTIVE and place == 0:
-                one["classes"] = classes_of_pairs(model, law)
-            numbers.setdefault(name, []).append(one)
+                found["classes"] = classes_of_pairs(model, masks)
+            numbers.setdefault(name, []).append(found)
     for name, values in numbers.items():
         yield {"law": name, "models": len(values), **summary(values)}
 
 
-def laws(config: Config, seed: int, place: int) -> dict[str, BlockLaw]:
-    """Every mask law that a model is learned under: all k in turn, then random blocks, then random adaptive ones."""
-    every = {
-        size_label(size): block_law(config.sites, 2, block_size=size) for size in range(1, config.sites + 1)
+def mask_distributions(config: Config, seed: int, place: int) -> dict[str, BlockLaw]:
+    """Return all mask distributions for a model: every k, random weighted blocks, and random adaptive blocks."""
+    sizes = range(1, config.sites + 1)
+    uniform = {size_label(size): block_law(config.sites, 2, block_size=size) for size in sizes}
+    return uniform | {
+        name: models.random_masks(config.sites, config.blocks, name == ADAPTIVE, seed, place)
+        for name in (WEIGHTED, ADAPTIVE)
     }
-    return every | {
-        WEIGHTED: models.random_law(config.sites, config.blocks, False, seed, place),
-        ADAPTIVE: models.random_law(config.sites, config.blocks, True, seed, place),
-    }
 
 
-def bound_of(model: pseudolikelihood.ExponentialFamily, law: BlockLaw) -> dict[str, float]:
-    """Theorems 4.1.2 and 4.1.3 on one model: C, the smallest constant in its place, and how far Gamma is from both.
+def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockLaw) -> dict[str, float]:
+    """Return the quantities of Theorems 4.1.2 and 4.1.3 for one model and one mask distribution.
 
-    `slack` is the smallest eigenvalue of C I^{-1} - Gamma and `efficiency` that of Gamma - I^{-1}, each in units of
-    the largest of the first matrix; `information_slack` is the smallest of I_PL - I / C. `tightness` is the best
-    constant over C, `trace_share` is Tr Gamma / (C Tr I^{-1}).
+    `constant` is C, and `best` is the smallest constant that satisfies the bound. `slack` is the smallest eigenvalue of
+    C I^{-1} - Gamma, and `efficiency` is the smallest eigenvalue of Gamma - I^{-1}. Both are relative to the largest
+    eigenvalue of the first matrix. `information_slack` is the smallest eigenvalue of I_PL - I / C. `tightness` is
+    `best` divided by C, and `trace_share` is Tr Gamma / (C Tr I^{-1}).
     """
     probabilities, features = pseudolikelihood.enumerated(model)
-    bound = bound_covariance(probabilities, features, law)
+    bound = bound_covariance(probabilities, features, masks)
     fisher = pseudolikelihood.fisher_information(probabilities, features).inverse()
-    gamma = pseudolikelihood.pseudolikelihood_information(probabilities, features, law).inverse()
+    gamma = pseudolikelihood.pseudolikelihood_information(probabilities, features, masks).inverse()
     return {
         "constant": bound.constant,
         "best": bound.best,
         "tightness": bound.best / bound.constant,
-        "slack": bound.slack / (bound.constant * _largest(fisher)),
+        "slack": bound.slack / (bound.constant * _largest_eigenvalue(fisher)),
         "information_slack": bound.information_slack,
-        "efficiency": float(torch.linalg.eigvalsh(gamma - fisher)[0]) / _largest(gamma),
+        "efficiency": float(torch.linalg.eigvalsh(gamma - fisher)[0]) / _largest_eigenvalue(gamma),
         "trace": float(gamma.trace()),
         "trace_share": float(gamma.trace() / (bound.constant * fisher.trace())),
     }
 
 
-def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, law: BlockLaw) -> float:
-    """In how many classes the chain of eq. (4.26) on (X, K) falls: it has a Poincaré constant only if in one."""
+def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockLaw) -> float:
+    """Return the number of closed classes of the chain of eq. (4.26) on (X, K).
+
+    The chain has a Poincaré constant only if it has one class.
+    """
     probabilities, _ = pseudolikelihood.enumerated(model)
-    return float(ergodicity(joint_block_dynamics(probabilities, law)).closed_classes)
+    return float(ergodicity(joint_block_dynamics(probabilities, masks)).closed_classes)
 
 
 def summary(values: list[dict[str, float]]) -> dict[str, float]:
-    """Extremes and means over models of what the claims and figures read."""
-
-    def over(name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.array([value[name] for value in values if name in value])
-
-    found = {name: over(name).min() for name in ("slack", "information_slack", "efficiency")}
+    """Return the extremes and means over models that statistics and pages use."""
+    table = DataFrame(values)
+    found = {name: table[name].min() for name in ("slack", "information_slack", "efficiency")}
     for name in ("tightness", "trace_share"):
-        shares = over(name)
+        shares = table[name]
         found |= {f"{name}_least": shares.min(), name: shares.mean(), f"{name}_most": shares.max()}
-    found |= {f"log_{name}": np.log(over(name)).mean() for name in ("constant", "trace")}
-    for name in ("gain", "of_independent", "constant_error", "classes"):
-        if len(over(name)):
-            found[f"{name}_most"] = over(name).max()
+    found |= {f"log_{name}": np.log(table[name]).mean() for name in ("constant", "trace")}
+    for name in {"gain", "of_independent", "constant_error", "classes"} & set(table):
+        found[f"{name}_most"] = table[name].max()
     return {name: float(value) for name, value in found.items()}
 
 
 def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
-    """Theorem 4.1.1, one row per step from k to k + 1 masked sites, over the models `targets`.
+    """Measure Theorem 4.1.1: one row per step from k to k + 1 masked sites, over the models `targets`.
 
-    `smallest` is the least and `smallest_most` the largest over models of the smallest eigenvalue of
-    Gamma^k - Gamma^{k+1}, in units of Tr Gamma^k; `trace_drop` the least of 1 - Tr Gamma^{k+1} / Tr Gamma^k;
-    `rank_most` the most directions in which anything is gained; `identity` the largest error of I^{k+1} = I^k + C.
+    `smallest` and `smallest_most` are the minimum and the maximum over models of the smallest eigenvalue of
+    Gamma^k - Gamma^{k+1}, divided by Tr Gamma^k. `trace_drop` is the minimum of 1 - Tr Gamma^{k+1} / Tr Gamma^k.
+    `rank_most` is the largest number of improved directions. `identity` is the largest error of I^{k+1} = I^k + C.
     """
-    for step, gains in enumerate(zip(*map(_gains, targets), strict=True)):
-        over = {name: [gain[name] for gain in gains] for name in gains[0]}
+    gains = DataFrame([gain for model in targets for gain in _gains(model)])
+    for masked in gains.masked.unique().tolist():
+        table = gains[gains.masked == masked]
         yield {
-            "masked": step + 1,
+            "masked": masked,
             "parameters": len(targets[0].parameters),
-            "smallest": min(over["smallest"]),
-            "smallest_most": max(over["smallest"]),
-            "trace_drop": min(over["trace_drop"]),
-            "rank_most": max(over["rank"]),
-            "identity": max(over["identity"]),
+            "smallest": float(table.smallest.min()),
+            "smallest_most": float(table.smallest.max()),
+            "trace_drop": float(table.trace_drop.min()),
+            "rank_most": float(table["rank"].max()),
+            "identity": float(table.identity.max()),
         }
 
 
-def _gains(model: Any) -> list[dict[str, float]]:
-    """What masking one site more gains on one model, for every step from k to k + 1."""
+def _gains(model: Any) -> Iterator[dict[str, float]]:
+    """Measure the gain from one more masked site on one model, for every step from k to k + 1."""
     probabilities, features = pseudolikelihood.enumerated(model)
     theorem = pseudolikelihood.masking_more(model)
     information = [
@@ -147,24 +154,23 @@ def _gains(model: Any) -> list[dict[str, float]]:
         for size in range(1, model.sites + 1)
     ]
     traces = [float(matrix.inverse().trace()) for matrix in information]
-    return [
-        {
+    for step in range(model.sites - 1):
+        yield {
+            "masked": step + 1,
             "smallest": float(theorem.smallest_eigenvalue[step]) / traces[step],
             "trace_drop": 1 - traces[step + 1] / traces[step],
             "rank": float(_rank(information[step + 1] - information[step], information[step])),
             "identity": float(theorem.identity_discrepancy[step]),
         }
-        for step in range(model.sites - 1)
-    ]
 
 
 def _rank(gain: Tensor, information: Tensor) -> int:
-    """In how many directions the information grows, by eigenvalues relative to the information there was."""
+    """Return the number of directions in which the information grows, relative to the previous information."""
     factor = torch.linalg.cholesky(information)
     half = torch.linalg.solve_triangular(factor, gain, upper=False)
     relative = torch.linalg.eigvalsh(torch.linalg.solve_triangular(factor, half.T, upper=False))
-    return int((relative > RANK * float(relative[-1])).sum())
+    return int((relative > RANK_TOLERANCE * float(relative[-1])).sum())
 
 
-def _largest(matrix: Tensor) -> float:
+def _largest_eigenvalue(matrix: Tensor) -> float:
     return float(torch.linalg.eigvalsh(matrix)[-1])

@@ -1,5 +1,6 @@
-"""Random models and mask laws of the study: Ising models, exponential families, blocks."""
+"""Random models and mask distributions of the study."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,54 +14,75 @@ from trialogue_lab.theory.masking.block_laws import BlockLaw, block_law
 
 
 def random_ising(sites: int, coupling: float, field: float, seed: int, place: int) -> Ising:
-    """Normal couplings and fields with deviations `coupling` and `field`; the normal numbers are those of the place."""
-    drawn = _draws(seed, "model", place).standard_normal(sites * (sites - 1) // 2 + sites)
-    scale = np.where(np.arange(len(drawn)) < len(drawn) - sites, coupling, field)
-    return Ising.from_parameters(torch.from_numpy(scale * drawn), sites)
+    """Sample an Ising model with normal couplings and fields.
+
+    Args:
+        sites: Number of sites.
+        coupling: Standard deviation of the couplings.
+        field: Standard deviation of the fields.
+        seed: Seed of the set of models.
+        place: Index of the model in its set. Models with the same index use the same random numbers.
+    """
+    normal = _generator(seed, "model", place).standard_normal(sites * (sites - 1) // 2 + sites)
+    scale = np.where(np.arange(len(normal)) < len(normal) - sites, coupling, field)
+    return Ising.from_parameters(torch.from_numpy(scale * normal), sites)
 
 
+@dataclass(frozen=True, eq=False)
 class RandomFamily:
-    """An exponential family on `sites` bits whose six features are random numbers (states, 6)."""
+    """An exponential family on bits with six random features.
+
+    Args:
+        all_features: Features (2^sites, 6) of all states.
+        parameters: Natural parameters (6,).
+        sites: Number of sites.
+    """
 
     name: ClassVar[str] = "random features"
-    vocab_size = 2
-
-    def __init__(self, features: Tensor, parameters: Tensor, sites: int) -> None:
-        self._features, self.parameters, self.sites = features, parameters, sites
+    vocab_size: ClassVar[int] = 2
+    all_features: Tensor
+    parameters: Tensor
+    sites: int
 
     def states(self) -> Tensor:
-        """All states (2^N, N) int64 in the order of `itertools.product`."""
+        """Return all states (2^N, N), int64, in the order of `itertools.product`."""
         return whole_sequences(2, self.sites)
 
     def features(self, tokens: Tensor) -> Tensor:
-        """Features (rows, 6) float64 of `tokens` (rows, N)."""
-        places = 2 ** torch.arange(self.sites - 1, -1, -1)
-        return self._features[(tokens * places).sum(1)]
+        """Return the features (rows, 6) of `tokens` (rows, N)."""
+        return self.all_features[(tokens << torch.arange(self.sites).flip(0)).sum(1)]
 
     def probabilities(self) -> Tensor:
-        """p(x) (2^N,) float64 of `states`."""
-        return (self._features @ self.parameters).softmax(0)
+        """Return the probabilities (2^N,) of all states."""
+        return (self.all_features @ self.parameters).softmax(0)
 
 
 def random_family(sites: int, seed: int, place: int) -> RandomFamily:
-    """Six features and their parameters, all normal."""
-    draws = _draws(seed, RandomFamily.name, place)
+    """Sample an exponential family with normal features and parameters."""
+    draws = _generator(seed, RandomFamily.name, place)
     features, parameters = draws.standard_normal((2**sites, 6)), 0.5 * draws.standard_normal(6)
     return RandomFamily(torch.from_numpy(features), torch.from_numpy(parameters), sites)
 
 
-def random_law(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -> BlockLaw:
-    """Random blocks of 1 to N - 1 sites that cover all; weights uniform on the simplex, in each state if adaptive."""
-    draws = _draws(seed, "adaptive" if adaptive else "weighted", place)
-    while True:
+def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -> BlockLaw:
+    """Sample a mask distribution on random blocks of 1 to N - 1 sites that cover all sites.
+
+    Args:
+        sites: Number of sites N.
+        blocks: Number of blocks.
+        adaptive: Whether each state has block weights of its own. Weights are uniform on the simplex.
+        seed: Seed of the set of models.
+        place: Index of the model in its set.
+    """
+    draws = _generator(seed, "adaptive" if adaptive else "weighted", place)
+    chosen: list[list[int]] = []
+    while len(set().union(*chosen)) < sites:
         sizes = draws.integers(1, sites, blocks)
         chosen = [sorted(draws.choice(sites, size, replace=False).tolist()) for size in sizes]
-        if len(set().union(*chosen)) == sites:
-            break
     weights = torch.from_numpy(draws.dirichlet(np.ones(blocks), 2**sites if adaptive else 1))
     described: dict[str, Any] = {"distribution": weights} if adaptive else {"weights": weights[0]}
     return block_law(sites, 2, blocks=chosen, **described)
 
 
-def _draws(seed: int, *names: object) -> np.random.Generator:
+def _generator(seed: int, *names: object) -> np.random.Generator:
     return numpy_generator(seed, "mixing-and-learning", *names)

@@ -1,11 +1,12 @@
-"""Does one joint step beat many parallel ones in whole samplers, on instance after instance, and are decoders products?
+"""Does one joint step beat many parallel steps in simulations of many instances, and are parallel decoders products?
 
-Corollary 4.1.1 of the thesis, which `parallel-gap` simulates on two instances, on twelve, from 25 to 440 spins and up
-to 100 steps, each with the least fields and couplings that its assumptions allow; the chain of bounds of its proof, as
-printed and with the sixteenth that it needs. And Propositions 4.1.2 and 4.1.3 by construction: weights of a parallel
-decoding transformer that make any map of states and any positive product kernel.
+Simulates Corollary 4.1.1 of the thesis on twelve instances with 25 to 440 spins and up to 100 steps. The study
+`parallel-gap` simulates it on two instances. Each instance has the smallest fields and couplings that the assumptions
+allow. The study also tests the chain of bounds of the proof, as published and with the sixteenth that it needs.
+Propositions 4.1.2 and 4.1.3 are tested by construction, with weights of a parallel decoding transformer that compute
+any map of states and any positive product kernel.
 
-Deviations: the thesis names no instances and gives no weights; maps and kernels are random, of two and three tokens.
+Deviations: The thesis names no instances and gives no weights. Maps and kernels are random, with two and three tokens.
 """
 
 from trialogue_lab.ledger import Study

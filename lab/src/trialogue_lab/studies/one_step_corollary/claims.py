@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers that documentation pages quote."""
 
 from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.one_step_corollary.statistics import largest_error
@@ -31,14 +31,11 @@ CLAIMS = (
             "instances tried).",
             smallest("one step", f"stuck_exponent - 2 * (1 - clique / 2 + clique ** 2 / {divisor}) / clique")
             > ROUNDING,
-            source,
-            _NOT_BELOW,
-            "ours" if mended else "published",
-            statement_id="" if mended else "thesis:M-C411.proof",
+            **citation,
         )
-        for divisor, source, mended in (
-            (4, f"Proof of {_COROLLARY}", False),
-            (16, f"Proof of {_COROLLARY}, corrected", True),
+        for divisor, citation in (
+            (4, cited(f"Proof of {_COROLLARY}", _NOT_BELOW, "thesis:M-C411.proof")),
+            (16, {"source": f"Proof of {_COROLLARY}, corrected", "published": _NOT_BELOW, "origin": "ours"}),
         )
     ),
     Claim(

@@ -1,4 +1,4 @@
-"""Settings of the study: the instances of Corollary 4.1.1 that are simulated, and the sizes of the decoders."""
+"""Settings of the study: the simulated instances of Corollary 4.1.1, and the sizes of the decoders."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,7 +11,7 @@ from trialogue_lab.studies.parallel_gap.config import Instance
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """`runs` runs per seed of `seeds` on each of `instances`; decoders of `decoder_sites` sites (states are listed)."""
+    """Settings of one run."""
 
     instances: Some[Instance] = (
         Instance(delta=0.5, steps=1, clique=25, sites=25),
@@ -28,8 +28,10 @@ class Config(Settings):
         Instance(delta=0.9, steps=10, clique=40, sites=400),
     )
     runs: Count = 200
+    """Number of runs per seed on each instance."""
     seeds: Seeds = tuple(range(12))
     decoder_sites: Different[Annotated[int, Interval(ge=2, le=5)]] = (2, 3, 4)
+    """Numbers of sites of the decoders. All states are enumerated."""
 
 
 PRESETS = {

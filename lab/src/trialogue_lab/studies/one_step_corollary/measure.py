@@ -1,4 +1,4 @@
-"""The parts of a run: exact chances, decoders by construction, and whole samplers, one part per seed."""
+"""Tasks of a run: exact probabilities, constructed decoders, and simulations."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -19,23 +19,23 @@ _STEPS = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """What is exact, and one part per seed."""
+    """Return two tasks for exact numbers and decoders, and one per seed of the simulations."""
     return [
         Part("exact", lambda _: one_step_rows(config.instances)),
         Part("decoders", lambda _: decoder_rows(config.decoder_sites)),
-        *(Part(f"simulated-{seed}", partial(_simulated, config, seed)) for seed in config.seeds),
+        *(Part(f"simulated-{seed}", partial(_simulated_rows, config, seed)) for seed in config.seeds),
     ]
 
 
-def _simulated(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _simulated_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     return simulated_corollary_rows(config.instances, config.runs, (seed,))
 
 
 def decoder_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Propositions 4.1.2 and 4.1.3 by construction, on random maps and kernels of two and three tokens.
+    """Test Propositions 4.1.2 and 4.1.3 by construction, on random maps and kernels with two and three tokens.
 
-    `states_apart` is in how many states, of all and over eight greedy steps, a decoder is not where the map leads;
-    `kernel_error` the largest error of a probability.
+    `states_apart` is the number of states, over all starts and eight greedy steps, in which the decoder and the map
+    differ. `kernel_error` is the largest error of a probability.
     """
     for sites, vocab in product(sizes, (2, 3)):
         stream = generator(0, "one-step-corollary", "decoder", sites, vocab)
@@ -43,13 +43,13 @@ def decoder_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
         following = torch.randint(vocab, tuple(states.shape), generator=stream)
         decoder = map_decoder(following, vocab)
         places = vocab ** torch.arange(sites - 1, -1, -1)
-        reached = led = states
+        decoded = mapped = states
         apart = 0
         for _ in range(_STEPS):
-            reached, led = decoder.greedy(reached), following[(led * places).sum(1)]
-            apart += int((reached != led).any(1).sum())
-        laws = torch.randn(*states.shape, vocab, dtype=torch.float64, generator=stream).softmax(-1)
-        error = (kernel_decoder(laws).predictions(states) - laws).abs().max()
+            decoded, mapped = decoder.greedy(decoded), following[(mapped * places).sum(1)]
+            apart += int((decoded != mapped).any(1).sum())
+        kernel = torch.randn(*states.shape, vocab, dtype=torch.float64, generator=stream).softmax(-1)
+        error = (kernel_decoder(kernel).predictions(states) - kernel).abs().max()
         yield {
             "kind": "decoder",
             "sites": sites,

@@ -1,4 +1,4 @@
-"""Quantities of the study: one number per seed of what is simulated."""
+"""Statistics of the study. Each returns one number per seed of the simulations."""
 
 from pandas import Series
 
@@ -10,12 +10,12 @@ draws = Replication("draw", "seeds")
 
 @draws
 def share(rows: Rows, instance: str, chain: str) -> "Series[float]":
-    """Share of the runs of a sampler that visit R_1 in time, on one instance."""
+    """Return the share of the runs of a sampler that visit R_1 in time, on one instance."""
     return rows.where("simulated", instance=instance, chain=chain).set_index("seed").reached
 
 
 @draws
 def largest_error(rows: Rows) -> "Series[float]":
-    """Largest distance of a simulated share from its exact probability, over instances of k-Gibbs."""
+    """Return the largest difference over instances between a simulated share of k-Gibbs and its exact probability."""
     table = rows.where("simulated", chain=GIBBS)
     return (table.reached - table.exact).abs().groupby(table.seed).max()

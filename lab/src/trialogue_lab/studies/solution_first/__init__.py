@@ -1,12 +1,13 @@
-"""What does a generator without memory pay, or get wrong, where a solution has to come before its problem?
+"""What does a generator without memory pay, or get wrong, if a problem has to be written before its solution?
 
-The rest of the post "Theoretical Limitations of Autoregressive Models", beside `type-signature`: a number that ends
-with a stop token, Sudoku, twenty questions by an index of what fits, random activations, the digits of the product
-itself, primes without coins as their number of digits grows, and the bound on the overlap over many more vectors.
-Laws are computed by enumeration, or by the chain rule over drawn sequences; looks, trials and products are counted.
+Tests the statements of the post "Theoretical Limitations of Autoregressive Models" that the study `type-signature` does
+not test: numbers that end with a stop token, Sudoku, twenty questions with an index of the objects that fit, random
+activations, the digits of the product itself, primes without random bits as their number of digits grows, and the bound
+on the overlap over many more vectors. Distributions are computed by enumeration, or by the chain rule over sampled
+sequences. Look-ups, trials and products are counted.
 
-Deviations: Sudoku has 4 x 4 cells, the post says no size; numbers with a stop token have one to four digits and not
-six, and the digits of a product are found by trial, which the post leaves open.
+Deviations: Sudoku puzzles have 4 x 4 cells, and the post gives no size. Numbers with a stop token have one to four
+digits instead of six. The digits of a product are found by trial, and the post does not specify the method.
 """
 
 from trialogue_lab.ledger import Study

@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers that documentation pages quote."""
 
 from trialogue_lab.ledger import Claim, cited, largest, ours
 from trialogue_lab.studies.solution_first.statistics import counted_fall, growth, leading_fall
@@ -8,8 +8,10 @@ _WHERE = 'Section "Where this comes up"'
 _WAYS = 'Section "Ways to get around this"'
 _PRIMES = 'Appendix, "Generating primes deterministically"'
 _ROUNDING = 1e-12
-_SMALL = "Sizes n of one and two digits, whose tuples can all be listed; the source speaks of any n."
-_GROWTH = "Sizes n of four to seven digits; the source speaks of n that grows without bound."
+_SMALL = (
+    "Sizes n of one and two digits, whose tuples can be enumerated. The statement of the source is for any n."
+)
+_GROWTH = "Sizes n of four to seven digits. The statement of the source is for n that grows without bound."
 
 CLAIMS = (
     Claim(

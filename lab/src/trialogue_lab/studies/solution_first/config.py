@@ -1,4 +1,4 @@
-"""Settings of the study: how many vectors, objects, puzzles and digits."""
+"""Settings of the study: numbers of vectors, objects, puzzles and digits."""
 
 from dataclasses import dataclass
 from typing import Annotated, get_args
@@ -11,30 +11,31 @@ from trialogue_lab.ledger import Count, Different, Increasing, Seeds, Settings
 PRODUCT_FIRST = "product-first"
 FACTORS_FIRST = "factors-first"
 ORDERS: tuple[Order, ...] = get_args(Order)
-"""Orders of the tuples whose first number is metered."""
+"""Orders of the tuples whose first number is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`."""
 
     stopped_digits: Different[Annotated[int, Interval(ge=1, le=5)]] = (1, 2, 3, 4)
-    """Sizes of the numbers that end with a stop token; all of them are listed."""
+    """Digits of the numbers that end with a stop token. All numbers are enumerated."""
     objects: Different[Annotated[int, Interval(ge=64, le=1 << 16)]] = (256, 1024, 4096)
-    """Of twenty questions."""
+    """Numbers of objects in twenty questions."""
     rounds: Annotated[int, Interval(ge=2, le=12)] = 8
+    """Number of questions per game."""
     clues: Different[Annotated[int, Interval(ge=0, le=16)]] = (4, 6, 8)
-    """Of a Sudoku puzzle of 16 cells."""
+    """Numbers of clues of a Sudoku puzzle of 16 cells."""
     puzzles: Count = 20
-    """Sudoku puzzles over which looks are averaged."""
+    """Number of Sudoku puzzles over which look-ups are averaged."""
     density_digits: Annotated[Increasing[Annotated[int, Interval(ge=4, le=7)]], MinLen(3)] = (4, 5, 6, 7)
-    """Sizes of the primes that are drawn by density."""
+    """Digits of the primes that are sampled by density."""
     vectors: Count = 10_000
-    """Vectors of chances on which the overlap bound is tried."""
+    """Number of probability vectors for which the overlap bound is tested."""
     cost_digits: Annotated[Increasing[Annotated[int, Interval(ge=1, le=4)]], MinLen(2)] = (1, 2, 3)
-    """Sizes of the primes of the tuples whose first number is metered."""
+    """Digits of the primes in the tuples whose first number is measured."""
     cost_samples: Count = 3
-    """Tuples over which a cost is averaged."""
+    """Number of tuples over which a cost is averaged."""
     cost_seeds: Seeds = tuple(range(6))
 
 

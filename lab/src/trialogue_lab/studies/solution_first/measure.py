@@ -1,4 +1,4 @@
-"""The parts of a run: exact numbers of every task, and the digits of a tuple's first number, metered."""
+"""Tasks of a run: exact numbers for every experiment, and the measured cost of a tuple's first number."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _BATCH = 100
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per task, and one for each seed of what is metered."""
+    """Return one task per experiment, and one per seed of the measured costs."""
     return [
         Part("stop", lambda _: stop_rows(config)),
         Part("activations", lambda _: activation_rows()),
@@ -44,17 +44,17 @@ def parts(config: Config) -> list[Part]:
 
 
 def stop_rows(config: Config) -> Rows:
-    """TV of numbers written digit by digit and then stopped from the uniform law on all of them."""
+    """Compute the TV between numbers that are written digit by digit and then stopped, and uniform numbers."""
     for digits in config.stopped_digits:
         numbers = RandomNumbers(digits)
         oracle = Stopped(numbers)
-        law = exact_distribution(Ancestral(), oracle).probabilities
+        written = exact_distribution(Ancestral(), oracle).probabilities
         uniform = {(*row, oracle.eos): 1 / numbers.size for row in numbers.states().tolist()}
-        yield {"kind": "stop", "digits": digits, "variation": total_variation(law, uniform)}
+        yield {"kind": "stop", "digits": digits, "variation": total_variation(written, uniform)}
 
 
 def activation_rows() -> Rows:
-    """TV of [pq, p, q] with p and q in random activations, and how often it factored."""
+    """Compute the TV between [pq, p, q] with p and q in random activations and uniform tuples, and count factorings."""
     for digits in (1, 2):
         tuples = SemiprimeTuples(digits)
         uniform = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
@@ -67,10 +67,10 @@ def activation_rows() -> Rows:
 
 
 def sudoku_rows(config: Config) -> Rows:
-    """Puzzles with their solutions, in both orders: the law by the chain rule, and cells looked at per token.
+    """Write puzzles and their solutions in both orders, and count the cells that are looked up.
 
-    `error` is the largest |log p + log N| over drawn sequences, p by the chain rule, N the number of sequences;
-    `looks` is per token, `dearest` that of the dearest token.
+    `error` is the largest |log p + log N| over sampled sequences, where p is the probability by the chain rule and N
+    is the number of sequences. `looks` is the mean number of look-ups per token, and `dearest` is the largest one.
     """
     yield {"kind": "dead ends", "probability": dead_end_probability()}
     for clues, order in product(config.clues, get_args(SudokuOrder)):
@@ -95,9 +95,10 @@ def sudoku_rows(config: Config) -> Rows:
 
 
 def question_rows(config: Config) -> Rows:
-    """Looks for one answer after i answers, mean over games about hashes: by an index of what fits, and by rescanning.
+    """Count look-ups for one answer after i answers, averaged over games about hashes, with and without an index.
 
-    `fitting` is objects / 2^i, `variation` the TV of the indexed player's law from that of a fixed object.
+    `fitting` is the number of objects divided by 2^i. `variation` is the TV between the games of the player with the
+    index and the games about a fixed object.
     """
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
@@ -124,14 +125,17 @@ def question_rows(config: Config) -> Rows:
 
 
 def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int, Sequence[float]]:
-    """Return how often a player looks before the next token, and the weights of the tokens."""
+    """Return the number of look-ups for the next token, and the weights of the tokens."""
     before = player.looked_up
     weights = player.weights(prefix)
     return player.looked_up - before, weights
 
 
 def density_rows(config: Config) -> Rows:
-    """TV of the first k digits of an n-digit prime by density alone, and so of whole primes with n - k counted."""
+    """Compute the TV of the first k of n digits of a prime by density.
+
+    This is also the TV of whole primes whose last n - k digits are exact.
+    """
     for digits in config.density_digits:
         for length, variation in enumerate(density_variation(digits).tolist(), start=1):
             place = {"digits": digits, "length": length, "counted": digits - length}
@@ -139,7 +143,7 @@ def density_rows(config: Config) -> Rows:
 
 
 def overlap_rows(config: Config) -> Rows:
-    """The best overlap beside the root of the mean chance, over random vectors of chances, the worst of each batch."""
+    """Compare the largest overlap with the root of the mean probability. Each row is the worst case of one batch."""
     for start in range(0, config.vectors, _BATCH):
         batch = range(start, min(start + _BATCH, config.vectors))
         stream = generator(0, "solution-first", "chances", start)
@@ -154,7 +158,7 @@ def overlap_rows(config: Config) -> Rows:
 
 
 def cost_rows(config: Config, seed: int, _: Path) -> Rows:
-    """What each digit of the tuple's first number costs, mean over tuples: tests, products and steps of factoring."""
+    """Measure the mean cost of each digit of a tuple's first number: primality tests, products and factoring steps."""
     for digits, order in product(config.cost_digits, ORDERS):
         costs = first_number_costs(digits, order, config.cost_samples, seed)
         for position, spent in enumerate(costs):
