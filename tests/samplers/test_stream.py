@@ -155,7 +155,7 @@ def test_samples_can_be_indexed() -> None:
         samples[12]
     with pytest.raises(InputError, match=r"index=\[99\]: use indices from 0 to 11"):
         samples[[99]]
-    with pytest.raises(InputError, match="parsed=None: its verifier does not know"):
+    with pytest.raises(InputError, match="parsed=None: the verifier does not define values"):
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
 
 
