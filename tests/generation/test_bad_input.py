@@ -61,7 +61,7 @@ BAD: list[tuple[str, str]] = [
     ),
     (
         f"{CAT} --sampler block-best-of-n --verifier {REGEX} --block-delimiter @@@",
-        "no token of the model contains it",
+        "no token of the model contains this text",
     ),
     (f"{CAT} --top-k 0", "top_k=0: use at least 1"),
     (f"{CAT} --n 0", "n=0: use at least 1"),

@@ -77,7 +77,7 @@ def test_reasons(shell: Say) -> None:
         "--no-mask-first --temperature 0",
     )
     assert (failed.lines[0]["reason"], failed.lines[0]["ended"]) == (
-        "failed: no token allowed of those that temperature, top_k, top_p and min_p leave",
+        "failed: no token allowed among those that temperature, top_k, top_p and min_p keep",
         None,
     )
     assert failed.lines[0]["log_weight"] is None
@@ -97,7 +97,7 @@ def test_what_is_wrong_with_a_whole_text_is_said(shell: Say) -> None:
     why = "$: 'a' should not be valid under {'const': 'a'}"
     drawn = shell(f"--prompt 'the cat' {schema} --sampler masked-decoding --n 2")
     assert {line["text"] for line in drawn.lines} == {'"a"'}
-    assert {line["reason"] for line in drawn.lines} == {f"failed: the text is whole and not valid: {why}"}
+    assert {line["reason"] for line in drawn.lines} == {f"failed: the text is complete but invalid: {why}"}
 
 
 def test_reasons_of_failures(shell: Say) -> None:
@@ -105,7 +105,7 @@ def test_reasons_of_failures(shell: Say) -> None:
     schema = """--verifier 'json-schema:{"type": "array", "items": {"enum": ["abc"]}, "minItems": 3}'"""
     mask = "--sampler masked-decoding"
     short = shell(f"{prompt} {schema} {mask} --max-new-tokens 4").lines
-    words = "failed: no token allowed, with max_new_tokens=4 leaving room for one more only"
+    words = "failed: no token allowed; max_new_tokens=4 leaves room for one more token only"
     assert {line["reason"] for line in short} == {words}
     dead = "--verifier python:rules.py:one_token --verifier-reads tokens --max-new-tokens 8"
     dead_end = [line for line in shell(f"{prompt} {dead} {mask}").lines if not line["accepted"]]

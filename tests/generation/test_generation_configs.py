@@ -258,7 +258,7 @@ RULE = r"(Paris|Rome|Madrid) in (19|20)[0-9]{2}"
 
 def test_masks_behind_the_cut_fail_and_say_so() -> None:
     rule = {"verifier": lambda tokenization: GrammarVerifier.regex(RULE, tokenization)}
-    with pytest.raises(RejectedSamplesError, match="no token allowed of those that temperature"):
+    with pytest.raises(RejectedSamplesError, match="no token allowed among those that temperature"):
         drawn(sampler=MaskedDecoding(mask_first=False), **rule, temperature=0.6, top_p=0.9)
 
 

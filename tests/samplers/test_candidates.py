@@ -75,7 +75,7 @@ def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
             for sampler in (BlockBestOfN(2, tokens), BlockBestOfN(2, block_delimiter=given))
         ]
         assert runs[0].sequences() == runs[1].sequences()
-    with pytest.raises(InputError, match="block_delimiter='@@@': no token of the model contains it"):
+    with pytest.raises(InputError, match="block_delimiter='@@@': no token of the model contains this text"):
         generate(oracle, ["the cat"], sampler=BlockBestOfN(2, block_delimiter="@@@"), **settings)
     for run in (
         lambda sampler, *rest: generate(rest[0], sampler=sampler, verifier=rest[1]),

@@ -1,4 +1,4 @@
-"""Action-level value-guided sampling: the rule that never goes back."""
+"""Action-level value-guided sampling, which never backtracks."""
 
 import math
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from trialogue.samplers.prefix.sampler import LogWeight, Sampler, log_values_as_
 
 @dataclass(frozen=True)
 class ActionLevel(Sampler[LogWeight]):
-    """Draw each token a after y with weight p(a|y) V(ya), and never go back: action-level value-guided sampling.
+    """Draw each token a after prefix y with weight p(a|y) V(ya), without backtracking.
 
-    What it samples is the product over tokens of p(a|y) V(ya) / S(y), S(y) = sum over a of p(a|y) V(ya): for 0/1 values
-    masked decoding, and the restricted distribution for exact values only. Errors of the values multiply along the
-    sequence. The log-weight of a sample is that of p(x) V(x) over this distribution, so that E[exp(log_weight) f(x)] =
-    sum over x of p(x) V(x) f(x) for any f, provided that a prefix of value zero has no continuation of positive value:
-    it is sequential Monte Carlo with a mask and one particle. A row none of whose children has weight fails with weight
-    zero.
+    The output distribution is the product over tokens of p(a|y) V(ya) / S(y), where S(y) is the sum over a of
+    p(a|y) V(ya). For 0/1 values this is masked decoding. It is the target distribution for exact values only, and
+    errors of the values multiply along the sequence. The log-weight of a sample is log of p(x) V(x) over its output
+    probability. Samples are properly weighted: E[exp(log_weight) f(x)] is the sum over x of p(x) V(x) f(x) for any f,
+    provided that a prefix of value zero has no continuation of positive value. This is sequential Monte Carlo with a
+    mask and one particle. A row fails with weight zero if no child has positive weight.
     """
 
     uses = "weights"
@@ -29,13 +29,13 @@ class ActionLevel(Sampler[LogWeight]):
     goes_back = False
 
     def init(self, decoding: Decoding) -> LogWeight:
-        """Weight one."""
+        """Return weight one for every row."""
         return LogWeight.zero(decoding)
 
     def step(
         self, decoding: Decoding, state: LogWeight, verifier: Judge, choose: Choose
     ) -> tuple[Moves, LogWeight]:
-        """Append a child to every row that is not complete."""
+        """Append one token to every incomplete row."""
         moves, rows = Moves.stay(decoding), decoding.growing
         moves.done.copy_(decoding.complete)
         log_weight = state.log_weight + log_values_as_given(decoding, verifier)

@@ -1,4 +1,4 @@
-"""BlockState best of n: grow n candidates of the next block and go on from the one that the verifier values most."""
+"""Blockwise best-of-n sampling."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
@@ -18,7 +18,7 @@ from trialogue.validation import Natural, Several, validated
 
 
 class BlockState(NamedTuple):
-    """Length (rows,) at which the block of each row began."""
+    """Length (rows,) at which the current block of each row began."""
 
     begun: Tensor
 
@@ -26,16 +26,16 @@ class BlockState(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class BlockBestOfN(Sampler[BlockState]):
-    """Grow candidates of the next block; all go on from the first one with the greatest value (thesis 3.2.2).
+    """Draw several candidates of the next block and continue from the one with the largest value (thesis 3.2.2).
 
-    A block ends at a delimiter token, after a number of tokens, or where the sequence is complete. The sample ends
-    where the best candidate is complete. The tokens of all candidates are model calls. The verifier values each
-    candidate at the end of its block.
+    A block ends at a delimiter token, after a number of tokens, or when the sequence is complete. The sample ends when
+    the best candidate is complete. The verifier evaluates each candidate at the end of its block, and the first of
+    several best candidates is used. The tokens of all candidates count as model calls.
 
     Args:
-        candidates: Number of candidates of each block (default: 4).
+        candidates: Number of candidates per block (default: 4).
         delimiters: Ids of the tokens that end a block (default: the tokens that contain `block_delimiter`).
-        block_tokens: Number of tokens of a block, instead of delimiters.
+        block_tokens: Length of a block in tokens, instead of delimiters.
         min_tokens: A delimiter ends a block of at least this many tokens (default: 1).
         block_delimiter: End a block at a token that contains this text (default: a new line).
     """
@@ -51,9 +51,9 @@ class BlockBestOfN(Sampler[BlockState]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delimiters", tuple(sorted(set(self.delimiters))))
         if self.delimiters and self.block_tokens is not None:
-            raise InputError("block_tokens", self.block_tokens, "leave it out where delimiters are given")
+            raise InputError("block_tokens", self.block_tokens, "leave it out if delimiters are given")
         if self.block_delimiter is not None and (self.delimiters or self.block_tokens is not None):
-            hint = "leave it out where delimiters or block_tokens are given"
+            hint = "leave it out if delimiters or block_tokens are given"
             raise InputError("block_delimiter", self.block_delimiter, hint)
 
     @property
@@ -62,21 +62,21 @@ class BlockBestOfN(Sampler[BlockState]):
         return self.candidates
 
     def in_tokens(self, tokenization: Tokenizing | None) -> "BlockBestOfN":
-        """Return the sampler with the tokens that end a block, unless it counts tokens or has them already."""
+        """Return the sampler with the ids of the delimiter tokens, unless blocks have a fixed length."""
         if self.delimiters or self.block_tokens is not None:
             return self
         if tokenization is None:
-            hint = "give the tokens that end a block, or block_tokens: the oracle has no tokenization"
+            hint = "the model has no tokenization; give delimiters as token ids, or block_tokens"
             raise InputError("delimiters", (), hint)
         text = "\n" if self.block_delimiter is None else self.block_delimiter
         tokens = tokenization.tokens_containing(text).tolist()
         if not tokens:
-            hint = "no token of the model contains it: use a shorter one, or block_tokens"
+            hint = "no token of the model contains this text; use a shorter one, or block_tokens"
             raise InputError("block_delimiter", text, hint)
         return replace(self, delimiters=tuple(tokens), block_delimiter=None)
 
     def init(self, decoding: Decoding) -> BlockState:
-        """The first block begins where the rows stand."""
+        """Return the lengths of the prompts, where the first block begins."""
         if self.delimiters and self.delimiters[-1] >= decoding.vocab_size:
             hint = f"use token ids below {decoding.vocab_size}"
             raise InputError("delimiters", self.delimiters[-1], hint)
@@ -85,7 +85,7 @@ class BlockBestOfN(Sampler[BlockState]):
     def step(
         self, decoding: Decoding, state: BlockState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, BlockState]:
-        """Select in the groups whose blocks have ended, then append one token to every row within a block."""
+        """Select in the groups whose blocks have ended, and append one token to all other rows."""
         n, moves, begun = self.candidates, Moves.stay(decoding), state.begun
         ended = decoding.complete | self._ended(decoding, decoding.lengths - begun)
         groups = ended.view(-1, n).all(1).nonzero()[:, 0]
@@ -101,7 +101,7 @@ class BlockBestOfN(Sampler[BlockState]):
         return moves, BlockState(begun)
 
     def _ended(self, decoding: Decoding, tokens: Tensor) -> Tensor:
-        """Which rows (rows,) stand at the end of a block of `tokens` (rows,) tokens."""
+        """Return which rows (rows,) are at the end of a block of `tokens` (rows,) tokens."""
         if self.block_tokens is not None:
             return tokens >= self.block_tokens
         last = decoding.tokens.gather(1, (decoding.lengths - 1).clamp_min(0)[:, None])[:, 0]

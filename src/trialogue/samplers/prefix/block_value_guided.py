@@ -1,4 +1,4 @@
-"""Value-guided samplers by blocks of tokens, with sampled candidates in place of all children (VGB, Algorithm 3)."""
+"""Value-guided sampling on blocks of tokens, with sampled candidates instead of all children (VGB, Algorithm 3)."""
 
 import math
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from trialogue.samplers.prefix.sampler import BoundedCount, GroupSize, Sampler
 from trialogue.validation import validated
 
 
-class Stand(NamedTuple):
-    """Length (rows,) of the node that a row's group stands at, and the logarithm (rows,) of its value: -inf at root."""
+class BlockNode(NamedTuple):
+    """Length (rows,) of the current node of each group, and its log-value (rows,), which is -inf at the root."""
 
     length: Tensor
     log_value: Tensor
@@ -24,20 +24,20 @@ class Stand(NamedTuple):
 
 @validated
 @dataclass(frozen=True)
-class BlockValueGuided(Sampler[Stand]):
-    """Walk on the tree of blocks of tokens, and return the first leaf.
+class BlockValueGuided(Sampler[BlockNode]):
+    """Walk at random on the tree of blocks of tokens and return the first leaf.
 
-    At a node y the oracle draws K = `candidates` blocks z. The walk goes up a block with weight K V(y), or down to yz
-    with weight V(yz). In expectation these are the weights of the value-guided walk on blocks, without listing its
-    children. If neither a candidate nor the parent has weight, other candidates are drawn. As K grows, the distribution
-    of outputs tends to that of the first leaf on the tree of blocks, which is the restricted distribution if the values
-    at the ends of blocks are exact. `exact_distribution` computes it for a finite K. With blocks as long as completions
-    this is sampling-importance-resampling among K. The tokens of all candidates are model calls. The verifier values
-    each candidate at the end of its block, or where it is complete.
+    At a node y the model draws K = `candidates` blocks z. The walk moves to the parent with weight K V(y), or to yz
+    with weight V(yz). In expectation these are the weights of the value-guided walk on blocks. If neither a candidate
+    nor the parent has positive weight, new candidates are drawn. As K grows, the output distribution converges to that
+    of the first leaf on the tree of blocks, which is the target if the values at the ends of blocks are exact.
+    `exact_distribution` computes the output distribution for finite K. With blocks as long as completions, this is
+    sampling-importance-resampling with K samples. The verifier evaluates each candidate at the end of its block. The
+    tokens of all candidates count as model calls.
 
     Args:
-        candidates: Number of candidate blocks at each node (default: 4).
-        block_tokens: Number of tokens of a block (default: 4).
+        candidates: Number of candidate blocks per node (default: 4).
+        block_tokens: Length of a block in tokens (default: 4).
     """
 
     candidates: GroupSize = 4
@@ -49,13 +49,15 @@ class BlockValueGuided(Sampler[Stand]):
         """One row per candidate."""
         return self.candidates
 
-    def init(self, decoding: Decoding) -> Stand:
-        """At the root."""
+    def init(self, decoding: Decoding) -> BlockNode:
+        """Return the state at the root."""
         unknown = torch.full((len(decoding.lengths),), -math.inf, dtype=torch.float64)
-        return Stand(decoding.lengths.clone(), unknown)
+        return BlockNode(decoding.lengths.clone(), unknown)
 
-    def step(self, decoding: Decoding, state: Stand, verifier: Judge, choose: Choose) -> tuple[Moves, Stand]:
-        """Move the groups whose candidates have all ended, and append a token to the candidates that have not."""
+    def step(
+        self, decoding: Decoding, state: BlockNode, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, BlockNode]:
+        """Move the groups whose candidates have all ended, and append a token to unfinished candidates."""
         n, moves, (length, log_value) = self.candidates, Moves.stay(decoding), state
         arrived = decoding.lengths == length
         moves.done.copy_(arrived & decoding.complete)
@@ -74,11 +76,11 @@ class BlockValueGuided(Sampler[Stand]):
             if len(open_):
                 index[open_] = choose(weights[open_], first[open_])
             member = first + (index - 1).clamp_min(0)
-            # The node below, the node above, or the same one, for other candidates.
+            # The child, the parent, or the same node with new candidates.
             above = length[first] - torch.where(index == 0, self.block_tokens, 0)
             kept = torch.where(index > 0, decoding.lengths[member], above)
             moves.source[rows], moves.length[rows] = member[:, None], kept[:, None]
             length = length.index_copy(0, rows.flatten(), kept.repeat_interleave(n))
             log_value = log_value.index_fill(0, rows.flatten(), -math.inf)
         moves.append(decoding, (~ended & ~moves.done).nonzero()[:, 0], choose)
-        return moves, Stand(length, log_value)
+        return moves, BlockNode(length, log_value)

@@ -1,4 +1,4 @@
-"""What the children of a node weigh in a sampler that a value function guides."""
+"""Weights of children in value-guided samplers."""
 
 import math
 
@@ -12,9 +12,9 @@ from trialogue.samplers.prefix.sampler import require_support
 
 
 def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:
-    """The children of `rows` (n,), which are not complete, with weights p(a|y) V(ya); a query of each row.
+    """Return the children of incomplete `rows` (n,) with weights p(a|y) V(ya). Counts one model call per row.
 
-    Of those of positive value only what `cut` keeps of the oracle's distribution on them.
+    Only children of positive value that the truncation `cut` keeps are returned.
     """
     log_probs = decoding.log_probs(rows)
 
@@ -33,6 +33,6 @@ def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut
 
 
 def _log(values: Tensor) -> Tensor:
-    """Logarithms of `values` or verdicts, most of which may be zero: what takes `log` ten times as long."""
+    """Return the logarithms of `values`, ten times as fast as `log` if most of them are zero."""
     none = values == 0
     return values.double().masked_fill(none, 1.0).log_().masked_fill_(none, -math.inf)

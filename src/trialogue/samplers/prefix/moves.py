@@ -1,4 +1,4 @@
-"""What each row of a batch does next."""
+"""Moves of the rows of a batch."""
 
 from typing import NamedTuple, Self
 
@@ -13,11 +13,11 @@ NO_TOKEN = -1
 
 
 class Moves(NamedTuple):
-    """What each row does next; all (rows,) tensors.
+    """The next move of each row. All fields are tensors (rows,).
 
-    A row continues from the first `length` tokens of row `source` and then appends `token`, unless that is
-    `NO_TOKEN`: then it is parked, which costs nothing, and may still be a source. A group of rows ends when all
-    of its rows are `done`; its output is its first row, and a group that ends incomplete has failed.
+    A row continues from the first `length` tokens of row `source` and appends `token`. With `NO_TOKEN` it waits, which
+    costs nothing, and can still be the source of other rows. A group of rows ends when all of its rows are `done`. Its
+    output is its first row, and a group whose first row is incomplete has failed.
     """
 
     source: Tensor
@@ -27,7 +27,7 @@ class Moves(NamedTuple):
 
     @classmethod
     def stay(cls, decoding: Decoding) -> Self:
-        """Every row keeps what it has and is not done."""
+        """Return moves in which every row keeps its tokens and waits."""
         rows = len(decoding.lengths)
         return cls(
             torch.arange(rows),
@@ -37,19 +37,20 @@ class Moves(NamedTuple):
         )
 
     def append(self, decoding: Decoding, rows: Tensor, choose: Choose) -> None:
-        """Draw a token for each of `rows` (n,) from the oracle's distribution after what the row keeps."""
+        """Draw a token for each of `rows` (n,) from the model, after the tokens that the row keeps."""
         if rows.numel():
             self.token.index_copy_(0, rows, choose(decoding.log_probs(rows, self.length[rows]), rows))
 
     def applied(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `tokens` (rows, capacity) after the moves, and the lengths (rows,).
+        """Return `tokens` (rows, capacity) after the moves, and their lengths (rows,).
 
-        Raises `InputError` for a move that keeps more than a row can hold, or appends where there is no room.
+        Raises:
+            InputError: If a row would exceed its capacity.
         """
         source, room = self.source, tokens.shape[1]
         beyond = (self.length < 0) | (self.length + (self.token >= 0) > room)
         for row in beyond.nonzero()[:1, 0].tolist():
-            hint = f"row {row} holds at most {room} tokens: keep no more, and append only where there is room"
+            hint = f"row {row} has room for {room} tokens; keep fewer tokens, or do not append one"
             raise InputError("moves", (int(self.length[row]), int(self.token[row])), hint)
         tokens = tokens[source] if bool((source != torch.arange(len(source))).any()) else tokens.clone()
         grown = (self.token >= 0).nonzero()[:, 0]

@@ -1,4 +1,4 @@
-"""What a user gives as prompts and as stop strings, as what the engine works on."""
+"""Conversion of prompts and stop strings to the tensors and functions of the engine."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
@@ -16,13 +16,13 @@ from trialogue.verifiers.stop_strings import StopStrings
 
 Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
 StopLike = str | Stop | Sequence[str | Stop]
-"""Strings, functions of a completion's token ids, or several of both: the first that says so ends a completion."""
+"""Stop strings and functions of the token ids of a completion. The first match ends the completion."""
 
 
 def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
-    """Prompts as they are, texts as the token ids that the oracle's tokenization gives them."""
+    """Return the prompts, with texts converted to token ids."""
     if isinstance(prompts, str):
-        raise InputError("prompts", prompts, "give a list of texts, be it of one")
+        raise InputError("prompts", prompts, "give a list of texts, even for a single prompt")
     if isinstance(prompts, Sequence) and any(isinstance(prompt, str) for prompt in prompts):
         tokenization = _tokenization(oracle, "prompts", "texts")
         texts = [prompt for prompt in prompts if isinstance(prompt, str)]
@@ -33,15 +33,16 @@ def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> 
 
 
 def stop_strings(stop: StopLike | None) -> list[str]:
-    """The strings of what the user gave as `stop`."""
+    """Return the strings in the argument `stop`."""
     return [part for part in stop_parts(stop) if isinstance(part, str)]
 
 
 def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
-    """The function that says whether a sequence is complete, from what the user gave as `stop`.
+    """Return a function that decides whether a completion is complete according to the argument `stop`.
 
-    Raises `InputError` for strings that are empty or that the oracle has no tokenization for, and for what is neither
-    a string nor a function.
+    Raises:
+        InputError: If an item is neither a string nor a function, if a string is empty, or if the model has no
+            tokenization.
     """
     if stop is None or isinstance(stop, SequenceStop) or callable(stop):
         return stop
@@ -58,7 +59,7 @@ def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
 
 
 def stop_parts(stop: StopLike | None) -> list[str | Stop]:
-    """What the user gave as `stop`, one by one."""
+    """Return the items of the argument `stop` as a list."""
     if stop is None:
         return []
     if isinstance(stop, str | SequenceStop) or callable(stop):
@@ -71,9 +72,9 @@ def stop_parts(stop: StopLike | None) -> list[str | Stop]:
 def decoder(
     oracle: Autoregressive, stop: StopLike | None, *, final: bool = True
 ) -> Callable[[Sequence[int]], str] | None:
-    """The function from a completion's token ids to its text up to the first stop string, if there are texts.
+    """Return a function from token ids to the text before the first stop string, or None without a tokenization.
 
-    Unless completions are `final`, their texts are without an end that may become another character or a stop string.
+    Unless completions are `final`, an end that may become another character or a stop string is dropped.
     """
     tokenization = oracle.tokenization
     if tokenization is None:
@@ -93,15 +94,15 @@ def decoder(
 
 def _tokenization(oracle: Autoregressive, field: str, value: str) -> Tokenizing:
     if oracle.tokenization is None:
-        raise InputError(field, value, "the oracle has no tokenization: give token ids")
+        raise InputError(field, value, "the model has no tokenization; give token ids")
     return oracle.tokenization
 
 
 def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
-    """The length (n,) at which each prompt of `lengths` (n,) is complete."""
+    """Return the maximum length (n,) of each sequence, whose prompt has the length in `lengths` (n,)."""
     if max_new_tokens is None:
         if oracle.max_length is None:
-            raise InputError("max_new_tokens", None, "give a number: the oracle has no longest sequence")
+            raise InputError("max_new_tokens", None, "give a number, because the model has no maximum length")
         limit = torch.full_like(lengths, oracle.max_length)
     else:
         limit = lengths + check("max_new_tokens", max_new_tokens, integer_range(1, MOST_COUNTED))
@@ -114,7 +115,7 @@ def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) 
 
 
 def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
-    """Prompts as tokens (n, width) int64 and lengths (n,); by default one empty prompt."""
+    """Return prompts as tokens (n, width) int64 and lengths (n,) int64 (default: one empty prompt)."""
     if prompts is None:
         prompts = [()]
     if isinstance(prompts, Tensor):
@@ -135,10 +136,10 @@ def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
 
 
 def replace_empty_prompts(oracle: Autoregressive, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Replace empty prompts by the BOS of the oracle.
+    """Replace empty prompts by the BOS token of the model.
 
     Args:
-        oracle: Oracle whose `empty_prompt` replaces empty prompts.
+        oracle: Model whose `empty_prompt` replaces empty prompts.
         tokens: Token ids (n, width) of the prompts.
         lengths: Lengths (n,) of the prompts.
 
@@ -146,15 +147,13 @@ def replace_empty_prompts(oracle: Autoregressive, tokens: Tensor, lengths: Tenso
         Tokens and lengths of the prompts, in the same order.
 
     Raises:
-        InputError: If a prompt is empty and the oracle can neither continue it nor has a BOS.
+        InputError: If a prompt is empty and the model can neither continue it nor has a BOS token.
     """
     begin, empty = oracle.empty_prompt, lengths == 0
     if not bool(empty.any()) or (begin is not None and not len(begin)):
         return tokens, lengths
     if begin is None:
-        hint = (
-            "the model cannot continue an empty prompt and has no BOS to begin with: give at least one token"
-        )
+        hint = "the model cannot continue an empty prompt and has no BOS token; give at least one token"
         raise InputError("prompts", [], hint)
     tokens = pad(tokens, (0, max(0, len(begin) - tokens.shape[1]))).clone()
     tokens[empty, : len(begin)] = torch.tensor(list(begin), dtype=torch.int64)
@@ -162,12 +161,12 @@ def replace_empty_prompts(oracle: Autoregressive, tokens: Tensor, lengths: Tenso
 
 
 def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
-    """The token ids (tokens,) int64 of one prompt; raises `InputError` where it is no sequence of whole numbers."""
+    """Return the token ids (tokens,) int64 of one prompt. Raises `InputError` unless it is a sequence of integers."""
     hint = "give a sequence of integer token ids"
     if isinstance(prompt, str) or not isinstance(prompt, Iterable):
         raise InputError(field, prompt, hint)
     listed = list(prompt)
-    # Torch takes what is empty for numbers with a fraction.
+    # Torch converts an empty sequence to floating point.
     tokens = whole_tensor(field, listed, hint) if listed else torch.zeros(0, dtype=torch.int64)
     if tokens.ndim != 1:
         raise InputError(field, tuple(tokens.shape), hint)
@@ -175,14 +174,14 @@ def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
 
 
 def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
-    """The ids (samples,) int64 that key the random streams: places in the run, unless the user says otherwise."""
+    """Return the ids (samples,) int64 of the random streams (default: indices of the samples)."""
     if sample_ids is None:
         return torch.arange(samples)
     hint = f"give {samples} different integers of at least 0, one per sample"
     ids = whole_tensor("sample_ids", sample_ids, hint)
     if ids.shape != (samples,):
         raise InputError("sample_ids", len(ids) if ids.ndim else 0, hint)
-    # Samples of one id would be one sample several times, each counted as a draw of its own.
+    # Samples with equal ids would be copies of one sample.
     values, counts = ids.unique(return_counts=True)
     wrong = values[(values < 0) | (counts > 1)]
     if len(wrong):

@@ -1,4 +1,4 @@
-"""Why a sample is not accepted, in words."""
+"""Explanations of why a sample was not accepted."""
 
 from typing import Any
 
@@ -15,36 +15,45 @@ def failure(
     context: int | None,
     refusal: str | None,
 ) -> str:
-    """Why a sample of `length` tokens, `drawn` of them its own, had no way on.
+    """Return why a sample failed.
 
-    `cut` says whether temperature 0, top-k or the like leave tokens out, `context` is the longest sequence, `refusal`
-    what is wrong with its text if that is whole.
+    Args:
+        sampler: The sampler.
+        cut: Whether temperature 0, top-k, top-p or min-p remove tokens.
+        length: Length of prompt plus completion in tokens.
+        drawn: Length of the completion in tokens.
+        max_new_tokens: Maximum length of the completion.
+        context: Maximum length of a sequence.
+        refusal: Why the text is invalid, if it is complete.
     """
     if refusal is not None:
-        return f"the text is whole and not valid: {refusal}"
+        return f"the text is complete but invalid: {refusal}"
     if sampler.rows_per_sample > 1:
         return f"all {sampler.rows_per_sample} rows were rejected"
     reason = sampler.failure_reason
     if cut and not sampler.masks_first:
-        reason += " of those that temperature, top_k, top_p and min_p leave"
-    # The token that comes last must complete the text: with more room there might have been another.
+        reason += " among those that temperature, top_k, top_p and min_p keep"
+    # The last token must complete the text. With more room, other tokens might have been allowed.
     if drawn + 1 == max_new_tokens:
-        reason += f", with max_new_tokens={max_new_tokens} leaving room for one more only"
+        reason += f"; max_new_tokens={max_new_tokens} leaves room for one more token only"
     elif context is not None and length + 1 == context:
-        reason += ", with the model's context leaving room for one more only"
+        reason += "; the model's context leaves room for one more token only"
     return reason
 
 
 def rejection(ended: str, max_new_tokens: int, *said: str) -> str:
-    """Why a complete sample was rejected that `ended` by "eos", "stop", "max_new_tokens" or "context".
+    """Return why a complete sample was rejected.
 
-    `said` is what is known of it: which threshold its value is below, what is wrong with its text.
+    Args:
+        ended: How the sample ended: "eos", "stop", "max_new_tokens" or "context".
+        max_new_tokens: Maximum length of the completion.
+        *said: Details, such as the threshold that its value missed.
     """
     rejected = ": ".join(("rejected by the verifier", *said[:1]))
     if ended == "max_new_tokens":
         return f"cut at max_new_tokens={max_new_tokens}: {rejected}"
     if ended == "context":
-        return f"cut at the end of the model's context: {rejected}"
+        return f"truncated at the end of the model's context: {rejected}"
     if ended == "stop":
-        return f"stopped by a stop string or a criterion: {rejected}"
+        return f"ended by a stop string or criterion: {rejected}"
     return rejected

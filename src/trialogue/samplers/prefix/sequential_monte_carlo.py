@@ -1,4 +1,4 @@
-"""Sequential Monte Carlo: weighted particles whose tokens come from the oracle, a mask, or rejection."""
+"""Sequential Monte Carlo with proposals from the model, from a mask or by rejection."""
 
 import math
 from dataclasses import dataclass
@@ -23,17 +23,19 @@ from trialogue.samplers.prefix.weighted_rejection import draw_accepted
 from trialogue.validation import Share, validated
 
 _ENTRIES = 1 << 20
-"""Weights from which ancestors are drawn at once."""
-_TIE = 1e-9  # sums are rounded by the batch, and whether to resample must not depend on that
+"""Number of weights per call of `choose`."""
+_TIE = 1e-9  # The decision to resample must not depend on how the batch rounds sums.
 
 
 class Particles(NamedTuple):
     """Weights of the particles.
 
-    `log_weight` (rows,) is log p(y) / q(y) of a particle's prefix y under oracle and proposal, of a finished group the
-    logarithm of its mean weight. `drawn` (rows, particles) holds what the last token of each member of the group adds,
-    the same in all rows of the group. (A state is gathered along the sources, but the token that a member has just
-    drawn is its own and not its source's.) Tokens drawn from the oracle add nothing: `drawn` is then (rows, 0).
+    Attributes:
+        log_weight: For each row (rows,), log p(y) / q(y) of its prefix y under model and proposal. For a finished
+            group, the logarithm of the mean weight.
+        drawn: Contribution (rows, particles) of the last token of each member of the group, equal in all rows of a
+            group. The state is gathered along the sources of the rows, but a new token belongs to the row itself.
+            (rows, 0) if tokens are proposed by the model, since their contribution is zero.
     """
 
     log_weight: Tensor
@@ -41,11 +43,13 @@ class Particles(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What is known before tokens are drawn.
+    """Weights of the particles before tokens are drawn.
 
-    `log_value` (rows,) is log V(y), or with a mask log sum over a of p(a|y) V(ya); then also, of the rows asked, which
-    have their `place` (rows,), the `log_law` (n, vocab), which need not be normalised, and the `values` (n, vocab) of
-    the children.
+    Attributes:
+        log_value: log V(y) (rows,), or with a mask, log of the sum over a of p(a|y) V(ya).
+        place: Index (rows,) of each row in the following tensors, which exist with a mask only.
+        log_law: Unnormalised log-probabilities (n, vocab) of the next token.
+        values: Values (n, vocab) of the children.
     """
 
     log_value: Tensor
@@ -59,15 +63,16 @@ class Outlook(NamedTuple):
 class SequentialMonteCarlo(Sampler[Particles]):
     """Sequential Monte Carlo: weighted particles that are resampled when their weights degenerate.
 
-    `proposal` draws the next token a of a prefix y. "oracle" draws from p(a|y), with weight V(ya)/V(y). "mask" draws
-    from p(a|y) V(ya), which is locally optimal: its weight, sum over a of p(a|y) V(ya) / V(y), is known before the draw
-    and so before the resampling. "rejection" draws from p(a|y) restricted to positive V(ya) by weighted rejection, with
-    weight V(ya)/V(y) times the estimated mass: no mask is computed.
+    The proposal draws the next token a of a prefix y. "oracle" draws from p(a|y), with weight V(ya)/V(y). "mask" draws
+    from p(a|y) V(ya), the locally optimal proposal. Its weight, the sum over a of p(a|y) V(ya) / V(y), is known before
+    the token is drawn and therefore before resampling. "rejection" draws from p(a|y) restricted to positive V(ya) by
+    weighted rejection, without a mask. Its weight is V(ya)/V(y) times the estimated mass.
 
-    The output is one particle drawn by weight. Its log-weight is the logarithm of the mean weight, so that
-    E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f: properly weighted, provided that a
-    prefix of value zero has no continuation of positive value. With a mask before top-k and top-p, p is the
-    distribution at the given temperature and x what top-k and top-p can reach. Otherwise top-k and top-p cut p first.
+    The output is one particle drawn in proportion to the weights, and its log-weight is the logarithm of the mean
+    weight. It is properly weighted: E[exp(log_weight) f(output)] is the sum over complete x of p(x) V(x) f(x) for any
+    f, provided that a prefix of value zero has no continuation of positive value. If the mask comes before top-k and
+    top-p, p is the distribution at the given temperature, and x ranges over the sequences that top-k and top-p can
+    reach. Otherwise p is the truncated distribution.
 
     Args:
         particles: Number of particles per sample (default: 8).
@@ -87,7 +92,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
 
     @property
     def masks_first(self) -> bool:
-        """With a mask, unless that comes last."""
+        """True with a mask, unless `mask_first` is False."""
         return self.proposal == "mask" and self.mask_first
 
     @property
@@ -96,14 +101,14 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return self.particles
 
     def init(self, decoding: Decoding) -> Particles:
-        """Weight one at the prompt."""
+        """Return weight one for every row."""
         zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
         return Particles(zeros, zeros[:, None].repeat(1, 0 if self.proposal == "oracle" else self.particles))
 
     def step(
         self, decoding: Decoding, state: Particles, verifier: Judge, choose: Choose
     ) -> tuple[Moves, Particles]:
-        """Weigh the particles, resample the groups that need it, append one token to the living."""
+        """Update the weights, resample degenerate groups, and append a token to particles of positive weight."""
         n, moves = self.particles, Moves.stay(decoding)
         member = torch.arange(len(decoding.lengths)) % n
         log_weight = state.log_weight.clone()
@@ -116,7 +121,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         finished = (decoding.complete.view(-1, n) | dead).all(1) & ~extinct
         log_ess = 2 * total - (2 * weights).logsumexp(1)
         degenerate = log_ess < math.log(max(self.ess_threshold * n, _TIE)) - _TIE
-        # A finished group needs one draw, its output; the others an ancestor for every row.
+        # A finished group draws its output, and other groups draw an ancestor for every row.
         for groups, draw in (
             ((degenerate & ~finished & ~extinct).nonzero()[:, 0], self._ancestors),
             (finished.nonzero()[:, 0], _output),
@@ -124,7 +129,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
             if len(groups):
                 rows = groups[:, None] * n + torch.arange(n)
                 moves.source[rows] = groups[:, None] * n + draw(weights[groups], rows, choose)
-                # Equal weights, which hold the value that is multiplied in again.
+                # The weights are equal and include the value, which the next step multiplies in again.
                 log_weight[rows] = log_mean[groups, None] - outlook.log_value[rows]
         log_weight = log_weight.masked_fill(dead.flatten(), -math.inf).view(-1, n)
         log_weight = torch.where(finished[:, None], log_mean[:, None], log_weight).flatten()
@@ -141,9 +146,10 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return moves, Particles(log_weight, drawn)
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: Particles) -> tuple[Tensor, Tensor, Particles]:
-        """Particles sorted, where ancestors are drawn independently; what was drawn last is part of their weights.
+        """Return the particles of each group in sorted order, if ancestors are drawn independently.
 
-        Where particles may die of a complete sequence, the first one is what is left of a group that dies out.
+        The contribution of the last token is included in the weights. The first particle stays in place if complete
+        sequences may have weight zero, since it is the output of a group whose weights are all zero.
         """
         if self.resampling != "multinomial" or self.proposal == "oracle":
             return tokens, lengths, state
@@ -154,7 +160,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return tokens[order], lengths[order], sorted_
 
     def _outlook(self, decoding: Decoding, verifier: Judge, alive: Tensor) -> Outlook:
-        """Weigh the particles by the values of their prefixes, or with a mask of what may follow."""
+        """Compute the weights from the values of the prefixes, or with a mask from the values of their children."""
         log_value = log_values_as_given(decoding, verifier)
         place = torch.zeros_like(decoding.lengths)
         log_law = values = log_value.new_zeros(0, decoding.vocab_size)
@@ -192,7 +198,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         verifier: Judge,
         choose: Choose,
     ) -> tuple[Tensor, Tensor]:
-        """Draw the tokens (n,) of `rows` (n,) after the sequences in `prefixes` (n,), and log p/q (n,) of each."""
+        """Draw the next tokens (n,) of `rows` (n,), which continue `prefixes` (n,), and return log p/q (n,) too."""
         if self.proposal == "mask":
             place = outlook.place[prefixes]
             token = choose(outlook.log_law[place], rows)
@@ -204,7 +210,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return choose(log_probs, rows), torch.zeros(len(rows), dtype=torch.float64)
 
     def _ancestors(self, log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-        """The member (groups, n) that each of `rows` (groups, n) continues from, by `log_weights` (groups, n)."""
+        """Draw the member (groups, n) from which each of `rows` (groups, n) continues, by `log_weights` (groups, n)."""
         n = self.particles
         if self.resampling == "multinomial":
             groups, own = torch.arange(len(rows)).repeat_interleave(n), rows.flatten()
@@ -212,8 +218,9 @@ class SequentialMonteCarlo(Sampler[Particles]):
             for part in torch.arange(len(own)).split(max(1, _ENTRIES // n)):
                 member[part] = choose(log_weights[groups[part]], own[part])
             return member.view(-1, n)
-        # One uniform number u in [0, 1): row j takes the member in whose share of [0, n) j + u lies. What matters of u
-        # is where it lies among the fractional parts of the bounds of the shares, so that it is a choice among n.
+        # Systematic resampling uses one uniform u in [0, 1): row j takes the member whose interval in [0, n) contains
+        # j + u. The result depends only on the order of u among the fractional parts of the interval bounds, so u is
+        # a choice among n.
         bounds = log_weights.softmax(1).cumsum(1)
         bounds = n * bounds / bounds[:, -1:]
         cuts = bounds[:, :-1].frac().sort(1).values
@@ -224,5 +231,5 @@ class SequentialMonteCarlo(Sampler[Particles]):
 
 
 def _output(log_weights: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-    """One member (groups, 1) per group, drawn by the first of its `rows` (groups, n)."""
+    """Draw one member (groups, 1) per group, with the random stream of the first of its `rows` (groups, n)."""
     return choose(log_weights, rows[:, 0])[:, None]

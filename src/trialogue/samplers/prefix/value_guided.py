@@ -1,14 +1,12 @@
 """VGB, value-guided sampling with stochastic backtracking (thesis Algorithm 2).
 
-Both walk on the tree of completions, whose node y holds the value V(y): the verifier's answer, at a complete
-sequence its outcome. An edge from y to its child ya conducts c(ya) = p(ya) V(ya), with p the oracle's distribution.
+The samplers walk on the tree of completions. The verifier assigns a value V(y) to every node y. The edge from y to its
+child ya has conductance c(ya) = p(ya) V(ya), where p is the model's distribution.
 
-`candidates` and `nucleus` limit the children of a node to those that top-k and top-p keep of the oracle's distribution
-on the tokens of positive value. Their weights are those of the oracle and not renormalised, so that on the tree of
-candidates every conductance is what it is on the whole tree: the distribution of a leaf, given that it is one, is
-proportional to p(x) V(x) on the sequences all of whose tokens are candidates. (Renormalised weights, which
-`truncated(oracle, top_k=k)` leads to, have another distribution: p(x) V(x) divided by the mass that was kept at every
-prefix of x.)
+`candidates` and `nucleus` restrict the children of a node to those that top-k and top-p keep among the tokens of
+positive value. The weights are not renormalised, so conductances do not change. The distribution of a leaf is then
+proportional to p(x) V(x) on the sequences whose tokens are all candidates. By contrast, `truncated(oracle, top_k=k)`
+renormalises, so its target divides p(x) V(x) by the mass that was kept at every prefix of x.
 """
 
 import math
@@ -29,17 +27,17 @@ from trialogue.samplers.prefix.sampler import BoundedCount, NoState, Sampler
 from trialogue.validation import Share, validated
 
 Steps = Annotated[int, Interval(ge=1, le=1 << 24)]
-"""Number of steps of a walk: one weight is stored for each."""
+"""Number of steps of a walk. One weight is stored per step."""
 
 
 class Heading(NamedTuple):
-    """Whether each row (rows,) came to its node from a child: it is heading up."""
+    """Whether each row (rows,) moves up, that is, came to its node from a child."""
 
     up: Tensor
 
 
 class Course(NamedTuple):
-    """Per row (rows,): whether it is heading up, the steps left of this try, -1 before it, and the tries left."""
+    """Per row (rows,): whether it moves up, the steps left in this try (-1 before it begins), and the tries left."""
 
     up: Tensor
     steps: Tensor
@@ -48,7 +46,7 @@ class Course(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Walk(Sampler[StateT]):
-    """A walk on the tree of completions that may go up.
+    """A random walk on the tree of completions that may move to the parent.
 
     Args:
         lazy: Wait with probability 1/2 before each move, which makes the walk aperiodic (default: True).
@@ -71,16 +69,24 @@ class _Walk(Sampler[StateT]):
 
     @property
     def failure_reason(self) -> str:
-        """Below the first token there is always a way back."""
+        """Only the prompt may have no neighbour of positive weight."""
         return "no first token has a value above 0"
 
     def _walk(
         self, decoding: Decoding, moves: Moves, rows: Tensor, up: Tensor, verifier: Judge, choose: Choose
     ) -> tuple[Tensor, Tensor]:
-        """Let `rows` (n,) wait, go to the parent, or append a child, in `moves`.
+        """Choose a move for `rows` (n,): wait, go to the parent, or append a child. Writes to `moves`.
 
-        `up` (rows,) says which rows are heading up. Returns it after the move, and the rows (m,) none of whose
-        neighbours has weight.
+        Args:
+            decoding: The batch.
+            moves: The moves of all rows.
+            rows: Rows (n,) int64 that move.
+            up: Whether each row (rows,) of the batch moves up.
+            verifier: The values.
+            choose: The source of randomness.
+
+        Returns:
+            `up` after the move, and the rows (m,) that have no neighbour of positive weight.
         """
         if self.lazy and len(rows):
             rows = rows[choose(torch.zeros(len(rows), 2, dtype=torch.float64), rows) == 1]
@@ -117,16 +123,15 @@ class _Walk(Sampler[StateT]):
         return up, unable
 
     def _lifted(self, parent: Tensor, children: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights of `parent` (n, 1) and `children` (n, k) for rows that are heading `up` (n,) or down.
+        """Return the log-weights of `parent` (n, 1) and `children` (n, k) with momentum, for rows that move `up` (n,).
 
-        With B the weight of the parent and F that of all children, turning back weighs less by m min(B, F), m the
-        momentum. Arriving from above has then the stationary mass c(y) and arriving from below that of the children's
-        edges, as without momentum.
+        Let B be the weight of the parent, F the total weight of the children, and m the momentum. The weight of
+        reversing the direction is reduced by m min(B, F). The stationary distribution of nodes does not change.
         """
         forward = (
             children.logsumexp(1, keepdim=True) if children.shape[1] else torch.full_like(parent, -math.inf)
         )
-        # log(1 - m min(1, other / back)) for going back by either way.
+        # log(1 - m min(1, other / back)) for reversing either direction.
         ratio = (forward - parent).nan_to_num(nan=0.0)
         loss_up = torch.log1p(-self.momentum * ratio.clamp_max(0).exp())
         loss_down = torch.log1p(-self.momentum * (-ratio).clamp_max(0).exp())
@@ -137,21 +142,20 @@ class _Walk(Sampler[StateT]):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class ValueGuided(_Walk[NoState | Heading]):
-    """Walk on the tree of completions: up with weight V(y), down to a with weight p(a|y) V(ya); return the first leaf.
+    """Walk at random on the tree of completions and return the first leaf.
 
-    By default the walk stops at the first leaf, as in the experiments of the thesis. With `stop_at_leaf=False` it goes
-    on, and a run of `max_steps=T` returns y^(T), whose distribution given that it is a leaf tends to the restricted
-    distribution for any positive values inside the tree (`StationaryValueGuided` returns such a leaf). Without momentum
-    the first leaf has the restricted distribution only if the values inside are exact and all leaves are equally deep.
-    A row none of whose neighbours has weight fails.
+    From node y, the walk moves to the parent with weight V(y) and to the child ya with weight p(a|y) V(ya). By default
+    it stops at the first leaf, as in the experiments of the thesis. The first leaf has the target distribution only if
+    the values of inner nodes are exact and all leaves have the same depth. With `stop_at_leaf=False` and
+    `max_steps=T` the walk returns y^(T). Given that y^(T) is a leaf, its distribution converges to the target for any
+    positive inner values. `StationaryValueGuided` returns such a leaf. A row without a neighbour of positive weight
+    fails.
 
-    With `candidates` or `nucleus` the target is p(x) V(x) on the sequences of the remaining tokens. With `momentum` m
-    the walk keeps its direction (Hayes and Sinclair's lifting): turning back weighs m min(V(y), S(y)) less, where S(y)
-    is the weight of all children. The stationary distribution of nodes is the same. If the values are exact, a walk of
-    momentum 1 never turns, and reaches a leaf of the restricted distribution in as many moves as that has tokens. If
-    V(y) is at least S(y) everywhere, as for 0/1 values that are never wrong about a prefix, the walk turns with the
-    missing mass and goes all the way up: its first leaf has exactly the restricted distribution, however deep leaves
-    are.
+    With `candidates` or `nucleus` the target is p(x) V(x) on the remaining sequences. With `momentum` m the walk tends
+    to keep its direction (lifting, Hayes and Sinclair): the weight of reversing it is reduced by m min(V(y), S(y)),
+    where S(y) is the total weight of the children. The stationary distribution of nodes does not change. With exact
+    values and momentum 1 the walk never reverses, so it needs one move per token. If V(y) >= S(y) everywhere, as for
+    0/1 values without errors, the first leaf has exactly the target distribution for leaves of any depth.
 
     Args:
         stop_at_leaf: Stop at the first leaf (default: True).
@@ -160,7 +164,7 @@ class ValueGuided(_Walk[NoState | Heading]):
     stop_at_leaf: bool = True
 
     def init(self, decoding: Decoding) -> NoState | Heading:
-        """No row has come from below."""
+        """Return the state in which no row moves up."""
         return Heading(torch.zeros_like(decoding.complete)) if self.momentum else NoState()
 
     def step(
@@ -180,18 +184,18 @@ class ValueGuided(_Walk[NoState | Heading]):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class StationaryValueGuided(_Walk[Course]):
-    """Walk T steps from the root as in the analysis of the thesis, and return a node of the path.
+    """Walk T steps from the root, as in the analysis of the thesis, and return a node of the path.
 
-    If the node is no leaf, the walk begins again (footnote 13). A leaf comes up in a share of tries that tends to
-    E_H / (2 sum over h of E_h) as T grows, with E_h the mean of V at depth h: 1/(2H) for exact values and H tokens. Its
-    distribution tends to p(x) V(x), normalised, for any positive values inside the tree and any depths of leaves.
-    Without `lazy` the walk has period 2: the last of T steps is then a leaf only if T is as odd as the leaf is deep.
-    `candidates`, `nucleus` and `momentum` are those of `ValueGuided`.
+    If the node is not a leaf, the walk starts again (footnote 13). As T grows, the share of tries that return a leaf
+    converges to E_H / (2 sum over h of E_h), where E_h is the mean of V at depth h. This is 1/(2H) for exact values and
+    H tokens. The distribution of the leaf converges to the normalised p(x) V(x), for any positive inner values and any
+    depths of leaves. Without `lazy` the walk has period 2, so its last node is a leaf only if T and the depth of the
+    leaf are both even or both odd. `candidates`, `nucleus` and `momentum` are as for `ValueGuided`.
 
     Args:
-        node: The node to return: uniform is y^(i) with i uniform on 1..T, as in the theory, last is y^(T) (default:
-            uniform).
-        steps: Number of steps T of a try (default: 4 H^2 for completions of at most H tokens).
+        node: Return the node at a uniformly random step from 1 to T (uniform), as in the theory, or the last node
+            (last) (default: uniform).
+        steps: Number of steps T per try (default: 4 H^2 for completions of at most H tokens).
         tries: Fail after this many tries without a leaf (default: no bound).
     """
 
@@ -201,20 +205,20 @@ class StationaryValueGuided(_Walk[Course]):
 
     @property
     def failure_reason(self) -> str:
-        """A bounded number of tries may also end without a leaf."""
+        """The tries may also end without a leaf if their number is bounded."""
         if self.tries is None:
             return super().failure_reason
-        return f"{super().failure_reason}, or no leaf was met in {self.tries} tries"
+        return f"{super().failure_reason}, or no leaf was reached in {self.tries} tries"
 
     def init(self, decoding: Decoding) -> Course:
-        """No try has begun."""
+        """Return the state before the first try."""
         left = torch.full_like(decoding.lengths, -1)
         return Course(torch.zeros_like(decoding.complete), left, left + (self.tries or 0) + 1)
 
     def step(
         self, decoding: Decoding, state: Course, verifier: Judge, choose: Choose
     ) -> tuple[Moves, Course]:
-        """Begin a try, walk on, or end it: with a leaf, or at the prompt for another one."""
+        """Begin a try, move, or end the try: at a leaf, or at the prompt to begin another one."""
         moves, (up, steps, tries) = Moves.stay(decoding), state
         given = decoding.complete & (decoding.lengths == decoding.start)
         begins = ((steps < 0) & ~given).nonzero()[:, 0]
@@ -232,7 +236,7 @@ class StationaryValueGuided(_Walk[Course]):
         return moves, Course(up & ~again, steps, tries - (again & (tries > 0)).long())
 
     def _drawn(self, decoding: Decoding, rows: Tensor, choose: Choose) -> Tensor:
-        """How many steps (n,) a try of `rows` (n,) takes."""
+        """Draw the number of steps (n,) of a try of `rows` (n,)."""
         horizon = decoding.limit[rows] - decoding.start[rows]
         most = 4 * horizon**2 if self.steps is None else torch.full_like(horizon, self.steps)
         if self.node == "last":

@@ -1,4 +1,4 @@
-"""A verifier asked about sequences, outside of any run."""
+"""Evaluation of verifiers on given sequences."""
 
 from collections.abc import Sequence
 
@@ -22,22 +22,32 @@ def values(
     max_length: int | None = None,
     batch_size: int | None = None,
 ) -> Tensor:
-    """Values (n,) float64 of `sequences` of token ids, as a sampler on `oracle` would be told them.
+    """Evaluate a verifier on sequences of token ids.
 
-    `sequences` are a list, a tensor (n, width), or right-padded tokens with their lengths; the first `prompt_lengths`
-    of a row (n,) are its prompt. Those that end in the oracle's end of sequence, or have `max_length` tokens (by
-    default the oracle's), are judged as complete ones, the others as prefixes. The oracle is asked for hidden states,
-    if the verifier reads them; at most `batch_size` sequences (by default as many as the oracle suggests) at once.
+    Sequences that end with the end-of-sequence token, or have the maximum length, are evaluated as complete sequences,
+    and others as prefixes.
 
-    Raises `InputError` for sequences that are too long or outside the vocabulary, prompts longer than they are, and
-    answers that are not one finite non-negative number per sequence.
+    Args:
+        verifier: The verifier.
+        oracle: The model, which provides hidden states if the verifier needs them.
+        sequences: A list of sequences, a tensor (n, width), or right-padded tokens with their lengths.
+        prompt_lengths: Length of the prompt, one number or (n,) int64.
+        max_length: Maximum length of a sequence in tokens (default: that of the model).
+        batch_size: Number of sequences evaluated at once (default: that of the model).
+
+    Returns:
+        Values (n,) float64.
+
+    Raises:
+        InputError: If a sequence is too long or has a token outside of the vocabulary, a prompt is longer than its
+            sequence, or the verifier does not return one finite non-negative number per sequence.
     """
     oracle, judged = as_oracle(oracle), as_verifier(verifier)
     tokens, lengths = prompt_tensors(sequences)
     checked_prompts(tokens, lengths, oracle.vocab_size)
     start = torch.as_tensor(prompt_lengths).expand(lengths.shape)
     if bool(((start < 0) | (start > lengths)).any()):
-        hint = "use at least 0, and at most the length of the sequence"
+        hint = "use at least 0 and at most the length of the sequence"
         raise InputError("prompt_lengths", start.tolist(), hint)
     most = oracle.max_length if max_length is None else max_length
     if most is None:
@@ -59,10 +69,15 @@ def values(
 def first_tokens(
     verifiers: Sequence[Verifier], oracle: Autoregressive, prompt: Sequence[int], max_new_tokens: int
 ) -> Tensor | None:
-    """The tokens (vocab,) bool with which all of `verifiers` let a completion of `prompt` (token ids) begin.
+    """Return the tokens (vocab,) bool with which a completion accepted by all verifiers may begin.
 
-    The completion has at most `max_new_tokens`. None where fewer than two of the verifiers know all continuations at
-    once: alone each has seen to it that it allows something.
+    Returns None if fewer than two verifiers have masks. A single verifier checks by itself that it accepts something.
+
+    Args:
+        verifiers: The verifiers.
+        oracle: The model.
+        prompt: Token ids of the prompt.
+        max_new_tokens: Maximum length of the completion in tokens.
     """
     tokens = torch.tensor([list(prompt)], dtype=torch.int64)
     length = torch.tensor([tokens.shape[1]])

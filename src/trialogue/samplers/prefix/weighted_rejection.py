@@ -1,19 +1,18 @@
-"""Adaptive weighted rejection sampling (Lipkin et al. 2025): each token exactly by its masked distribution, with its
-weight.
+"""Adaptive weighted rejection sampling (Lipkin et al. 2025): tokens from the masked distribution without a mask.
 
-No mask is computed: the verifier is asked about the tokens drawn and about no others. Tokens are drawn from the
-oracle's distribution p until one is accepted, rejected ones never again, and then until a second one is accepted. Let
-r_1..r_K be the rejected ones, in the order drawn, and m_k = p(r_1) + .. + p(r_k). Then
+The verifier is called only for tokens that are drawn. Tokens are drawn without replacement from the model's
+distribution p until one is accepted, and then until a second one is accepted. Let r_1..r_K be the rejected tokens in
+the order drawn, and m_k = p(r_1) + .. + p(r_k). Then
 
     Z' = 1 / sum over k = 0..K of 1 / (1 - m_k)
 
-estimates the accepted mass Z = p(A) without bias and is independent of the token accepted first, whose distribution is
-p restricted to A.
+is an unbiased estimate of the accepted mass Z = p(A). It is independent of the first accepted token, whose distribution
+is p restricted to A.
 
-Why: the rejected tokens come in this order, with the first acceptance after j of them, with probability
-prod_i p(r_i) / (1 - m_(i-1)) times Z / (1 - m_j) times Z / (1 - m_K), whichever token is accepted first. Given the
+Proof: the tokens r_1..r_K are rejected in this order, with the first acceptance after j of them, with probability
+prod_i p(r_i) / (1 - m_(i-1)) times Z / (1 - m_j) times Z / (1 - m_K), for every first accepted token. Given the
 rejected tokens, j = 0 has therefore the conditional probability Z'. The first draw is accepted with probability Z, so
-that E[Z'] = P(j = 0) = Z: Z' is the indicator "the first draw is accepted", Rao-Blackwellised.
+E[Z'] = P(j = 0) = Z. In other words, Z' is the Rao-Blackwellised indicator that the first draw is accepted.
 """
 
 import math
@@ -34,9 +33,11 @@ _BLOCK = 256
 
 
 class Valued(NamedTuple):
-    """Per row (rows,): logarithm of the product of estimated masses times the value of the prefix, and of that value.
+    """State of `WeightedRejection`.
 
-    The value of the prompt counts as one, unless the prompt is complete.
+    Attributes:
+        log_weight: Logarithm (rows,) of the product of the estimated masses times the value of the prefix.
+        log_value: Logarithm (rows,) of the value of the prefix. The value of a prompt is one unless it is complete.
     """
 
     log_weight: Tensor
@@ -44,7 +45,7 @@ class Valued(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """Tokens (n,), logarithms (n,) float64 of the estimated accepted masses, and of the values of the tokens drawn."""
+    """Drawn tokens (n,), log of the estimated accepted mass (n,) float64, and log-value (n,) float64 of the tokens."""
 
     token: Tensor
     log_mass: Tensor
@@ -53,13 +54,13 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedRejection(Sampler[Valued]):
-    """Draw each token by rejection without replacement; weigh it by an unbiased estimate of the accepted mass.
+    """Draw each token by rejection without replacement, weighted by an unbiased estimate of the accepted mass.
 
-    The distribution of outputs is that of `TokenwiseRejection` with one query per token, and the verifier judges the
-    tokens drawn, never the vocabulary. A positive value accepts a prefix; the value of the complete sequence is a
-    factor of its weight. So E[exp(log_weight) f(output)] = sum over complete x of p(x) V(x) f(x) for any f: properly
-    weighted, provided that a prefix of value zero has no continuation of positive value. A row whose every token is
-    rejected fails with weight zero.
+    The output distribution is the same as for `TokenwiseRejection`, with one model call per token. The verifier is
+    called only for tokens that are drawn. A prefix is accepted if its value is positive, and the value of the complete
+    sequence is a factor of the weight. Samples are properly weighted: E[exp(log_weight) f(output)] is the sum over
+    complete x of p(x) V(x) f(x) for any f, provided that a prefix of value zero has no continuation of positive value.
+    A row fails with weight zero if all tokens are rejected.
     """
 
     uses = "verdicts"
@@ -67,7 +68,7 @@ class WeightedRejection(Sampler[Valued]):
     goes_back = False
 
     def init(self, decoding: Decoding) -> Valued:
-        """Weight one."""
+        """Return weight one for every row."""
         zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
         return Valued(zeros, zeros.clone())
 
@@ -90,21 +91,27 @@ class WeightedRejection(Sampler[Valued]):
 
 
 def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: Judge, choose: Choose) -> Draw:
-    """For each of n rows draw a token of positive value, and estimate the mass of all such tokens.
+    """Draw one token of positive value per row, and estimate the mass of all such tokens.
 
-    `log_probs` (n, vocab) are of the tokens after the sequences in `prefixes` (n,); `rows` (n,) name the streams of
-    `choose`. The tokens have exactly the distribution `log_probs` restricted to the accepted, and are `NO_TOKEN` where
-    all are rejected; the estimates of the accepted mass are unbiased and independent of the tokens, and zero where all
-    are rejected.
+    Args:
+        log_probs: Log-probabilities (n, vocab) of the next token.
+        prefixes: Rows (n,) int64 that hold the prefixes.
+        rows: Rows (n,) int64 whose random streams are used.
+        verifier: The values.
+        choose: The source of randomness.
+
+    Returns:
+        Tokens from `log_probs` restricted to the accepted tokens, `NO_TOKEN` if all are rejected. The estimates are
+        unbiased, independent of the tokens, and zero if all tokens are rejected.
     """
-    # First a block of the vocabulary, then a token of the block: a draw costs the square root of the vocabulary.
+    # Drawing a block of the vocabulary and then a token costs only the square root of the vocabulary.
     vocab = log_probs.shape[1]
     size = min(_BLOCK, vocab)
     left = pad(log_probs, (0, -vocab % size), value=-math.inf) if vocab % size else log_probs.clone()
     left = left.view(len(rows), -1, size)
     mass = _block_masses(left)
     token, log_value = torch.full_like(rows, NO_TOKEN), mass.new_zeros(len(rows))
-    # Of sum_k 1 / (1 - m_k). The masses left are summed anew: 1 - m_k would cancel where little is left.
+    # Logarithm of sum_k 1 / (1 - m_k). Remaining masses are summed, because 1 - m_k would cancel if little is left.
     log_sum = -mass.logsumexp(1)
     drawing = torch.arange(len(rows))
     while drawing.numel():
@@ -130,7 +137,7 @@ def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: J
 
 
 def _block_masses(log_probs: Tensor) -> Tensor:
-    """Log-masses (...) float64 of blocks `log_probs` (..., k): `logsumexp`, of which torch's takes twice as long."""
+    """Return the `logsumexp` (...) float64 of `log_probs` (..., k) over the last axis, twice as fast as in torch."""
     most = log_probs.amax(-1)
     masses = most.double() - log_probs.log_softmax(-1).amax(-1)
     return masses.masked_fill_(most == -math.inf, -math.inf)
