@@ -112,7 +112,7 @@ def test_reasons_of_failures(shell: Say) -> None:
     assert {line["reason"] for line in dead_end} == {"failed: no token allowed"}
     tries = "--verifier 'regex:[a-z]*' --sampler stationary-value-guided --steps 1 --tries 3"
     missed = shell(f"{prompt} {tries} --max-new-tokens 8").lines
-    assert "failed: no first token has a value above 0, or no leaf was met in 3 tries" in {
+    assert "failed: no first token has a value above 0, or no leaf was reached in 3 tries" in {
         line["reason"] for line in missed
     }
     particles = "--sampler smc --particles 3"

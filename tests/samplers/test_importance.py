@@ -99,7 +99,7 @@ def test_a_prompt_without_weight_keeps_the_others():
 
 def test_no_weight_at_all_is_named():
     samples = weighted([-math.inf, 0.0], [0, 1], [True, False])
-    with pytest.raises(InputError, match="log_weight=-inf: every sample of every prompt has weight zero"):
+    with pytest.raises(InputError, match="log_weight=-inf: all samples have weight zero"):
         resampled(samples)
     with pytest.raises(InputError, match="num=0"):
         resampled(samples, 0)

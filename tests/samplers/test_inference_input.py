@@ -136,7 +136,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: chain_transitions(Gibbs(), SPINS, device="nope"), "device='nope': it cannot be used here"),
     (lambda: ergodicity([[1j, 0], [0, 1]]), "matrix=.*: give real numbers"),
     (lambda: ergodicity(torch.full((2, 2), math.nan)), "matrix=.*: give a square matrix of probabilities"),
-    (lambda: resampled(None), "samples='NoneType': give the Samples"),
+    (lambda: resampled(None), "samples='NoneType': give Samples"),
     (lambda: effective_sample_size(None), "log_weights=None: give logarithms of weights"),
     (
         lambda: hitting_times(Gibbs(), SPINS, start=START, target=None, budget=1),

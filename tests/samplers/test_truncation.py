@@ -114,7 +114,7 @@ def test_truncations_that_are_not_one_are_refused(inner, outer):
     (name,) = outer
     with pytest.raises(InputError, match=f"{name}=.*truncate once"):
         truncated(truncated(COINS, **inner), **outer)
-    with pytest.raises(InputError, match="oracle='Endless': it lies upon a truncated oracle"):
+    with pytest.raises(InputError, match="oracle='Endless': the model wraps a truncated model"):
         truncated(Endless(truncated(Table(lambda prefix: [0.5, 0.5], 2, eos=1), **inner)), **outer)
 
 

@@ -1,4 +1,4 @@
-"""Top-k, top-p and min-p of distributions over tokens."""
+"""Top-k, top-p and min-p truncation of distributions over tokens."""
 
 import math
 from dataclasses import dataclass
@@ -11,18 +11,21 @@ from torch import Tensor
 from trialogue.samplers.nucleus import leading, nucleus
 
 TopP = Annotated[float, Interval(gt=0, le=1)]
-"""A share of the probability, above 0 and at most 1."""
+"""A probability above 0 and at most 1."""
 
 _FIRST, _FEW = 256, 32
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Top-k, then top-p, then min-p, of distributions over tokens: what they keep, renormalised.
+    """Truncation by top-k, then top-p, then min-p, followed by normalisation.
 
-    Top-p keeps the smallest set of most probable tokens whose probability reaches `top_p`, the token that reaches it
-    included; min-p those that are at least `min_p` times as probable as the most probable one. Among equally probable
-    tokens the lowest index comes first.
+    Among equally probable tokens, lower indices come first.
+
+    Args:
+        top_k: Keep this many most probable tokens (default: all).
+        top_p: Keep the smallest set of most probable tokens whose total probability is at least `top_p`.
+        min_p: Keep tokens with at least `min_p` times the probability of the most probable token.
     """
 
     top_k: int | None = None
@@ -35,9 +38,7 @@ class Cut:
         return self.top_k is None and self.top_p == 1 and self.min_p == 0
 
     def __call__(self, log_laws: Tensor) -> Tensor:
-        """What top-k, top-p and min-p keep of `log_laws` (n, vocab), renormalised; the distributions need not be
-        normalised.
-        """
+        """Truncate and normalise `log_laws` (n, vocab), which need not be normalised."""
         kept = self._ranked(log_laws) if self.top_k is not None or self.top_p != 1 else log_laws
         if self.min_p:
             least = kept.amax(-1, keepdim=True) + math.log(self.min_p)
@@ -45,7 +46,7 @@ class Cut:
         return kept if kept is not log_laws and not self.min_p else kept.log_softmax(-1)
 
     def _ranked(self, log_laws: Tensor) -> Tensor:
-        """What top-k and top-p keep, renormalised."""
+        """Apply top-k and top-p, and normalise."""
         vocab = log_laws.shape[-1]
         if _readable(log_laws):
             if vocab <= _FEW:
@@ -54,15 +55,14 @@ class Cut:
                 return nucleus(log_laws, self.top_p)
         if vocab <= 2 * _FIRST:
             return self._sorted(log_laws, *_ordered(log_laws))
-        # Nearly always what is kept is a small part of a large vocabulary, and sorting all of it costs as much as the
-        # model's own pass.
+        # Sorting a large vocabulary costs as much as a forward pass, and only a small part is usually kept.
         top, order = log_laws.topk(_FIRST, sorted=False)
         order, by_index = order.sort()
         top, by_value = _ordered(top.gather(-1, by_index))
         order = order.gather(-1, by_value)
         rest = log_laws.scatter(-1, order, -math.inf).logsumexp(-1, keepdim=True)
         cut = self._kept(torch.cat((top, rest), -1))[..., :_FIRST]
-        # Among tokens that tie with the last one looked at, some may be missing.
+        # Some tokens with the same probability as the last of `top` may be missing.
         unsure = torch.isfinite(cut[..., -1]) | (cut.isfinite() & (top == top[..., -1:])).any(-1)
         result = torch.full_like(log_laws, -math.inf).scatter_(-1, order, cut.log_softmax(-1))
         if bool(unsure.any()):
@@ -70,7 +70,7 @@ class Cut:
         return result
 
     def _kept(self, ordered: Tensor) -> Tensor:
-        """`ordered` (n, k), most probable first, with what is cut off at -inf."""
+        """Return `ordered` (n, k), sorted by descending probability, with removed tokens at -inf."""
         if self.top_k is not None:
             ordered = ordered.clone()
             ordered[:, self.top_k :] = -math.inf
@@ -89,6 +89,6 @@ def _readable(log_laws: Tensor) -> bool:
 
 
 def _ordered(log_laws: Tensor) -> tuple[Tensor, Tensor]:
-    """Most probable first, and where they were; a stable sort, so that the lowest index wins among ties."""
+    """Sort by descending probability, and return the indices too. The sort is stable, so lower indices come first."""
     ordered, order = log_laws.sort(dim=-1, descending=True, stable=True)
     return ordered, order

@@ -1,8 +1,8 @@
-"""From weighted samples to the restricted distribution: effective sample size, accepted mass, resampling.
+"""Weighted samples: effective sample size, accepted mass and resampling.
 
-A sampler that is properly weighted draws x with a weight w such that E[w f(x)] = sum of p(x) V(x) f(x) for any f. Its
-weighted samples answer for the distribution p(x) V(x) / sum of p V, in the limit of many samples and in no other. A
-sample that was not accepted has weight zero.
+A properly weighted sampler draws x with a weight w such that E[w f(x)] is the sum of p(x) V(x) f(x) for any f. In the
+limit of many samples, the weighted samples represent the normalised p(x) V(x). Samples that were not accepted have
+weight zero.
 """
 
 import math
@@ -19,10 +19,16 @@ from trialogue.validation import Count, validated
 
 
 def effective_sample_size(log_weights: Tensor) -> float:
-    """How many equally weighted samples those of `log_weights` (n,) are worth: (sum w)^2 / sum w^2 (Kish 1965).
+    """Return the effective sample size (sum w)^2 / sum w^2 (Kish 1965).
 
-    From 1 to n, and 0 where all weights are zero (logarithm -inf). Raises `InputError` where a weight is not a number
-    or infinite.
+    Args:
+        log_weights: Logarithms (n,) of the weights. -inf means weight zero.
+
+    Returns:
+        A number from 1 to n, or 0 if all weights are zero.
+
+    Raises:
+        InputError: If a weight is NaN or infinite.
     """
     log_weights = real_tensor("log_weights", log_weights, "give logarithms of weights (n,)").flatten()
     wrong = log_weights.isnan() | (log_weights == math.inf)
@@ -34,18 +40,18 @@ def effective_sample_size(log_weights: Tensor) -> float:
 
 
 def effective_sample_sizes(samples: Samples) -> Tensor:
-    """The effective sample size (prompts,) float64 of the samples of each prompt; 0 where none is accepted."""
+    """Return the effective sample size (prompts,) float64 of each prompt, 0 if no sample is accepted."""
     sizes = [effective_sample_size(log_weights) for _, log_weights in _by_prompt(samples)]
     return torch.tensor(sizes, dtype=torch.float64)
 
 
 def log_accepted_masses(samples: Samples) -> Tensor:
-    """Logarithm (prompts,) float64 of each prompt's mean weight, -inf where no sample is accepted.
+    """Return the log of the mean weight (prompts,) float64 of each prompt, -inf if no sample is accepted.
 
-    The mean weight estimates sum over x of p(x) V(x), for a rule the probability that the oracle obeys it, without bias
-    where the sampler is properly weighted (`TokenwiseRejection` with a mask, `WeightedRejection`,
-    `SequentialMonteCarlo`) and no sample was cut off by a budget. For `Ancestral` with a 0/1 verifier it is the share
-    that was accepted. Of samplers that know no weight (`Rejection`, `Backtracking`, ..) it says nothing.
+    The mean weight estimates the sum over x of p(x) V(x). For a 0/1 verifier this is the probability that the model
+    satisfies the constraint. The estimate is unbiased for properly weighted samplers (`MaskedDecoding`,
+    `WeightedRejection`, `SequentialMonteCarlo`) if no sample exceeded a budget. For `Ancestral` with a 0/1 verifier it
+    is the share of accepted samples. For other samplers without weights, such as `Rejection`, it has no meaning.
     """
     means = [
         log_weights.logsumexp(0) - math.log(max(len(log_weights), 1))
@@ -55,12 +61,19 @@ def log_accepted_masses(samples: Samples) -> Tensor:
 
 
 def draws(log_weights: Tensor, num: int, seed: int, prompt: int) -> Tensor:
-    """Indices (num,) int64 of samples drawn in proportion to exp of their `log_weights` (n,), with replacement.
+    """Draw indices (num,) int64 in proportion to the weights, with replacement.
 
-    The draws of each `prompt` are a stream of their own. Raises `InputError` where no sample has weight.
+    Args:
+        log_weights: Logarithms (n,) of the weights.
+        num: Number of draws.
+        seed: Seed of the random numbers.
+        prompt: Number of the prompt, whose random stream is independent of other prompts.
+
+    Raises:
+        InputError: If all weights are zero.
     """
     if not bool((log_weights > -math.inf).any()):
-        hint = f"every sample of prompt {prompt} has weight zero: draw more samples, or raise the budget"
+        hint = f"all samples of prompt {prompt} have weight zero; draw more samples, or raise the budget"
         raise InputError("log_weight", -math.inf, hint)
     weights = log_weights.double().softmax(0).numpy()
     chosen = numpy_generator(seed, "resampled", prompt).choice(len(weights), size=num, p=weights)
@@ -69,16 +82,23 @@ def draws(log_weights: Tensor, num: int, seed: int, prompt: int) -> Tensor:
 
 @validated
 def resampled(samples: Samples, num: Count | None = None, seed: int = 0) -> Samples:
-    """Draw `num` of each prompt's samples (by default as many as it has) in proportion to their weights.
+    """Resample the samples of each prompt in proportion to their weights, with replacement.
 
-    The more samples there are the closer is the distribution of what is drawn to the restricted distribution. Draws are
-    independent, with replacement, and keyed by prompt. Each weighs its prompt's mean weight, and reports what the
-    sample that it is cost; `total` remains that of the run. A prompt none of whose samples has weight gets `num` of
-    them that are not accepted and have weight zero. Raises `InputError` where that is every prompt.
+    The distribution of the result converges to the target as the number of samples grows. Every resampled sample has
+    the mean weight of its prompt and the costs of its original. If all samples of a prompt have weight zero, the result
+    contains samples of this prompt that are not accepted.
+
+    Args:
+        samples: Samples of a weighted sampler.
+        num: Number of resampled samples per prompt (default: the number of its samples).
+        seed: Seed of the random numbers.
+
+    Raises:
+        InputError: If all samples of all prompts have weight zero.
     """
     masses, chosen = log_accepted_masses(samples), []
     if len(masses) and not bool((masses > -math.inf).any()):
-        hint = "every sample of every prompt has weight zero: draw more samples, or raise the budget"
+        hint = "all samples have weight zero; draw more samples, or raise the budget"
         raise InputError("log_weight", -math.inf, hint)
     for prompt, (rows, log_weights) in enumerate(_by_prompt(samples)):
         if not len(rows):
@@ -95,9 +115,9 @@ def resampled(samples: Samples, num: Count | None = None, seed: int = 0) -> Samp
 
 
 def _by_prompt(samples: Samples) -> list[tuple[Tensor, Tensor]]:
-    """Of each prompt the places (k,) of its samples and their log-weights (k,) float64."""
+    """Return for each prompt the indices (k,) of its samples and their log-weights (k,) float64."""
     if not isinstance(samples, Samples):
-        raise InputError("samples", type(samples).__name__, "give the Samples that `generate` returned")
+        raise InputError("samples", type(samples).__name__, "give Samples, as returned by `generate`")
     log_weight = samples.log_weight.double().masked_fill(~samples.accepted, -math.inf)
     prompts = int(samples.prompt.max()) + 1 if len(samples.prompt) else 0
     order = samples.prompt.argsort(stable=True)

@@ -1,7 +1,4 @@
-"""The smallest set of most probable tokens that reaches a probability: of large vocabularies without sorting them.
-
-Of a few tokens one pass over the rows does what ten operators would, each of which takes as long as it.
-"""
+"""Compiled top-p truncation: without sorting for large vocabularies, and in one pass for small ones."""
 
 from typing import Any
 
@@ -18,15 +15,21 @@ from trialogue.validation import Count, PositiveShare, check
 Floats = NDArray[np.float32]
 Bits = NDArray[np.int32]
 
-_HIGH, _MIDDLE, _LOW = 12, 10, 10  # bits of a float32, in the order in which they are looked at
+_HIGH, _MIDDLE, _LOW = 12, 10, 10  # Bits of a float32, from the most significant to the least.
 
 
 def nucleus(log_probs: Tensor, top_p: float) -> Tensor:
-    """Log-probabilities (n, vocab) float32 on the CPU, cut to the nucleus of each row and renormalised.
+    """Truncate log-probabilities to the nucleus of each row, and normalise.
 
-    The nucleus is the smallest set of most probable tokens whose probability reaches `top_p`, the token that reaches it
-    included; among equally probable tokens the lowest index comes first. Raises `InputError` for other arrays, for a
-    row that is no distribution, and for a `top_p` that is no probability above 0.
+    The nucleus is the smallest set of most probable tokens whose total probability is at least `top_p`. Among equally
+    probable tokens, lower indices come first.
+
+    Args:
+        log_probs: Log-probabilities (n, vocab) float32 on the CPU.
+        top_p: A probability above 0.
+
+    Raises:
+        InputError: For other dtypes and devices, and if a row is not a distribution.
     """
     hint = "give log-probabilities (n, vocab) in float32 on the CPU"
     require_floats("log_probs", log_probs, (None, None), hint)
@@ -38,7 +41,7 @@ def nucleus(log_probs: Tensor, top_p: float) -> Tensor:
         raise _no_distribution(largest[~largest.isfinite()][0].item())
     relative = log_probs - largest
     probs, result = relative.exp().contiguous().numpy(), torch.empty_like(relative)
-    # The bits of floats that are not negative are in the order of the floats.
+    # For non-negative floats, the order of the bit patterns is the order of the values.
     over_rows(_cut, *probs.shape, probs, probs.view(np.int32), relative.numpy(), result.numpy(), top_p)
     return result
 
@@ -84,7 +87,7 @@ def _cut(
                     narrower[kept] = candidates[place]
                     kept += 1
             candidates, narrower, count = narrower, candidates, kept
-        # What is left ties; in the order of their indices they are taken until the set reaches `top_p`.
+        # The remaining candidates have equal probability. They are added by index until the set reaches `top_p`.
         taken = 0
         while taken < count and before < reach:
             before += p[candidates[taken]]
@@ -97,16 +100,22 @@ def _cut(
 
 
 def leading(log_laws: Tensor, top_k: int | None, top_p: float) -> Tensor:
-    """Log-laws (n, vocab) float32 or float64 on the CPU, cut to `top_k` and then to the nucleus of `top_p`.
+    """Apply top-k and then top-p, and normalise. For vocabularies of about ten tokens.
 
-    As `nucleus`, for vocabularies of some ten tokens, which need not be normalised.
+    Args:
+        log_laws: Log-weights (n, vocab) float32 or float64 on the CPU, not necessarily normalised.
+        top_k: Keep this many most probable tokens. None for all.
+        top_p: See `nucleus`.
+
+    Raises:
+        InputError: As `nucleus`.
     """
     hint = "give log-probabilities (n, vocab) in float32 or float64 on the CPU"
     require_floats("log_laws", log_laws, (None, None), hint)
     vocab = log_laws.shape[1]
     if log_laws.device.type != "cpu" or not vocab:
         raise InputError("log_laws", (*log_laws.shape, str(log_laws.device)), hint)
-    # The functions that explain what is wrong take longer than the loop over a row.
+    # Validation takes longer than the loop over a row, so valid arguments skip it.
     if not (type(top_p) is float and 0 < top_p <= 1):
         top_p = check("top_p", top_p, PositiveShare)
     if top_k is not None and not (type(top_k) is int and top_k >= 1):

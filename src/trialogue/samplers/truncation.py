@@ -1,4 +1,4 @@
-"""Truncation of an oracle: temperature, top-k, top-p and min-p, for every sampler alike."""
+"""Temperature, top-k, top-p and min-p for any model and sampler."""
 
 from collections.abc import Sequence
 
@@ -14,17 +14,29 @@ from trialogue.validation import Count, NonNegative, PositiveShare, Share, valid
 
 
 class Truncated(Autoregressive):
-    """An oracle whose next-token distribution is sharpened by `temperature` and cut to its `top_k`, `top_p`, `min_p`
-    tokens.
+    """A model with a truncated next-token distribution.
 
-    Temperature comes first, then top-k, then top-p: the smallest set of most probable tokens whose probability
-    reaches `top_p`, the token that reaches it included; then min-p: the tokens that are at least `min_p` times as
-    probable as the most probable one. `temperature=0` is greedy. Among equally probable tokens the lowest index comes
-    first. Samplers that mask ask for the tempered distribution and cut what the mask leaves of it (`Decoding.cut`); at
-    temperature 0 the tempered distribution is the oracle's own.
+    Temperature is applied first, then top-k, top-p and min-p. Among equally probable tokens, lower indices come first.
+    Samplers that mask apply only the temperature, then the mask, and then the truncation (`Decoding.cut`). Truncating a
+    truncated model combines both truncations into one.
 
-    `base` is the oracle itself: a truncated oracle that is truncated again is one that is truncated once. Raises
-    `InputError` where no one truncation does what both do, such as two nuclei one after the other.
+    Args:
+        base: The model.
+        temperature: Divide the logits by this number. 0 means greedy decoding (default: 1).
+        top_p: Keep the smallest set of most probable tokens whose total probability is at least `top_p` (default: 1).
+        top_k: Keep this many most probable tokens (default: all).
+        min_p: Keep tokens with at least `min_p` times the probability of the most probable token (default: 0).
+
+    Raises:
+        InputError: If `base` is truncated and the two truncations cannot be combined, such as two values of `top_p`.
+
+    Example:
+        >>> from trialogue import data, truncated
+        >>> from trialogue.oracles import next_log_probs
+        >>> import torch
+        >>> table = data.Table(lambda prefix: [0.5, 0.3, 0.2], 3, max_length=2)
+        >>> next_log_probs(truncated(table, top_k=2), torch.zeros(1, 0, dtype=torch.int64)).exp()
+        tensor([[0.6250, 0.3750, 0.0000]], dtype=torch.float64)
     """
 
     base: Autoregressive
@@ -51,7 +63,7 @@ class Truncated(Autoregressive):
             top_p, min_p = min(base.top_p, top_p), max(base.min_p, min_p)
             base = base.base
         elif base.cuts:
-            hint = "it lies upon a truncated oracle: truncate once, last of all"
+            hint = "the model wraps a truncated model; truncate the outermost model instead"
             raise InputError("oracle", type(base).__name__, hint)
         self.base = base
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
@@ -62,36 +74,34 @@ class Truncated(Autoregressive):
         self.cuts = not self._cut.nothing
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
-        """As for `base`."""
+        """Return the sufficient statistic of `base`."""
         return self.base.sufficient(tokens, lengths)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Return the oracle's own context, its answers truncated."""
+        """Return a context with truncated distributions."""
         return _TruncatedContext(self.base.open(rows, capacity, layers), self)
 
     def truncate(self, log_probs: Tensor) -> Tensor:
-        """Truncate and renormalise `log_probs` (n, vocab)."""
+        """Apply temperature and truncation to `log_probs` (n, vocab)."""
         tempered = self.temper(log_probs)
         return self.cut(tempered) if self.cuts else tempered
 
     def temper(self, log_probs: Tensor) -> Tensor:
-        """`log_probs` (n, vocab) sharpened by the temperature; as they are where that is 0."""
+        """Apply the temperature to `log_probs` (n, vocab). A temperature of 0 leaves them unchanged."""
         if self.temperature in (0, 1):
             return log_probs
-        # Relative to the greatest, and no colder than the type can tell, nothing overflows to NaN.
+        # Subtracting the maximum and bounding the temperature from below avoids NaN.
         relative = log_probs - log_probs.amax(-1, keepdim=True)
         temperature = max(self.temperature, torch.finfo(log_probs.dtype).tiny)
         return (relative / temperature).log_softmax(-1)
 
     def cut(self, log_laws: Tensor) -> Tensor:
-        """What top-k, top-p and min-p keep of `log_laws` (n, vocab), renormalised; the distributions need not be
-        normalised.
-        """
+        """Apply top-k, top-p and min-p to `log_laws` (n, vocab), which need not be normalised."""
         return self._cut(log_laws)
 
 
 class _TruncatedContext(AlteredContext):
-    """The context `base`, its distributions truncated as those of `oracle` are."""
+    """A context whose distributions are truncated."""
 
     def __init__(self, base: Context, oracle: Truncated) -> None:
         super().__init__(base, oracle.truncate)
@@ -107,20 +117,19 @@ class _TruncatedContext(AlteredContext):
 
 
 def _require_one(inner: Truncated, temperature: float, top_p: float, top_k: int | None) -> None:
-    """Raise `InputError` unless truncating `inner` once more is a truncation of its base."""
+    """Raise `InputError` unless truncating `inner` again equals one truncation of its base."""
     if 0 in (inner.temperature, temperature):
         return
     if inner.top_p == 1 and inner.min_p == 0:
         return
-    # A share of the mass, or of the greatest probability, is another one once the distribution is sharpened or cut
-    # again.
+    # Temperature and truncation change the probabilities that top-p and min-p refer to.
     for name, given, default in (
         ("temperature", temperature, 1),
         ("top_k", top_k, None),
         ("top_p", top_p, 1),
     ):
         if given != default:
-            hint = "the oracle is cut by top_p or min_p already: truncate once, with all settings together"
+            hint = "the model is already truncated by top_p or min_p; truncate once with all settings"
             raise InputError(name, given, hint)
 
 
@@ -131,5 +140,5 @@ def truncated(
     top_k: int | None = None,
     min_p: float = 0.0,
 ) -> Truncated:
-    """Return `oracle` with its next-token distribution truncated (see `Truncated`)."""
+    """Return a model with a truncated next-token distribution (see `Truncated`)."""
     return Truncated(oracle, temperature, top_p, top_k, min_p)
