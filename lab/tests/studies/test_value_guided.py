@@ -38,7 +38,8 @@ def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.parametrize(
-    ("shares_of", "law_of"), [(action_level_shares, action_level_law), (first_leaf_shares, lambda *tree: first_leaf(*tree).law)]
+    ("shares_of", "law_of"),
+    [(action_level_shares, action_level_law), (first_leaf_shares, lambda *tree: first_leaf(*tree).law)],
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
 def test_laws_at_long_horizons_are_those_of_the_tree(shares_of, law_of, error):

@@ -176,5 +176,5 @@ def value_guided_chain(oracle: Autoregressive, values: VerifierLike, max_states:
     states, transitions = sampler_transitions(
         ValueGuided(stop_at_leaf=False), oracle, values, max_states=max_states
     )
-    leaf = [len(state) == oracle.max_length or (state and state[-1] == oracle.eos) for state in states]
+    leaf = [len(state) == oracle.max_length or state[-1:] == (oracle.eos,) for state in states]
     return WalkChain(states, transitions, np.array(leaf, dtype=np.bool_))
