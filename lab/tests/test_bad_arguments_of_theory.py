@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_array
 
 from trialogue.data import BertMasking, Ising, TopicModel
 from trialogue.errors import InputError
@@ -22,13 +21,11 @@ from trialogue_lab.theory.pruning import (
     prune_network,
     prune_pair,
 )
-from trialogue_lab.theory.value_guided import WalkChain
 
 EYE, MODEL, MASKING = torch.eye(2), TopicModel(3, 2, 2), BertMasking()
 MOMENTS = topics.moments_of(MODEL, MASKING)
 CHAIN = HiddenMarkov([1.0], [[0.5]], [[0.5, 0.5]], [0.5])
 LANGUAGE = TranslationLanguage(words=3)
-ONE = csr_array(np.eye(2))
 
 
 def tokens(*rows: list[int]) -> torch.Tensor:
@@ -42,9 +39,6 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("key=(2, 3)", lambda: prune_keys_and_queries(EYE, torch.ones(2, 3), EYE)),
     ("second=(2, 3)", lambda: prune_network(EYE, torch.ones(2, 3), (4, 6))),
     ("targets=9", lambda: association_encoder(tokens([0, 9])[0], 4, 2)),
-    ("states=3", lambda: WalkChain(3, ONE, np.ones(2, bool))),  # type: ignore[arg-type]
-    ("transitions='ndarray'", lambda: WalkChain([(), (0,)], np.eye(2), np.ones(2, bool))),  # type: ignore[arg-type]
-    ("leaf=array([ True,  True,  True])", lambda: WalkChain([(), (0,)], ONE, np.ones(3, bool))),
     ("tokens=2", lambda: CHAIN.energy(tokens([0, 2]))),
     ("tokens=(2,)", lambda: CHAIN.energy(torch.zeros(2).long())),
     ("masked=torch.int64", lambda: CHAIN.log_probs(tokens([0, 0]), tokens([0, 1]))),

@@ -133,7 +133,7 @@ def test_bad_input() -> None:
         ask([0, 0, 0, 0, 0, 1, 1])
     with pytest.raises(InputError, match=r"^tokens=\[0, 1, 1\]: its last bracket closes what is not open"):
         ask([0, 1, 1])
-    with pytest.raises(InputError, match=r"^tokens=4: the network has brackets 0 to 3"):
+    with pytest.raises(InputError, match=r"^tokens=4: use brackets from 0 to 3"):
         ask([0, 4])
     with pytest.raises(InputError, match=r"^mlps="):
         DyckTransformer(DyckTransformerConfig(norm="sum", mlps=((50, 20),)))

@@ -24,7 +24,7 @@ from trialogue_lab.studies.value_guided.long_horizons import (
 )
 from trialogue_lab.studies.value_guided.statistics import golden_residual, least_leaf_mass, tree
 from trialogue_lab.studies.value_guided.trees import measure_trees
-from trialogue_lab.theory.value_guided import action_level_law, first_leaf_law
+from trialogue_lab.theory.value_guided import action_level_law, first_leaf
 
 SMOKE = PRESETS["smoke"]
 COINS = Table(lambda _: (0.5, 0.5), 2, max_length=5)
@@ -38,7 +38,8 @@ def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.parametrize(
-    ("shares_of", "law_of"), [(action_level_shares, action_level_law), (first_leaf_shares, first_leaf_law)]
+    ("shares_of", "law_of"),
+    [(action_level_shares, action_level_law), (first_leaf_shares, lambda *tree: first_leaf(*tree).law)],
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
 def test_laws_at_long_horizons_are_those_of_the_tree(shares_of, law_of, error):

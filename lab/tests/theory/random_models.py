@@ -24,6 +24,12 @@ def random_simplex(*shape: int, names: object = 0) -> Tensor:
     return (-draws.log()) / (-draws.log()).sum(-1, keepdim=True)
 
 
+def reversibility_gap(transitions: Tensor, law: Tensor) -> float:
+    """Largest violation of detailed balance of a transition matrix with the distribution `law`."""
+    flow = law[:, None] * transitions
+    return float((flow - flow.T).abs().max())
+
+
 class Family(NamedTuple):
     """Any features on any states: an exponential family that is no Ising model."""
 

@@ -71,15 +71,8 @@ def test_four_layers_are_pruned_to_two() -> None:
     assert float(missed.max()) > pruned.error / 100
 
 
-def test_what_is_too_small_says_how_wide_it_would_have_to_be() -> None:
-    target = uniform_weights(2, 2, 1, "target")
-    with pytest.raises(
-        InputError, match=r"^width=12: the best pruning is .* it would have to be about \d+ wide"
-    ) as told:
-        prune_linear(target, width=12, seed=1, eps=1e-3)
-    wanted = int(told.value.hint.split("about ")[1].split()[0])
-    assert prune_linear(target, width=2 * wanted, seed=1, eps=1e-3).error <= 1e-3
-    with pytest.raises(InputError, match=r"^target=2.0: weights must be of -1 to 1"):
-        prune_linear(target.clone().fill_(2.0), width=12)
+def test_weights_and_sizes_out_of_range_are_rejected() -> None:
+    with pytest.raises(InputError, match=r"^target=2.0: give finite numbers from -1 to 1"):
+        prune_linear(torch.full((2, 2), 2.0), width=12)
     with pytest.raises(InputError, match=r"^numbers=37: give at most 36"):
         closest_subset(torch.zeros(37), 0.0)

@@ -105,5 +105,5 @@ def test_what_is_too_small_says_what_it_would_have_to_be() -> None:
     with pytest.raises(InputError, match=r"^first=3: the target takes 2 of 4 layers"):
         prune(LargeSize(8, 4, 16), first=3)
     heavy = (target[0]._replace(mlp=(target[0].mlp[0] * 3, target[0].mlp[1])),)
-    with pytest.raises(InputError, match=r"^target=.*: weights must be of -1 to 1"):
+    with pytest.raises(InputError, match=r"^target=.*: give finite numbers from -1 to 1"):
         prune_transformer(heavy, random_transformer(4, LARGE, 4, 1))

@@ -39,7 +39,13 @@ class NgramTable:
         hint = f"a token takes {TOKEN_BYTES} bytes: use at most {_MOST_TOKENS}"
         self.vocab_size = whole_number("vocab_size", orders[0].counts.shape[1], 1, _MOST_TOKENS, hint)
         self.context = lengths[-1]
-        sizes = np.concatenate([_bytes_of(distributions) for distributions in orders])
+        different = [(distributions.counts > 0).sum(1).numpy() for distributions in orders]
+        sizes = np.concatenate(
+            [
+                length * TOKEN_BYTES + OFFSET_BYTES + number * (TOKEN_BYTES + COUNT_BYTES)
+                for length, number in enumerate(different)
+            ]
+        )
         times = np.concatenate([distributions.counts.sum(1).numpy() for distributions in orders])
         order = np.argsort(-times, kind="stable")
         room = math.inf if most_bytes is None else whole_number("most_bytes", most_bytes, 0)
@@ -71,11 +77,3 @@ class NgramTable:
             row = torch.tensor([places.get(tuple(end), -1) for end in ends], dtype=torch.int64)
             answers[row >= 0] = distributions[row[row >= 0]]
         return answers
-
-
-def _bytes_of(distributions: NgramDistributions) -> np.typing.NDArray[np.int64]:
-    """The bytes (T,) that each context of `distributions` takes."""
-    different: np.typing.NDArray[np.int64] = (distributions.counts > 0).sum(1).numpy()
-    return (
-        distributions.contexts.shape[1] * TOKEN_BYTES + OFFSET_BYTES + different * (TOKEN_BYTES + COUNT_BYTES)
-    )

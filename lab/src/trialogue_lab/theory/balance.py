@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, whole_number
+from trialogue.oracles import whole_sequences
 from trialogue.validation import Count, InstanceOf, Natural, Positive, Probability, Several, validated
 from trialogue_lab.models.dyck_transformer.embeddings import state_count, state_of
 from trialogue_lab.models.dyck_transformer.network import DyckTransformer
@@ -118,24 +119,17 @@ class Balance:
             found[d - 2, at - 1, i, j] = self.weights[both, self.query(j, d)] @ self.values[both]
         return found
 
-    def strings(self, d: int) -> Tensor:
-        """All types (k^(d-1), d - 1) int64 that d - 1 open brackets can have."""
-        return torch.cartesian_prod(*[torch.arange(self.types)] * (d - 1)).reshape(-1, d - 1)
-
     def shortest(self, j: int, d: int) -> tuple[list[int], list[int], float, float]:
         """Types t and t' of open brackets, and the lengths of Q for them: the least, and the least P of another end."""
-        strings, lengths = self._lengths(j, d)
+        strings, query = whole_sequences(self.types, d - 1), self.query(j, d)
+        added = self.weights[:, query, None] * self.values
+        opening = (2 * strings) * self.depth + torch.arange(d - 1)
+        always = [len(added) - 1, state_of(2 * j, d, self.depth), state_of(2 * j + 1, d, self.depth)]
+        lengths = (added[opening].sum(1) + added[always].sum(0)).norm(dim=1)
         best = int(lengths.argmin())
         others = lengths.where(strings[:, -1] != strings[best, -1], math.inf)
         other = int(others.argmin())
         return strings[best].tolist(), strings[other].tolist(), float(lengths[best]), float(others[other])
-
-    def _lengths(self, j: int, d: int) -> tuple[Tensor, Tensor]:
-        strings, query = self.strings(d), self.query(j, d)
-        added = self.weights[:, query, None] * self.values
-        opening = (2 * strings) * self.depth + torch.arange(d - 1)
-        always = [len(added) - 1, state_of(2 * j, d, self.depth), state_of(2 * j + 1, d, self.depth)]
-        return strings, (added[opening].sum(1) + added[always].sum(0)).norm(dim=1)
 
 
 @validated
@@ -171,8 +165,7 @@ class Chain(NamedTuple):
     lipschitz: float  # of head and network, an upper bound
 
 
-@validated
-def lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
+def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
     """How much the network's law can change, in Euclidean length, with the normed sum: a product of spectral norms."""
     with torch.no_grad():
         layer = network.stack[-1]
@@ -203,7 +196,7 @@ def inequality_chain(
     balance = Balance(network)
     for length in lengths:
         whole_number("lengths", length, 8 * balance.depth)
-    gamma, sizes = lipschitz_bound(network), balance.pairs.norm(dim=-1)
+    gamma, sizes = _lipschitz_bound(network), balance.pairs.norm(dim=-1)
     columns: list[list[float]] = [[] for _ in range(6)]
     distance, required, total, total_bound, pair, pair_bound = columns
     for length, d, j in itertools.product(lengths, range(2, balance.depth + 1), range(balance.types)):
@@ -212,8 +205,7 @@ def inequality_chain(
         apart, factors = float((laws[0] - laws[1]).norm()), []
         for outer, i in itertools.product(range(balance.depth), range(balance.types)):
             pumped = _pumped(balance, outer, i, length // 2 - outer - d - 1)
-            counts = [_counts(balance, pumped, types, j, d) for types in (t, other)]
-            normed, answers, raw = _answers(balance, counts, j, d, target)
+            normed, answers, raw = _answers(balance, pumped, (t, other), j, d, target)
             errors = float((answers - torch.stack(laws)).norm(dim=1).sum())
             distance.append(float((normed[0] - normed[1]).norm()))
             required.append((apart - errors) / gamma)
@@ -240,8 +232,7 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
         t, other, _, _ = balance.shortest(j, d)
         for outer, i in itertools.product(range(balance.depth), range(balance.types)):
             pumped = _pumped(balance, outer, i, pairs)
-            counts = [_counts(balance, pumped, types, j, d) for types in (t, other)]
-            normed, _, _ = _answers(balance, counts, j, d, "next")
+            normed, _, _ = _answers(balance, pumped, (t, other), j, d, "next")
             found.append(float((normed[0] - normed[1]).norm()))
     return torch.tensor(found, dtype=torch.float64)
 
@@ -269,22 +260,18 @@ def _pumped(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
     return counts
 
 
-def _counts(balance: Balance, pumped: Tensor, types: Sequence[int], j: int, d: int) -> Tensor:
-    """How often each state is in the start, p, open brackets of `types`, and a pair of type j."""
-    counts = pumped.clone()
-    states = [state_of(2 * kind, at, balance.depth) for at, kind in enumerate(types, 1)]
-    for state in (-1, *states, state_of(2 * j, d, balance.depth), balance.query(j, d)):
-        counts[state] += 1
-    return counts
-
-
 def _answers(
-    balance: Balance, counts: Sequence[Tensor], j: int, d: int, target: Target
+    balance: Balance, pumped: Tensor, strings: Sequence[Sequence[int]], j: int, d: int, target: Target
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normed sums, laws and sums (2, v) of the network for brackets that are there so often."""
     network, query = balance.network, balance.query(j, d)
     layer = network.stack[-1]
-    weighed = torch.stack(list(counts)) * balance.weights[:, query]
+    counts = pumped.repeat(len(strings), 1)
+    for row, types in zip(counts, strings, strict=True):
+        opened = [state_of(2 * kind, at, balance.depth) for at, kind in enumerate(types, 1)]
+        for state in (-1, *opened, state_of(2 * j, d, balance.depth), query):
+            row[state] += 1
+    weighed = counts * balance.weights[:, query]
     raw = weighed @ balance.values
     attended = raw / weighed.sum(1, keepdim=True)
     normed = attended / attended.norm(dim=1, keepdim=True).clamp_min(max(layer.norm.floor, 1e-300))

@@ -54,28 +54,3 @@ def keep_orders(
             return torch.from_numpy(found / found.sum())
     hint = f"marginals are still {worst:.2g} off after {_ROUNDS} rounds: use a larger tolerance"
     raise InputError("tolerance", tolerance, hint)
-
-
-@validated
-def order_strengths(log_weights: Annotated[Tensor, Reals("V*")]) -> Tensor:
-    """How strong the interactions of each number of sites are (N + 1,) float64: in `log_weights` (V, ..., V).
-
-    The function is a sum of terms of subsets of sites, each of which averages to zero over every one of its sites; that
-    of size k is the root of the sum of their mean squares.
-    """
-    table = log_weights.double()
-    found = torch.zeros(table.ndim + 1, dtype=torch.float64)
-    means = {(): table}
-    # Every axis is split in two: what does not depend on its site, and the rest.
-    for axis in range(table.ndim):
-        means = {
-            (*sites, *extra): part
-            for sites, term in means.items()
-            for extra, part in (
-                ((), term.mean(axis, keepdim=True)),
-                ((axis,), term - term.mean(axis, keepdim=True)),
-            )
-        }
-    for sites, term in means.items():
-        found[len(sites)] += term.square().mean()
-    return found.sqrt()

@@ -4,7 +4,6 @@ Section 2.2.4 of the thesis, at sizes where the best subset can be found. Prunin
 Integer programs stop at tolerances of 1e-6 and more, so that the best subset is found by meeting in the middle.
 """
 
-import math
 from typing import Annotated, NamedTuple
 
 import torch
@@ -12,12 +11,14 @@ from pydantic import BeforeValidator
 from torch import Tensor
 
 from trialogue.arrays import Reals
-from trialogue.errors import InputError, positive_number, whole_number
+from trialogue.errors import InputError, whole_number
 from trialogue.randomness import generator
 from trialogue.validation import Count, Finite, Natural, as_tuple, validated
 
 Matrix = Annotated[Tensor, Reals("rows columns")]
 """A matrix of finite numbers."""
+Weights = Annotated[Tensor, Reals("rows columns", least=-1, most=1)]
+"""A matrix of numbers from -1 to 1."""
 Numbers = Annotated[Tensor, Reals("numbers", empty=True)]
 """A vector of finite numbers, which may be empty."""
 MOST_NUMBERS = 36
@@ -87,40 +88,32 @@ def uniform_weights(rows: Natural, columns: Natural, seed: Natural, name: str) -
 
 
 @validated
-def prune_linear(
-    target: Matrix, width: int, seed: Natural = 0, eps: float = math.inf, name: str = ""
-) -> PrunedLinear:
+def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "") -> PrunedLinear:
     """Prune a random network of `width` hidden units to x -> W x, for `target` W (m', m): Lemma 2.2.2.
 
     Hidden unit h keeps the weight of input h mod m alone. For x_j > 0 those with a positive weight are open, for
     x_j < 0 the others; each output keeps of either the subset that is nearest to its weight. Raises `InputError` for
     weights beyond 1, and where it is not within `eps`, with how wide it would have to be.
     """
-    target = matrix(target)
     inputs = target.shape[1]
     width = whole_number("width", width, 2 * inputs)
-    pruned = prune_pair(
+    return prune_pair(
         target,
         uniform_weights(width, inputs, seed, f"{name}first"),
         uniform_weights(len(target), width, seed, f"{name}second"),
     )
-    _require_within(eps, pruned.error, "width", width, 2 * inputs)
-    return pruned
 
 
 @validated
-def prune_pair(target: Matrix, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS) -> PrunedLinear:
+def prune_pair(target: Weights, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS) -> PrunedLinear:
     """Prune two given random matrices, `first` (h, m) and `second` (m', h), to x -> W x, as `prune_linear` does.
 
     Of the units that are open on one side of zero no more than `most` are compared.
     """
     inputs = target.shape[1]
-    for field, given, shape in (
-        ("first", first, (len(first), inputs)),
-        ("second", second, (len(target), len(first))),
-    ):
-        if given.shape != shape:
-            raise InputError(field, tuple(given.shape), f"use the shape {shape}, which goes with the target")
+    _require_shape("first", first, len(first), inputs)
+    _require_shape("second", second, len(target), len(first))
+    target = target.double()
     unit = torch.arange(len(first))
     first = first * (unit[:, None] % inputs == torch.arange(inputs))
     kept = torch.zeros_like(second, dtype=torch.bool)
@@ -136,35 +129,32 @@ def prune_pair(target: Matrix, first: Matrix, second: Matrix, most: Count = MOST
 
 
 @validated
-def prune_scores(target: Matrix, width: int, seed: Natural = 0, eps: float = math.inf) -> PrunedScores:
+def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores:
     """Prune random keys and queries of `width` to scores x^T W y, for `target` W (m, m): Lemma 2.2.7.
 
     Dimension r serves one entry (i, j) of W: it keeps key i and query j, or nothing. Raises `InputError` as
     `prune_linear` does.
     """
-    target = matrix(target)
     rows, columns = target.shape
     width = whole_number("width", width, rows * columns)
     key, query = (
         uniform_weights(width, size, seed, name) for size, name in ((rows, "key"), (columns, "query"))
     )
-    pruned = prune_keys_and_queries(target, key, query)
-    _require_within(eps, pruned.error, "width", width, rows * columns)
-    return pruned
+    return prune_keys_and_queries(target, key, query)
 
 
 @validated
 def prune_keys_and_queries(
-    target: Matrix, key: Matrix, query: Matrix, most: Count = MOST_NUMBERS
+    target: Weights, key: Matrix, query: Matrix, most: Count = MOST_NUMBERS
 ) -> PrunedScores:
     """Prune two given random matrices, `key` and `query` (r, m), to scores x^T W y, as `prune_scores` does.
 
     Of the dimensions that serve one entry of W no more than `most` are compared.
     """
     rows, columns = target.shape
-    for field, given, shape in (("key", key, (len(key), rows)), ("query", query, (len(key), columns))):
-        if given.shape != shape:
-            raise InputError(field, tuple(given.shape), f"use the shape {shape}, which goes with the target")
+    _require_shape("key", key, len(key), rows)
+    _require_shape("query", query, len(key), columns)
+    target = target.double()
     kept_key, kept_query = torch.zeros_like(key), torch.zeros_like(query)
     errors = torch.zeros_like(target)
     for place in range(rows * columns):
@@ -189,8 +179,8 @@ class PrunedNetwork(NamedTuple):
 
 @validated
 def prune_network(
-    first: Matrix,
-    second: Matrix,
+    first: Weights,
+    second: Weights,
     widths: Annotated[tuple[Count, Count], BeforeValidator(as_tuple)],
     seed: Natural = 0,
 ) -> PrunedNetwork:
@@ -198,30 +188,14 @@ def prune_network(
 
     Its error is that of the composition, Lemma 2.2.5 as corrected: |W_1| eps_2 + |W_2| eps_1 + eps_1 eps_2.
     """
-    if second.shape[1] != len(first):
-        hint = f"the first matrix gives {len(first)} numbers: use (rows, {len(first)})"
-        raise InputError("second", tuple(second.shape), hint)
+    _require_shape("second", second, len(second), len(first))
     inner = prune_linear(first, widths[0], seed, name="inner ")
     outer = prune_linear(second, widths[1], seed, name="outer ")
-    norms = [float(torch.linalg.matrix_norm(matrix(each), 2)) for each in (first, second)]
+    norms = [float(torch.linalg.matrix_norm(each.double(), 2)) for each in (first, second)]
     error = norms[0] * outer.error + norms[1] * inner.error + inner.error * outer.error
     return PrunedNetwork(inner, outer, error)
 
 
-@validated
-def matrix(target: Matrix) -> Tensor:
-    """`target` in float64; raises `InputError` unless it is a matrix of weights of -1 to 1."""
-    largest = float(target.abs().max())
-    if not largest <= 1:
-        raise InputError("target", largest, "weights must be of -1 to 1: products of random ones are")
-    return target.double()
-
-
-def _require_within(eps: float, error: float, field: str, width: int, units: int) -> None:
-    """Raise where the error is above `eps`; each further unit of a group halves it, on average."""
-    if eps != math.inf and error > positive_number("eps", eps):
-        wanted = width + units * math.ceil(math.log2(error / eps))
-        hint = (
-            f"the best pruning is {error:.2g} off, more than {eps:g}: it would have to be about {wanted} wide"
-        )
-        raise InputError(field, width, hint)
+def _require_shape(field: str, matrix: Tensor, rows: int, columns: int) -> None:
+    if matrix.shape != (rows, columns):
+        raise InputError(field, tuple(matrix.shape), f"use the shape ({rows}, {columns}) to match the target")

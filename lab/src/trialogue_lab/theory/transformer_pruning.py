@@ -20,7 +20,7 @@ from trialogue.errors import InputError
 from trialogue.validation import Natural, Positive, validated
 from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
 from trialogue_lab.models.dyck_transformer.layers import DyckLayer
-from trialogue_lab.theory.pruning import matrix, prune_keys_and_queries, prune_pair, uniform_weights
+from trialogue_lab.theory.pruning import prune_keys_and_queries, prune_pair, uniform_weights
 
 LAYERS_FOR_EACH = 4
 """Random layers for each layer of the target."""
@@ -190,7 +190,7 @@ def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor)
     value, key, query = (torch.zeros_like(each) for each in layer[:3])
     value[rows, columns] = diagonal
     scores = prune_keys_and_queries(
-        matrix(target.key.T @ target.query), layer.key[:, rows], layer.query[:, rows], _COMPARED
+        target.key.T @ target.query, layer.key[:, rows], layer.query[:, rows], _COMPARED
     )
     key[:, rows], query[:, rows] = scores.key, scores.query
     return LayerWeights(value, key, query, _pruned_mlp(layer.mlp, target.mlp, rows, outputs))
@@ -200,7 +200,7 @@ def _pruned_mlp(
     mlp: tuple[Tensor, ...], target: tuple[Tensor, ...], inputs: Tensor, outputs: Tensor
 ) -> tuple[Tensor, ...]:
     """A random network of four layers pruned to one of two, between coordinates of the stream: Lemma 2.2.6."""
-    first, second = (matrix(each) for each in target)
+    first, second = target
     hidden = torch.arange(len(first))
     found = [torch.zeros_like(each) for each in mlp]
     inner = prune_pair(first, mlp[0][:, inputs], mlp[1][hidden], _COMPARED)

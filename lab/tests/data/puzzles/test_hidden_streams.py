@@ -1,16 +1,13 @@
 """A hidden stream and a random seed: the public law by enumeration, and what it costs."""
 
-import itertools
 import math
 from collections import Counter
 
 import pytest
 import torch
-from sympy import isprime
 
 from mutants.arithmetic import ForgetfulStream
 from trialogue.errors import InputError
-from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
@@ -18,10 +15,7 @@ from trialogue_lab.data.puzzles.hidden_streams import (
     HiddenStream,
     Independent,
     RandomBits,
-    candidate,
-    coin_bits,
     hidden_factors,
-    random_coins,
     random_seed,
 )
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes
@@ -73,46 +67,6 @@ def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
         assert total_variation(seen, target(tuples)) < 1e-15
 
 
-def test_coins_draw_a_tuple_without_factoring() -> None:
-    tuples = SemiprimeTuples(6)
-    stream = random_coins(tuples, candidates=150)
-    seed = torch.randint(0, 2, (stream.hidden,), generator=generator(3, "seed bits")).tolist()
-    written: list[int] = []
-    for _ in range(4 * 6):
-        written.append(int(torch.tensor(stream.weights((*seed, *written))).argmax()))
-    assert bool(tuples.valid(torch.tensor([written])).all())
-    cost = tuples.arithmetic.cost
-    assert (cost.factorings, cost.primes_read, cost.multiplications) == (0, 0, 24)
-    assert cost.primality_tests <= 2 * 150 * 24
-
-
-@pytest.mark.parametrize("digits", [1, 2])
-@pytest.mark.parametrize("candidates", [1, 30])
-def test_coins_are_within_their_bound(candidates: int, digits: int) -> None:
-    """The law of one prime from the coins of all candidates, counted; two of them are at most twice as far."""
-    first = 10 ** (digits - 1)
-    bits, numbers = coin_bits(digits), range(first, 10 * first)
-    # Number k has the coins from ceil(k 2^m / N) on.
-    edges = [-(-((number - first) << bits) // (9 * first)) for number in (*numbers, 10 * first)]
-    for number, (start, stop) in zip(numbers, itertools.pairwise(edges), strict=True):
-        assert candidate(start, digits) == candidate(stop - 1, digits) == number
-    chance = [(stop - start) / 2**bits for start, stop in itertools.pairwise(edges)]
-    prime = sum(p for number, p in zip(numbers, chance, strict=True) if isprime(number))
-    truth = 1 / sum(map(isprime, numbers))
-    apart = (
-        sum(
-            abs(p * (1 - (1 - prime) ** candidates) / prime - truth)
-            if isprime(number)
-            else p * (1 - prime) ** (candidates - 1)
-            for number, p in zip(numbers, chance, strict=True)
-        )
-        / 2
-    )
-    share = sum(map(isprime, numbers)) / len(numbers)
-    assert 2 * apart <= 2 * (1 - share) ** candidates + 2**-15
-    assert 2 * apart >= (1 - share) ** candidates
-
-
 def test_independent_copies() -> None:
     law = exact_distribution(Ancestral(), Independent(RandomPrimes(1), 2)).probabilities
     assert law == pytest.approx({(p, q): 1 / 16 for p in (2, 3, 5, 7) for q in (2, 3, 5, 7)})
@@ -124,7 +78,6 @@ def test_independent_copies() -> None:
         (hidden_factors(SemiprimeTuples(2)), (1, 2)),
         (hidden_factors(SemiprimeTuples(2)), (1, 1, 1, 2, 0, 1)),
         (random_seed(SemiprimeTuples(1), 3), (0, 7, 1, 1)),
-        (random_coins(SemiprimeTuples(1), 1), (3,) * (2 * coin_bits(1))),
     ],
 )
 def test_hidden_tokens_outside_the_law_are_refused(stream, prefix: tuple[int, ...]) -> None:
@@ -143,8 +96,6 @@ def test_what_is_public_has_the_length_and_vocabulary_that_were_said() -> None:
         {(a, b, a, b): 0.25 for a in (0, 1) for b in (0, 1)}
     )
     assert listed.weights((0, 1, 0, 1)) == [0.0, 0.0]
-    with pytest.raises(InputError, match=r"^tokens=\(2, 3\): give a matrix \(n, 4\)"):
-        listed.visible(torch.zeros(2, 3, dtype=torch.int64))
 
 
 def test_a_source_without_a_length_is_refused() -> None:

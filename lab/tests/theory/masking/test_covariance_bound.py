@@ -6,7 +6,7 @@ import torch
 from theory.random_models import SIX_BLOCKS, random_family, random_ising, random_simplex
 from trialogue.data.ising.model import Ising
 from trialogue_lab.theory.masking.block_laws import block_law
-from trialogue_lab.theory.masking.covariance_bound import bound_covariance, covariance_bound
+from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 from trialogue_lab.theory.masking.pseudolikelihood import (
     asymptotic_covariance,
     enumerated,
@@ -16,7 +16,8 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 
 def test_the_bound_on_the_printed_model():
     """At k = 2 the slowest function is itself a score, so that the bound is an equality."""
-    bound = covariance_bound(Ising.clique(4, 4, coupling=0.3, field=0.0), 2)
+    model = Ising.clique(4, 4, coupling=0.3, field=0.0)
+    bound = bound_covariance(*enumerated(model), block_law(4, 2, block_size=2))
     assert bound.constant == pytest.approx(5.5516, abs=6e-5)
     assert bound.best == pytest.approx(bound.constant, rel=1e-10)
     assert bound.slack > -1e-10
@@ -31,7 +32,7 @@ def test_the_covariance_is_bounded_and_the_bound_is_tight(seed, adaptive):
         if adaptive
         else {"weights": random_simplex(6, names=seed)}
     )
-    bound = covariance_bound(model, blocks=SIX_BLOCKS, **given)
+    bound = bound_covariance(*enumerated(model), block_law(4, 2, blocks=SIX_BLOCKS, **given))
     assert bound.information_slack > -1e-10
     assert bound.slack > -1e-9 * bound.constant
     assert bound.best <= bound.constant * (1 + 1e-10)

@@ -9,7 +9,6 @@ import torch
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue_lab.theory.masking.block_laws import block_law
-from trialogue_lab.theory.masking.covariance_bound import covariance_bound
 from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
 
 MODEL = Ising.clique(3, 3, 0.3, 0.1)
@@ -19,7 +18,6 @@ ADAPTIVE = list(signature(block_law).parameters)[-1]
 DESCRIBED = {
     "block law": lambda **described: block_law(3, 2, **described).given,
     "asymptotic covariance": lambda **described: asymptotic_covariance(MODEL, **described),
-    "bound": lambda **described: torch.tensor(covariance_bound(MODEL, **described)),
 }
 REFUSED = [
     ({}, "block_size=None: give one of block_size, blocks"),

@@ -24,7 +24,6 @@ from trialogue_lab.theory.potts.domain_walls import (
     stored_pattern_count,
     stored_pattern_decay,
     stored_sequences,
-    straddling_windows,
 )
 
 
@@ -63,17 +62,6 @@ def spliced(sequences):
     first, *others = sequences.tolist()
     found = {tuple(first[:b] + other[b:]) for other in others for b in range(1, len(first))}
     return torch.tensor(sorted(found - stored), dtype=torch.int64).view(-1, len(first))
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("length", [8, 9, 20])
-def test_windows_that_cut_a_bond_are_counted(width, length):
-    cut = [
-        sum(start < bond < start + width for start in range(length - width + 1)) for bond in range(1, length)
-    ]
-    assert straddling_windows(length, width).tolist() == cut
-    assert max(cut) <= width - 1
-    assert max(straddling_windows(20, width).tolist()) == width - 1
 
 
 @pytest.mark.parametrize(("patterns", "width", "length"), CASES)
@@ -258,7 +246,6 @@ STORED = torch.tensor([[0, 0, 0], [1, 1, 1]])
 test_what_the_theorem_does_not_assume_is_named = refusals(
     "^{}=",
     [
-        (lambda: straddling_windows(3, 4), "window"),
         (lambda: one_wall(torch.zeros(2, 2), STORED[:1], 1.0), "patterns"),
         (lambda: stored_pattern_count(torch.zeros(2, 2), 1), "length"),
         (lambda: stored_pattern_decay(torch.ones(2, 2), 1.0), "energies"),

@@ -24,10 +24,6 @@ def test_it_is_the_law_of_all_sequences(vocab, coupling, temperature, length):
     runs = (walls.long().cumsum(1) == 0).sum(1) + 1
     expected = [float(law[runs == run].sum()) for run in range(1, length + 1)]
     assert chain.run_length_law(length).tolist() == pytest.approx(expected, abs=1e-14)
-    equal = float(law @ (states[:, 0] == states[:, -1]).double())
-    shared = (vocab * equal - 1) / (vocab - 1)
-    if coupling and length > 1:
-        assert math.exp(-(length - 1) / chain.correlation_length) == pytest.approx(shared, abs=1e-12)
 
 
 def test_numbers_of_the_source():
@@ -35,7 +31,7 @@ def test_numbers_of_the_source():
     assert chain.no_wall_probability(6) == pytest.approx(0.2570041, abs=5e-8)
     assert math.exp(chain.log_partition(6)) == pytest.approx(11.67296, abs=5e-6)
     for temperature, length in ((0.2, 149), (0.3, 29.0), (0.5, 8.39), (1.0, 3.72)):
-        run = NearestNeighbourPotts(2, 1.0, temperature).mean_run_length
+        run = 1 / NearestNeighbourPotts(2, 1.0, temperature).wall_probability
         assert run == pytest.approx(length, rel=5e-3)
 
 
@@ -51,14 +47,3 @@ def test_an_infinite_coupling_never_breaks():
     chain = NearestNeighbourPotts(3, math.inf, 1.0)
     assert chain.no_wall_probability(10**6) == 1.0
     assert chain.expected_walls(10**6) == chain.decay_rate == 0.0
-    assert chain.mean_run_length == chain.correlation_length == math.inf
-    assert NearestNeighbourPotts(3, 0.0, 1.0).correlation_length == 0.0
-
-
-def test_a_cold_correlation_length_keeps_its_digits():
-    """1 / (V e^{-J/T}) but for terms of the order of e^{-J/T}."""
-    for temperature in (0.03, 0.02, 0.01):
-        expected = math.exp(1 / temperature) / 3
-        assert NearestNeighbourPotts(3, 1.0, temperature).correlation_length == pytest.approx(
-            expected, rel=1e-9
-        )

@@ -32,9 +32,10 @@ def random_law(vocab: int, context: int, *names: object) -> Tensor:
     ).log_softmax(1)
 
 
-def by_enumeration(name: str, log_probs: Tensor, prompt: int, steps: int = STEPS) -> list[float]:
+def by_enumeration(name: str, log_probs: Tensor, steps: int = STEPS) -> list[float]:
     """Survival by all texts that can follow the prompt; `log_probs` (V^w, V) or one such table per step."""
     patterns, vocab, window, label = CASES[name]
+    prompt = window
     tables = log_probs if log_probs.ndim == 3 else log_probs.expand(steps, *log_probs.shape)
     context = round(math.log(tables.shape[1], vocab))
     period = len(patterns[0])
@@ -55,12 +56,12 @@ def error_of(name: str, steps: int = STEPS) -> float:
     patterns, vocab, window, label = CASES[name]
     chain = PatternSurvival(patterns, window, label, vocab)
     worst = 0.0
-    for context, prompt in ((0, window), (1, window + 1), (window, window + 2)):
+    for context in (0, 1, window):
         stationary = random_law(vocab, context, "law", context)
         changing = torch.stack([random_law(vocab, context, "law", step) for step in range(steps)])
         for law in (stationary, changing):
-            exact = by_enumeration(name, law, prompt, steps)
-            found = chain.curve(law, steps, prompt=prompt)
+            exact = by_enumeration(name, law, steps)
+            found = chain.curve(law, steps)
             worst = max(worst, float(np.abs(found - exact).max()))
     return worst
 
@@ -179,6 +180,5 @@ test_bad_input_is_named = refusals(
         ("patterns", lambda: PatternSurvival([[0, 1], [0, 0]], 1, 2).curve(random_law(2, 1), 3)),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1).expand(2, 2, 2), 3)),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(torch.full((2, 2), math.nan), 3)),
-        ("prompt", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1), 3, prompt=1)),
     ],
 )

@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, whole_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import truncated
-from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns, log_survival
+from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 from trialogue_lab.theory.potts.map import (
     ChainConditionals,
     autoregressive_of,
@@ -176,9 +176,6 @@ def test_greedy_patterns_are_the_sequences_without_energy(width):
             for phase in range(len(pattern.tokens))
         }
         assert followed == ends
-        for pattern in patterns:
-            falls = log_survival(log_probs, pattern.context, 4 * len(pattern.tokens))
-            assert -float(falls[-1]) / len(falls) == pytest.approx(pattern.decay_rate, abs=1e-12)
         greedy = torch.zeros(V**width, V**width, dtype=torch.float64)
         token = log_probs.argmax(1)
         contexts = torch.arange(V**width)
@@ -192,7 +189,6 @@ def test_a_model_that_is_certain_stays_for_ever():
     patterns = greedy_patterns(log_probs)
     assert [pattern.tokens.tolist() for pattern in patterns] == [[0], [1]]
     assert [pattern.decay_rate for pattern in patterns] == [0.0, 0.0]
-    assert log_survival(log_probs, 1, 1000)[-1] == 0.0
 
 
 CERTAIN = Table(lambda prefix: [1.0, 0.0] if prefix and prefix[-1] == 0 else [0.5, 0.5], 2)
@@ -207,8 +203,7 @@ test_what_has_no_map_is_named = refusals(
         (lambda: hamiltonian_of(Table(lambda prefix: [1, 1], 2, eos=1), 1), "oracle.eos"),
         (lambda: autoregressive_of(random_chain(3), 9, 0.0), "temperature"),
         (lambda: greedy_patterns(torch.zeros(3, 2)), "log_probs"),
-        (lambda: log_survival(torch.full((2, 2), math.nan), 0, 1), "log_probs"),
-        (lambda: log_survival(torch.full((2, 2), 0.5).log(), 2, 1), "context"),
+        (lambda: greedy_patterns(torch.full((2, 2), math.nan)), "log_probs"),
     ],
 )
 

@@ -94,8 +94,11 @@ test_bad_input_is_named = refusals(
     [
         (
             lambda: search_hidden_string(HiddenString((1,)), 2, order=[(5,)]),
-            r"order=\(5,\): give candidates of 1 bits",
+            "order=5: item 1, item 1: use at most 1",
         ),
-        (lambda: search_hidden_string(HiddenString((1,)), 2, order=[(0,), 1]), "order=1: give candidates"),
+        (
+            lambda: search_hidden_string(HiddenString((1,)), 2, order=[(0, 1)]),
+            r"order=\(0, 1\): give candidates of 1 bits",
+        ),
     ],
 )

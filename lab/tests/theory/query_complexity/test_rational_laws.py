@@ -1,6 +1,5 @@
 """Laws as fractions: Proposition 3.1.2 without rounding, and the walks' own laws."""
 
-import math
 from fractions import Fraction
 
 import pytest
@@ -56,9 +55,7 @@ test_bad_input_is_named = refusals(
         (lambda: tokenwise_law(fair, some_zero(30), 30), "length=30: there are more than"),
         (
             lambda: tokenwise_law(lambda _: (2, -1), some_zero(2), 2),
-            r"conditional=\(2, -1\): after \(\) give one",
+            "conditional=.*: give non-negative weights",
         ),
-        (lambda: tokenwise_law(lambda _: (math.inf, 1), some_zero(2), 2), r"conditional=\(inf, 1\): after"),
-        (lambda: rational_variation({(0,): math.nan}, {}), "first=.*: give finite probabilities"),
     ],
 )

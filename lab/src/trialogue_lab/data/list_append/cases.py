@@ -153,7 +153,9 @@ def _read_line(line: str, name: str) -> _Line:
             raise _Wrong(CaseError.LINE_WITHOUT_ASSERT, position)
         position = _expect(line, skip_blanks(line, position), name, CaseError.FUNCTION_NOT_TESTED)
         position = _expect(line, skip_blanks(line, position), "(", CaseError.FUNCTION_NOT_TESTED)
-        items, position = _list(line, position, _CALL_FAULTS, CaseError.FIRST_ARGUMENT_TYPE_ERROR)
+        position = _first(line, position)
+        _require_list(line, position, _CALL_FAULTS, CaseError.FIRST_ARGUMENT_TYPE_ERROR)
+        items, position = _literal(line, position, _CALL_FAULTS)
         position = _comma(line, position)
         item, position = _literal(line, position, _CALL_FAULTS)
         position = _close_call(line, position)
@@ -217,15 +219,6 @@ def _literal(line: str, position: int, errors: dict[Fault, CaseError]) -> tuple[
     if reading.stop is None:
         raise _Cut
     return reading.lexemes, reading.stop
-
-
-def _list(
-    line: str, position: int, errors: dict[Fault, CaseError], other: CaseError
-) -> tuple[tuple[Lexeme, ...], int]:
-    """`_literal`, where a list is required."""
-    first = _first(line, position)
-    _require_list(line, first, errors, other)
-    return _literal(line, first, errors)
 
 
 def _require_list(line: str, first: int, errors: dict[Fault, CaseError], other: CaseError) -> None:

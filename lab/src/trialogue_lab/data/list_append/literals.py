@@ -160,7 +160,8 @@ def _lexeme(text: str, start: int) -> Lexeme:
 def _string(text: str, start: int) -> Lexeme:
     match = _CHARACTERS[text[start]].match(text, start + 1)
     assert match is not None
-    value = "".join(_characters(match[0]))
+    pieces = _CHARACTER.findall(match[0])
+    value = "".join(_ESCAPES[piece[1]] if len(piece) == 2 else piece for piece in pieces)
     following = text[match.end() : match.end() + 2]
     if following in ("", "\\"):
         return Lexeme("string", value, text[start:], start, open=True)
@@ -169,11 +170,6 @@ def _string(text: str, start: int) -> Lexeme:
         fault, position = Fault.NOT_A_LITERAL if escape else Fault.ENDED, match.end() + escape
         raise _Stop(fault, position, Lexeme("string", value, text[start:position], start, open=True))
     return Lexeme("string", value, text[start : match.end() + 1], start)
-
-
-def _characters(written: str) -> list[str]:
-    """The characters that the inside of a string stands for."""
-    return [_ESCAPES[piece[1]] if len(piece) == 2 else piece for piece in _CHARACTER.findall(written)]
 
 
 def _number(text: str, start: int) -> Lexeme:

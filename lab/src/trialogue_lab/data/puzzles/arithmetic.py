@@ -66,9 +66,6 @@ class SemiprimeTuples(DecimalLaw):
         self.max_length = 4 * self.digits
         self.arithmetic = Arithmetic() if arithmetic is None else arithmetic
 
-    def __repr__(self) -> str:
-        return f"SemiprimeTuples(digits={self.digits}, order={self.order!r})"
-
     @property
     def size(self) -> int:
         """Number of ordered pairs of primes."""
@@ -121,10 +118,6 @@ class SemiprimeTuples(DecimalLaw):
         fields = [tokens_of.tolist() for tokens_of in tokens.split(self._widths, 1)]
         numbers = [[number_of(digits) for digits in field] for field in fields]
         return list(zip(*numbers, strict=True))
-
-    def texts(self, tokens: Tensor) -> list[str]:
-        """The tuples as the source writes them, such as "[143,11,13]"."""
-        return [f"[{','.join(map(str, numbers))}]" for numbers in self.decode(tokens)]
 
     def valid(self, tokens: Tensor) -> Tensor:
         """Which of `tokens` (n, 4n) are tuples of the law (n,) bool; raises `InputError` for another shape."""

@@ -10,18 +10,15 @@ Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get
 
 from collections.abc import Callable, Mapping, Sequence
 
-from torch import Tensor
-
 from trialogue.data.puzzles.weighted_prefixes import (
     Prefix,
     WeightedPrefixes,
     fixed_length,
     number_of,
     one_hot,
-    token_rows,
 )
 from trialogue.errors import InputError
-from trialogue.validation import Count, Natural, validated
+from trialogue.validation import Count, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes, primes_of
 
@@ -37,12 +34,7 @@ class RandomBits(WeightedPrefixes):
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Equal weights."""
-        del prefix
-        return (1.0, 1.0)
-
-    def begins(self, prefix: Prefix) -> bool:
-        """Whether `prefix` is made of bits, no more than there are."""
-        return len(prefix) <= self.max_length and set(prefix) <= {0, 1}
+        return (1.0, 1.0) if len(prefix) < self.max_length else (0.0, 0.0)
 
 
 class Independent(WeightedPrefixes):
@@ -60,13 +52,6 @@ class Independent(WeightedPrefixes):
         if not self.begins(prefix[:present]):
             return [0.0] * self.vocab_size
         return self._oracle.weights(prefix[present:])
-
-    def begins(self, prefix: Prefix) -> bool:
-        """Whether every copy begins a sequence of the oracle."""
-        starts = range(0, len(prefix), self._length)
-        return len(prefix) <= self.max_length and all(
-            self._oracle.begins(prefix[start : start + self._length]) for start in starts
-        )
 
 
 class HiddenStream(WeightedPrefixes):
@@ -100,10 +85,6 @@ class HiddenStream(WeightedPrefixes):
         if len(written) >= self._visible or tokens[: len(written)] != written:
             return [0.0] * self.vocab_size
         return one_hot(tokens[len(written)], self.vocab_size)
-
-    def visible(self, tokens: Tensor) -> Tensor:
-        """What the user sees (n, length) of whole sequences `tokens` (n, hidden + length), else an `InputError`."""
-        return token_rows(tokens, self.max_length)[:, self.hidden :]
 
     def visible_law(self, law: Mapping[Prefix, float]) -> dict[Prefix, float]:
         """The law of what the user sees, from a law of whole sequences."""
@@ -146,46 +127,3 @@ def random_seed(tuples: SemiprimeTuples, bits: int) -> HiddenStream:
         return tuples.written(tuples.ordered(p, q))
 
     return HiddenStream(RandomBits(bits), public, tuples.max_length, tuples.vocab_size)
-
-
-@validated
-def random_coins(tuples: SemiprimeTuples, candidates: Count) -> HiddenStream:
-    """The tuples as a function of a seed that is read as the coins of the source's algorithm for primes.
-
-    Takes no list of primes, so that it is of polynomial cost at any number of digits n. The seed holds `candidates`
-    candidates for p and as many for q, of `coin_bits(n)` bits each; a candidate r of 2^m is the number
-    10^(n-1) + floor(r 9 10^(n-1) / 2^m), and the first that is prime is taken, or, where none is, the last candidate
-    as it is. Public digits then cost at most 2 `candidates` primality tests and a multiplication.
-
-    Where a share s of the numbers of n digits is prime, the law of the public tokens is within a total variation of
-    2 (1 - s)^`candidates` + 2^-15 of that of `tuples`: no number has more coins than another by a share above 2^-16.
-    """
-    bits = coin_bits(tuples.digits)
-
-    def prime(seed: Prefix) -> int:
-        number = 0
-        for start in range(0, len(seed), bits):
-            number = candidate(int("".join(map(str, seed[start : start + bits])), 2), tuples.digits)
-            if tuples.arithmetic.is_prime(number):
-                return number
-        return number
-
-    def public(hidden: Prefix) -> Prefix:
-        half = candidates * bits
-        p, q = prime(hidden[:half]), prime(hidden[half:])
-        tuples.arithmetic.product(p, q)
-        return tuples.written(tuples.ordered(p, q))
-
-    return HiddenStream(RandomBits(2 * candidates * bits), public, tuples.max_length, tuples.vocab_size)
-
-
-@validated
-def coin_bits(digits: Count) -> int:
-    """Bits of a candidate of `random_coins`: 16 more than a number of so many digits takes."""
-    return int((9 * 10 ** (digits - 1)).bit_length() + 16)
-
-
-@validated
-def candidate(coins: Natural, digits: Count) -> int:
-    """The number of so many digits that the bits `coins` of one candidate of `random_coins` stand for."""
-    return int(10 ** (digits - 1) + ((coins * 9 * 10 ** (digits - 1)) >> coin_bits(digits)))

@@ -4,8 +4,7 @@ Primality is sympy's `isprime`; factoring is trial division, or Pollard's rho (1
 """
 
 import math
-from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from sympy import isprime, pollard_rho
@@ -17,8 +16,7 @@ Factoring = Literal["pollard-rho", "trial-division"]
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True)
-class Operations:
+class Operations(NamedTuple):
     """Numbers of operations.
 
     `factoring_steps` are trial divisions, or iterations of Pollard's map (three per turn of the tortoise).
@@ -32,9 +30,7 @@ class Operations:
     primes_read: int = 0
 
     def __sub__(self, other: "Operations") -> "Operations":
-        return Operations(
-            *(getattr(self, field.name) - getattr(other, field.name) for field in fields(Operations))
-        )
+        return Operations(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Arithmetic:
@@ -86,8 +82,9 @@ class Arithmetic:
             hint = "trial division takes numbers below 2^63: use pollard-rho"
             raise InputError("semiprime", semiprime, hint)
         self._factorings += 1
-        first = _square_root(semiprime)
-        if first is None:
+        root = math.isqrt(semiprime)
+        first: int | None = root
+        if root < 2 or root * root != semiprime:
             first = self._divide(semiprime) if self.factoring == "trial-division" else self._rho(semiprime)
         if first is None or not (isprime(first) and isprime(semiprime // first)):
             raise InputError("semiprime", semiprime, "give a product of two primes")
@@ -126,8 +123,3 @@ class Arithmetic:
             if divisor is not None:
                 return int(divisor)
         return None
-
-
-def _square_root(number: int) -> int | None:
-    root = math.isqrt(number)
-    return root if root > 1 and root * root == number else None

@@ -8,17 +8,16 @@ a sampler that keeps the activations, and the law of what it writes by going thr
 Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from typing import Annotated
 
-import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals
 from trialogue.data.enumerable import ENUMERABLE_STATES
 from trialogue.data.puzzles.weighted_prefixes import Prefix, one_hot
 from trialogue.errors import InputError
-from trialogue.randomness import Streams, seed_of
-from trialogue.validation import Count, Natural, validated
+from trialogue.validation import Count, check, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_primes import primes_of
 
@@ -54,9 +53,10 @@ class RandomActivations:
             for draw in range(self.layers + 1):
                 after: dict[tuple[Prefix, Activations], float] = {}
                 for (prefix, kept), probability in reached.items():
-                    for value, share in self._shares(prefix, kept, draw == self.layers):
+                    weights = self._weights(prefix, kept, draw == self.layers)
+                    for value in weights.nonzero()[:, 0].tolist():
                         pair = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
-                        after[pair] = probability * share
+                        after[pair] = probability * float(weights[value] / weights.sum())
                     if len(after) > ENUMERABLE_STATES:
                         hint = f"the draws up to position {place} have over {ENUMERABLE_STATES} values: use fewer"
                         raise InputError("length", self.length, hint)
@@ -66,44 +66,16 @@ class RandomActivations:
             law[prefix] = law.get(prefix, 0.0) + probability
         return law
 
-    @validated
-    def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Draw sequences (n, length) int64, each with its own activations; number i depends on `seed` and i alone."""
-        streams = Streams(seed_of(seed, "random activations"), torch.arange(n))
-        rows = [self._drawn(streams, torch.tensor([row])) for row in range(n)]
-        return torch.tensor(rows, dtype=torch.int64).view(n, self.length)
-
-    def _drawn(self, streams: Streams, row: Tensor) -> Prefix:
-        prefix: Prefix = ()
-        kept: Activations = ()
-        for _ in range(self.length):
-            for draw in range(self.layers + 1):
-                weights = self._weights(prefix, kept, draw == self.layers)
-                value = int(streams.choose(weights.log()[None], row))
-                prefix, kept = ((*prefix, value), kept) if draw == self.layers else (prefix, (*kept, value))
-        return prefix
-
-    def _shares(self, prefix: Prefix, kept: Activations, writes: bool) -> Iterator[tuple[int, float]]:
-        """The values of positive probability, and their probabilities."""
-        weights = self._weights(prefix, kept, writes)
-        for value in weights.nonzero()[:, 0].tolist():
-            yield value, float(weights[value] / weights.sum())
-
     def _weights(self, prefix: Prefix, kept: Activations, writes: bool) -> Tensor:
         """Weights of the next token where one is written, else of the next activation."""
         field = "token" if writes else "activation"
         answer = self._token(prefix, kept) if writes else self._activation(prefix, kept)
-        weights = real_tensor(field, answer, f"after {prefix} give weights")
-        fits = weights.ndim == 1 and (not writes or len(weights) == self.vocab_size)
-        if (
-            not fits
-            or not bool((weights >= 0).all() & weights.isfinite().all())
-            or not float(weights.sum()) > 0
-        ):
-            number = f"{self.vocab_size} " if writes else ""
-            hint = f"after {prefix} give {number}non-negative finite weights that are not all zero"
-            raise InputError(field, tuple(weights.tolist()) if weights.ndim else float(weights), hint)
-        return weights
+        number = f"{self.vocab_size} " if writes else ""
+        hint = f"after {prefix} give {number}non-negative finite weights that are not all zero"
+        weights: Tensor = check(field, answer, Annotated[Tensor, Reals("values", least=0)], hint)
+        if not float(weights.sum()) > 0 or (writes and len(weights) != self.vocab_size):
+            raise InputError(field, tuple(weights.tolist()), hint)
+        return weights.double()
 
 
 def activated_factors(tuples: SemiprimeTuples) -> RandomActivations:

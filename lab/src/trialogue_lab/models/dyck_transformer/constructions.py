@@ -122,7 +122,12 @@ def uniform_attention_transformer(
         value = first.attention.value.weight
         value.zero_()
         value[0, 0:-1:2], value[0, 1:-1:2], value[1, -1] = 1.0, -1.0, 1.0
-        codes = first.norm(_counts(size, width)) + network.table
+        # The first layer sums the depth after the token, and one starting token.
+    counts = torch.zeros(count, width, dtype=torch.float64)
+    counts[:, 1] = 1
+    for token, _, d in size.brackets:
+        counts[state_of(token, d, depth), 0] = d - token % 2
+    codes = first.norm(counts) + network.table
     direction = _separating(codes, torch.eye(width, dtype=torch.float64), seed)
     stage = Rectifiers()
     marks, order = _marks(stage, coordinates(direction[None])[0], codes @ direction)
@@ -154,15 +159,6 @@ def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
             others = high.square().sum() - high.square()
             least = min(least, float((low / (low.square() + others).sqrt()).min()))
     return least
-
-
-def _counts(size: _Size, width: int) -> Tensor:
-    """What the first layer of uniform attention sums in each state: the depth behind the token, and one start."""
-    counts = torch.zeros(state_count(*size), width, dtype=torch.float64)
-    counts[:, 1] = 1
-    for token, _, d in size.brackets:
-        counts[state_of(token, d, size.depth), 0] = d - token % 2
-    return counts
 
 
 def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:

@@ -33,9 +33,7 @@ def states(tokens: Tensor, lengths: Tensor, types: int, depth: int) -> Tensor:
     """
     n, width = tokens.shape
     counted = torch.arange(width, device=tokens.device) < lengths[:, None]
-    wrong = tokens[counted & ((tokens < 0) | (tokens >= 2 * types))]
-    if len(wrong):
-        raise InputError("tokens", int(wrong[0]), f"the network has brackets 0 to {2 * types - 1}")
+    require_brackets(tokens[counted], types)
     at = pair_depths(tokens.where(counted, 0))
     outside = counted & ((at < 1) | (at > depth))
     if bool(outside.any()):
@@ -47,6 +45,13 @@ def states(tokens: Tensor, lengths: Tensor, types: int, depth: int) -> Tensor:
     start = state_count(types, depth) - 1
     found = (tokens * depth + at - 1).where(counted, start)
     return torch.cat((found.new_full((n, 1), start), found), 1)
+
+
+def require_brackets(tokens: Tensor, types: int) -> None:
+    """Raise `InputError` unless all `tokens` are brackets of `types` types."""
+    wrong = tokens[(tokens < 0) | (tokens >= 2 * types)]
+    if len(wrong):
+        raise InputError("tokens", int(wrong[0]), f"use brackets from 0 to {2 * types - 1}")
 
 
 def embedding_table(embedding: Embedding, types: int, depth: int, width: int) -> Tensor:

@@ -12,7 +12,7 @@ from trialogue.oracles import PrefixOracle
 from trialogue.randomness import generator
 from trialogue.validation import InstanceOf, Natural, validated
 from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
-from trialogue_lab.models.dyck_transformer.embeddings import embedding_table, states
+from trialogue_lab.models.dyck_transformer.embeddings import embedding_table, require_brackets, states
 from trialogue_lab.models.dyck_transformer.layers import DyckAttention, DyckLayer
 
 _NAME = "dyck-transformer"
@@ -91,11 +91,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
         shape = self.config
         if shape.embedding == "tokens":
             counted = torch.arange(width, device=tokens.device) < lengths[:, None]
-            wrong = tokens[counted & ((tokens < 0) | (tokens >= 2 * shape.types))]
-            if len(wrong):
-                raise InputError(
-                    "tokens", int(wrong[0]), f"the network has brackets 0 to {2 * shape.types - 1}"
-                )
+            require_brackets(tokens[counted], shape.types)
             rows = tokens.where(counted, 2 * shape.types) * shape.depth
             rows = torch.cat((rows.new_full((n, 1), 2 * shape.types * shape.depth), rows), 1)
         else:

@@ -13,6 +13,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.samplers import BlockGibbs
+from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.ising_masking.config import Config
 from trialogue_lab.theory.masking.mixing import poincare_constant
@@ -41,7 +42,7 @@ def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
         model = config.model(coupling)
         for size in range(1, config.sites + 1):
             common = {"kind": "exact", "coupling": coupling, "block_size": size}
-            constant = poincare_constant(BlockGibbs(size), model)
+            constant = poincare_constant(transition_matrix(BlockGibbs(size), model))
             for masks, number in (("one", 1), ("all", math.inf)):
                 covariance = asymptotic_covariance(model, size, masks_per_sample=number)
                 setting = {"pairs": "unordered", "masks": masks, "poincare": constant}

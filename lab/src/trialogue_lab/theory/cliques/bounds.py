@@ -32,7 +32,7 @@ class CliqueAssumption(NamedTuple):
     clique_field: float
 
 
-def clique_assumption(model: Ising, *, fields_outside: bool = True) -> CliqueAssumption:
+def clique_assumption(model: Ising) -> CliqueAssumption:
     """J_0 and h_G of a clique model, as Assumption 4.1.5 asks.
 
     Only the clique's own fields matter for the clique's dynamics, hence for Propositions 4.1.4 and 4.1.5: with
@@ -46,7 +46,7 @@ def clique_assumption(model: Ising, *, fields_outside: bool = True) -> CliqueAss
     inside, outside = model.field[members], model.field[~members]
     first, second = torch.nonzero(members)[:2, 0].tolist()
     clique_field = float(inside.sum())
-    others = float(outside.abs().sum()) if fields_outside else 0.0
+    others = float(outside.abs().sum())
     if not clique_field > others:
         raise InputError("field", clique_field, f"the clique's fields must sum to more than {others:g}")
     excess = float(model.coupling[first, second]) - float(inside.abs().sum()) - others

@@ -9,6 +9,7 @@ largest p_i first, a fractional knapsack.
 Source: "Theoretical Limitations of Autoregressive Models", appendix.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
@@ -85,11 +86,8 @@ def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
 
 def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
     """The mass of each product under the law of `tuples`, ascending: 2/N, or 1/N for squares."""
-    masses: dict[int, float] = {}
-    for numbers in tuples.decode(tuples.states()):
-        product = tuples.factors_last(numbers)[0]
-        masses[product] = masses.get(product, 0.0) + 1 / tuples.size
-    return dict(sorted(masses.items()))
+    counts = Counter(tuples.factors_last(numbers)[0] for numbers in tuples.decode(tuples.states()))
+    return {product: count / tuples.size for product, count in sorted(counts.items())}
 
 
 def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) -> Listed:

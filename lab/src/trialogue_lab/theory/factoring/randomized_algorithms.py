@@ -9,74 +9,16 @@ Source: "Theoretical Limitations of Autoregressive Models", section "A Note on A
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from copy import deepcopy
 from itertools import product
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-import torch
 from scipy import stats
-from torch import Tensor
 
 from trialogue.data.puzzles.weighted_prefixes import Prefix, one_hot
 from trialogue.data.table import Table
-from trialogue.errors import InputError, reason, whole_number
-from trialogue.randomness import numpy_generator
-from trialogue.validation import Count, Natural, Several, validated
-
-
-class Algorithm(Protocol):
-    """A polynomial-time algorithm may stand here: it reads the output so far, and tosses coins of its own."""
-
-    def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
-        """The token after `prefix`."""
-        ...
-
-
-@validated
-def run_algorithm(algorithm: Algorithm, length: Count, n: Natural, seed: int = 0) -> Tensor:
-    """Sequences (n, length) int64 written token by token, with coins of their own for every call.
-
-    Raises `InputError` for an algorithm that answers with no token, and for one that keeps anything from call to call:
-    asked again for the tokens of the first sequence, out of order and among questions about another sequence, it must
-    give them again. A copy of it is asked, so that its counters stay as they are.
-    """
-    if isinstance(algorithm, type) or not callable(getattr(algorithm, "next_token", None)):
-        raise InputError("algorithm", algorithm, "give an object with next_token(prefix, coins)")
-    rows = []
-    for sample in range(n):
-        prefix: Prefix = ()
-        for place in range(length):
-            token = algorithm.next_token(prefix, numpy_generator(seed, "coins", sample, place))
-            prefix = (*prefix, whole_number("next_token", token, 0))
-        rows.append(prefix)
-    if rows:
-        _require_forgetful(algorithm, rows[0], seed)
-    return torch.tensor(rows, dtype=torch.int64).view(n, length)
-
-
-def _require_forgetful(algorithm: Algorithm, written: Prefix, seed: int) -> None:
-    """Raise `InputError` where `algorithm` does not write again the first sequence, `written`."""
-    try:
-        again = deepcopy(algorithm)
-    except Exception:
-        again = algorithm
-    for place in reversed(range(len(written))):
-        # Whatever is kept is now of another sequence. It may have no beginning, which is no matter here.
-        with suppress(Exception):
-            again.next_token((), numpy_generator(seed, "other coins", place))
-        try:
-            token: int | str = again.next_token(written[:place], numpy_generator(seed, "coins", 0, place))
-        except Exception as error:
-            token = reason(error)
-        if token != written[place]:
-            hint = (
-                f"it keeps something between calls: after {written[:place]} it gave {written[place]}, and asked again "
-                f"with the same coins {token}; let prefix and coins alone decide"
-            )
-            raise InputError("algorithm", type(algorithm).__name__, hint)
-
+from trialogue.errors import InputError
+from trialogue.validation import Count, Several, validated
 
 TOSSES = 10**6
 """Laws over more coins than this are not gone through."""

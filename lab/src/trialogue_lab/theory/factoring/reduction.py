@@ -11,7 +11,6 @@ coins that are fresh at every call (`randomized_algorithms`). Their average over
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -154,18 +153,10 @@ class TupleByTrials:
         raise InputError("tokens", prefix, hint)
 
 
-class DigitCost(NamedTuple):
-    """Operations for one digit of the second number of the tuple, mean over tuples: what the two orders differ in."""
-
-    primality_tests: float
-    factoring_steps: float
-    factorings: float
-
-
 @validated
 def second_number_cost(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
-) -> DigitCost:
+) -> Operations:
     """What `TupleByTrials` spends on the first digit of the tuple's second number, given the first, per call.
 
     Factors first that is the digit of a prime, product first that of a factor. The tuples are drawn from the law.
@@ -177,10 +168,7 @@ def second_number_cost(
     for place, row in enumerate(law.sample(samples, seed).tolist()):
         given = 2 * digits if order == "product-first" else digits
         algorithm.next_token(tuple(row[:given]), numpy_generator(seed, "coins", place))
-    spent: Operations = arithmetic.cost - before
-    return DigitCost(
-        spent.primality_tests / samples, spent.factoring_steps / samples, spent.factorings / samples
-    )
+    return arithmetic.cost - before
 
 
 @validated

@@ -1,16 +1,14 @@
 """Why the chain bounds the learning: the covariance of a pseudolikelihood against its chain's Poincaré constant."""
 
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue_lab.theory.masking.block_laws import BlockLaw, Described, block_dynamics, block_law
+from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics
 from trialogue_lab.theory.masking.mixing import poincare_constant
 from trialogue_lab.theory.masking.pseudolikelihood import (
-    ExponentialFamily,
-    enumerated,
     fisher_information,
     pseudolikelihood_information,
 )
@@ -28,21 +26,6 @@ class CovarianceBound(NamedTuple):
     best: float
     slack: float
     information_slack: float
-
-
-def covariance_bound(
-    model: ExponentialFamily,
-    block_size: int | None = None,
-    **described: Unpack[Described],
-) -> CovarianceBound:
-    """Theorem 4.1.2 (weighted) and 4.1.3 (adaptive) on `model`, for a block law described as in `block_law`.
-
-    C is the Poincaré constant of the block dynamics on X, of the X-marginal chain where the law is adaptive: the
-    chain on (X, K) keeps K and has none. Assumes realizability and identified parameters; raises `InputError`
-    where the information is singular or the chain reducible.
-    """
-    own = block_law(model.sites, model.vocab_size, block_size=block_size, **described)
-    return bound_covariance(*enumerated(model), own)
 
 
 def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:

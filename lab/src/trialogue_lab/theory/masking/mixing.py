@@ -6,8 +6,9 @@ function takes a chain and a model instead, the matrix is that of the chain's ow
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -19,53 +20,50 @@ from torch import Tensor
 from trialogue.arrays import Reals, real_tensor
 from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
-from trialogue.samplers.exact import ergodicity, transition_matrix
+from trialogue.samplers.exact import ergodicity
 from trialogue.validation import Probability, validated
-from trialogue_lab.theory.masking.block_laws import BlockLaw, joint_block_dynamics, law_of_states
+from trialogue_lab.theory.masking.block_laws import BlockLaw, law_of_states
 
+Transitions = Annotated[Tensor, Reals("states states", least=0)]
+"""Transition matrix, of which row x holds the distribution of the state after x."""
 _ROW_SUM = 1e-9
 _SMALLEST_GAP = 1e-10  # eigenvalues of a matrix of norm two are good to a few 1e-16
 _LONGEST = 2**33
 _TIE = 1e-12
 
 
-def stationary_law(transitions: Any, model: Any = None) -> Tensor:
+@validated
+def stationary_law(transitions: Transitions) -> Tensor:
     """The stationary law (states,) of a chain; small probabilities are as precise as their logarithms.
 
     By elimination without subtraction (Grassmann, Taksar and Heyman 1985), in logarithms. States that the chain leaves
     for good have probability zero. Raises `InputError` where several closed classes make it not unique.
     """
-    matrix = _matrix(transitions, model)
+    matrix = _stochastic(transitions)
     return torch.from_numpy(np.exp(_log_stationary(matrix, _closed_class(matrix))))
 
 
-def reversibility_gap(transitions: Any, model: Any = None, *, law: Tensor | None = None) -> float:
-    """Largest |mu(x) P(x, y) - mu(y) P(y, x)|, zero for a reversible chain; mu is stationary unless `law` is given."""
-    matrix = _matrix(transitions, model)
-    law = _given_or_stationary(matrix, law)
-    flow = law.numpy()[:, None] * matrix
-    return float(np.abs(flow - flow.T).max())
-
-
-def dirichlet_form(transitions: Any, f: Tensor, g: Tensor, law: Tensor | None = None) -> float:
+@validated
+def dirichlet_form(transitions: Transitions, f: Tensor, g: Tensor, law: Tensor | None = None) -> float:
     """E_P(f, g) = <f, (I - P) g>_mu of Definition 4.1.4, for f and g (states,); mu is stationary unless given.
 
     For a reversible chain it is 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
     """
-    matrix = _matrix(transitions, None)
+    matrix = torch.from_numpy(_stochastic(transitions))
     f, g = (_function(name, function, (len(matrix),)) for name, function in (("f", f), ("g", g)))
-    law = _given_or_stationary(matrix, law)
-    return float((law * f) @ (g - torch.from_numpy(matrix) @ g))
+    law = stationary_law(matrix) if law is None else law_of_states(law, len(matrix), "law")
+    return float((law * f) @ (g - matrix @ g))
 
 
-def poincare_constant(transitions: Any, model: Any = None) -> float:
+@validated
+def poincare_constant(transitions: Transitions) -> float:
     """C = sup Var_mu(f) / E_P(f, f) (Definition 4.1.5): 1 / (1 - lambda_2(P)) for a reversible chain.
 
     `transitions` is a transition matrix, or a chain with its `model`. mu is the chain's stationary law; of a chain
     that is not reversible only the reversible part (P + P*) / 2 enters, as in the Dirichlet form. The relative error
     is about 1e-16 C. Raises `InputError` where the chain is reducible, and where C is above 1e10.
     """
-    matrix = _matrix(transitions, model)
+    matrix = _stochastic(transitions)
     members = _closed_class(matrix)
     if len(members) == 1:
         raise InputError("transitions", 1, "one recurrent state leaves no variance: use a larger chain")
@@ -86,14 +84,14 @@ def poincare_constant(transitions: Any, model: Any = None) -> float:
 
 
 @validated
-def mixing_time(transitions: Any, model: Any = None, *, eps: Probability = 0.25) -> float:
+def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
     """Smallest t with max_x TV(P^t(x, .), mu) <= `eps`: a whole number of steps, as a float.
 
     `transitions` is a transition matrix, or a chain with its `model`. A distance within 1e-12 `eps` of `eps` counts
     as equal to it; of a slow chain rounding may move t by a share of 1e-16 t. Raises `InputError` where the chain is
     not ergodic (reducible or periodic), and where it mixes too slowly for double precision.
     """
-    matrix = _matrix(transitions, model)
+    matrix = _stochastic(transitions)
     members = _closed_class(matrix)
     period = ergodicity(torch.from_numpy(matrix)).period
     if period > 1:
@@ -103,26 +101,25 @@ def mixing_time(transitions: Any, model: Any = None, *, eps: Probability = 0.25)
     if 1 - law.min() <= reached_at:
         return 0.0
     # Powers of P - 1 mu^T are P^t - 1 mu^T without the eigenvalue one, whose rounding errors would add up.
-    powers = [matrix - law]
-    while _distance(powers[-1]) > reached_at:
-        if 2 ** len(powers) > _LONGEST:
-            hint = "not mixed after this many steps: beyond double precision"
-            raise InputError("transitions", 2 ** len(powers), hint)
-        powers.append(powers[-1] @ powers[-1])
-    if len(powers) == 1:
-        return 1.0
-    steps, reached = 2 ** (len(powers) - 2), powers[-2]
-    for exponent in range(len(powers) - 3, -1, -1):
-        further = reached @ powers[exponent]
-        if _distance(further) > reached_at:
-            steps, reached = steps + 2**exponent, further
-    return float(steps + 1)
+    centred = matrix - law
+
+    def is_mixed(steps: int) -> bool:
+        power = np.linalg.matrix_power(centred, steps)
+        return bool(np.abs(power).sum(1).max() / 2 <= reached_at)
+
+    most = 1
+    while not is_mixed(most):
+        if most > _LONGEST:
+            hint = "the chain has not mixed after this many steps, the limit of double precision"
+            raise InputError("transitions", most, hint)
+        most *= 2
+    return float(1 + bisect_left(range(1, most), True, key=is_mixed))
 
 
-def chi_square(first: Tensor, second: Tensor) -> float:
+@validated
+def chi_square(first: Tensor, second: Annotated[Tensor, Reals("states")]) -> float:
     """chi^2(p, mu) = sum (p - mu)^2 / mu of two laws (states,); infinite where p is not absolutely continuous."""
-    second = real_tensor("second", second, "give a law (states,)")
-    second = law_of_states(second, second.numel(), "second")
+    second = law_of_states(second, len(second), "second")
     first = law_of_states(first, len(second), "first")
     if bool(((first > 0) & (second == 0)).any()):
         return math.inf
@@ -140,11 +137,9 @@ class Decay(NamedTuple):
 
 @validated
 def chi_square_decay(
-    transitions: Any,
+    transitions: Transitions,
     start: Tensor,
     times: Annotated[Sequence[float] | Tensor, Reals("times", least=0)],
-    *,
-    discrete: bool = False,
 ) -> Decay:
     """How chi^2(p_t, mu) falls from the law `start` (states,), beside the bound of Definition 4.1.5.
 
@@ -153,36 +148,17 @@ def chi_square_decay(
     raises `InputError` otherwise, for times that are negative, not finite or no whole steps, and as
     `poincare_constant`.
     """
-    matrix = torch.from_numpy(_matrix(transitions, None))
+    matrix = torch.from_numpy(_stochastic(transitions))
     law, constant = stationary_law(matrix), poincare_constant(matrix)
     start = law_of_states(start, len(law), "start")
     initial = chi_square(start, law)
-    if discrete:
-        _require_positive(matrix, law)
     times = torch.as_tensor(times, dtype=torch.float64)
-    values, bounds = [], []
-    for time in times.tolist():
-        if discrete:
-            if time != int(time):
-                raise InputError("times", time, "use whole numbers of steps")
-            power = torch.linalg.matrix_power(matrix, int(time))
-            bounds.append((1 - 1 / constant) ** (2 * time) * initial)
-        else:
-            power = torch.linalg.matrix_exp(time * (matrix - torch.eye(len(law))))
-            bounds.append(math.exp(-2 * time / constant) * initial)
-        values.append(chi_square(start @ power, law))
-    return Decay(times, *torch.tensor((values, bounds), dtype=torch.float64))
+    powers = [torch.linalg.matrix_exp(time * (matrix - torch.eye(len(law)))) for time in times.tolist()]
+    values = torch.tensor([chi_square(start @ power, law) for power in powers], dtype=torch.float64)
+    return Decay(times, values, torch.exp(-2 * times / constant) * initial)
 
 
-class BlockDirichlet(NamedTuple):
-    """E(f, g) of the chain (4.26) on (X, K): from its matrix, from all its jumps, and by Proposition 4.1.1."""
-
-    matrix: float
-    jumps: float
-    covariance: float
-
-
-def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Tensor) -> BlockDirichlet:
+def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Tensor) -> float:
     """Proposition 4.1.1 three ways: E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g), f, g (states, blocks).
 
     For f and g of X alone, repeated over blocks, this is the Dirichlet form of the X-marginal chain, and for a law
@@ -197,38 +173,17 @@ def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Ten
         own = own - (conditionals * own).sum(1, keepdim=True)
         other = other - (conditionals * other).sum(1, keepdim=True)
         covariance += float((weights * own * other).sum())
-    pairs = joint_block_dynamics(probabilities, law)
-    mass = (probabilities[:, None] * law.each_state()).flatten()
-    first, second = f.flatten(), g.flatten()
-    differences = (first[:, None] - first) * (second[:, None] - second)
-    return BlockDirichlet(
-        dirichlet_form(pairs, first, second, mass),
-        float((mass[:, None] * pairs * differences).sum() / 2),
-        covariance,
-    )
+    return covariance
 
 
-def _matrix(transitions: Any, model: Any) -> NDArray[np.float64]:
-    given = isinstance(transitions, Tensor | np.ndarray | list)
-    if given and model is not None:
-        hint = "a transition matrix needs none: give a chain with it"
-        raise InputError("model", type(model).__name__, hint)
-    if model is not None:
-        transitions = transition_matrix(transitions, model)
-    elif not given:
-        raise InputError("model", None, f"give the model that {type(transitions).__name__} runs on")
-    matrix: NDArray[np.float64] = real_tensor("transitions", transitions, "use a square matrix").numpy()
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise InputError("transitions", matrix.shape, "use a square matrix")
-    hint = "use finite probabilities that are not negative: every row sums to one"
-    checked_probabilities("transitions", matrix, matrix.shape, tolerance=_ROW_SUM, hint=hint)
+def _stochastic(transitions: Tensor) -> NDArray[np.float64]:
+    """Return the matrix in float64; raises `InputError` unless its rows sum to one."""
+    hint = "use non-negative probabilities that sum to one in every row"
+    shape = tuple(transitions.shape)
+    matrix: NDArray[np.float64] = checked_probabilities(
+        "transitions", transitions, shape, tolerance=_ROW_SUM, hint=hint
+    ).numpy()
     return matrix
-
-
-def _given_or_stationary(matrix: NDArray[np.float64], law: Tensor | None) -> Tensor:
-    if law is None:
-        return stationary_law(matrix)
-    return law_of_states(law, len(matrix), "law")
 
 
 def _function(field: str, function: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -264,17 +219,3 @@ def _log_stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> N
     log_law = np.full(len(matrix), -np.inf)
     log_law[members] = log_mass - logsumexp(log_mass)
     return log_law
-
-
-def _distance(difference: NDArray[np.float64]) -> float:
-    return float(np.abs(difference).sum(1).max()) / 2
-
-
-def _require_positive(matrix: Tensor, law: Tensor) -> None:
-    if reversibility_gap(matrix, law=law) > 1e-12:
-        raise InputError("discrete", True, "the bound on steps needs a reversible chain")
-    support = law > 0
-    scale = law[support].sqrt()
-    lowest = float(torch.linalg.eigvalsh(scale[:, None] * matrix[support][:, support] / scale)[0])
-    if lowest < -1e-10:
-        raise InputError("transitions", lowest, "the bound on steps needs eigenvalues that are not negative")

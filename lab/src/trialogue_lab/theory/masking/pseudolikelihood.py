@@ -15,7 +15,7 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from trialogue.arrays import Reals, real_tensor
+from trialogue.arrays import Reals
 from trialogue.errors import InputError
 from trialogue.validation import InstanceOf, validated
 from trialogue_lab.theory.masking.block_laws import BlockLaw, Described, block_law, law_of_states
@@ -90,9 +90,8 @@ def pseudolikelihood_loss(
 @validated
 def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
     """I = Cov_p(F) (parameters, parameters): the Fisher information of an exponential family (Definition 4.1.1)."""
-    given = real_tensor("probabilities", probabilities, "give a law (states,)")
-    features = _features(features, given.numel())
-    probabilities = law_of_states(given, len(features))
+    features = features.double()
+    probabilities = law_of_states(probabilities, len(features))
     centred = features - probabilities @ features
     return (probabilities[:, None] * centred).T @ centred
 
@@ -106,10 +105,8 @@ def pseudolikelihood_information(
     Lemma 4.1.2 (weighted) and Lemma 4.3.3 (adaptive); assumes realizability: the data have the law
     `probabilities` (states,) of the model itself.
     """
-    probabilities, features = (
-        law_of_states(probabilities, distribution.states),
-        _features(features, distribution.states),
-    )
+    features = features.double()
+    probabilities = law_of_states(probabilities, distribution.states)
     _affordable(distribution, features)
     information = features.new_zeros(features.shape[1], features.shape[1])
     for states, weights, conditionals in distribution.fibres(probabilities):
@@ -135,10 +132,7 @@ def sandwich_covariance(
     Hessian of the population loss and V the covariance of the gradient of one sample.
     Raises `InputError` where `masks_per_sample` is below one, H is singular, or theta is no minimiser.
     """
-    data, features = (
-        law_of_states(data, distribution.states, "data"),
-        _features(features, distribution.states),
-    )
+    data, features = law_of_states(data, distribution.states, "data"), features.double()
     probabilities = law_of_states(probabilities, distribution.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, distribution)
     if float(gradient.abs().max()) > 1e-6:
@@ -172,39 +166,6 @@ def asymptotic_covariance(
     if masks_per_sample == 1:
         return _inverse(pseudolikelihood_information(probabilities, features, own))
     return sandwich_covariance(probabilities, probabilities, features, own, masks_per_sample)
-
-
-class InformationEquality(NamedTuple):
-    """Both sides of Lemma 4.1.2, (parameters, parameters), and their largest absolute difference."""
-
-    hessian: Tensor
-    score_covariance: Tensor
-    discrepancy: float
-
-
-@validated
-def information_equality(
-    model: InstanceOf[ExponentialFamily],
-    distribution: InstanceOf[BlockLaw],
-    shift: Annotated[Tensor | float, Reals()] = 0.0,
-) -> InformationEquality:
-    """Lemmas 4.1.2 and 4.3.3: the Hessian of the loss, differentiated, beside the covariance of the score.
-
-    The Hessian is that of `pseudolikelihood_loss` by automatic differentiation, at the parameters of `model` plus
-    `shift` (parameters,), with data from `model`. They agree at shift 0 (realizability) and in general nowhere
-    else.
-    """
-    probabilities, features = enumerated(model)
-    moved = torch.as_tensor(shift)
-    if moved.shape not in ((), model.parameters.shape):
-        hint = f"give one number, or one for each of {len(model.parameters)} parameters"
-        raise InputError("shift", tuple(moved.shape), hint)
-    parameters = model.parameters.double() + moved
-    hessian = torch.autograd.functional.hessian(
-        lambda theta: pseudolikelihood_loss(probabilities, features @ theta, distribution), parameters
-    )
-    covariance = _score_moments(probabilities, (features @ parameters).softmax(0), features, distribution)[1]
-    return InformationEquality(hessian, covariance, float((hessian - covariance).abs().max()))
 
 
 class MaskingMore(NamedTuple):
@@ -304,13 +265,10 @@ def _inverse(information: Tensor) -> Tensor:
     return inverse
 
 
-def _features(features: Tensor, states: int) -> Tensor:
-    if len(features) != states:
-        raise InputError("features", tuple(features.shape), f"use the shape ({states}, parameters)")
-    return features.double()
-
-
 def _affordable(distribution: BlockLaw, features: Tensor) -> None:
+    if len(features) != distribution.states:
+        hint = f"use the shape ({distribution.states}, parameters)"
+        raise InputError("features", tuple(features.shape), hint)
     work = distribution.states * len(distribution.blocks) * features.shape[1] ** 2
     if work > _MOST_WORK:
         size = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from scipy.linalg import lstsq
 from torch import Tensor
 
 from trialogue.arrays import whole_tensor
@@ -24,7 +25,7 @@ from trialogue_lab.theory.memorization.encoders import (
     checked_encoder,
     nearest_encoder,
 )
-from trialogue_lab.theory.memorization.folding import fold, padded_states, solved
+from trialogue_lab.theory.memorization.folding import complete, fold, padded_states
 from trialogue_lab.theory.memorization.rank import generic_network, require_capacity
 from trialogue_lab.theory.memorization.targets import (
     checked_contexts,
@@ -106,7 +107,8 @@ def memorize(
     features = network.features(tokens)
     held = encoder.orthogonal()
     states = padded_states(held, features, width).numpy()
-    solution, rank, singular = solved(features.numpy(), states)
+    found, _, rank, singular = lstsq(features.numpy(), states, lapack_driver="gelsd")
+    solution = complete(found, features.numpy(), width)
     if rank < len(tokens):
         hint = f"the features of {len(tokens)} contexts have rank {rank}: use more heads, or another seed"
         raise InputError("seed", seed, hint)
@@ -119,7 +121,7 @@ def memorize(
         target_log_probs=encoder.log_probs,
         encoder_kl=encoder.kl,
         kl=divergence(laws, answers, weights),
-        rank=rank,
+        rank=int(rank),
         condition=float(singular[0] / singular[len(tokens) - 1]),
         skip_condition=skip_condition,
         over_provision=capacity(width, head_width, heads) / len(tokens) - 1,
@@ -144,7 +146,8 @@ def _asked(
         if vocab_size is not None:
             hint = f"the targets are laws of {laws.shape[1]} tokens: leave it out"
             whole_number("vocab_size", vocab_size, laws.shape[1], laws.shape[1], hint)
-        _require_vocabulary(laws.shape[1])
+        if laws.shape[1] > MAX_VOCABULARY:
+            raise InputError("vocab_size", laws.shape[1], f"use at most {MAX_VOCABULARY} tokens")
         tokens = checked_contexts(contexts, len(laws), laws.shape[1])
         weights = checked_prior(prior, len(laws))
         found = nearest_encoder(laws, width, weights) if encoder is None else encoder
@@ -155,8 +158,9 @@ def _asked(
         raise InputError("targets", tuple(chosen.shape), hint)
     tokens = whole_tensor("contexts", contexts, "give token ids (T, S)")
     most = max(int(chosen.max()), int(tokens.max()) if tokens.numel() else 0)
-    size = whole_number("vocab_size", most + 1 if vocab_size is None else vocab_size, max(2, most + 1))
-    _require_vocabulary(size)
+    size = whole_number(
+        "vocab_size", most + 1 if vocab_size is None else vocab_size, max(2, most + 1), MAX_VOCABULARY
+    )
     if int(chosen.min()) < 0:
         raise InputError("targets", int(chosen.min()), f"tokens are 0 to {size - 1}")
     tokens = checked_contexts(tokens, len(chosen), size)
@@ -164,11 +168,6 @@ def _asked(
     laws = torch.full((len(chosen), size), -torch.inf, dtype=torch.float64).scatter_(1, chosen[:, None], 0.0)
     found = association_encoder(chosen, size, width, weights) if encoder is None else encoder
     return laws, checked_encoder(found, laws, width), tokens, weights
-
-
-def _require_vocabulary(size: int) -> None:
-    if size > MAX_VOCABULARY:
-        raise InputError("vocab_size", size, f"use at most {MAX_VOCABULARY} tokens")
 
 
 def _error_in(dtype: torch.dtype, network: AttentionOnly, encoder: Encoder, contexts: Tensor) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import lstsq
 from torch import Tensor
 
 from trialogue.models.attention_only import AttentionOnly
@@ -19,17 +18,6 @@ def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
     """
     spare = width - encoder.states.shape[1]
     return torch.cat((encoder.states, features[:, features.shape[1] - spare :]), 1)
-
-
-def solved(
-    features: NDArray[np.float64], states: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], int, NDArray[np.float64]]:
-    """The map of `features` (T, H d_h + d) to `states` (T, d), with the rank and the singular values of the features.
-
-    Of least norm, with an invertible last block.
-    """
-    solution, _, rank, singular = lstsq(features, states, lapack_driver="gelsd")
-    return complete(solution, features, states.shape[1]), int(rank), singular
 
 
 def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width: int) -> NDArray[np.float64]:

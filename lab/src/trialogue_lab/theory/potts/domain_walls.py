@@ -18,12 +18,16 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.arrays import real_tensor, whole_tensor
+from trialogue.arrays import Integers, Reals
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.validation import Count, InstanceOf, NonNegative, Positive, validated
 from trialogue_lab.theory.potts.transfer_decay import kept_decay
 
+Energies = Annotated[Tensor, Reals("V*", least=0, infinite="both")]
+"""Energies of one window, one axis of size V per token; infinite for forbidden windows."""
+Patterns = Annotated[Tensor, Integers("patterns length", least=0)]
+"""Stored patterns, one row of tokens each."""
 Several = Annotated[int, Ge(2)]
 """A number of patterns: a wall needs two or more."""
 
@@ -72,19 +76,6 @@ def crossing_length(window: int, max_energy: float, temperature: Positive, patte
 
 
 @validated
-def straddling_windows(length: Count, window: Count) -> Tensor:
-    """How many windows cut each bond (L - 1,) int64: W - 1 inside the chain, fewer near its ends.
-
-    Bond b = 1 .. L - 1 lies between sites b - 1 and b. Raises `InputError` for a window longer than the chain.
-    """
-    if window > length:
-        raise InputError("window", window, f"use at most the length {length}")
-    bonds = torch.arange(1, length)
-    first, last = (bonds - window + 1).clamp_min(0), (bonds - 1).clamp_max(length - window)
-    return last - first + 1
-
-
-@validated
 def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
     """The different sequences (N, L) int64 that follow one of the patterns of `chain` in any phase.
 
@@ -102,12 +93,14 @@ def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
     return torch.tensor(list(dict.fromkeys(followed)))
 
 
-def splice_energies(energies: Tensor, patterns: Tensor) -> Tensor:
+@validated
+def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
     """Energies (N - 1, L - 1) of the sequences that follow pattern 0 up to a bond and pattern n from there on.
 
     Raises `InputError` where a pattern is no sequence of the chain, or has an energy: it is not stored then.
     """
-    table, sequences = _checked(energies, patterns)
+    table, sequences = energies.double().numpy(), patterns.numpy()
+    _require_stored(table, sequences)
     width, vocab, length = table.ndim, table.shape[0], sequences.shape[1]
     places = vocab ** np.arange(width - 1, -1, -1)
     windows = np.lib.stride_tricks.sliding_window_view(sequences, width, axis=1) * places
@@ -144,7 +137,7 @@ class OneWall(NamedTuple):
 
 
 @validated
-def one_wall(energies: Tensor, patterns: Tensor, temperature: Positive) -> OneWall:
+def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> OneWall:
     """The exact counterparts of equations 2 to 5 for walls out of pattern 0 of `patterns` (N, L).
 
     Where patterns share tokens several (bond, pattern) give the same sequence, and some give a stored pattern, which
@@ -154,7 +147,7 @@ def one_wall(energies: Tensor, patterns: Tensor, temperature: Positive) -> OneWa
     cost = splice_energies(energies, patterns).numpy()
     if len(patterns) < 2:
         raise InputError("patterns", len(patterns), "a wall needs two or more stored patterns")
-    other, bond = _different_splices(torch.as_tensor(patterns).numpy())
+    other, bond = _different_splices(patterns.numpy())
     chosen = cost[other - 1, bond - 1]
     if not len(chosen):
         return OneWall(0, 0.0, -math.inf, temperature)
@@ -163,9 +156,9 @@ def one_wall(energies: Tensor, patterns: Tensor, temperature: Positive) -> OneWa
 
 
 @validated
-def stored_pattern_count(energies: Tensor, length: Count) -> int:
+def stored_pattern_count(energies: Energies, length: Count) -> int:
     """How many sequences of `length` tokens have energy zero: the number of stored patterns, exact at any length."""
-    table = _table(energies)
+    table = energies.double().numpy()
     if length < table.ndim:
         raise InputError("length", length, f"use at least one window of {table.ndim} tokens")
     free = (table == 0).reshape(-1, table.shape[0]).astype(object)
@@ -177,7 +170,7 @@ def stored_pattern_count(energies: Tensor, length: Count) -> int:
 
 
 @validated
-def stored_pattern_decay(energies: Tensor, temperature: Positive) -> float:
+def stored_pattern_decay(energies: Energies, temperature: Positive) -> float:
     """Rate c at which the probability of no excitation at all falls, P(energy zero) ~ exp(-c L), in nats per site.
 
     It is log(lambda(T) / lambda(0)) of the leading eigenvalues of the transfer matrices with all windows, and with
@@ -185,7 +178,7 @@ def stored_pattern_decay(energies: Tensor, temperature: Positive) -> float:
     is forbidden (infinite). Raises `InputError` where no sequence of energy zero can go on for ever, and as
     `transfer_decay.kept_decay` for chains so cold that the eigenvalues are not resolved.
     """
-    table = _table(energies)
+    table = energies.double().numpy()
     rate = kept_decay(_log_weights(table, temperature), [[table == 0]], temperature)
     if rate == math.inf:
         raise InputError("energies", float(table.min()), "no sequence of any length has energy zero")
@@ -204,7 +197,7 @@ def no_wall_decay(chain: InstanceOf[PottsChain], temperature: Positive) -> float
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
     kept = [[of_site == label for of_site in labels] for label in np.unique(labels)]
-    return kept_decay(_log_weights(_table(chain.energies), temperature), kept, temperature)
+    return kept_decay(_log_weights(chain.energies.double().numpy(), temperature), kept, temperature)
 
 
 def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
@@ -217,31 +210,17 @@ def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[n
     return log_weights
 
 
-def _table(energies: Tensor) -> NDArray[np.float64]:
-    hint = "give W axes of one size V, at least 1"
-    table: NDArray[np.float64] = real_tensor("energies", energies, hint).numpy()
-    if table.ndim == 0 or len(set(table.shape)) != 1 or not table.size:
-        raise InputError("energies", table.shape, hint)
-    if np.isnan(table).any() or table.min() < 0:
-        hint = "give numbers of at least 0, of which the least is 0"
-        raise InputError("energies", float(table.min()), hint)
-    return table
-
-
-def _checked(energies: Tensor, patterns: Tensor) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    table = _table(energies)
-    hint = f"give tokens of the shape (N, L) with L of at least {table.ndim}"
-    sequences: NDArray[np.int64] = whole_tensor("patterns", patterns, hint).numpy()
-    if sequences.ndim != 2 or not len(sequences) or sequences.shape[1] < table.ndim:
-        raise InputError("patterns", sequences.shape, hint)
-    if sequences.min() < 0 or sequences.max() >= table.shape[0]:
+def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) -> None:
+    """Raise `InputError` unless every row of `sequences` (N, L) is a sequence of energy zero."""
+    if sequences.shape[1] < table.ndim:
+        raise InputError("patterns", sequences.shape, f"give at least {table.ndim} tokens per pattern")
+    if sequences.max() >= table.shape[0]:
         raise InputError("patterns", int(sequences.max()), f"use tokens from 0 to {table.shape[0] - 1}")
     windows = np.lib.stride_tricks.sliding_window_view(sequences, table.ndim, axis=1)
     cost = table[tuple(np.moveaxis(windows, 2, 0))].sum(1)
     if cost.any():
         hint = f"pattern {int(cost.argmax())} has this energy: stored ones have none"
         raise InputError("patterns", float(cost.max()), hint)
-    return table, sequences
 
 
 def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

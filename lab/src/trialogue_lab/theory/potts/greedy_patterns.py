@@ -7,15 +7,15 @@ certain of every token.
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals, real_tensor
 from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
-from trialogue.validation import Count, Natural, validated
+from trialogue.validation import validated
 
 _NORMALISED = 1e-4
 
@@ -31,13 +31,20 @@ class GreedyPattern(NamedTuple):
     decay_rate: float
 
 
-def greedy_patterns(log_probs: Tensor) -> list[GreedyPattern]:
+@validated
+def greedy_patterns(
+    log_probs: Annotated[Tensor, Reals("contexts vocab", infinite="both")],
+) -> list[GreedyPattern]:
     """All cycles of the greedy map of `log_probs` (V^w, V), as `context_log_probs` gives them, in order of contexts.
 
     Counted with their phases there are as many stored patterns as tokens in all cycles. The lowest token wins ties.
     Raises `InputError` where the shape is not (V^w, V), and for rows that are no log-probabilities.
     """
-    likeliest, token, following = _greedy_map(log_probs)
+    contexts, vocab = log_probs.shape
+    if vocab < 2 or vocab ** round(math.log(contexts, vocab)) != contexts:
+        raise InputError("log_probs", tuple(log_probs.shape), "use the shape (V^w, V)")
+    likeliest, token = checked_log_probs(log_probs).max(1)
+    following = (torch.arange(contexts) * vocab + token) % contexts
     seen = torch.zeros(len(following), dtype=torch.int64)
     patterns = []
     for start in range(len(following)):
@@ -55,37 +62,9 @@ def greedy_patterns(log_probs: Tensor) -> list[GreedyPattern]:
     return patterns
 
 
-@validated
-def log_survival(log_probs: Tensor, context: Natural, length: Count) -> Tensor:
-    """log P(the first 1, .., L tokens after `context` are the greedy ones) (L,) float64.
-
-    `context` is a number below V^w. Raises `InputError` for one that is not, and as `greedy_patterns`.
-    """
-    likeliest, _, following = _greedy_map(log_probs)
-    if context >= len(following):
-        raise InputError("context", context, f"there are {len(following)} contexts")
-    path = torch.empty(length, dtype=torch.int64)
-    for step in range(len(path)):
-        path[step] = context
-        context = int(following[context])
-    return likeliest[path].cumsum(0)
-
-
 def checked_log_probs(log_probs: Tensor) -> Tensor:
     """The log-probabilities (..., V) as float64; raises `InputError` for NaN and rows that do not sum to one."""
     rows = real_tensor("log_probs", log_probs, "give log-probabilities (..., V)")
     hint = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
     checked_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, hint=hint)
     return rows
-
-
-def _greedy_map(log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of every context (V^w,): log-probability of the likeliest token, the token, and the context it leads to."""
-    log_probs = real_tensor("log_probs", log_probs, "use the shape (V^w, V)")
-    contexts, vocab = log_probs.shape if log_probs.ndim == 2 else (0, 0)
-    if vocab < 2 or vocab ** round(math.log(max(1, contexts), vocab)) != contexts:
-        raise InputError("log_probs", tuple(log_probs.shape), "use the shape (V^w, V)")
-    log_probs = checked_log_probs(log_probs)
-    token = log_probs.argmax(1)
-    likeliest = log_probs.gather(1, token[:, None])[:, 0]
-    return likeliest, token, (torch.arange(contexts) * vocab + token) % contexts

@@ -21,7 +21,7 @@ from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, PrefixOracle, as_oracle, next_log_probs, whole_sequences
 from trialogue.randomness import generator
-from trialogue.validation import Count, Natural, validated
+from trialogue.validation import Count, InstanceOf, Natural, validated
 
 Constant = Literal["global", "per-context"]
 """The two readings of the constant in equation 9."""
@@ -155,8 +155,8 @@ class ChainConditionals(PrefixOracle):
     def __init__(
         self, chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
     ) -> None:
-        inner = _chain_of(chain)
         beginnings = _weights_of_beginnings(chain, length, temperature)
+        inner = chain if isinstance(chain, PottsChain) else chain.chain
         messages = inner.messages(temperature)
         self.vocab_size, self.max_length = inner.vocab_size, int(length)
         self._length, self._context = int(length), inner.window - 1
@@ -205,18 +205,12 @@ def autoregressive_of(
     return ChainConditionals(chain, length, temperature)
 
 
-def _chain_of(chain: PottsChain | AutoregressiveHamiltonian) -> PottsChain:
-    if not isinstance(chain, PottsChain | AutoregressiveHamiltonian):
-        raise InputError("chain", type(chain).__name__, "give a PottsChain, or what hamiltonian_of returns")
-    return chain if isinstance(chain, PottsChain) else chain.chain
-
-
 @validated
 def _weights_of_beginnings(
-    chain: PottsChain | AutoregressiveHamiltonian, length: Count, temperature: float
+    chain: InstanceOf[PottsChain] | InstanceOf[AutoregressiveHamiltonian], length: Count, temperature: float
 ) -> Tensor:
     """Log-weights (V^(W-1),) of the first W - 1 tokens, all that follows summed over."""
-    inner = _chain_of(chain)
+    inner = chain if isinstance(chain, PottsChain) else chain.chain
     messages = inner.messages(temperature)
     if length < inner.window:
         raise InputError("length", length, f"use at least one window of {inner.window} tokens")

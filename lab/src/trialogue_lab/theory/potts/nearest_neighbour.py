@@ -43,20 +43,6 @@ class NearestNeighbourPotts:
         """log(1 + (V - 1) e^{-J/T}), by which log P(no wall) falls with every bond."""
         return math.log1p(self._odds)
 
-    @property
-    def mean_run_length(self) -> float:
-        """1 / p, the mean length in tokens of what lies between two walls of the infinite chain."""
-        return math.inf if self._odds == 0 else 1 / self.wall_probability
-
-    @property
-    def correlation_length(self) -> float:
-        """Distance in tokens over which the correlation of two sites falls by a factor e."""
-        weight = math.exp(-self.coupling / self.temperature)
-        if weight in (0, 1):
-            return 0.0 if weight else math.inf
-        # -log of (1 - e^{-J/T}) / (1 + (V - 1) e^{-J/T}), whose two terms are small where it is cold.
-        return 1 / (self.decay_rate - math.log1p(-weight))
-
     @validated
     def log_partition(self, length: Count) -> float:
         """log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T})."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from trialogue.arrays import real_tensor
 from trialogue.compilation import compiled
 from trialogue.data.potts.patterns import StoredPatterns
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.validation import Finite, Natural, validated
 from trialogue_lab.theory.potts.greedy_patterns import checked_log_probs
 
@@ -84,7 +84,7 @@ class PatternSurvival:
         self._next = [self._successors(position) for position in range(self.period)]
 
     @validated
-    def curve(self, log_probs: Tensor, steps: Natural, *, prompt: int | None = None) -> Array:
+    def curve(self, log_probs: Tensor, steps: Natural) -> Array:
         """Probability (steps + 1,) that no wall has come after 0, 1, ..., steps tokens.
 
         `log_probs` (V^w, V), or (steps, V^w, V) where they differ from step to step, are those of the next token given
@@ -92,21 +92,17 @@ class PatternSurvival:
         pattern (by default one window). Raises `InputError` for log-probabilities of another shape, and for rows that
         are none.
         """
-        prompt = self.window if prompt is None else whole_number("prompt", prompt, self.window)
         by_step = self._checked(log_probs, steps)
-        position = prompt - self.window
         places = self.vocab_size ** np.arange(self.window - 1, -1, -1)
-        spot = np.arange(position, prompt) % self.period
-        start = int((self._predicted[self._label][spot] * places).sum())
-        alive = self._alive[position % self.period]
-        mass = (alive == start).astype(np.float64)
+        start = int((self._predicted[self._label][: self.window] * places).sum())
+        mass = (self._alive[0] == start).astype(np.float64)
         if not mass.any():
             hint = "the label's own window follows another label: use a longer window"
             raise InputError("patterns", start, hint)
         log_survival = np.zeros(steps + 1)
         for step in range(steps):
             table = by_step[step if len(by_step) > 1 else 0]
-            mass, lost = self._step((position + step) % self.period, mass, table)
+            mass, lost = self._step(step % self.period, mass, table)
             with np.errstate(divide="ignore"):
                 log_survival[step + 1] = log_survival[step] + np.log1p(-lost)
             if lost >= 1:

@@ -69,7 +69,7 @@ def tokenwise_cost(
     position: (1 - (1 - a)^R) / a are then made, R where a is 0. Raises `InputError` as `rejection_cost` does, and where
     some a(s) is positive but below 1e-300.
     """
-    return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections).calls
+    return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections)[0]
 
 
 @validated
@@ -84,15 +84,10 @@ def tokenwise_success(
 
     Raises `InputError` as `tokenwise_cost` does.
     """
-    return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections).success
+    return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections)[1]
 
 
-class _Run(NamedTuple):
-    calls: float
-    success: float
-
-
-def _tokenwise(tree: "_Tree", max_rejections: int | None) -> _Run:
+def _tokenwise(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]:
     most = math.inf if max_rejections is None else max_rejections
     calls = success = 0.0
     level = tree.root()
@@ -109,7 +104,7 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> _Run:
         reached = (level.weights * _found(chance, most))[:, None] * share
         success += float(reached[step.ends].sum())
         level = tree.below(level, reached.masked_fill(step.ends, 0.0))
-    return _Run(calls, success)
+    return calls, success
 
 
 def _too_rare(chance: float) -> InputError:

@@ -9,8 +9,8 @@ lemma no randomized searcher does better on every hidden string, and one in rand
 theorem prints 2^(D-1), which is what a fixed order takes at worst.
 """
 
-from collections.abc import Iterable
 from fractions import Fraction
+from itertools import product
 from typing import Annotated, NamedTuple
 
 import torch
@@ -20,7 +20,7 @@ from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, next_log_probs
 from trialogue.randomness import numpy_generator
-from trialogue.validation import validated
+from trialogue.validation import Several, validated
 
 _LONGEST_SEARCH = 21
 _MOST_CANDIDATES = 1 << (_LONGEST_SEARCH - 1)
@@ -53,6 +53,10 @@ def hidden_string_values(
     return values
 
 
+Bit = Annotated[int, Interval(ge=0, le=1)]
+"""0 or 1."""
+
+
 class Search(NamedTuple):
     """What a searcher found, None for FAIL, and the queries it took."""
 
@@ -65,7 +69,7 @@ def search_hidden_string(
     oracle: Autoregressive,
     length: Annotated[int, Interval(ge=1, le=_LONGEST_SEARCH)],
     *,
-    order: Iterable[Prefix] | None = None,
+    order: Several[Several[Bit]] | None = None,
     infer_last: bool = True,
     seed: int = 0,
 ) -> Search:
@@ -78,10 +82,14 @@ def search_hidden_string(
     """
     coins = numpy_generator(seed, "hidden-string", "answers")
     if order is None:
-        numbers = numpy_generator(seed, "hidden-string", "order").permutation(1 << (length - 1)).tolist()
-        candidates = [bits_of(number, length - 1) for number in numbers]
+        strings = list(product((0, 1), repeat=length - 1))
+        places = numpy_generator(seed, "hidden-string", "order").permutation(len(strings)).tolist()
+        candidates = [strings[place] for place in places]
     else:
-        candidates = _checked_order(order, length - 1)
+        candidates = [tuple(candidate) for candidate in order]
+        wrong = [candidate for candidate in candidates if len(candidate) != length - 1]
+        if wrong:
+            raise InputError("order", wrong[0], f"give candidates of {length - 1} bits")
     # Only what is left of all candidates can be inferred.
     infer_last &= len(set(candidates)) == 1 << (length - 1)
     for queries, candidate in enumerate(candidates):
@@ -93,21 +101,3 @@ def search_hidden_string(
         if sum(output) % 2 == 0:
             return Search(output, queries + 1)
     return Search(None, len(candidates))
-
-
-def _checked_order(order: Iterable[Prefix], bits: int) -> list[Prefix]:
-    hint = f"give candidates of {bits} bits, each 0 or 1"
-    if not isinstance(order, Iterable):
-        raise InputError("order", order, hint)
-    candidates = []
-    for candidate in order:
-        found = tuple(candidate) if isinstance(candidate, Iterable) else ()
-        if len(found) != bits or not all(bit in (0, 1) for bit in found):
-            raise InputError("order", candidate, hint)
-        candidates.append(tuple(map(int, found)))
-    return candidates
-
-
-def bits_of(number: int, width: int) -> Prefix:
-    """The binary digits of `number`, most significant first."""
-    return tuple(number >> place & 1 for place in range(width - 1, -1, -1))

@@ -29,8 +29,9 @@ def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
     Raises `InputError` for weights or a total that are no whole numbers of at least 0, and for more than 2^33 cells.
     """
     weights = checked_weights(weights)
-    if table_cells(weights, total) > _MOST_CELLS:
-        raise InputError("total", total, f"the table has {table_cells(weights, total)} cells, too many")
+    cells = len(weights) * (total + 1)
+    if cells > _MOST_CELLS:
+        raise InputError("total", total, f"the table would have {cells} cells. Use a smaller total")
     # A row of the table is a number whose bit s says whether the sum s is reached.
     within = (1 << (total + 1)) - 1
     reached = [1]
@@ -45,11 +46,6 @@ def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
         left -= taken * weight
         bits.append(int(taken))
     return tuple(reversed(bits))
-
-
-def table_cells(weights: Sequence[int], total: int) -> int:
-    """How many cells the table of the dynamic program has: D (c + 1)."""
-    return len(weights) * (total + 1)
 
 
 def is_superincreasing(weights: Sequence[int]) -> bool:

@@ -1,6 +1,6 @@
 """Laws of tokenwise rejection as fractions, without rounding: what Proposition 3.1.2 compares."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from trialogue.data.puzzles.weighted_prefixes import Prefix
@@ -44,12 +44,10 @@ def rational_variation(first: Mapping[Prefix, Fraction], second: Mapping[Prefix,
     Raises:
         InputError: If a probability is not a finite number.
     """
-    p, q = (
-        dict(zip(law, _fractions(field, law.values(), "give finite probabilities"), strict=True))
-        for field, law in (("first", first), ("second", second))
-    )
     zero = Fraction(0)
-    return sum((abs(p.get(x, zero) - q.get(x, zero)) for x in p.keys() | q.keys()), zero) / 2
+    return (
+        sum((abs(first.get(x, zero) - second.get(x, zero)) for x in first.keys() | second.keys()), zero) / 2
+    )
 
 
 def _law(
@@ -59,7 +57,9 @@ def _law(
     for _ in range(length):
         longer: RationalLaw = {}
         for prefix, mass in law.items():
-            weights = _weights(conditional, prefix)
+            weights = list(map(Fraction, conditional(prefix)))
+            if min(weights) < 0:
+                raise InputError("conditional", weights, f"give non-negative weights after {prefix}")
             kept = {token: w for token, w in enumerate(weights) if w and accepts((*prefix, token))}
             total = sum(kept.values() if tokenwise else weights, Fraction(0))
             longer |= {(*prefix, token): mass * weight / total for token, weight in kept.items()}
@@ -67,20 +67,3 @@ def _law(
                 raise InputError("length", length, f"there are more than {_MOST_STRINGS} strings to list")
         law = longer
     return law
-
-
-def _weights(conditional: Conditional, prefix: Prefix) -> list[Fraction]:
-    """The weights of the tokens after `prefix`; raises `InputError` unless they are non-negative numbers."""
-    given = conditional(prefix)
-    hint = f"after {prefix} give one non-negative number for each token"
-    weights = _fractions("conditional", given, hint)
-    if any(weight < 0 for weight in weights):
-        raise InputError("conditional", given, hint)
-    return weights
-
-
-def _fractions(field: str, numbers: Iterable[int | Fraction], hint: str) -> list[Fraction]:
-    try:
-        return [Fraction(number) for number in numbers]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(field, numbers, hint) from error

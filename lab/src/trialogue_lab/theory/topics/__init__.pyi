@@ -10,7 +10,6 @@ from .values import Constants as Constants
 from .values import constants as constants
 from .values import diagonal_values as diagonal_values
 from .values import embedding_bias as embedding_bias
-from .values import embedding_violation as embedding_violation
 from .values import optimal_embedding as optimal_embedding
 from .values import optimal_member as optimal_member
 from .values import optimal_values as optimal_values

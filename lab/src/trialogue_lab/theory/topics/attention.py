@@ -6,17 +6,17 @@ alpha, and to any other with weight 1, all before normalisation. Values are thos
 """
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize, minimize_scalar
 from torch import Tensor
 
-from trialogue.arrays import real_tensor
+from trialogue.arrays import Reals, real_tensor
 from trialogue.data import BertMasking, TopicModel
 from trialogue.errors import InputError
-from trialogue.validation import InstanceOf, validated
+from trialogue.validation import InstanceOf, check, validated
 from trialogue_lab.theory.topics.values import constants
 
 Values = Literal["block", "diagonal"]
@@ -157,8 +157,5 @@ def _read(model: TopicModel, masking: BertMasking, values: str, variant: str) ->
 
 def _weights(field: str, values: ArrayLike | Tensor) -> Array:
     hint = "give weights of attention: finite numbers of at least 0"
-    weights = real_tensor(field, values, hint).detach().cpu().numpy()
-    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
-    if wrong.size:
-        raise InputError(field, float(wrong[0]), hint)
-    return np.asarray(weights)
+    weights: Tensor = check(field, values, Annotated[Tensor, Reals(least=0)], hint)
+    return weights.detach().double().cpu().numpy()

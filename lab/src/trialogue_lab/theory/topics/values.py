@@ -155,19 +155,6 @@ def embedding_bias(
     return bias
 
 
-@validated
-def embedding_violation(
-    embedding: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
-) -> float:
-    """How far W^E^T W^E = `embedding` is from the conditions of Theorem 2.1.1, as for `values_violation`.
-
-    Column 0 less c_1 below [MASK] is a matrix of Lemma 2.1.1: the bias is -c_1 p_0, and p_0 of what is read is [MASK].
-    """
-    matrix = _square(embedding, model).clone()
-    matrix[1:, 0] -= constants(model, masking).c1
-    return values_violation(matrix, model, masking)
-
-
 def _framed(words: Tensor, column: Tensor) -> Tensor:
     """`words` (V, V) below a row of zeros and beside a `column` (V,)."""
     return torch.cat(

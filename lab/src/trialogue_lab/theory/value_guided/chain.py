@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
-from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh
 
 from trialogue.errors import InputError
-from trialogue.models.memory import require_room
 from trialogue.oracles import Autoregressive
 from trialogue.probabilities import checked_probabilities
 from trialogue.samplers.exact import sampler_transitions, total_variation
@@ -40,16 +39,6 @@ class WalkChain:
     leaf: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        size = len(self.states) if isinstance(self.states, list) else 0
-        if not size:
-            raise InputError("states", self.states, "give a list of prefixes, beginning with the prompt")
-        if not issparse(self.transitions) or self.transitions.shape != (size, size):
-            given = self.transitions.shape if issparse(self.transitions) else type(self.transitions).__name__
-            raise InputError("transitions", given, f"give a sparse matrix of shape ({size}, {size})")
-        if not isinstance(self.leaf, np.ndarray) or self.leaf.dtype != np.bool_ or self.leaf.shape != (size,):
-            raise InputError("leaf", self.leaf, f"give a NumPy array of bools of shape ({size},)")
-        if not bool((self.transitions.data >= 0).all()):
-            raise InputError("transitions", float(self.transitions.data.min()), "give probabilities")
         totals = np.asarray(self.transitions.sum(1))
         if not bool((abs(totals - 1) < 1e-9).all()):
             hint = "give a chain that goes on for ever: of this one some state has an end"
@@ -102,16 +91,6 @@ class WalkChain:
         else:
             values = eigsh(symmetric, k=3, which="LM", return_eigenvectors=False, v0=root)
         return float(1 - np.sort(abs(values))[-2])
-
-    @validated
-    def laws(self, steps: Natural) -> Array:
-        """The laws (steps + 1, n) of the state after 0, 1, ... steps from the root."""
-        require_room("steps", steps, steps + 1, 8 * len(self.states))
-        laws = np.zeros((steps + 1, len(self.states)))
-        laws[0, 0] = 1.0
-        for step in range(1, len(laws)):
-            laws[step] = laws[step - 1] @ self.transitions
-        return laws
 
     def mixing_time(self, distance: float = 0.25, max_steps: int = 100_000) -> int:
         """Steps from the root until the law of the state is within `distance` (total variation) of the stationary one.
@@ -189,31 +168,13 @@ class WalkChain:
         return {self.states[place]: share for place, share in shares}
 
 
-def value_guided_chain(
-    oracle: Autoregressive,
-    values: VerifierLike,
-    *,
-    prompt: Sequence_ = (),
-    max_new_tokens: int | None = None,
-    lazy: bool = True,
-    max_states: int = 100_000,
-) -> WalkChain:
+def value_guided_chain(oracle: Autoregressive, values: VerifierLike, max_states: int = 100_000) -> WalkChain:
     """The chain of `ValueGuided(stop_at_leaf=False)`, from every branch of its `step`.
 
     Raises `InputError` for more than `max_states` states, and wherever `exact_distribution` does.
     """
     states, transitions = sampler_transitions(
-        ValueGuided(lazy=lazy, stop_at_leaf=False),
-        oracle,
-        values,
-        prompt=prompt,
-        max_new_tokens=max_new_tokens,
-        max_states=max_states,
+        ValueGuided(stop_at_leaf=False), oracle, values, max_states=max_states
     )
-    longest = len(prompt) + max_new_tokens if max_new_tokens is not None else oracle.max_length
-    if oracle.max_length is not None and longest is not None:
-        longest = min(longest, oracle.max_length)
-    leaf = [
-        len(state) == longest or (len(state) > len(prompt) and state[-1] == oracle.eos) for state in states
-    ]
+    leaf = [len(state) == oracle.max_length or state[-1:] == (oracle.eos,) for state in states]
     return WalkChain(states, transitions, np.array(leaf, dtype=np.bool_))

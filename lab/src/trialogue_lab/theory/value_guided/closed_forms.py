@@ -53,16 +53,6 @@ def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tr
     return FirstLeaf(law, math.fsum(network.visits), math.fsum(network.visited))
 
 
-def first_leaf_law(
-    oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
-) -> dict[Sequence_, float]:
-    """The law of the first leaf that the walk reaches: the restricted law, where the values are exact.
-
-    Raises `InputError` as `first_leaf` does.
-    """
-    return first_leaf(oracle, values, **limits).law
-
-
 def stationary_law(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
