@@ -17,11 +17,11 @@ from trialogue_lab.studies.translation import material as making
 from trialogue_lab.studies.translation.config import MASK_PREDICT, PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue_lab.studies.translation.material import HeldOut, Material
 from trialogue_lab.studies.translation.measure import (
-    _translate_by_length,
+    _evenly_spaced,
     _latency,
     _score_rows,
-    _evenly_spaced,
     _strata,
+    _translate_by_length,
 )
 from trialogue_lab.studies.translation.statistics import (
     attention,
