@@ -19,7 +19,6 @@ _ON_THE_RIGHT = (
     "block best of 2",
     "tokenwise rejection",
     "first leaf, verdicts",
-    "first leaf by blocks, verdicts",
     "rejection",
 )
 _ON_THE_LEFT = (
@@ -31,7 +30,8 @@ _ON_THE_LEFT = (
     "action level, exact values",
     "first leaf, noisy values",
 )
-"""Methods whose labels stand on the right and on the left of their points in the first figure."""
+_ABOVE = ("first leaf with momentum, verdicts",)
+"""Methods whose labels stand on the right, on the left and above their points in the first figure."""
 
 
 def _names(rows: Rows, prefix: str) -> list[str]:
@@ -53,8 +53,8 @@ def _distance(rows: Rows, method: str, task: stats.TaskDifficulty) -> float:
     "distance-and-queries",
     "Distance of the output from the model conditioned on the constraint, against expected model calls relative to "
     "unconstrained sampling. Means over tasks and random models, all exact. Stars are exact methods. Rejection checks "
-    "finished outputs. The first leaf with momentum 1 and verdicts, at the same height, is rejection that starts again "
-    "at the first refusal.",
+    "finished outputs. The first leaf with momentum 1 and verdicts is rejection that starts again at the first "
+    "refusal.",
 )
 def _costs_figure(rows: Rows) -> Drawing:
     drawing, (axes,) = panels(1, width=8.6, height=5.4)
@@ -69,7 +69,7 @@ def _costs_figure(rows: Rows) -> Drawing:
         axes.plot(*zip(*points, strict=True), "o-", color=color, label=label)
         for name, point in zip(names, points[len(first) :], strict=True):
             _annotate(axes, f"N = {name.removeprefix(prefix)}", point, offset, color)
-    for methods, offset in ((_ON_THE_LEFT, (-8, -3)), (_ON_THE_RIGHT, (8, -3))):
+    for methods, offset in ((_ON_THE_LEFT, (-8, -3)), (_ON_THE_RIGHT, (8, -3)), (_ABOVE, (1, 10))):
         for method in methods:
             queries, distance = _point(rows, method)
             is_exact, height = distance < _EXACT, max(distance, _EXACT)
@@ -208,7 +208,7 @@ def _methods_table(rows: Rows) -> Cells:
     "Difficulty of the tasks",
     "ours",
     rows_are="constraint and length",
-    note="total variation of masked decoding with random and with uniform models, and the measures of difficulty; means "
+    note="total variation of masked decoding with random and with uniform models, and measures of difficulty; means "
     "over random models. The hidden string has its own model",
 )
 def _tasks_table(rows: Rows) -> Cells:

@@ -17,12 +17,12 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.prefix.sampler import Sampler
 
-RESTRICTED = "the model, given the rule"
-SHARPENED = "p(x)^(1/T), given the rule"
-TEMPERED = "the tempered model, given the rule"
-KEPT = "the model, given the rule and the cut"
-LIKELIEST = "the likeliest valid output"
-LIKELIEST_OF_ALL = "the likeliest output"
+RESTRICTED = "the model given the constraint"
+SHARPENED = "p(x)^(1/T) given the constraint"
+TEMPERED = "the tempered model given the constraint"
+KEPT = "the model given constraint and truncation"
+LIKELIEST = "the most probable valid output"
+LIKELIEST_OF_ALL = "the most probable output"
 
 VERDICTS = "verdicts"
 EXACT = "exact values"
