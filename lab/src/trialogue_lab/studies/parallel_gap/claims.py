@@ -19,6 +19,9 @@ _network = partial(ours, source=f"{_PRODUCTS} (not in the thesis)")
 _corollary = partial(Claim, source=_COROLLARY, published=_NOT_BELOW, statement_id="thesis:M-C411")
 _bound = partial(ours, source=_CORRECTED, published=_NOT_BELOW)
 _EVERY_STEP = "From every state k-Gibbs is in R_1 after a step with probability at least 1 - c_R1, with"
+_OTHER_PROOF = (
+    "The proof of Corollary 4.1.1 is tested. The proof of Proposition 4.1.4 has 2^|C| - 2, as corrected."
+)
 _STAYS = (
     "Started with the clique's sum at most -2, independent parallel keeps it there for T of one or more steps with "
     "probability at least 1 - delta,"
@@ -49,8 +52,9 @@ CLAIMS = (
         "every-step-may-hit-as-in-the-proof",
         f"{_EVERY_STEP} 2 |C| - 2 in it, as the proof prints (smallest difference on a grid).",
         smallest("hitting", "rate - bound_proof") > ROUNDING,
-        **cited(f"Proof of {_COROLLARY}, eq. (4.49)", _NOT_BELOW, "thesis:M-C411.proof"),
-        setting="The proof of Corollary 4.1.1 is tested. The proof of Proposition 4.1.4 has 2^|C| - 2, as corrected.",
+        **cited(
+            f"Proof of {_COROLLARY}, eq. (4.49)", _NOT_BELOW, "thesis:M-C411.proof", setting=_OTHER_PROOF
+        ),
     ),
     _bound(
         "hits-in-time",
