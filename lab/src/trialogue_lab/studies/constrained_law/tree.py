@@ -32,7 +32,7 @@ class Node:
     Args:
         tokens: The completion so far.
         log_p: Its log-probability under the model.
-        log_q: Its log-probability under mselected decoding.
+        log_q: Its log-probability under masked decoding.
         children: The allowed next tokens (k,) int64.
         log_probs: Their log-probabilities (k,) float64 under the model.
     """
@@ -44,7 +44,7 @@ class Node:
     log_probs: NDArray[np.float64]
 
     def continuations(self) -> Iterator[tuple[int, float, float]]:
-        """Yield each allowed next token with the log-probabilities of the longer prefix: model, mselected decoding."""
+        """Yield each allowed next token with the log-probabilities of the longer prefix: model, masked decoding."""
         accepted = float(np.logaddexp.reduce(self.log_probs)) if len(self.children) else 0.0
         for token, log_prob in zip(self.children.tolist(), self.log_probs.tolist(), strict=True):
             yield token, self.log_p + log_prob, self.log_q + log_prob - accepted
@@ -56,9 +56,9 @@ class TokenTree:
 
     Args:
         nodes: Every explored prefix with its node.
-        leaves: Every complete allowed sequence with its log-probabilities under the model and under mselected decoding.
+        leaves: Every complete allowed sequence with its log-probabilities under the model and under masked decoding.
         left_p: Probability under the model of the allowed prefixes that were not explored, a bound on the missing mass.
-        left_q: The same probability under mselected decoding.
+        left_q: The same probability under masked decoding.
     """
 
     nodes: Mapping[tuple[int, ...], Node]
@@ -78,8 +78,8 @@ class TokenTree:
         return {tokens: math.exp(log_p) / total for tokens, (log_p, _) in self.leaves.items()}
 
     @property
-    def mselected(self) -> dict[tuple[int, ...], float]:
-        """The distribution of mselected decoding, by token sequence. The missing mass is `left_q`."""
+    def masked(self) -> dict[tuple[int, ...], float]:
+        """The distribution of masked decoding, by token sequence. The missing mass is `left_q`."""
         return {tokens: math.exp(log_q) for tokens, (_, log_q) in self.leaves.items()}
 
 
@@ -100,7 +100,7 @@ def explore(
         verifier: Verifier of the constraint.
         prompt: Token ids of the prompt.
         max_new_tokens: Maximum number of tokens of a completion.
-        tolerance: Share of the conditional distribution and of mselected decoding that may stay unexplored.
+        tolerance: Share of the conditional distribution and of masked decoding that may stay unexplored.
         max_prefixes: Maximum number of explored prefixes.
 
     Raises:
