@@ -87,9 +87,9 @@ def test_what_cannot_be_is_refused():
     law = HiddenMarkov([1.0, 0.0], [[0.0, 1.0], [0.0, 0.0]], torch.eye(2), [0.0, 1.0])
     assert law.energy(torch.tensor([[0, 1], [1, 1]])).tolist() == [0.0, math.inf]
     assert law.energy(torch.tensor([[0]])).tolist() == [math.inf]
-    with pytest.raises(InputError, match="row 1 of them cannot occur"):
+    with pytest.raises(InputError, match="row 1 has probability zero"):
         law.site_log_probs(torch.tensor([[0, 1], [1, 0]]))
-    with pytest.raises(InputError, match="must sum to one"):
+    with pytest.raises(InputError, match="together sum to one"):
         HiddenMarkov([1.0], [[0.5]], [[1.0]], [0.4])
     with pytest.raises(InputError, match=r"use the shape \(1, 1\)"):
         HiddenMarkov([1.0], [[0.5, 0.5]], [[1.0]], [0.0])

@@ -10,7 +10,7 @@ from trialogue_lab.studies.translation_dependency.language import (
     SPECIAL,
     TranslationLanguage,
     phrases_of_lengths,
-    translation_law,
+    translation_model,
 )
 
 
@@ -42,14 +42,14 @@ def _listed(phrases, coupling, swapping):
 @pytest.mark.parametrize("lengths", [((1, 2), (2, 1)), ((1, 1), (1, 2), (2, 2)), ((1, 2, 1), (2, 1, 1))])
 def test_the_law_is_that_of_all_orders_and_styles(lengths):
     phrases = phrases_of_lengths(lengths)
-    law = translation_law(phrases, coupling=0.7, swapping=0.3)
+    law = translation_model(phrases, coupling=0.7, swapping=0.3)
     listed = _listed(phrases, 0.7, 0.3)
     assert sum(listed.values()) == pytest.approx(1)
     for target, chance in listed.items():
         assert math.exp(-float(law.energy(torch.tensor([target]))[0])) == pytest.approx(chance)
     longest = max(map(len, listed))
     assert float(law.length_log_probs(longest).exp().sum()) == pytest.approx(1)
-    wrong = translation_law(phrases, coupling=0.7, swapping=0.25)
+    wrong = translation_model(phrases, coupling=0.7, swapping=0.25)
     target = min(listed, key=listed.get)
     assert math.exp(-float(wrong.energy(torch.tensor([target]))[0])) != pytest.approx(listed[target])
 
@@ -101,9 +101,9 @@ def test_one_synonym_is_a_lexicon_that_always_translates_alike():
 
 
 def test_what_are_no_phrases_and_no_sentence_is_refused():
-    for phrases, message in (([], "as many"), ([[[0], [1]], [[2]]], "as many"), ([[[]]], "a token")):
+    for phrases, message in (([], "same number"), ([[[0], [1]], [[2]]], "same number"), ([[[]]], "one token")):
         with pytest.raises(InputError, match=message):
-            translation_law(phrases, coupling=1.0)
+            translation_model(phrases, coupling=1.0)
     language = TranslationLanguage(words=6)
     for source in ([], [SPECIAL, SPECIAL], [SPECIAL + 6], [1]):
         with pytest.raises(InputError, match="different words from 4 to 9"):

@@ -20,18 +20,22 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.decoding_laws import measure, rules
 from trialogue_lab.studies.decoding_laws import statistics as stats
 from trialogue_lab.studies.decoding_laws.config import Config
-from trialogue_lab.studies.decoding_laws.laws import believed_law, best_of_law, weighted_law
+from trialogue_lab.studies.decoding_laws.laws import (
+    best_of_distribution,
+    expected_distribution,
+    weighted_distribution,
+)
 from trialogue_lab.studies.decoding_laws.measure import measure_task
-from trialogue_lab.studies.decoding_laws.rules import MASK, NOISY, RULES, SHARPENED, TEMPERATURE, TEMPERED
+from trialogue_lab.studies.decoding_laws.rules import MASK, METHODS, NOISY, SHARPENED, TEMPERATURE, TEMPERED
 from trialogue_lab.studies.decoding_laws.tasks import (
     HIDDEN,
     LADDER,
     VARYING,
     Task,
-    drawn_oracle,
-    uniform_oracle,
+    random_model,
+    uniform_model,
 )
-from trialogue_lab.studies.decoding_laws.verdicts import shown
+from trialogue_lab.studies.decoding_laws.verdicts import difficulty
 
 CONFIG = Config(seeds=(3, 4), candidates=(2,), drawn_among=(2,))
 
@@ -43,11 +47,11 @@ def task_of(name: str, place: int = 0) -> Task:
 
 def drawn(name: str, seed: int = 3, place: int = 0) -> tuple[Task, Any]:
     task = task_of(name, place)
-    return task, drawn_oracle(task, seed, 1.0)
+    return task, random_model(task, seed, 1.0)
 
 
 def free_distribution(oracle: Any) -> dict[tuple[int, ...], float]:
-    return dict(exact_distribution(RULES["no rule"].walk, oracle).probabilities)
+    return dict(exact_distribution(METHODS["no rule"].sampler, oracle).probabilities)
 
 
 def test_valid_strings() -> None:
@@ -76,16 +80,18 @@ def test_valid_strings() -> None:
 @pytest.mark.parametrize("name", ["JSON", "checksum", "sum"])
 def test_closed_forms_are_the_walks(name: str) -> None:
     task, oracle = drawn(name)
-    free = exact_distribution(RULES["no rule"].walk, oracle)
+    free = exact_distribution(METHODS["no rule"].sampler, oracle)
     restricted = target_distribution(oracle, task)
     best = exact_distribution(BestOfN(2), oracle, task)
-    assert total_variation(best.probabilities, best_of_law(free.probabilities, restricted, 2)) < 1e-12
-    assert total_variation(best.probabilities, best_of_law(free.probabilities, restricted, 3)) > 1e-3
+    assert (
+        total_variation(best.probabilities, best_of_distribution(free.probabilities, restricted, 2)) < 1e-12
+    )
+    assert total_variation(best.probabilities, best_of_distribution(free.probabilities, restricted, 3)) > 1e-3
     assert best.expected_calls == pytest.approx(2 * free.expected_calls)
     masked = exact_distribution(MaskedDecoding(), oracle, task)
     particles = exact_distribution(SequentialMonteCarlo(2, 0.0, "mask"), oracle, task)
-    assert total_variation(particles.probabilities, weighted_law(masked, 2)) < 1e-12
-    assert total_variation(particles.probabilities, weighted_law(masked, 3)) > 1e-3
+    assert total_variation(particles.probabilities, weighted_distribution(masked, 2)) < 1e-12
+    assert total_variation(particles.probabilities, weighted_distribution(masked, 3)) > 1e-3
     assert particles.expected_calls == pytest.approx(2 * masked.expected_calls)
 
 
@@ -94,7 +100,7 @@ def test_what_a_task_shows_is_of_its_laws(family: str) -> None:
     task, oracle = drawn(family)
     target, free = target_distribution(oracle, task), free_distribution(oracle)
     masked = exact_distribution(MaskedDecoding(), oracle, task).probabilities
-    found = shown(oracle, task)
+    found = difficulty(oracle, task)
     assert found.mass == pytest.approx(math.fsum(free[x] for x in target))
     assert found.rarity == pytest.approx(kullback_leibler(target, free))
     assert found.unseen == pytest.approx(kullback_leibler(target, masked), abs=1e-12)
@@ -105,13 +111,13 @@ def test_what_a_task_shows_is_of_its_laws(family: str) -> None:
 
 def test_when_verdicts_show() -> None:
     checksum = task_of("checksum")
-    at_once, late = shown(*reversed(drawn("first token"))), shown(uniform_oracle(checksum), checksum)
+    at_once, late = difficulty(*reversed(drawn("first token"))), difficulty(uniform_model(checksum), checksum)
     assert at_once.lateness == pytest.approx(1 / 3)
     assert at_once.spread == pytest.approx(0, abs=1e-12)
     assert late.lateness == pytest.approx(1)
     assert late.rarity == pytest.approx(math.log(3))
     assert late.spread == pytest.approx(0, abs=1e-12)
-    hidden = shown(*reversed(drawn(HIDDEN)))
+    hidden = difficulty(*reversed(drawn(HIDDEN)))
     assert hidden.lateness == pytest.approx((1 / 3 + 2 / 3) / 2)
     assert hidden.unseen == pytest.approx(2 * math.log(2))
     # Of two viable tokens one has no value: deviation over mean is 1, twice.
@@ -124,7 +130,7 @@ def test_what_users_believe() -> None:
     tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
 
     def believed(name: str, given: dict[tuple[int, ...], float] | None = None) -> Any:
-        return believed_law(name, free, restricted, tempered, given or restricted)
+        return expected_distribution(name, free, restricted, tempered, given or restricted)
 
     (mode,) = believed(rules.LIKELIEST)
     assert restricted[mode] == max(restricted.values())
@@ -158,13 +164,13 @@ def measured() -> Rows:
 
 
 def test_rules_as_measured(measured: Rows) -> None:
-    for name, rule in RULES.items():
+    for name, rule in METHODS.items():
         if rule.exact:
             assert (stats.decoded(name)(measured) < 1e-12).all(), name
     assert (stats.decoded("no rule", "invalid")(measured) > 0.2).all()
     mask = stats.decoded("mask")(measured)
     assert mask.tolist() == pytest.approx(stats.decoded("tokenwise rejection")(measured).tolist())
-    for name, rule in RULES.items():
+    for name, rule in METHODS.items():
         if rule.weighs:
             assert (stats.decoded(name, "weighted")(measured) < 1e-12).all(), name
     # A cut before the mask weighs by the law that is cut.
@@ -178,7 +184,7 @@ def test_rules_as_measured(measured: Rows) -> None:
 
 def test_a_cut_that_leaves_nothing_is_believed_in_by_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "top-p, rejection"
-    monkeypatch.setattr(measure, "RULES", {each: RULES[each] for each in (MASK, name)})
+    monkeypatch.setattr(measure, "METHODS", {each: METHODS[each] for each in (MASK, name)})
     rows = rows_of("brackets", seeds=(3, 8, 9, 10))
     cut = rows.where("rule", rule=name)
     lost = cut.none > 0.5
@@ -191,16 +197,18 @@ def test_a_cut_that_leaves_nothing_is_believed_in_by_no_one(monkeypatch: pytest.
 def furthest(rows: Rows, column: str) -> float:
     """The largest of `column` among the rules that are proved to have none."""
     proved = {"variation": "exact", "weighted": "weighs"}[column]
-    names = [name for name, rule in RULES.items() if getattr(rule, proved)]
+    names = [name for name, rule in METHODS.items() if getattr(rule, proved)]
     table = rows["rule"]
     return float(table[table.rule.isin(names)][column].max())
 
 
 @pytest.fixture(scope="module")
 def whole_ladder() -> Rows:
-    names = [name for name, rule in RULES.items() if rule.exact or rule.weighs] + ["first leaf, exact values"]
+    names = [name for name, rule in METHODS.items() if rule.exact or rule.weighs] + [
+        "first leaf, exact values"
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "RULES", {name: RULES[name] for name in names})
+        patch.setattr(measure, "METHODS", {name: METHODS[name] for name in names})
         return rows_of(*(family.name for family in LADDER), seeds=(3,))
 
 
@@ -219,7 +227,7 @@ def test_the_first_leaf_is_exact_where_outputs_have_one_length(whole_ladder: Row
 @pytest.mark.parametrize("family", [family.name for family in LADDER])
 def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -> None:
     task, oracle = drawn(family)
-    walked = exact_distribution(RULES["first leaf with momentum, verdicts"].walk, oracle, task)
+    walked = exact_distribution(METHODS["first leaf with momentum, verdicts"].sampler, oracle, task)
     asked = finished = 0.0
     for x, p in free_distribution(oracle).items():
         refused = next((end for end in range(1, len(x) + 1) if not task(x[:end])), None)
@@ -235,19 +243,19 @@ def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -
 @pytest.mark.parametrize(
     ("column", "name", "broken"),
     [
-        ("variation", "rejection", {"walk": MaskedDecoding()}),
+        ("variation", "rejection", {"sampler": MaskedDecoding()}),
         ("variation", "rejection", {"cut": {"temperature": 0.7}}),
-        ("variation", "first leaf with momentum, verdicts", {"walk": ValueGuided(lazy=False)}),
+        ("variation", "first leaf with momentum, verdicts", {"sampler": ValueGuided(lazy=False)}),
         ("variation", "action level, exact values", {"guide": NOISY}),
-        ("weighted", "mask, then top-p", {"walk": MaskedDecoding(mask_first=False)}),
+        ("weighted", "mask, then top-p", {"sampler": MaskedDecoding(mask_first=False)}),
         ("weighted", "temperature, mask", {"believed": SHARPENED}),
     ],
 )
 def test_a_rule_that_is_not_exact_is_noticed(
     column: str, name: str, broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mutant = {MASK: RULES[MASK], name: dataclasses.replace(RULES[name], **broken)}
-    monkeypatch.setattr(measure, "RULES", mutant)
+    mutant = {MASK: METHODS[MASK], name: dataclasses.replace(METHODS[name], **broken)}
+    monkeypatch.setattr(measure, "METHODS", mutant)
     assert furthest(rows_of("checksum"), column) > 1e-3
 
 
@@ -293,9 +301,15 @@ def test_quantities_of_known_rows() -> None:
     assert stats.at_varying_lengths("mask")(rows).empty
     varying = Rows([{**each, "family": "JSON"} for each in rows.records if each["family"] == "b"], "kind")
     assert stats.at_varying_lengths("mask")(varying).tolist() == pytest.approx([0.25, 0.3])
-    assert [task.name for task in stats.shown_tasks(rows)] == ["a, 2", "b, 2", "a, 4", "b, 8", f"{HIDDEN}, 3"]
-    assert len(stats.shown_tasks(rows, hidden=False)) == 4
-    assert stats.shown_tasks(rows)[0].shown.lateness == pytest.approx(0.5)
+    assert [task.name for task in stats.task_difficulties(rows)] == [
+        "a, 2",
+        "b, 2",
+        "a, 4",
+        "b, 8",
+        f"{HIDDEN}, 3",
+    ]
+    assert len(stats.task_difficulties(rows, hidden=False)) == 4
+    assert stats.task_difficulties(rows)[0].difficulty.lateness == pytest.approx(0.5)
 
 
 def test_oracles_are_drawn_by_seed_and_family() -> None:

@@ -133,8 +133,8 @@ def test_a_network_comes_near_the_best_product_law() -> None:
 
 def test_a_network_that_imitates_another_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     parallel = dataclasses.replace(WEAK, chain=PARALLEL)
-    steps_of = transitions.steps_of
-    monkeypatch.setattr(transitions, "steps_of", lambda _, seed: steps_of(parallel, seed))
+    sampled_steps = transitions.sampled_steps
+    monkeypatch.setattr(transitions, "sampled_steps", lambda _, seed: sampled_steps(parallel, seed))
     assert not learned(transitions.network_row(WEAK, 0))
 
 

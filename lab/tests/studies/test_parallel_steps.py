@@ -11,18 +11,18 @@ from trialogue.samplers.chains.conditionals import site_laws
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
-from trialogue_lab.studies.translation_dependency.language import phrases_of_lengths, translation_law
+from trialogue_lab.studies.translation_dependency.language import phrases_of_lengths, translation_model
 from trialogue_lab.studies.translation_dependency.parallel_steps import (
     ParallelSteps,
     divergence_and_variation,
-    refinement_laws,
+    refinement_distributions,
 )
 from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
 
 
 @pytest.fixture(scope="module")
 def language():
-    return translation_law(phrases_of_lengths(((1, 1), (1, 2))), coupling=1.0, swapping=0.3, slips=0.01)
+    return translation_model(phrases_of_lengths(((1, 1), (1, 2))), coupling=1.0, swapping=0.3, slips=0.01)
 
 
 def _truth(language, sites):
@@ -32,7 +32,7 @@ def _truth(language, sites):
 
 @pytest.mark.parametrize("start", ["mask", "random"])
 def test_laws_are_powers_of_the_transition_matrix_of_parallel_updates(language, start):
-    distributions = refinement_laws(language, 3, 3, start)
+    distributions = refinement_distributions(language, 3, 3, start)
     matrix = transition_matrix(IndependentParallel(), language, sites=3)
     for before, after in itertools.pairwise(distributions):
         assert (before @ matrix - after).abs().max() < 1e-12
@@ -41,15 +41,15 @@ def test_laws_are_powers_of_the_transition_matrix_of_parallel_updates(language, 
 
 
 def test_laws_go_on_from_the_law_they_are_given(language):
-    distributions = refinement_laws(language, 3, 3)
-    assert torch.equal(refinement_laws(language, 3, 2, distributions[1]), distributions[1:])
+    distributions = refinement_distributions(language, 3, 3)
+    assert torch.equal(refinement_distributions(language, 3, 2, distributions[1]), distributions[1:])
     with pytest.raises(InputError, match="start="):
-        refinement_laws(language, 3, 2, distributions[1] * 2)
+        refinement_distributions(language, 3, 2, distributions[1] * 2)
 
 
 def test_the_first_pass_from_masks_loses_the_total_correlation(language):
     truth = _truth(language, 3)
-    first = refinement_laws(language, 3, 0)[0]
+    first = refinement_distributions(language, 3, 0)[0]
     best = closest_in_divergence(truth.view((language.vocab_size,) * 3))
     assert divergence_and_variation(truth, first)[0] == pytest.approx(best.distance)
     assert best.distance > 0.3
@@ -61,7 +61,7 @@ def test_a_denoiser_is_refined_by_the_chain_of_that_name(language, correct):
     denoiser = Denoiser(language, correct, 40)
     chain = Refinement(choice="sampled", keep="nothing")
     matrix = transition_matrix(chain, denoiser, sites=3)
-    distributions = refinement_laws(denoiser, 3, 2)
+    distributions = refinement_distributions(denoiser, 3, 2)
     for before, after in itertools.pairwise(distributions):
         assert (before @ matrix - after).abs().max() < 1e-12
     alone = transition_matrix(chain, language, sites=3)
@@ -77,10 +77,10 @@ class _Uniform(Energy):
 
 
 def test_what_is_no_masked_oracle_is_refused():
-    with pytest.raises(InputError, match="masked oracle"):
-        refinement_laws(_Uniform(), 3, 1)
+    with pytest.raises(InputError, match="masked model"):
+        refinement_distributions(_Uniform(), 3, 1)
     with pytest.raises(InputError, match="start="):
-        refinement_laws(translation_law([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing")
+        refinement_distributions(translation_model([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing")
 
 
 def test_what_leaves_does_not_come_back(language):
@@ -100,4 +100,4 @@ def test_what_is_no_step_is_refused():
     with pytest.raises(InputError, match="at most one"):
         ParallelSteps(torch.ones(4, 2, 2))
     with pytest.raises(InputError, match="more than"):
-        refinement_laws(translation_law(phrases_of_lengths(((9, 9),)), coupling=0.0, slips=0.1), 9, 1)
+        refinement_distributions(translation_model(phrases_of_lengths(((9, 9),)), coupling=0.0, slips=0.1), 9, 1)

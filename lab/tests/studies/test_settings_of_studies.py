@@ -116,7 +116,7 @@ def test_hints_say_which_other_field_is_meant() -> None:
         ),
         ("memorization-train", {"head_widths": (1, 10)}, "head_widths.*use less than fixed_width = 10"),
         ("topic-pretrained", {"shortest": 50}, "shortest=50: use at most length=24"),
-        ("translation-dependency", {"model": "folder"}, "text='': name a model and a text"),
+        ("translation-dependency", {"model": "folder"}, "text='': give both a model and a text"),
         ("memorization-train", {"embedding_widths": (5, 10)}, "embedding_widths.*leave out fixed_width = 10"),
     ):
         with pytest.raises(InputError, match=hint):

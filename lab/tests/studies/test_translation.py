@@ -16,7 +16,13 @@ from trialogue_lab.studies.translation import STUDY, measure
 from trialogue_lab.studies.translation import material as making
 from trialogue_lab.studies.translation.config import MASK_PREDICT, PLAIN, PRESETS, REFINER, SMALL, TWIN
 from trialogue_lab.studies.translation.material import HeldOut, Material
-from trialogue_lab.studies.translation.measure import _in_order_of_length, _latency, _scored, _spread, _strata
+from trialogue_lab.studies.translation.measure import (
+    _evenly_spaced,
+    _latency,
+    _score_rows,
+    _strata,
+    _translate_by_length,
+)
 from trialogue_lab.studies.translation.statistics import (
     attention,
     corpus,
@@ -72,7 +78,7 @@ def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
 
     def bleus(arm):
         setting = {"arm": arm, "steps": 4, "hypotheses": 1}
-        rows = _scored(config, material, lambda *_: [answer(4, 4, 5, 6, 7, 8)] * 2, setting, 0)
+        rows = _score_rows(config, material, lambda *_: [answer(4, 4, 5, 6, 7, 8)] * 2, setting, 0)
         return [row["bleu"] for row in rows if row["kind"] == "set"]
 
     assert bleus(TWIN) == pytest.approx([100, 100])
@@ -83,7 +89,7 @@ def test_chinese_is_scored_by_its_characters():
     config = replace(PRESETS["smoke"], text="wmt17-en-zh", test=4, sets=2, small_sets=1)
     material = held(["我喜欢吃苹果"] * 4, lambda _: ["我喜欢吃香蕉"])
     setting = {"arm": TWIN, "steps": 4, "hypotheses": 1}
-    rows = list(_scored(config, material, lambda *_: [answer(5)] * 4, setting, 0))
+    rows = list(_score_rows(config, material, lambda *_: [answer(5)] * 4, setting, 0))
     assert all(row["bleu"] > 40 for row in rows)  # whole lines as words would share none
     assert all(row["low"] > 40 for row in rows if row["kind"] == "corpus")
     assert replace(config, text="wmt17-zh-en").tokenize == "13a"
@@ -104,7 +110,7 @@ def test_every_sentence_draws_as_its_place():
         return [answer(place) for place in numbers]
 
     places = list(range(0, 150, 2))
-    found = _in_order_of_length(translate, tested, places)
+    found = _translate_by_length(translate, tested, places)
     assert [(place, each.best) for place, each in found.items()] == [(place, [place]) for place in places]
 
 
@@ -121,10 +127,10 @@ def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkey
     monkeypatch.setattr(measure, "material", lambda *_: Material((), tested, None))
     for name in ("twin_of", "refiner_of"):
         monkeypatch.setattr(measure, name, lambda *_: None)
-    monkeypatch.setattr(measure, "_written", lambda *_: contender("twin"))
-    monkeypatch.setattr(measure, "_refining", lambda *told: contender(f"{told[-2]} steps, {told[-1]}"))
+    monkeypatch.setattr(measure, "_by_twin", lambda *_: contender("twin"))
+    monkeypatch.setattr(measure, "_by_refiner", lambda *told: contender(f"{told[-2]} steps, {told[-1]}"))
     monkeypatch.setattr(
-        measure, "_ranked", lambda *told: contender(f"{told[-2]} steps, {told[-1]}, rescored")
+        measure, "_by_rescoring", lambda *told: contender(f"{told[-2]} steps, {told[-1]}, rescored")
     )
     found = list(_latency(config, 0, None))
     names = ["twin", "4 steps, 1", "4 steps, 5", "10 steps, 1", "10 steps, 5", "4 steps, 5, rescored"]
@@ -144,18 +150,16 @@ def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkey
 
 
 def test_what_is_timed_is_of_all_lengths():
-    assert _spread(list(range(222)), 200)[-1] >= 220
-    assert _spread(list(range(400)), 200) == list(range(0, 400, 2))
-    assert _spread([3, 5], 9) == [3, 5]
-    assert _spread([], 9) == []
+    assert _evenly_spaced(list(range(222)), 200)[-1] >= 220
+    assert _evenly_spaced(list(range(400)), 200) == list(range(0, 400, 2))
+    assert _evenly_spaced([3, 5], 9) == [3, 5]
+    assert _evenly_spaced([], 9) == []
 
 
 def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
     pair = ParallelText(["a"], ["b"])
     monkeypatch.setattr(making, "_split", lambda *_: Split(pair, pair, pair))
-    with pytest.raises(
-        InputError, match=r"test=40: the text has 1 pairs to test on: ask for at most as many"
-    ):
+    with pytest.raises(InputError, match=r"test=40: use at most the 1 test pairs of the text"):
         making.material(PRESETS["smoke"], 0, tmp_path)
 
 

@@ -28,10 +28,10 @@ from trialogue_lab.studies.translation_dependency.networks import (
     _without_last,
     listed_sources,
     network_rows,
-    perfect_laws,
+    perfect_distributions,
     random_targets,
 )
-from trialogue_lab.studies.translation_dependency.parallel_steps import refinement_laws
+from trialogue_lab.studies.translation_dependency.parallel_steps import refinement_distributions
 from trialogue_lab.studies.translation_dependency.statistics import (
     attention,
     chains_lead,
@@ -80,12 +80,12 @@ def test_chains_that_leave_the_law_invariant_reach_it(tmp_path):
 
 
 def test_what_is_compared_with_the_truth():
-    truth = Truth(LENGTHS.law(1.0), LENGTHS.law(1.0, slips=0.0), LENGTHS.longest)
+    truth = Truth(LENGTHS.translations(1.0), LENGTHS.translations(1.0, slips=0.0), LENGTHS.longest)
     assert sum(truth.lengths.values()) == pytest.approx(1)
-    own = truth.compared(truth.laws)
+    own = truth.compared(truth.distributions)
     assert own["divergence"] == pytest.approx(0, abs=1e-12)
     assert own["valid"] > 0.99
-    joint = {length: weight * truth.laws[length] for length, weight in truth.lengths.items()}
+    joint = {length: weight * truth.distributions[length] for length, weight in truth.lengths.items()}
     assert truth.joint(joint) == pytest.approx((0, 0), abs=1e-12)
     less = {length: law * 0.5 for length, law in joint.items()}
     assert truth.joint(less) == pytest.approx((math.log(2), 0.5))
@@ -168,13 +168,13 @@ def test_perfect_answers_start_from_the_targets_that_networks_start_from():
     targets[0, 0] = int(law.alphabet[0])
     for target in targets:
         right = torch.from_numpy(law.alphabet)[states] == target
-        noise = config.correct * right.double() + (1 - config.correct) / config.among
+        noise = config.correct * right.double() + (1 - config.correct) / config.noise_tokens
         posterior = prior * noise.prod(1)
         posterior = (posterior / posterior.sum()).view((len(law.alphabet),) * 2)
         expected += torch.outer(posterior.sum(1), posterior.sum(0)).flatten() / len(targets)
-    first, second = perfect_laws(config, law, targets)
+    first, second = perfect_distributions(config, law, targets)
     assert (first - expected).abs().max() < 1e-12
-    masks = refinement_laws(Denoiser(law, config.correct, config.among), 2, 0)[0]
+    masks = refinement_distributions(Denoiser(law, config.correct, config.noise_tokens), 2, 0)[0]
     assert (first - masks).abs().max() > 1e-3
     assert (second - first).abs().max() > 1e-3
 

@@ -1,17 +1,17 @@
-"""What does each decoding rule really sample when the output must obey a rule, and what does it cost?
+"""What does each decoding method sample when the output must satisfy a constraint, and at what cost?
 
-A chat model answers questions under a regular expression (one of a few cities) and under a JSON schema (stars and tone
-of a review). The rules allow few enough strings that the model's law restricted to them is known exactly, up to a
-stated share left unexplored: the tree of allowed token sequences is explored and scored by the model. From the same
-tree come the exact law of masked decoding (tokenwise rejection), of drawing by weight among several masked samples,
-and of the first leaf of the value-guided walk; sequential Monte Carlo is simulated on the tree, and walks run on the
-model itself show that they sample what was computed, and at what cost. Laws are of the strings: token sequences that
-spell the same string count together. Every seed draws its own questions; one replication is one seed.
+A chat model answers questions under a regular expression (one of five cities) and under a JSON schema (stars and tone
+of a review). The constraints allow so few strings that the conditional distribution of the model is known exactly, up
+to an unexplored share that is reported: the tree of allowed token sequences is explored and scored by the model. The
+same tree gives the exact distributions of masked decoding (tokenwise rejection), of a weighted draw from several masked
+outputs, and of the first leaf of the value-guided walk. Sequential Monte Carlo is simulated on the tree. Samplers that
+run on the model itself confirm the computed distributions and measure the cost. Distributions are over strings: token
+sequences that spell the same string count together. Every seed selects its own questions and is one replication.
 
-The thesis proves that tokenwise rejection distorts the law on a toy example and says that the value-guided walk is
-there to fix it; that a chat model shows either, and how large it is, is asked here. Deviations: a rejected token is
-masked out and not redrawn, which has the same law for fewer queries; the value-guided walk stops at its first leaf,
-as in the thesis' experiments, where its theorem is about a uniform node of the path.
+The thesis proves on a toy example that tokenwise rejection distorts the distribution, and states that the value-guided
+walk corrects it. This study measures both on a chat model. Deviations: a rejected token is masked and not sampled
+again, which gives the same distribution with fewer model calls. The value-guided walk stops at its first leaf, as in
+the experiments of the thesis, while the theorem is about a uniformly random node of the path.
 """
 
 from trialogue_lab.ledger import Study

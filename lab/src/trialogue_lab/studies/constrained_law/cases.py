@@ -1,4 +1,4 @@
-"""What is asked: a question to a pretrained model, or a random table that stands for one."""
+"""Questions to a pretrained model, or a random table in its place for tests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,15 @@ _LETTERS = "abcd"
 
 @dataclass(frozen=True)
 class Case:
-    """One question: who answers, the prompt (token ids), the rule, and the text of a completion."""
+    """A question to a model.
+
+    Args:
+        oracle: The model.
+        verifier: Verifier of the constraint.
+        prompt: Token ids of the question.
+        text: Function from the token ids of an answer to its text.
+        max_new_tokens: Maximum number of tokens of an answer.
+    """
 
     oracle: Autoregressive
     verifier: Verifier
@@ -29,30 +37,25 @@ class Case:
 
 
 def case_of(config: Config, kind: str, seed: int) -> Case:
-    """The question of a seed, put to the config's model."""
+    """Return the question of a kind that `seed` selects, for the model of the config."""
     if not config.model:
         return toy_case(config, kind, seed)
     oracle, task = _loaded(config.model), TASKS[kind](seed)
     note_model(oracle.described())
     tokenization = oracle.tokenization
-    rule = GrammarVerifier.regex if kind == "regex" else GrammarVerifier.json_schema
-    return Case(
-        oracle,
-        rule(task.rule, tokenization),
-        tuple(tokenization.chat(task.question)),
-        tokenization.text,
-        config.max_new_tokens,
-    )
+    grammar = GrammarVerifier.regex if kind == "regex" else GrammarVerifier.json_schema
+    verifier, prompt = grammar(task.constraint, tokenization), tuple(tokenization.chat(task.question))
+    return Case(oracle, verifier, prompt, tokenization.text, config.max_new_tokens)
 
 
 _loaded = cache(load_pretrained)
-"""Load a model, once in a process."""
+"""Load a model once per process."""
 
 
 def toy_case(config: Config, kind: str, seed: int) -> Case:
-    """A random table over four letters; the rule allows a few words that begin alike."""
+    """Return a random table over four letters, with a constraint that allows a few words with common prefixes."""
 
-    def law(prefix: tuple[int, ...]) -> list[float]:
+    def next_token(prefix: tuple[int, ...]) -> list[float]:
         return numpy_generator(seed, "toy", kind, prefix).dirichlet([0.5] * 5).tolist()
 
     words = {"ab", "abc", "b", "ca", "cad", "d"} if kind == "regex" else {"aaaa", "aaab", "ba", "dc"}
@@ -66,5 +69,5 @@ def toy_case(config: Config, kind: str, seed: int) -> Case:
             return text(completion) in words
         return any(word.startswith(text(completion)) for word in words)
 
-    oracle = Table(law, vocab_size=5, eos=end, max_length=config.max_new_tokens)
+    oracle = Table(next_token, vocab_size=5, eos=end, max_length=config.max_new_tokens)
     return Case(oracle, FunctionVerifier(allowed), (), text, config.max_new_tokens)

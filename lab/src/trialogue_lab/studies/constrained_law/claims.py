@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the statistics that the documentation quotes."""
 
 from functools import partial
 
@@ -7,13 +7,13 @@ from trialogue_lab.studies.constrained_law import statistics as stats
 
 _SETTING = (
     "A chat model of 135 million parameters under a regular expression and a JSON schema, and the first leaf of the "
-    "walk; the source states the property of the stationary distribution."
+    "walk. The source states the property of the stationary distribution."
 )
 
 _biased = partial(
     ours,
     source="Thesis section 3.1, Proposition 3.1.2, and section 3.7",
-    published="not the restricted law",
+    published="not the conditional distribution",
 )
 _control = partial(ours, source="Thesis section 3.1")
 
@@ -39,7 +39,7 @@ CLAIMS = (
         stats.decoded("exact", "value-guided") - stats.weighted(1) < 0,
         **cited(
             "Thesis sections 3.3.1 and 3.7, Algorithm 2",
-            "its law at the leaves is the restricted one",
+            "its distribution at the leaves is the conditional one",
             "thesis:V-SUM.calibration",
             setting=_SETTING,
         ),

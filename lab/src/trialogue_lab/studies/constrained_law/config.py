@@ -1,4 +1,4 @@
-"""Settings of the study: the model, the questions and the effort."""
+"""Settings of the study: the model, the questions and the numbers of samples."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,32 +11,36 @@ from trialogue_lab.ledger import Count, Increasing, Probability, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Settings of one run.
+
+    Args:
+        model: The model. Empty for a random table over four letters, for tests.
+        seeds: Seeds of the questions. Each seed selects one question of every kind.
+        sizes: Numbers of masked outputs from which one is drawn by weight. The first must be 1.
+        particles: Numbers of particles of sequential Monte Carlo.
+        simulations: Number of outputs of sequential Monte Carlo that are simulated on the tree.
+        samples: Number of outputs of each sampler on the model.
+        max_new_tokens: Maximum number of tokens of an answer.
+        tolerance: Share of the distributions that may stay unexplored.
+        max_prefixes: Maximum number of explored prefixes.
+        max_queries: Maximum number of model calls of one output.
+    """
 
     model: str = "smollm2"
-    """Empty for a random table over four letters, for tests."""
     seeds: Seeds = tuple(range(8))
-    """Questions are drawn by seed, one of every kind of rule."""
     sizes: Increasing[Count] = (1, 4, 16, 64, 256)
-    """Numbers of weighted samples that one output is drawn from."""
     particles: Some[Annotated[int, Ge(2)]] = (4, 16)
-    """Particles of sequential Monte Carlo."""
     simulations: Count = 1000
-    """Outputs of sequential Monte Carlo that are simulated on the tree."""
     samples: Count = 32
-    """Outputs that every walk is run for."""
     max_new_tokens: Count = 28
     tolerance: Probability = 2e-2
-    """Share of the laws that may be left unexplored."""
     max_prefixes: Count = 4000
-    """Largest size of the token tree."""
     max_queries: Count = 4000
-    """The most that one run of a walk may ask."""
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if `sizes` does not start with 1."""
         if self.sizes[0] != 1:
-            raise InputError("sizes", self.sizes, "must begin with 1, which is masked decoding")
+            raise InputError("sizes", self.sizes, "start with 1, which is masked decoding")
 
 
 PRESETS = {

@@ -1,4 +1,4 @@
-"""The parts of a run: for each question exact laws from the token tree, and walks as they run."""
+"""Tasks of a run: for each question, exact distributions from the token tree and samplers on the model."""
 
 import time
 from collections import Counter
@@ -21,59 +21,58 @@ from trialogue.samplers import (
     WeightedRejection,
     generate,
 )
+from trialogue.samplers.exact import total_variation
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.constrained_law import laws
 from trialogue_lab.studies.constrained_law.cases import Case, case_of
 from trialogue_lab.studies.constrained_law.config import Config
-from trialogue_lab.studies.constrained_law.laws import (
-    ExactDistribution,
-    by_text,
-    distance,
-    drawn_distance,
-    sampling_error,
-)
 from trialogue_lab.studies.constrained_law.tasks import TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
 from trialogue_lab.theory.resampling import resampled_law
 
+Rows = Iterator[dict[str, Any]]
 
-class Rule(NamedTuple):
-    """A walk that is run on the model.
 
-    `weighted` says whether the weights of its outputs make them samples of the restricted law. Where the law is known
-    otherwise, the walk is only timed, on `1 / timed` of the outputs.
+class Method(NamedTuple):
+    """A sampler that is run on the model.
+
+    Args:
+        sampler: The sampler.
+        weighted: Whether the weighted outputs represent the conditional distribution.
+        timed: If given, the sampler is only timed, on `1 / timed` of the outputs, because its distribution is known.
     """
 
-    walk: Sampler[Any]
+    sampler: Sampler[Any]
     weighted: bool = False
     timed: int | None = None
 
 
-RULES = {
-    "no rule": Rule(Ancestral(), weighted=True),
-    "masked": Rule(MaskedDecoding(), weighted=True),
-    "weighted rejection": Rule(WeightedRejection(), weighted=True),
-    "backtracking": Rule(Backtracking(4, 4)),
-    "smc": Rule(SequentialMonteCarlo(16, proposal="mask"), timed=8),
-    "value-guided": Rule(ValueGuided(), timed=8),
+METHODS = {
+    "no rule": Method(Ancestral(), weighted=True),
+    "masked": Method(MaskedDecoding(), weighted=True),
+    "weighted rejection": Method(WeightedRejection(), weighted=True),
+    "backtracking": Method(Backtracking(4, 4)),
+    "smc": Method(SequentialMonteCarlo(16, proposal="mask"), timed=8),
+    "value-guided": Method(ValueGuided(), timed=8),
 }
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per seed and kind of rule."""
+    """Return one task per seed and kind of constraint."""
     return [
-        Part(f"{kind}-{seed}", partial(_measured, config, kind, seed), columns={"seed": seed, "kind": kind})
+        Part(f"{kind}-{seed}", partial(_measure, config, kind, seed), columns={"seed": seed, "kind": kind})
         for seed in config.seeds
         for kind in TASKS
     ]
 
 
-def _measured(config: Config, kind: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, kind: str, seed: int, _: Path) -> Rows:
     return measure(case_of(config, kind, seed), config, seed)
 
 
-def measure(case: Case, config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Measure every decoding rule on `case`."""
+def measure(case: Case, config: Config, seed: int) -> Rows:
+    """Yield the measurements of every decoding method on `case`."""
     began = time.process_time()
     tree = explore(
         case.oracle,
@@ -83,7 +82,7 @@ def measure(case: Case, config: Config, seed: int) -> Iterator[dict[str, Any]]:
         tolerance=config.tolerance,
         max_prefixes=config.max_prefixes,
     )
-    target, masked = by_text(tree.restricted, case.text), by_text(tree.masked, case.text)
+    target, masked = laws.by_text(tree.restricted, case.text), laws.by_text(tree.masked, case.text)
     yield {
         "measure": "tree",
         "accepted_mass": tree.accepted_mass,
@@ -94,104 +93,105 @@ def measure(case: Case, config: Config, seed: int) -> Iterator[dict[str, Any]]:
         "unexplored_q": tree.left_q,
         "cpu_seconds": time.process_time() - began,
     }
-    laws: dict[str, ExactDistribution] = {"restricted": target, "masked": masked}
-    yield from _exact(case, tree, config, seed, laws)
-    yield from _run(case, config, seed, laws)
-    for text in sorted({text for law in laws.values() for text in law}):
-        yield {"measure": "answer", "text": text} | {rule: law.get(text, 0.0) for rule, law in laws.items()}
+    answers = {"restricted": target, "masked": masked}
+    yield from _on_tree(case, tree, config, seed, answers)
+    yield from _on_model(case, config, seed, answers)
+    for text in sorted({text for distribution in answers.values() for text in distribution}):
+        shares = {name: distribution.get(text, 0.0) for name, distribution in answers.items()}
+        yield {"measure": "answer", "text": text, **shares}
 
 
-def _exact(
-    case: Case, tree: TokenTree, config: Config, seed: int, laws: dict[str, ExactDistribution]
-) -> Iterator[dict[str, Any]]:
-    """Exact laws from the tree, and what is simulated on it; `laws` takes up each."""
-    target = laws["restricted"]
-    restricted, masked = tree.restricted, tree.masked
-    q = np.array([masked[x] for x in restricted])
-    w = np.array([restricted[x] / masked[x] for x in restricted])
-    mean_length = float(np.average([len(x) for x in restricted], weights=q))
-    share = 1.0 / float(q @ w**2)
+def _on_tree(
+    case: Case, tree: TokenTree, config: Config, seed: int, answers: dict[str, laws.Distribution]
+) -> Rows:
+    """Yield exact and simulated measurements on the tree, and add the distributions of texts to `answers`."""
+    target, restricted, masked = answers["restricted"], tree.restricted, tree.masked
+    proposal = np.array([masked[x] for x in restricted])
+    weights = np.array([restricted[x] / masked[x] for x in restricted])
+    mean_length = float(np.average([len(x) for x in restricted], weights=proposal))
+    effective_share = 1.0 / float(proposal @ weights**2)
     for number in config.sizes:
-        # What is drawn by weight among what was explored.
-        law = q.sum() * resampled_law(q / q.sum(), w, number)
-        texts = by_text(dict(zip(restricted, law.tolist(), strict=True)), case.text)
+        # Masked outputs outside the explored part of the tree are left out of the draw.
+        drawn = proposal.sum() * resampled_law(proposal / proposal.sum(), weights, number)
+        texts = laws.by_text(dict(zip(restricted, drawn.tolist(), strict=True)), case.text)
         yield {
             "measure": "exact",
             "rule": "masked, weighted",
             "size": number,
-            "tv": distance(texts, target),
-            "drawn_tv": drawn_distance(texts, target, config.simulations, seed),
+            "tv": total_variation(texts, target),
+            "drawn_tv": laws.drawn_distance(texts, target, config.simulations, seed),
             "queries": number * mean_length,
-            "ess_per_query": share / mean_length,
+            "ess_per_query": effective_share / mean_length,
         }
-        laws[f"masked, weighted, {number}"] = texts
-    guided, queries = first_leaf(tree)
-    laws["value-guided"] = texts = by_text(guided, case.text)
-    row = {"rule": "value-guided", "size": 1, "tv": distance(texts, target), "queries": queries}
+        answers[f"masked, weighted, {number}"] = texts
+    leaves, queries = first_leaf(tree)
+    answers["value-guided"] = texts = laws.by_text(leaves, case.text)
+    row = {"rule": "value-guided", "size": 1, "tv": total_variation(texts, target), "queries": queries}
     yield {"measure": "exact", **row}
     lumped = Lumped(tree, case.oracle.eos)
     for number in config.particles:
-        walk = SequentialMonteCarlo(number, proposal="mask")
-        drawn = generate(lumped, sampler=walk, verifier=lumped, num_samples=config.simulations, seed=seed)
-        texts = _shares(drawn, lambda name: case.text(lumped.leaves[name]))
+        sampler = SequentialMonteCarlo(number, proposal="mask")
+        samples = generate(
+            lumped, sampler=sampler, verifier=lumped, num_samples=config.simulations, seed=seed
+        )
+        texts = _shares(samples, lambda name: case.text(lumped.leaves[name]))
         yield {
             "measure": "simulated",
             "rule": "smc",
             "size": number,
-            "tv": distance(texts, target),
-            "error": sampling_error(texts, config.simulations),
-            "queries": float(drawn.queries.double().mean()),
+            "tv": total_variation(texts, target),
+            "error": laws.sampling_error(texts, config.simulations),
+            "queries": float(samples.queries.double().mean()),
         }
-        laws[f"smc, {number}"] = texts
+        answers[f"smc, {number}"] = texts
 
 
-def _shares(drawn: Samples, text: Callable[[tuple[int, ...]], str]) -> ExactDistribution:
-    """The share of each text among all that were `drawn`; what was rejected is none."""
-    accepted = zip(drawn.completions(), drawn.accepted.tolist(), strict=True)
+def _shares(samples: Samples, text: Callable[[tuple[int, ...]], str]) -> laws.Distribution:
+    """Return the share of each text among all samples. Rejected samples have no text."""
+    accepted = zip(samples.completions(), samples.accepted.tolist(), strict=True)
     counts = Counter(text(completion) for completion, is_accepted in accepted if is_accepted)
-    return {found: count / len(drawn.lengths) for found, count in counts.items()}
+    return {each: count / len(samples.lengths) for each, count in counts.items()}
 
 
-def _run(
-    case: Case, config: Config, seed: int, laws: dict[str, ExactDistribution]
-) -> Iterator[dict[str, Any]]:
-    """Walks on the model itself: what they give, and what it costs."""
-    for name, (walk, weighted, timed) in RULES.items():
-        samples = max(1, config.samples // (timed or 1))
+def _on_model(case: Case, config: Config, seed: int, answers: dict[str, laws.Distribution]) -> Rows:
+    """Yield measurements of samplers on the model, and add the shares of texts to `answers`."""
+    for name, (sampler, weighted, timed) in METHODS.items():
+        number = max(1, config.samples // (timed or 1))
         began = time.process_time()
-        drawn = generate(
+        samples = generate(
             case.oracle,
             [case.prompt],
-            sampler=walk,
+            sampler=sampler,
             verifier=case.verifier,
             max_new_tokens=case.max_new_tokens,
-            num_samples=samples,
+            num_samples=number,
             seed=seed_of(seed, name),
             batch_size=32,
             max_queries=config.max_queries,
         )
         seconds = time.process_time() - began
-        counts = _shares(drawn, case.text)
-        weights = torch.where(drawn.accepted, drawn.log_weight.exp(), 0.0)
+        shares = _shares(samples, case.text)
+        weights = torch.where(samples.accepted, samples.log_weight.exp(), 0.0)
         squares = float((weights**2).sum())
-        queries = int(drawn.queries.sum())
+        queries = int(samples.queries.sum())
         row = {
             "measure": "run",
             "rule": name,
-            "samples": samples,
-            "valid": float(drawn.accepted.double().mean()),
-            "queries": queries / samples,
-            "distinct_queries": drawn.total.distinct_queries / samples,
-            "forward_passes": drawn.total.forward_passes,
-            "positions": drawn.total.positions,
-            "verifier_calls": drawn.total.verifier_calls / samples,
-            "cpu_seconds": seconds / samples,
+            "samples": number,
+            "valid": float(samples.accepted.double().mean()),
+            "queries": queries / number,
+            "distinct_queries": samples.total.distinct_queries / number,
+            "forward_passes": samples.total.forward_passes,
+            "positions": samples.total.positions,
+            "verifier_calls": samples.total.verifier_calls / number,
+            "cpu_seconds": seconds / number,
         }
         if weighted and squares:
             row["ess_per_query"] = float(weights.sum()) ** 2 / squares / queries
         if timed is None:
-            row |= {"tv": distance(counts, laws["restricted"]), "error": sampling_error(counts, samples)}
-            laws[f"{name}, as run"] = counts
+            row["tv"] = total_variation(shares, answers["restricted"])
+            row["error"] = laws.sampling_error(shares, number)
+            answers[f"{name}, as run"] = shares
         if name == "masked":
-            row["drawn_tv"] = drawn_distance(laws["masked"], laws["restricted"], samples, seed)
+            row["drawn_tv"] = laws.drawn_distance(answers["masked"], answers["restricted"], number, seed)
         yield row

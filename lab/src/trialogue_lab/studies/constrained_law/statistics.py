@@ -1,4 +1,4 @@
-"""Quantities of the study: means over the questions of a seed, and means over all questions."""
+"""Statistics of the study: means over the questions of a seed, and means over all questions."""
 
 import math
 
@@ -11,35 +11,38 @@ prompt_sets = Replication("prompt set", "seeds", objects="the model of the run")
 
 @prompt_sets
 def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values: object) -> "Series[float]":
-    """A number of a decoding rule as it was measured: "exact", "simulated" on the tree, or a "run" on the model."""
+    """Return a number of a decoding method: "exact", "simulated" on the tree, or of a "run" on the model."""
     return rows.where(measure, rule=rule, **values).groupby("seed")[column].mean()
 
 
 def as_run(rule: str, column: str = "tv") -> Statistic:
-    """A number of a walk on the model itself."""
+    """Return a number of a sampler that runs on the model."""
     return decoded("run", rule, column)
 
 
 def weighted(size: int, column: str = "tv", **values: object) -> Statistic:
-    """A number of what is drawn by weight among `size` masked samples, exactly; one is masked decoding."""
+    """Return an exact number of a weighted draw from `size` masked outputs. Size 1 is masked decoding."""
     return decoded("exact", "masked, weighted", column, size=size, **values)
 
 
 @prompt_sets
 def best_weighted(rows: Rows) -> "Series[float]":
-    """Total variation of what is drawn by weight among the largest number of masked samples."""
+    """Return the total variation of a weighted draw from the largest number of masked outputs."""
     return weighted(int(rows["exact"]["size"].max()))(rows)
 
 
 @prompt_sets
 def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
-    """Distance of sequential Monte Carlo less that of drawing by weight among as many, counts of outputs both."""
+    """Return the total variation of sequential Monte Carlo minus that of a weighted draw from as many outputs.
+
+    Both are total variations of samples.
+    """
     particles = int(rows["simulated"]["size"].max())
     return (decoded("simulated", "smc", size=particles) - weighted(particles, "drawn_tv"))(rows)
 
 
 def _rejection(rows: Rows) -> DataFrame:
-    """Expected queries of an output of rejection, by seed and kind of rule."""
+    """Return the expected model calls per output of rejection, by question."""
     questions = ["seed", "kind"]
     table = rows["tree"].set_index(questions)[["accepted_mass"]]
     table["length"] = rows.where("run", rule="no rule").set_index(questions).queries
@@ -48,13 +51,13 @@ def _rejection(rows: Rows) -> DataFrame:
 
 @exact
 def rejection_queries(rows: Rows) -> float:
-    """Expected queries of an output of rejection: geometric mean over questions."""
+    """Return the expected model calls per output of rejection, as the geometric mean over questions."""
     return math.exp(_rejection(rows).queries.map(math.log).mean())
 
 
 @prompt_sets
 def gain_over_rejection(rows: Rows) -> "Series[float]":
-    """log10 of effective samples per query, of masked samples with their weights over rejection."""
+    """Return log10 of the ratio of effective samples per model call, weighted masked outputs over rejection."""
     masked = rows.where("exact", rule="masked, weighted", size=1).set_index(["seed", "kind"]).ess_per_query
     table = _rejection(rows)
     gain = (masked / (table.accepted_mass / table.length)).map(math.log10)
@@ -63,11 +66,11 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
 
 @exact
 def samples_over_rejection(rows: Rows) -> float:
-    """How many times as many effective samples per query masked samples give: geometric mean over questions."""
+    """Return the ratio of `gain_over_rejection`, as the geometric mean over questions."""
     return float(10 ** gain_over_rejection()(rows).mean())
 
 
 @exact
 def unexplored(rows: Rows) -> float:
-    """Share of the restricted law, or of masked decoding's, that was left unexplored: at most, over questions."""
+    """Return the largest unexplored share of the conditional distribution or of masked decoding, over questions."""
     return float(rows["tree"][["unexplored_p", "unexplored_q"]].max().max())

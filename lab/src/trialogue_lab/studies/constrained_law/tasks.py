@@ -1,96 +1,44 @@
-"""Prompts and rules: a seed draws a question and the answers that are allowed."""
+"""Questions to a chat model, and the constraints on their answers. A seed selects one question of each kind."""
 
 import json
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from trialogue.randomness import numpy_generator
 
-CAPITALS = {
-    "Argentina": "Buenos Aires",
-    "Australia": "Canberra",
-    "Brazil": "Brasilia",
-    "Canada": "Ottawa",
-    "Chile": "Santiago",
-    "Colombia": "Bogota",
-    "Costa Rica": "San Jose",
-    "Egypt": "Cairo",
-    "Ethiopia": "Addis Ababa",
-    "Greece": "Athens",
-    "Guatemala": "Guatemala City",
-    "India": "New Delhi",
-    "Malaysia": "Kuala Lumpur",
-    "Mexico": "Mexico City",
-    "Morocco": "Rabat",
-    "New Zealand": "Wellington",
-    "Nigeria": "Abuja",
-    "Pakistan": "Islamabad",
-    "Panama": "Panama City",
-    "Peru": "Lima",
-    "South Korea": "Seoul",
-    "Turkey": "Ankara",
-    "Venezuela": "Caracas",
-    "Vietnam": "Hanoi",
-}
-OTHER_CITIES = (
-    "Auckland",
-    "Cape Town",
-    "Casablanca",
-    "Istanbul",
-    "Karachi",
-    "Lagos",
-    "Los Angeles",
-    "Melbourne",
-    "Mumbai",
-    "New Orleans",
-    "New York",
-    "Rio de Janeiro",
-    "San Diego",
-    "San Francisco",
-    "Sao Paulo",
-    "Sydney",
-    "Toronto",
-)
-REMARKS = (
-    "The food was cold",
-    "The soup was wonderful",
-    "The waiter was rude",
-    "The staff were kind",
-    "We waited for an hour",
-    "The view was lovely",
-    "It was far too loud",
-    "The prices are fair",
-)
-TONES = ("happy", "sad", "angry", "calm", "bored", "grateful")
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CAPITALS: dict[str, str] = _DATA["capitals"]
 STARS = (1, 5)
 
 
 @dataclass(frozen=True)
 class Task:
-    """One question to a chat model, and the rule for its answer: a regular expression or a JSON schema."""
+    """A question and the constraint on its answer, which is a regular expression or a JSON schema."""
 
     question: str
-    rule: str
+    constraint: str
 
 
 def capital(seed: int) -> Task:
-    """Which of five cities is a country's capital: a regular expression that lists them."""
-    draw = numpy_generator(seed, "capital")
-    country = str(draw.choice(sorted(CAPITALS)))
-    others = sorted({*OTHER_CITIES, *CAPITALS.values()} - {CAPITALS[country]})
-    listed = [CAPITALS[country], *draw.choice(others, 4, replace=False).tolist()]
-    listed = [listed[index] for index in draw.permutation(5)]
+    """Return a question about the capital of a country, with a regular expression that lists five cities."""
+    random = numpy_generator(seed, "capital")
+    country = str(random.choice(sorted(CAPITALS)))
+    others = sorted({*_DATA["other_cities"], *CAPITALS.values()} - {CAPITALS[country]})
+    listed = [CAPITALS[country], *random.choice(others, 4, replace=False).tolist()]
+    listed = [listed[index] for index in random.permutation(5)]
     question = f"Which of these cities is the capital of {country}: {', '.join(listed)}? "
     question += "Reply with the name of the city and nothing else."
     return Task(question, f"({'|'.join(map(re.escape, listed))})")
 
 
 def review(seed: int) -> Task:
-    """A review as JSON with stars and one of four tones: a JSON schema, and an example in the question."""
-    draw = numpy_generator(seed, "review")
-    first, second = draw.choice(REMARKS, 2, replace=False).tolist()
-    stars = int(draw.integers(*STARS)) + 0.5
-    listed = draw.choice(TONES, 4, replace=False).tolist()
+    """Return a question about the stars and the tone of a review, with a JSON schema and an example."""
+    random = numpy_generator(seed, "review")
+    first, second = random.choice(_DATA["remarks"], 2, replace=False).tolist()
+    stars = int(random.integers(*STARS)) + 0.5
+    listed = random.choice(_DATA["tones"], 4, replace=False).tolist()
     question = f'Review: "{first}, but {second[0].lower()}{second[1:]}. I give it {stars} stars."\n'
     question += f'Reply with JSON: "stars" is a number from {STARS[0]} to {STARS[1]}, '
     question += f'"tone" is one of {", ".join(json.dumps(tone) for tone in listed)}.\n'
@@ -103,11 +51,11 @@ def review(seed: int) -> Task:
         },
         "required": ["stars", "tone"],
         "additionalProperties": False,
-        # One way to write each value: the strings that the rule allows can be counted.
+        # Every value has one spelling, so that the allowed strings can be enumerated.
         "x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "},
     }
     return Task(question, json.dumps(schema))
 
 
 TASKS = {"regex": capital, "json-schema": review}
-"""Task of a seed, by the kind of its rule."""
+"""Functions from a seed to a task, by the kind of the constraint."""

@@ -1,7 +1,7 @@
-"""The tree of token sequences that a rule allows, scored by the model: exact laws of what decoding rules sample.
+"""The tree of token sequences that a constraint allows, scored by the model, and exact output distributions from it.
 
-A rule with few strings still has many token sequences, as a string can be cut into tokens in many ways. The tree is
-explored from the top, the heaviest prefixes first, until what is left unexplored cannot matter.
+A constraint with few strings still has many token sequences, because a string can be tokenised in many ways. The tree
+is explored from the root, most probable prefixes first, until the unexplored part is negligible.
 """
 
 import heapq
@@ -27,10 +27,14 @@ _ROWS = 16
 
 @dataclass(frozen=True)
 class Node:
-    """An allowed prefix: what the model and masked decoding give it, and its allowed one-token continuations.
+    """An allowed prefix and its allowed next tokens.
 
-    `tokens` is the completion so far. `log_p` is its log-probability under the model, `log_q` under masked decoding.
-    `children` (k,) int64 are the allowed next tokens and `log_probs` (k,) float64 the model's law of them.
+    Args:
+        tokens: The completion so far.
+        log_p: Its log-probability under the model.
+        log_q: Its log-probability under masked decoding.
+        children: The allowed next tokens (k,) int64.
+        log_probs: Their log-probabilities (k,) float64 under the model.
     """
 
     tokens: tuple[int, ...]
@@ -40,7 +44,7 @@ class Node:
     log_probs: NDArray[np.float64]
 
     def continuations(self) -> Iterator[tuple[int, float, float]]:
-        """Each allowed next token with the log-probabilities of the longer prefix: model, masked decoding."""
+        """Yield each allowed next token with the log-probabilities of the longer prefix: model, masked decoding."""
         accepted = float(np.logaddexp.reduce(self.log_probs)) if len(self.children) else 0.0
         for token, log_prob in zip(self.children.tolist(), self.log_probs.tolist(), strict=True):
             yield token, self.log_p + log_prob, self.log_q + log_prob - accepted
@@ -48,11 +52,13 @@ class Node:
 
 @dataclass(frozen=True)
 class TokenTree:
-    """The explored part of the tree of a rule.
+    """The explored part of the tree of a constraint.
 
-    `nodes` maps every explored prefix to its node; `leaves` maps every complete allowed sequence found to its
-    log-probability under the model and under masked decoding. `left_p` and `left_q` are the probabilities that the
-    model and masked decoding give to the allowed prefixes that were left unexplored: bounds of what is missing.
+    Args:
+        nodes: Every explored prefix with its node.
+        leaves: Every complete allowed sequence with its log-probabilities under the model and under masked decoding.
+        left_p: Probability under the model of the allowed prefixes that were not explored, a bound on the missing mass.
+        left_q: The same probability under masked decoding.
     """
 
     nodes: Mapping[tuple[int, ...], Node]
@@ -62,18 +68,18 @@ class TokenTree:
 
     @property
     def accepted_mass(self) -> float:
-        """The model's probability of the rule, what was left unexplored counted as outside of it."""
+        """The probability of the constraint under the model, without the unexplored part."""
         return math.fsum(math.exp(log_p) for log_p, _ in self.leaves.values())
 
     @property
     def restricted(self) -> dict[tuple[int, ...], float]:
-        """The model's law restricted to the rule, by token sequence."""
+        """The model's distribution conditioned on the constraint, by token sequence."""
         total = self.accepted_mass
         return {tokens: math.exp(log_p) / total for tokens, (log_p, _) in self.leaves.items()}
 
     @property
     def masked(self) -> dict[tuple[int, ...], float]:
-        """The law of masked decoding, by token sequence; what is missing from 1 is `left_q`."""
+        """The distribution of masked decoding, by token sequence. The missing mass is `left_q`."""
         return {tokens: math.exp(log_q) for tokens, (_, log_q) in self.leaves.items()}
 
 
@@ -87,38 +93,46 @@ def explore(
     tolerance: float,
     max_prefixes: int,
 ) -> TokenTree:
-    """Explore the completions of `prompt` that `verifier` allows, at most `max_new_tokens` long.
+    """Explore the allowed completions of a prompt.
 
-    Ends when the prefixes left unexplored hold less than `tolerance` of the restricted law and of the law of masked
-    decoding. Raises `InputError` where that needs more than `max_prefixes` of them, or nothing is allowed.
+    Args:
+        oracle: The model.
+        verifier: Verifier of the constraint.
+        prompt: Token ids of the prompt.
+        max_new_tokens: Maximum number of tokens of a completion.
+        tolerance: Share of the conditional distribution and of masked decoding that may stay unexplored.
+        max_prefixes: Maximum number of explored prefixes.
+
+    Raises:
+        InputError: If `max_prefixes` is too small for the tolerance, or no completion is allowed.
     """
     capacity = len(prompt) + max_new_tokens
     batch = Batch(oracle, _ROWS, capacity, layers=tuple(verifier.layers))
     judge = Judge(verifier, batch)
     nodes: dict[tuple[int, ...], Node] = {}
     leaves: dict[tuple[int, ...], tuple[float, float]] = {}
-    # Heap of the allowed prefixes that are not explored yet, by the negative of what each may hold of either law.
+    # Heap of the allowed unexplored prefixes, by the negative of their largest possible share of either distribution.
     frontier: list[tuple[float, tuple[int, ...], float, float]] = [(-1.0, (), 0.0, 0.0)]
     mass, left_p, left_q = 0.0, 1.0, 1.0
     rows: list[tuple[int, ...]] = [()] * _ROWS
     while left_p > tolerance * mass or left_q > tolerance:
         if len(nodes) >= max_prefixes:
-            left = f"up to {left_p / mass:.1e} of the rule" if mass else "all of the rule"
-            raise InputError("max_prefixes", max_prefixes, f"{left} is unexplored: allow more of them")
+            left = f"up to {left_p / mass:.1e} of the allowed mass" if mass else "all of the allowed mass"
+            raise InputError("max_prefixes", max_prefixes, f"{left} is unexplored: use a larger number")
         number = min(_ROWS, max_prefixes - len(nodes), len(frontier))
         if not number:
             break
         taken = [heapq.heappop(frontier) for _ in range(number)]
         heaviest = {prefix: (log_p, log_q) for _, prefix, log_p, log_q in taken}
-        asked = torch.tensor(_placed(rows, heaviest))
+        selected = torch.tensor(_placed(rows, heaviest))
         tokens, lengths = padded([(*prompt, *completion) for completion in rows], capacity)
-        batch.select(asked[:0])
+        batch.select(selected[:0])
         batch.add(tokens, lengths, torch.full_like(lengths, len(prompt)), torch.full_like(lengths, capacity))
-        log_probs = batch.log_probs(asked).double()
-        allowed = judge.children(asked, log_probs > -math.inf) > 0
-        for row, law, mask in zip(asked.tolist(), log_probs, allowed, strict=True):
+        log_probs = batch.log_probs(selected).double()
+        allowed = judge.children(selected, log_probs > -math.inf) > 0
+        for row, next_log_probs, mask in zip(selected.tolist(), log_probs, allowed, strict=True):
             children = mask.nonzero()[:, 0]
-            node = Node(rows[row], *heaviest[rows[row]], children.numpy(), law[children].numpy())
+            node = Node(rows[row], *heaviest[rows[row]], children.numpy(), next_log_probs[children].numpy())
             nodes[node.tokens] = node
             for token, log_p, log_q in node.continuations():
                 longer = (*node.tokens, token)
@@ -131,15 +145,19 @@ def explore(
         left_p = math.fsum(math.exp(log_p) for _, _, log_p, _ in frontier)
         left_q = math.fsum(math.exp(log_q) for *_, log_q in frontier)
     if not mass:
-        raise InputError("verifier", type(verifier).__name__, "it allows no completion of the prompt")
+        raise InputError(
+            "verifier",
+            type(verifier).__name__,
+            "this verifier allows no completion of the prompt: relax the constraint or the length",
+        )
     return TokenTree(nodes, leaves, left_p, left_q)
 
 
 def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
-    """The law of the first leaf of the value-guided walk whose values are 1 where the rule allows, and its queries.
+    """Return the distribution of the first leaf of the value-guided walk, and its expected model calls.
 
-    What was left unexplored counts as not allowed; the second number is the expected one of queries of a walk that
-    remembers nothing.
+    Values are 1 for allowed prefixes, and unexplored prefixes count as not allowed. Model calls are those of a walk
+    without a cache.
     """
     order = sorted([*tree.nodes, *tree.leaves], key=len)
     place = {prefix: index for index, prefix in enumerate(order)}
@@ -147,12 +165,12 @@ def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
     log_p = np.array([tree.leaves[x][0] if x in tree.leaves else tree.nodes[x].log_p for x in order])
     leaf = np.array([prefix in tree.leaves for prefix in order])
     network = Conductances(parent, np.exp(log_p), leaf)
-    law = {prefix: float(network.first_leaf[place[prefix]]) for prefix in tree.leaves}
-    return law, math.fsum(network.visits)
+    leaves = {prefix: float(network.first_leaf[place[prefix]]) for prefix in tree.leaves}
+    return leaves, math.fsum(network.visits)
 
 
 def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) -> list[int]:
-    """Put each prefix into a row of the batch, one where the longest part of it has been evaluated already."""
+    """Assign each prefix to the row of the batch that shares the longest evaluated prefix with it."""
     places: dict[int, tuple[int, ...]] = {}
     for prefix in prefixes:
         free = (row for row in range(len(rows)) if row not in places)
@@ -163,12 +181,18 @@ def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) ->
 
 
 class Lumped(PrefixOracle, Verifier):
-    """The model seen through the rule, oracle and verifier: allowed continuations one by one, the rest as one token.
+    """Model and verifier in which all rejected tokens are merged into one.
 
-    A walk that never goes beyond a rejected token has the same law on it as on the model, at a small vocabulary. Token
-    0 ends a sequence, tokens 1, 2, ... are the other allowed continuations of a prefix, the most probable first, and
-    the last token, `elsewhere`, is all that is not allowed or was left unexplored. `leaves` maps a complete sequence
-    to the completion it stands for.
+    A sampler that never continues a rejected token has the same output distribution as on the original model, with a
+    small vocabulary. Token 0 ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable first.
+    The last token, `elsewhere`, stands for all tokens that are not allowed or were not explored.
+
+    Args:
+        tree: The explored tree.
+        eos: End-of-sequence token of the original model.
+
+    Attributes:
+        leaves: For each complete sequence, the completion of the original model that it stands for.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
@@ -178,14 +202,14 @@ class Lumped(PrefixOracle, Verifier):
     def __init__(self, tree: TokenTree, eos: int | None) -> None:
         self.vocab_size = 2 + max(len(node.children) for node in tree.nodes.values())
         self.elsewhere, self.eos = self.vocab_size - 1, 0
-        # Not that of the longest leaf: a longer prefix may have been explored, and is not complete.
+        # Explored prefixes that are not complete can be longer than every leaf.
         self.max_length = 1 + max(map(len, tree.nodes))
         self.leaves: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._laws: dict[tuple[int, ...], Tensor] = {}
+        self._next_log_probs: dict[tuple[int, ...], Tensor] = {}
         names: dict[tuple[int, ...], tuple[int, ...]] = {(): ()}
         for completion in sorted(tree.nodes, key=len):
             node, own = tree.nodes[completion], names[completion]
-            law = torch.zeros(self.vocab_size, dtype=torch.float64)
+            probabilities = torch.zeros(self.vocab_size, dtype=torch.float64)
             order = np.argsort(-node.log_probs, kind="stable")
             for place, (token, log_prob) in enumerate(
                 zip(node.children[order].tolist(), node.log_probs[order].tolist(), strict=True), start=1
@@ -197,25 +221,27 @@ class Lumped(PrefixOracle, Verifier):
                     names[longer] = name
                 else:
                     continue
-                law[name[-1]] = math.exp(log_prob)
-            law[self.elsewhere] = max(0.0, 1.0 - float(law.sum()))
-            self._laws[own] = law.log()
-        self._lost = torch.full((self.vocab_size,), -math.inf, dtype=torch.float64)
-        self._lost[self.elsewhere] = 0.0
+                probabilities[name[-1]] = math.exp(log_prob)
+            probabilities[self.elsewhere] = max(0.0, 1.0 - float(probabilities.sum()))
+            self._next_log_probs[own] = probabilities.log()
+        self._rejected = torch.full((self.vocab_size,), -math.inf, dtype=torch.float64)
+        self._rejected[self.elsewhere] = 0.0
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
+        """Return log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
         rows = zip(tokens.tolist(), lengths.tolist(), strict=True)
-        return torch.stack([self._laws.get(tuple(row[:length]), self._lost) for row, length in rows])
+        return torch.stack(
+            [self._next_log_probs.get(tuple(row[:length]), self._rejected) for row, length in rows]
+        )
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Which (n,) of the sequences in `rows` (n,) the rule allows."""
+        """Return 1 for the sequences in `rows` (n,) that are allowed and 0 for the others, (n,) float64."""
         tokens, lengths = decoding.tokens[rows], decoding.lengths[rows]
         within = torch.arange(tokens.shape[1]) < lengths[:, None]
         return (~(within & (tokens == self.elsewhere)).any(1)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """The same for their one-token continuations (n, vocab)."""
+        """Return `values` of the one-token continuations (n, vocab)."""
         allowed = self.values(decoding, rows)[:, None].repeat(1, self.vocab_size)
         allowed[:, self.elsewhere] = 0.0
         return allowed

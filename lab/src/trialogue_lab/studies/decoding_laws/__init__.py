@@ -1,26 +1,25 @@
-"""How far is each common decoding rule from the law that its users believe they sample?
+"""How far is the output of each common decoding method from the distribution that its users expect?
 
-Small rules on small oracles: ten families of rules, from one that shows its verdict at the first token to one that
-shows it at the last, at two lengths of up to eight tokens each. Oracles are Markov chains whose laws of the next token
-are drawn at random; masked decoding is held against uniform ones as well. What every decoding rule samples, and the
-queries that a run takes, come from every branch of the walk's own step; those of the best of n and of a draw by weight
-among n masked outputs from closed forms. Nothing is sampled but the oracles. Queries are those of walks that remember
-no node.
+Small constraints on small models: ten families of constraints, from one that the first token decides to one that the
+last token decides, at two lengths of up to eight tokens each. The models are Markov chains with random next-token
+distributions. Masked decoding is also tested on uniform models. Output distributions and expected model calls are
+computed exactly by enumerating the random choices of each sampler, or in closed form for the best of n and for a
+weighted draw from n masked outputs. Only the models are random. Model calls are those of samplers without a cache.
 
-Outputs that break the rule, and runs without an output, count in a distance: it is their probability and what valid
-outputs have too much. Masked decoding always finishes validly, backtracking mostly does not: claims that hold
-backtracking against masked decoding, or its greedy redo against one that samples, compare failure to finish with bias.
+Outputs that violate the constraint and runs without output count in the distance. Masked decoding always produces a
+valid output here and backtracking mostly does not, so that claims that compare them compare failures with bias. The
+same holds for backtracking with greedy and with sampled redo.
 
-Rejection is of finished drafts, here and in the claim `at-the-cost-of-rejection`. Under verdicts the walk with momentum
-1 is rejection that begins again at the first refusal: it masks the first token, and asks at every node that it passes
-on the way back up. Its queries beside those of rejection of finished drafts are what stopping early saves, less that
-way.
+Rejection checks finished outputs, here and in the claim `at-the-cost-of-rejection`. The value-guided walk with momentum
+1 and a verifier is rejection that starts again at the first refusal. It masks the first token and calls the model at
+every node on the way back up. The difference between its calls and those of rejection is the saving by early stopping
+minus these calls.
 
-All claims are ours. The law that users believe in is stated with each rule: the model's law given that the rule holds;
-the same with p(x)^(1/T), or at temperature T, in place of p(x); the same on outputs within the cut; the likeliest
-output. Verifiers know the rule and the length and nothing of the oracle, and are never wrong about a prefix; values
-are exact, or wrong by a factor of two. The hidden string of Theorem 3.1.1, which such a verifier is no help for, stands
-last on the ladder and apart from all means.
+All claims are ours. The expected distribution is stated for each method: the model conditioned on the constraint; the
+same with p(x)^(1/T) or with the model at temperature T; the same restricted to tokens within the truncation; or the
+most probable output. Verifiers depend on the constraint and the length only and are exact on prefixes. Values are exact
+or wrong by a factor of two. The hidden string of Theorem 3.1.1, for which such a verifier does not help, is listed last
+and excluded from all means.
 """
 
 from trialogue_lab.ledger import Study

@@ -1,4 +1,4 @@
-"""Claims of the study, all of them ours: how far rules are from what their users believe, and what orders the tasks."""
+"""Claims of the study, all ours, about the distance of decoding methods and the difficulty of tasks."""
 
 from functools import partial
 
@@ -10,8 +10,8 @@ _FIRST_LEAF = "first leaf, exact values"
 _BACKTRACKING, _RELEASED = "backtracking", "backtracking, as released"
 _MOMENTUM = "first leaf with momentum, verdicts"
 _LADDER = (
-    "Means leave out the two tasks of the hidden string, whose oracle is made for the rule, as the study's page said "
-    "before the run."
+    "Means exclude the two tasks of the hidden string, whose model is made for the constraint. The study's page stated "
+    "this before the run."
 )
 _ours = partial(ours, setting=_LADDER)
 _value_guided = partial(_ours, source="ours, on Algorithm 2")
@@ -138,7 +138,7 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    f"{rule}: {name}": quantity
+    f"{rule}: {name}": statistic
     for rule in (
         MASK,
         REJECTION,
@@ -153,7 +153,7 @@ NUMBERS = {
         "top-p, rejection",
         "mask, then top-p",
     )
-    for name, quantity in (
+    for name, statistic in (
         ("total variation", decoded(rule)),
         ("no valid output", decoded(rule, "invalid") + decoded(rule, "none")),
         ("queries", price(rule)),

@@ -1,4 +1,4 @@
-"""What users believe they sample, and laws in closed form: of the best of n, and of a draw by weight."""
+"""Distributions that users expect, and output distributions in closed form."""
 
 import math
 from collections.abc import Mapping
@@ -14,38 +14,42 @@ Probabilities = Mapping[Prefix, float]
 
 
 def normalised(weights: Probabilities) -> dict[Prefix, float]:
-    """`weights` over their sum: nothing, where there are none."""
+    """Return `weights` divided by their sum, or an empty distribution if the sum is zero."""
     total = math.fsum(weights.values())
     return {x: weight / total for x, weight in weights.items()} if total > 0 else {}
 
 
-def believed_law(
+def expected_distribution(
     believed: str,
     free: Probabilities,
     restricted: Probabilities,
     tempered: Probabilities,
-    given: Probabilities,
+    output: Probabilities,
 ) -> Probabilities:
-    """The law that users believe a rule samples.
+    """Return the distribution that users expect from a decoding method.
 
-    `free` is that of the model, `restricted` and `tempered` are the model's and that of the model at a temperature,
-    given that the rule holds, `given` is what the decoding rule does sample: it tells what is within a cut.
+    Args:
+        believed: Name of the distribution, such as `rules.KEPT`.
+        free: Distribution of the model.
+        restricted: Distribution of the model conditioned on the constraint.
+        tempered: Distribution of the model at a temperature, conditioned on the constraint.
+        output: Distribution of the method's output, whose support defines the strings within a truncation.
     """
     if believed == rules.SHARPENED:
         return normalised({x: p ** (1 / rules.TEMPERATURE) for x, p in restricted.items()})
     if believed == rules.TEMPERED:
         return tempered
     if believed == rules.KEPT:
-        return normalised({x: p for x, p in restricted.items() if given.get(x, 0.0) > 0})
+        return normalised({x: p for x, p in restricted.items() if output.get(x, 0.0) > 0})
     if believed in (rules.LIKELIEST, rules.LIKELIEST_OF_ALL):
-        law = restricted if believed == rules.LIKELIEST else free
-        # Of equally likely ones the first: as greedy decoding takes the lowest index.
-        return {min(law, key=lambda x: (-law[x], x)): 1.0}
+        candidates = restricted if believed == rules.LIKELIEST else free
+        # Ties go to the first string, as greedy decoding takes the lowest token.
+        return {min(candidates, key=lambda x: (-candidates[x], x)): 1.0}
     return restricted
 
 
-def best_of_law(free: Probabilities, restricted: Probabilities, number: int) -> dict[Prefix, float]:
-    """The law of the first valid one among `number` draws of the model, and of the first one where none is valid."""
+def best_of_distribution(free: Probabilities, restricted: Probabilities, number: int) -> dict[Prefix, float]:
+    """Return the distribution of the first valid output among `number`, or of the first if none is valid."""
     mass = math.fsum(free[x] for x in restricted)
     return {
         x: p * (1 - (1 - mass) ** number) / mass if x in restricted else p * (1 - mass) ** (number - 1)
@@ -53,8 +57,8 @@ def best_of_law(free: Probabilities, restricted: Probabilities, number: int) -> 
     }
 
 
-def weighted_law(masked: ExactDistribution, number: int) -> dict[Prefix, float]:
-    """The law of one output drawn by weight among `number` of a walk each of whose outputs has one weight."""
+def weighted_distribution(masked: ExactDistribution, number: int) -> dict[Prefix, float]:
+    """Return the distribution of one output drawn by weight among `number` outputs of masked decoding."""
     outputs = [x for x, p in masked.probabilities.items() if p > 0]
     proposal = np.array([masked.probabilities[x] for x in outputs])
     weights = np.array([masked.weights[x] for x in outputs]) / proposal

@@ -1,4 +1,4 @@
-"""The parts of a run: of each oracle the laws of all decoding rules on all tasks, from every branch of their steps."""
+"""Tasks of a run: the output distributions of all decoding methods on all constraints, for each random model."""
 
 import math
 from collections.abc import Iterator
@@ -14,96 +14,99 @@ from trialogue.verifiers.function import VerifierLike
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.decoding_laws import laws
 from trialogue_lab.studies.decoding_laws.config import Config
-from trialogue_lab.studies.decoding_laws.rules import EXACT, MASK, NOISY, RULES, TEMPERATURE, VERDICTS
-from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, LADDER, Task, drawn_oracle, uniform_oracle
-from trialogue_lab.studies.decoding_laws.verdicts import shown
+from trialogue_lab.studies.decoding_laws.rules import EXACT, MASK, METHODS, NOISY, TEMPERATURE, VERDICTS
+from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, LADDER, Task, random_model, uniform_model
+from trialogue_lab.studies.decoding_laws.verdicts import difficulty
 
 Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
-    """One per drawn oracle, and one with uniform oracles."""
-    drawn = [
-        Part(f"oracle-{seed}", partial(_drawn, config, seed), columns={"seed": seed}) for seed in config.seeds
+    """Return one task per seed of the random models, and one for the uniform models."""
+    seeded = [
+        Part(f"oracle-{seed}", partial(_random, config, seed), columns={"seed": seed})
+        for seed in config.seeds
     ]
-    return [*drawn, Part("uniform", partial(_uniform, config))]
+    return [*seeded, Part("uniform", partial(_uniform, config))]
 
 
 def _tasks(config: Config) -> Iterator[tuple[Task, dict[str, Any]]]:
-    """The tasks, and the columns that say which."""
+    """Yield the tasks with the columns that identify them."""
     for family in LADDER:
         if family.name in config.families:
             for task in family.tasks():
                 yield task, {"family": family.name, "length": task.length}
 
 
-def _drawn(config: Config, seed: int, _: Path) -> Rows:
-    for task, place in _tasks(config):
-        oracle = drawn_oracle(task, seed, config.concentration)
+def _random(config: Config, seed: int, _: Path) -> Rows:
+    for task, columns in _tasks(config):
+        oracle = random_model(task, seed, config.concentration)
         for row in measure_task(config, task, oracle, seed):
-            yield {**row, **place}
+            yield {**row, **columns}
 
 
 def _uniform(config: Config, _: Path) -> Rows:
-    """Masked decoding of oracles that give all tokens one probability."""
-    for task, place in _tasks(config):
+    """Yield the distance of masked decoding of uniform models."""
+    for task, columns in _tasks(config):
         if task.family.name != HIDDEN:
-            oracle = uniform_oracle(task)
-            masked = exact_distribution(RULES[MASK].walk, oracle, task).probabilities
+            oracle = uniform_model(task)
+            masked = exact_distribution(METHODS[MASK].sampler, oracle, task).probabilities
             variation = total_variation(masked, target_distribution(oracle, task))
-            yield {"kind": "uniform", "variation": variation, **place}
+            yield {"kind": "uniform", "variation": variation, **columns}
 
 
 def measure_task(config: Config, task: Task, oracle: Autoregressive, seed: int) -> Rows:
-    """A row of what the rule of the task shows, and one per decoding rule."""
-    yield {"kind": "task", **shown(oracle, task)._asdict()}
+    """Yield a row with the difficulty of the task, and one row per decoding method."""
+    yield {"kind": "task", **difficulty(oracle, task)._asdict()}
     free, restricted = exact_distribution(Ancestral(), oracle), target_distribution(oracle, task)
     tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
     exact = exact_values(oracle, task)
     noisy = NoisyValues(exact, config.error, seed=seed)
     guides: dict[str, VerifierLike] = {VERDICTS: task, EXACT: exact, NOISY: noisy}
-    for name, rule in RULES.items():
-        guide = None if rule.walk.uses == "nothing" else guides[rule.guide]
-        law = exact_distribution(rule.walk, truncated(oracle, **rule.cut) if rule.cut else oracle, guide)
-        given = law.probabilities
-        believed = laws.believed_law(rule.believed, free.probabilities, restricted, tempered, given)
-        weights = law.weights if rule.walk.weighted else None
-        none = law.failed + law.never_halts
-        yield _row(name, given, believed, restricted, law.expected_calls, none, weights)
+    for name, method in METHODS.items():
+        guide = None if method.sampler.uses == "nothing" else guides[method.guide]
+        model = truncated(oracle, **method.cut) if method.cut else oracle
+        output = exact_distribution(method.sampler, model, guide)
+        expected = laws.expected_distribution(
+            method.believed, free.probabilities, restricted, tempered, output.probabilities
+        )
+        weights = output.weights if method.sampler.weighted else None
+        none = output.failed + output.never_halts
+        yield _row(name, output.probabilities, expected, restricted, output.expected_calls, none, weights)
     for number in config.candidates:
-        best = laws.best_of_law(free.probabilities, restricted, number)
+        best = laws.best_of_distribution(free.probabilities, restricted, number)
         queries = number * free.expected_calls
         yield _row(f"best of {number}", best, restricted, restricted, queries)
-    masked = exact_distribution(RULES[MASK].walk, oracle, task)
+    masked = exact_distribution(METHODS[MASK].sampler, oracle, task)
     for number in config.drawn_among:
-        drawn, queries = laws.weighted_law(masked, number), number * masked.expected_calls
+        drawn, queries = laws.weighted_distribution(masked, number), number * masked.expected_calls
         none = masked.failed**number
         yield _row(f"drawn by weight, {number}", drawn, restricted, restricted, queries, none)
 
 
 def _row(
     rule: str,
-    given: laws.Probabilities,
-    believed: laws.Probabilities,
+    output: laws.Probabilities,
+    expected: laws.Probabilities,
     restricted: laws.Probabilities,
     queries: float,
     none: float = 0.0,
     weights: laws.Probabilities | None = None,
 ) -> dict[str, Any]:
-    """Numbers of one rule; None for what is infinite, and for what there is not.
+    """Return the numbers of one decoding method.
 
-    `variation` is the total variation to the believed law, None where a cut leaves no valid output to believe in.
-    `weighted` is that of outputs drawn by weight among infinitely many, None of rules without weights. `restricted` is
-    the total variation to the restricted law. `invalid` is the probability of an output that breaks the rule, `none`
-    that of no output. `queries` is what a run is expected to take.
+    `variation` is the total variation to the expected distribution, None if a truncation leaves no valid output.
+    `weighted` is that of outputs drawn by weight among infinitely many, None without weights. `restricted` is the total
+    variation to the model conditioned on the constraint. `invalid` is the probability of an invalid output and `none`
+    of no output. `queries` is the expected number of model calls of a run, None if infinite.
     """
     return {
         "kind": "rule",
         "rule": rule,
-        "variation": total_variation(given, believed) if believed else None,
-        "restricted": total_variation(given, restricted),
-        "weighted": total_variation(laws.normalised(weights), believed) if weights and believed else None,
-        "invalid": math.fsum(p for x, p in given.items() if x not in restricted),
+        "variation": total_variation(output, expected) if expected else None,
+        "restricted": total_variation(output, restricted),
+        "weighted": total_variation(laws.normalised(weights), expected) if weights and expected else None,
+        "invalid": math.fsum(p for x, p in output.items() if x not in restricted),
         "none": none,
         "queries": queries if math.isfinite(queries) else None,
     }

@@ -1,4 +1,4 @@
-"""The ladder: small sets of valid strings, whose rules show what they forbid sooner or later, and the oracles."""
+"""Tasks: small constraints that are decided early or late in the string, and the models they are applied to."""
 
 import itertools
 import re
@@ -17,9 +17,14 @@ HIDDEN = "hidden string"
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A rule of the ladder at two lengths: texts over the characters `tokens` are valid for which `allows` is true.
+    """A constraint at two lengths.
 
-    With `ends` the last character ends a string, which has at most so many tokens; else it has exactly so many.
+    Args:
+        name: Name of the family.
+        tokens: The characters that strings consist of.
+        lengths: The two maximum lengths.
+        allows: Function that is true for valid strings.
+        ends: Whether the last character of `tokens` ends a string. Otherwise all strings have the maximum length.
     """
 
     name: str
@@ -29,27 +34,27 @@ class Family:
     ends: bool = False
 
     def tasks(self) -> Iterator["Task"]:
-        """The rule at each length."""
+        """Return the task of each length."""
         return (Task(self, length) for length in self.lengths)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A `family` at a `length`. As a function of a prefix it is the verifier: whether some valid string begins so.
+    """A family of constraints at one length.
 
-    It knows the rule and the length, and nothing of the oracle.
+    A task is also the verifier of prefixes. It depends on the constraint and the length only, not on the model.
     """
 
     family: Family
     length: int
 
     def __call__(self, prefix: Prefix) -> bool:
-        """Whether a valid string begins with `prefix`."""
+        """Return whether a valid string starts with `prefix`."""
         return prefix in self._viable
 
     @property
     def eos(self) -> int | None:
-        """The token that ends a string."""
+        """The token that ends a string, or None if all strings have the same length."""
         return len(self.family.tokens) - 1 if self.family.ends else None
 
     @cached_property
@@ -92,31 +97,30 @@ LADDER = (
     Family("checksum", "012", (3, 4), lambda text: _digits(text) % 3 == 0),
     Family(HIDDEN, "01", (3, 6), lambda text: _digits(text) % 2 == 0),
 )
-"""Families of rules. Of the last the oracle is that of Theorem 3.1.1: one valid string can occur."""
+"""Families of constraints. The model of the last is that of Theorem 3.1.1, in which one valid string can occur."""
 VARYING = [family.name for family in LADDER if family.ends]
-"""Those whose valid strings have no one length."""
+"""Names of the families whose valid strings have several lengths."""
 
 
-def drawn_oracle(task: Task, seed: int, concentration: float) -> Autoregressive:
-    """The oracle of a task that `seed` draws.
+def random_model(task: Task, seed: int, concentration: float) -> Autoregressive:
+    """Return a random Markov chain of order 1 for a task, or the model of Theorem 3.1.1 for the hidden string.
 
-    It has a law of the next token for each last token, drawn from the Dirichlet law of this `concentration`.
+    The next-token distributions are drawn from a symmetric Dirichlet distribution with this concentration.
     """
     if task.family.name == HIDDEN:
-        return HiddenString(
-            numpy_generator(seed, "hidden", task.length).integers(0, 2, task.length - 1).tolist()
-        )
+        bits = numpy_generator(seed, "hidden", task.length).integers(0, 2, task.length - 1)
+        return HiddenString(bits.tolist())
 
-    def law(prefix: Prefix) -> list[float]:
-        draw = numpy_generator(seed, "law", task.family.name, prefix)
-        probabilities: list[float] = draw.dirichlet([concentration] * size).tolist()
+    def next_token(prefix: Prefix) -> list[float]:
+        random = numpy_generator(seed, "law", task.family.name, prefix)
+        probabilities: list[float] = random.dirichlet([concentration] * size).tolist()
         return probabilities
 
     size = len(task.family.tokens)
-    return Table(law, size, eos=task.eos, max_length=task.length, memory=1)
+    return Table(next_token, size, eos=task.eos, max_length=task.length, memory=1)
 
 
-def uniform_oracle(task: Task) -> Autoregressive:
-    """The oracle that gives all tokens one probability."""
+def uniform_model(task: Task) -> Autoregressive:
+    """Return the model whose next-token distributions are uniform."""
     size = len(task.family.tokens)
     return Table(lambda _: [1.0] * size, size, eos=task.eos, max_length=task.length)

@@ -1,4 +1,4 @@
-"""Measurements on cliques: exact chains of the number of up spins, and whole samplers."""
+"""Measurements on cliques: exact Markov chains of the number of up spins, and simulations of whole states."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,9 @@ from trialogue_lab.theory.cliques import bounds, chains
 
 STATED, CORRECTED = "as printed", "corrected"
 SIMULATED_SITES = 1000
-"""Larger models are not simulated: their sites apart from the clique are drawn one by one."""
+"""Maximum number of spins of a simulated model, whose spins outside the clique are sampled one by one."""
 SIMULATED_STEPS = 1000
-"""Longer runs are not simulated."""
+"""Maximum number of steps of a simulated run."""
 NAMED = (
     (5, 3, 3, 0.5, 0.1),
     (5, 3, 4, 0.5, 0.1),
@@ -28,14 +28,14 @@ NAMED = (
     (6, 6, 6, 0.01, 0.2),
     (8, 8, 8, 0.001, 1e-4),
 )
-"""Instances (sites, clique, k, J_0, h of the clique) of Proposition 4.1.4; the last breaks eq. (4.49) as printed."""
+"""Instances (sites, clique, k, J_0, h of the clique) of Proposition 4.1.4. The last violates eq. (4.49) as printed."""
 OUTSIDE = 0.01
-"""The field of each other spin, there and on the grid."""
+"""Field of each spin outside the clique, in these instances and on the grid."""
 DELTAS = (0.5, 0.1)
 
 
 def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
-    """Corollary 4.1.1: chances from the worst start, with what the corollary promises."""
+    """Yield the exact probabilities of Corollary 4.1.1 from the worst start, with its bounds."""
     for one in instances:
         theory = one.corollary
         blocks, parallel = one.log_matrices
@@ -58,8 +58,19 @@ def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
         }
 
 
+def _hitting(
+    sites: int, clique: int, size: int, excess: float, field: float
+) -> tuple[Ising, chains.Array, bounds.CliqueAssumption, dict[float, bounds.HittingBound]]:
+    """Return a model, the log transition matrix of k-Gibbs, its assumption, and the bound for each delta."""
+    model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
+    assumed = bounds.clique_assumption(model)
+    least = assumed.excess, assumed.clique_field
+    by_delta = {delta: bounds.hitting_bound(sites, clique, size, *least, delta) for delta in DELTAS}
+    return model, chains.block_chain(sites, clique, coupling, field, size), assumed, by_delta
+
+
 def hitting_rows() -> Iterator[dict[str, Any]]:
-    """Proposition 4.1.4 on a grid: the chance to be in R_1 after a step, at worst, beside its bounds."""
+    """Yield the smallest probability of Proposition 4.1.4 to be in R_1 after a step, with its bounds, on a grid."""
     sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
         (sites, clique, size, excess, field)
@@ -67,13 +78,10 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
         for size in range(clique, sites + 1)
     ]
     for sites, clique, size, excess, field in (*NAMED, *grid):
-        model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
-        assumed = bounds.clique_assumption(model)
-        matrix = chains.block_chain(sites, clique, coupling, field, size)
+        _, matrix, assumed, by_delta = _hitting(sites, clique, size, excess, field)
         covered = math.comb(sites - clique, size - clique) / math.comb(sites, size)
         top = math.exp(2 * (assumed.excess + assumed.clique_field))
-        for delta in DELTAS:
-            bound = bounds.hitting_bound(sites, clique, size, assumed.excess, assumed.clique_field, delta)
+        for delta, bound in by_delta.items():
             yield {
                 "kind": "hitting",
                 "sites": sites,
@@ -92,7 +100,10 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
 
 
 def stuck_rows() -> Iterator[dict[str, Any]]:
-    """Proposition 4.1.5, corrected and as printed: the chance to keep sum_C x_i <= -2 for T steps, at worst."""
+    """Yield the smallest probability of Proposition 4.1.5 to keep the clique's sum at most -2 for T steps.
+
+    The first rows satisfy the corrected assumptions, the last ones only the printed ones.
+    """
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
         bound = bounds.stuck_bound(clique, excess, delta)
         yield {"assumption": CORRECTED, **_stuck(clique, excess, 0.01, delta, bound.exponent, bound.steps)}
@@ -112,21 +123,22 @@ def _stuck(
 
 
 def growth_rows() -> Iterator[dict[str, Any]]:
-    """Expected steps to R_1 as the clique grows, at h_G and J_0 of delta = 0.1.
+    """Yield the expected steps to R_1 by clique size, with h_G and J_0 for delta = 0.1.
 
-    k-Gibbs starts with no spin up, the others with as many as a sum of at most -2 allows.
+    k-Gibbs starts with all spins down, the others with the most up spins for which the sum is at most -2.
     """
     for clique in (4, 6, 8, 12, 16, 24, 32, 44, 60, 75):
         least = bounds.least_parameters(clique, delta=0.1, steps=1)
         coupling, field = least.excess + least.clique_field, least.clique_field / clique
         start = clique // 2 - 1
-        found = {
+        matrices = {
             "gibbs": (chains.block_chain(clique, clique, coupling, field, clique), 0),
             "single": (chains.block_chain(clique, clique, coupling, field, 1), start),
             "parallel": (chains.parallel_chain(clique, coupling, field), start),
         }
         steps = {
-            f"log_steps_{name}": float(chains.log_hitting_times(log)[up]) for name, (log, up) in found.items()
+            f"log_steps_{name}": float(chains.log_hitting_times(log)[up])
+            for name, (log, up) in matrices.items()
         }
         yield {"kind": "growth", "clique": clique, **steps}
 
@@ -134,32 +146,28 @@ def growth_rows() -> Iterator[dict[str, Any]]:
 def simulated_corollary_rows(
     instances: Sequence[Instance], runs: int, seeds: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    """Corollary 4.1.1: one step of k-Gibbs and M steps of independent parallel, in the instances that are not large."""
+    """Simulate Corollary 4.1.1, one step of k-Gibbs and M parallel steps, on the instances that are small enough."""
     for one in instances:
         if one.sites > SIMULATED_SITES or one.steps > SIMULATED_STEPS:
             continue
         blocks, parallel = one.log_matrices
         model, start = _clique(one.sites, one.clique, one.least.excess, one.field, 0.0)[0], one.start
-        for chain, budget, exact in (
-            (BlockGibbs(one.block_size), 1, float(np.exp(blocks[start, -1]))),
-            (IndependentParallel(), one.steps, float(chains.hitting_probability(parallel, one.steps)[start])),
+        leaves = float(chains.hitting_probability(parallel, one.steps)[start])
+        for name, chain, budget, exact in (
+            (GIBBS, BlockGibbs(one.block_size), 1, float(np.exp(blocks[start, -1]))),
+            (PARALLEL, IndependentParallel(), one.steps, leaves),
         ):
-            name = GIBBS if isinstance(chain, BlockGibbs) else PARALLEL
             common = {"instance": one.label, "chain": name, "delta": one.delta, "exact": exact}
             for row in _shares(chain, model, one.clique, budget, one.label, seeds=seeds, runs=runs, up=start):
                 yield {"kind": "simulated", **common, **row}
 
 
 def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Proposition 4.1.4: k-Gibbs on the first instances that are named, for T steps."""
+    """Simulate Proposition 4.1.4, T steps of k-Gibbs, on the first four named instances."""
     for sites, clique, size, excess, field in NAMED[:4]:
-        model, coupling = _clique(sites, clique, excess, field, OUTSIDE)
-        assumed = bounds.clique_assumption(model)
-        for delta in DELTAS:
-            budget = bounds.hitting_bound(
-                sites, clique, size, assumed.excess, assumed.clique_field, delta
-            ).steps
-            matrix = chains.block_chain(sites, clique, coupling, field, size)
+        model, matrix, _, by_delta = _hitting(sites, clique, size, excess, field)
+        for delta, bound in by_delta.items():
+            budget = bound.steps
             label = f"N = {sites}, |C| = {clique}, k = {size}, T = {budget}"
             exact = float(chains.hitting_probability(matrix, budget)[0])
             for row in _shares(BlockGibbs(size), model, clique, budget, label, seeds=seeds, runs=runs):
@@ -167,7 +175,7 @@ def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str
 
 
 def _clique(sites: int, clique: int, excess: float, field: float, outside: float) -> tuple[Ising, float]:
-    """A model with `field` on each spin of the clique and `outside` on each other, and its J = J_0 + ||h||_1."""
+    """Return a model with the given fields inside and outside the clique, and its coupling J = J_0 + ||h||_1."""
     fields = torch.full((sites,), outside, dtype=torch.float64)
     fields[:clique] = field
     coupling = excess + clique * field + (sites - clique) * outside
@@ -177,7 +185,7 @@ def _clique(sites: int, clique: int, excess: float, field: float, outside: float
 def _shares(
     chain: Chain[Any], model: Ising, clique: int, budget: int, label: str, **runs: Any
 ) -> Iterator[dict[str, Any]]:
-    """For each seed the share of runs that visit R_1 within `budget` steps."""
+    """Yield, for each seed, the share of runs that visit R_1 within `budget` steps."""
     stream = seed_of(0, "parallel-gap", label, type(chain).__name__)
     reached = clique_hits(chain, model, clique, budget=budget, stream=stream, **runs).reached
     for seed, share in zip(runs["seeds"], reached.double().mean(1).tolist(), strict=True):

@@ -15,10 +15,19 @@ PARALLEL = "independent parallel"
 
 @dataclass(frozen=True, kw_only=True)
 class Instance(Settings):
-    """Corollary 4.1.1 with risk `delta` and M = `steps`, on a clique of `clique` of `sites` spins.
+    """An instance of Corollary 4.1.1: a clique among free spins.
 
-    The clique's field, J_0 and k are the least that Assumptions 4.1.6 and 4.1.7 allow; fields are equal inside the
-    clique and zero outside. Raises `InputError` where the clique is smaller than they allow.
+    The field of the clique, J_0 and k are the smallest that Assumptions 4.1.6 and 4.1.7 allow. Fields are equal inside
+    the clique and zero outside.
+
+    Args:
+        delta: Risk δ of the corollary.
+        steps: Number M of steps of independent parallel updates.
+        clique: Number |C| of spins of the clique.
+        sites: Number N of all spins.
+
+    Raises:
+        InputError: If the clique is smaller than the assumptions allow.
     """
 
     delta: Probability
@@ -27,54 +36,61 @@ class Instance(Settings):
     sites: Count
 
     def check(self) -> None:
-        """Raise `InputError` where the assumptions do not hold."""
+        """Raise `InputError` if the assumptions do not hold."""
         _ = self.corollary
 
     @property
     def corollary(self) -> bounds.OneStep:
-        """What the corollary promises."""
+        """The bounds of the corollary."""
         sizes = (self.sites, self.clique, self.block_size, self.least.excess, self.least.clique_field)
         return bounds.one_step_corollary(*sizes, delta=self.delta, steps=self.steps)
 
     @property
     def label(self) -> str:
-        """How tables call it."""
+        """Name of the instance in rows and tables."""
         return f"δ = {self.delta:g}, M = {self.steps:g}, |C| = {self.clique}, N = {self.sites}"
 
     @property
     def block_size(self) -> int:
-        """k."""
+        """The block size k."""
         return bounds.least_block_size(self.sites, self.clique, self.delta)
 
     @property
     def least(self) -> bounds.LeastParameters:
-        """J_0 and h_G."""
+        """The smallest J_0 and h_G."""
         return bounds.least_parameters(self.clique, delta=self.delta, steps=self.steps)
 
     @property
     def field(self) -> float:
-        """h of each spin of the clique."""
+        """The field h of each spin of the clique."""
         return self.least.clique_field / self.clique
 
     @property
     def log_matrices(self) -> tuple[Array, Array]:
-        """Log transition matrices of the number of up spins, by k-Gibbs and by independent parallel updates."""
+        """Log transition matrices of the number of up spins, of k-Gibbs and of independent parallel updates."""
         coupling = self.least.excess + self.least.clique_field
         blocks = chains.block_chain(self.sites, self.clique, coupling, self.field, self.block_size)
         return blocks, chains.parallel_chain(self.clique, coupling, self.field)
 
     @property
     def start(self) -> int:
-        """The most spins of the clique that are up where the sum of its spins is at most -2."""
+        """The largest number of up spins of the clique for which the sum of its spins is at most -2."""
         return self.clique // 2 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """`instances` of Corollary 4.1.1; `runs` runs per seed of `seeds`; one network per seed of `training_seeds`.
+    """Settings of one run.
 
-    Networks imitate steps on cliques of `network_sites` spins (every state is listed) with `coupling` and no field,
-    for `training_steps` steps on batches of `batch_size` transitions.
+    Args:
+        instances: Instances of Corollary 4.1.1.
+        runs: Number of simulated runs per seed.
+        seeds: Seeds of the simulations.
+        training_seeds: Seeds of the networks.
+        network_sites: Numbers of spins of the cliques whose steps networks imitate. All states are enumerated.
+        coupling: Coupling of these cliques, which have no field.
+        training_steps: Number of training steps of a network.
+        batch_size: Number of transitions of a batch.
     """
 
     instances: Some[Instance] = (

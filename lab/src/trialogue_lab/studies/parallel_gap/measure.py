@@ -1,4 +1,4 @@
-"""The parts of a run: what is exact, what is simulated, and one network each."""
+"""Tasks of a run: exact numbers, simulations, and one network each."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def parts(config: Config) -> list[Part]:
-    """The exact numbers, the simulated ones, and one part per network; those of the control come last."""
+    """Return the exact tasks, the simulations and one task per network. The networks of the control come last."""
 
     def exact(_: Path) -> Iterator[Row]:
         corollary = cliques.one_step_rows(config.instances)
@@ -25,9 +25,13 @@ def parts(config: Config) -> list[Part]:
         corollary = cliques.simulated_corollary_rows(config.instances, config.runs, config.seeds)
         return chain(corollary, cliques.simulated_hitting_rows(config.runs, config.seeds))
 
-    def network(of: str, sites: int, seed: int, _: Path) -> Iterator[Row]:
-        imitation = Imitation(of, sites, config.coupling, config.training_steps, config.batch_size)
-        yield {"kind": "network", "seed": seed, **network_row(imitation, seed)}
+    def network(imitated_chain: str, sites: int, seed: int, _: Path) -> Iterator[Row]:
+        settings = (config.coupling, config.training_steps, config.batch_size)
+        yield {
+            "kind": "network",
+            "seed": seed,
+            **network_row(Imitation(imitated_chain, sites, *settings), seed),
+        }
 
     sizes = config.network_sites
     imitated = [(seed, sites, GIBBS, "gibbs") for seed in config.training_seeds for sites in sizes]
@@ -37,7 +41,7 @@ def parts(config: Config) -> list[Part]:
         Part("kernels", lambda _: chain(two_mode_rows(sizes), kernel_rows(sizes, config.coupling))),
         Part("simulated", simulated),
         *(
-            Part(f"network-{seed}-{sites}-{step}", partial(network, of, sites, seed), lane=str(seed))
-            for seed, sites, of, step in imitated
+            Part(f"network-{seed}-{sites}-{name}", partial(network, kind, sites, seed), lane=str(seed))
+            for seed, sites, kind, name in imitated
         ),
     ]

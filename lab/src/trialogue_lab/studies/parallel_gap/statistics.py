@@ -1,4 +1,4 @@
-"""Quantities of the study: one number per seed of what is simulated, or per training of a network."""
+"""Statistics of the study: one number per seed of a simulation, or per training of a network."""
 
 import numpy as np
 import pandas as pd
@@ -12,13 +12,16 @@ trainings = Replication("training", "training_seeds")
 
 
 def networks(rows: Rows, chain: str) -> DataFrame:
-    """The trained networks that imitate a chain."""
+    """Return the rows of the networks that imitate a chain."""
     return rows.where("network", chain=chain)
 
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Share of runs with both events, taken as independent, less 1 - delta; the smallest over instances."""
+    """Return the share of runs with both events minus 1 - delta, the smallest over instances.
+
+    The two events are simulated separately and taken as independent.
+    """
     shares = rows["simulated"].pivot(index=["instance", "delta", "seed"], columns="chain", values="reached")
     both = shares[GIBBS] * (1 - shares[PARALLEL])
     return (both - (1 - both.index.get_level_values("delta"))).groupby("seed").min()
@@ -26,21 +29,21 @@ def both_events(rows: Rows) -> "Series[float]":
 
 @draws
 def leaves(rows: Rows) -> Counts:
-    """Share of runs of independent parallel updates that visit R_1 within M steps, in the worst instance."""
+    """Count the runs of independent parallel updates that visit R_1 within M steps, in the worst instance."""
     reached = rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
     return shares_of(reached, rows.config["runs"], identical=True)
 
 
 @draws
 def hits(rows: Rows) -> "Series[float]":
-    """Share of runs of k-Gibbs that visit R_1 within T steps, less 1 - delta; the smallest over instances."""
+    """Return the share of k-Gibbs runs that visit R_1 within T steps minus 1 - delta, the smallest over instances."""
     table = rows["simulated hitting"]
     return (table.reached - (1 - table.delta)).groupby(table.seed).min()
 
 
 @draws
 def simulation_error(rows: Rows) -> "Series[float]":
-    """Simulated shares less the exact probabilities, mean over instances."""
+    """Return the simulated shares minus the exact probabilities, as the mean over instances."""
     table = pd.concat([rows["simulated"], rows["simulated hitting"]])
     return (table.reached - table.exact).groupby(table.seed).mean()
 
@@ -49,9 +52,14 @@ def simulation_error(rows: Rows) -> "Series[float]":
 def network(
     rows: Rows, chain: str, number: str, sites: int | None = None, how: str = "max"
 ) -> "Series[float]":
-    """A number of the networks that imitate a chain, the largest or smallest over sizes of the clique, or of one size.
+    """Return a number of the networks that imitate a chain.
 
-    `number` is a column, or an expression of columns as `DataFrame.eval` reads it.
+    Args:
+        rows: Rows of a result.
+        chain: Name of the imitated chain.
+        number: A column, or an expression of columns as in `DataFrame.eval`.
+        sites: Size of the clique. By default numbers are aggregated over all sizes.
+        how: Aggregation over sizes, such as "max" or "min".
     """
     table = networks(rows, chain)
     table = table if sites is None else table[table.sites == sites]
@@ -61,6 +69,6 @@ def network(
 
 @trainings
 def long_run_variation(rows: Rows) -> "Series[float]":
-    """TV from the model to what steps of the network tend to, k-Gibbs on the largest clique."""
+    """Return the TV between the model and the limit of repeated network steps, for k-Gibbs on the largest clique."""
     table = networks(rows, GIBBS)
     return table[table.sites == table.sites.max()].groupby("seed").limit_variation.max()

@@ -1,4 +1,4 @@
-"""Measurements on transitions: products, joint steps, and networks that imitate them."""
+"""Measurements on transitions: product distributions, joint steps, and networks that imitate them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,14 +26,19 @@ from trialogue_lab.theory.masking.mixing import stationary_law
 
 Array = NDArray[np.float64]
 PRODUCT = 1e-12
-"""A law nearer than this to the product of its marginals, in nats, counts as one."""
+"""A distribution with less KL in nats to the product of its marginals counts as a product."""
 
 
 @dataclass(frozen=True)
 class Imitation:
-    """A network is trained on `steps` batches of `batch_size` transitions of `chain` on a clique of `sites` spins.
+    """A training of a network on single steps of a chain on a clique, from uniformly random states.
 
-    `chain` is `GIBBS` (k-Gibbs with k = `sites`) or `PARALLEL`; starts are uniformly random.
+    Args:
+        chain: `GIBBS` for k-Gibbs with k = `sites`, or `PARALLEL`.
+        sites: Number of spins.
+        coupling: Coupling of the clique, which has no field.
+        steps: Number of training steps.
+        batch_size: Number of transitions of a batch.
     """
 
     chain: str
@@ -43,52 +48,54 @@ class Imitation:
     batch_size: int
 
     def model(self) -> Ising:
-        """The clique, without a field: two modes of equal weight."""
+        """Return the clique, which has two modes of equal weight."""
         return Ising.clique(self.sites, self.sites, self.coupling, 0.0)
 
     def sampler(self) -> Chain[Any]:
-        """The chain whose single steps are imitated."""
+        """Return the imitated chain."""
         return BlockGibbs(self.sites) if self.chain == GIBBS else IndependentParallel()
 
     def transitions(self) -> Array:
-        """Its transition matrix (states, states)."""
+        """Return the transition matrix (states, states) of the chain."""
         matrix: Array = transition_matrix(self.sampler(), self.model()).numpy()
         return matrix
 
 
 def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """The best product laws for the law that is all up or all down, with probability one half each."""
+    """Yield the distances to products of the distribution with all spins up or all down, with probability 1/2 each."""
     for sites in sizes:
-        law = np.zeros(2**sites)
-        law[[0, -1]] = 0.5
-        law = law.reshape((2,) * sites)
-        yield {"kind": "two modes", "sites": sites, **distances(law)}
+        distribution = np.zeros(2**sites)
+        distribution[[0, -1]] = 0.5
+        distribution = distribution.reshape((2,) * sites)
+        yield {"kind": "two modes", "sites": sites, **product_distances(distribution)}
 
 
-def distances(law: Array) -> dict[str, float]:
-    """From a law, one axis per site, to the product laws closest in KL (nats) and in total variation (TV).
+def product_distances(distribution: Array) -> dict[str, float]:
+    """Return the distances from a distribution, with one axis per site, to product distributions.
 
-    `best_divergence` is the least KL, `likely_variation` the TV of the product that attains it, `best_variation` the
-    least TV that was found.
+    Returns:
+        The smallest KL in nats ("best_divergence"), the TV of the product that attains it ("likely_variation"), and the
+        smallest TV that was found ("best_variation").
     """
-    likely = product_kernels.closest_in_divergence(law)
-    variation = float(np.abs(law - product_kernels.joint_law(likely.sites)).sum()) / 2
-    # A product law is its own best product, and there is nothing to search.
-    best = variation if likely.distance < PRODUCT else product_kernels.closest_in_variation(law).distance
-    return {"best_divergence": likely.distance, "likely_variation": variation, "best_variation": best}
+    closest = product_kernels.closest_in_divergence(distribution)
+    variation = float(np.abs(distribution - product_kernels.joint_law(closest.sites)).sum()) / 2
+    # The search for the smallest TV is skipped for products, which are at distance zero from themselves.
+    is_product = closest.distance < PRODUCT
+    best = variation if is_product else product_kernels.closest_in_variation(distribution).distance
+    return {"best_divergence": closest.distance, "likely_variation": variation, "best_variation": best}
 
 
 @cache
 def best_products(imitation: Imitation) -> dict[str, float]:
-    """`distances` of a step from every state, mean over states."""
-    # Equal rows have equal best products: a step of the whole clique is the same from every state, but for rounding.
+    """Return the `product_distances` of a step, as the mean over starting states."""
+    # Steps of the whole clique are the same from every state up to rounding, so equal rows are computed once.
     rows, counts = np.unique(imitation.transitions().round(14), axis=0, return_counts=True)
-    by_row = [distances(row.reshape((2,) * imitation.sites)) for row in rows]
+    by_row = [product_distances(row.reshape((2,) * imitation.sites)) for row in rows]
     return {name: float(np.average([each[name] for each in by_row], weights=counts)) for name in by_row[0]}
 
 
 def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any]]:
-    """How far the steps of each chain are from products, the most over states."""
+    """Yield the distances between the steps of each chain and the products of their marginals, maximal over states."""
     for sites in sizes:
         model = Ising.clique(sites, sites, coupling, 0.0)
         first = torch.zeros(1, sites, dtype=torch.bool)
@@ -98,20 +105,21 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
             PARALLEL: transition_matrix(IndependentParallel(), model),
             "one fixed site": block_dynamics(model.probabilities(), fixed),
             "one random site": transition_matrix(Gibbs(), model),
-        } | {
-            f"{GIBBS}, k = {size}": transition_matrix(BlockGibbs(size), model) for size in range(2, sites + 1)
         }
+        for size in range(2, sites + 1):
+            kernels[f"{GIBBS}, k = {size}"] = transition_matrix(BlockGibbs(size), model)
         for name, matrix in kernels.items():
             gap = product_kernels.factorization_gap(matrix.numpy(), sites)
-            most = {"divergence": float(gap.divergence.max()), "variation": float(gap.variation.max())}
-            yield {"kind": "kernel", "sites": sites, "chain": name, **most}
+            largest = {"divergence": float(gap.divergence.max()), "variation": float(gap.variation.max())}
+            yield {"kind": "kernel", "sites": sites, "chain": name, **largest}
 
 
 def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
-    """Train one network and hold its transitions against those it imitates, mean over states.
+    """Train one network and compare its transitions with those of the imitated chain.
 
-    KL in nats from the step's law to the network's, and TV; the same of the best product laws; and the TV between the
-    model and what steps of the network tend to.
+    Returns:
+        The KL in nats and the TV from the step to the network, and the distances of the best products, as means over
+        states. "limit_variation" is the TV between the model and the limit of repeated network steps.
     """
     truth = imitation.transitions()
     network = product_kernels.product_transitions(predictions(imitation, seed))
@@ -127,17 +135,17 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
 
 
 def predictions(imitation: Imitation, seed: int) -> Array:
-    """What a network trained with `seed` predicts for every site of every state: (states, sites, 2)."""
+    """Return the predictions (states, sites, 2) of a network trained with `seed`, for every site of every state."""
     shape = TransformerConfig(
         vocab_size=2, layers=2, heads=2, width=32, mlp_width=64, max_length=imitation.sites, causal=False
     )
     network = Transformer(shape, seed)
-    before, after = steps_of(imitation, seed)
-    asked = torch.ones(imitation.batch_size, imitation.sites, dtype=torch.bool)
+    before, after = sampled_steps(imitation, seed)
+    every_site = torch.ones(imitation.batch_size, imitation.sites, dtype=torch.bool)
 
     def batch(step: int) -> tuple[Tensor, Tensor, Tensor]:
         rows = slice(step * imitation.batch_size, (step + 1) * imitation.batch_size)
-        return before[rows], after[rows], asked
+        return before[rows], after[rows], every_site
 
     recipe = TrainingConfig(
         steps=imitation.steps,
@@ -151,16 +159,16 @@ def predictions(imitation: Imitation, seed: int) -> Array:
     states = whole_sequences(2, imitation.sites)
     rows, sites = torch.ones_like(states, dtype=torch.bool).nonzero().unbind(1)
     with torch.no_grad():
-        laws = network.masked_logits(states, rows, sites).double().softmax(1)
-    answer: Array = laws.view(*states.shape, 2).numpy()
-    return answer
+        probabilities = network.masked_logits(states, rows, sites).double().softmax(1)
+    predicted: Array = probabilities.view(*states.shape, 2).numpy()
+    return predicted
 
 
-def steps_of(imitation: Imitation, seed: int) -> tuple[Tensor, Tensor]:
-    """States, uniformly random, and where one step of the chain leads, both (steps * batch_size, sites)."""
+def sampled_steps(imitation: Imitation, seed: int) -> tuple[Tensor, Tensor]:
+    """Return uniformly random states and the states after one step, both (steps * batch_size, sites)."""
     count = imitation.steps * imitation.batch_size
     random = generator(seed, "parallel-gap", "states", imitation.sites)
     before = torch.randint(0, 2, (count, imitation.sites), generator=random)
     stream = seed_of(seed, "parallel-gap", "transitions", imitation.sites, imitation.chain)
-    moved = run_chain(imitation.sampler(), imitation.model(), start=before, steps=1, seed=stream)
-    return before, moved.tokens
+    after = run_chain(imitation.sampler(), imitation.model(), start=before, steps=1, seed=stream)
+    return before, after.tokens

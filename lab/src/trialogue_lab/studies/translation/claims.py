@@ -1,31 +1,12 @@
-"""Claims of the study: the sentences of section 4.2 on translation, at a reduced scale, and what is asked here."""
+"""Claims of the study: the statements of section 4.2 on translation, at a reduced scale, and claims of our own."""
 
 from functools import partial
 
-from trialogue_lab.ledger import NOT_PRINTED, Claim, graded, ours
-from trialogue_lab.studies.translation.config import (
-    DISTILLED,
-    LITTLE_NOISE,
-    MASK_PREDICT,
-    MASKS,
-    NO_POSITIONS,
-    ONE_STAGE,
-    PLAIN,
-    REFINER,
-    RESCORED,
-    TWIN,
-)
-from trialogue_lab.studies.translation.statistics import (
-    attention,
-    corpus,
-    greedy,
-    latency,
-    length,
-    parameters,
-    refined,
-    score,
-    small,
-)
+from trialogue_lab.ledger import Claim, graded, ours
+from trialogue_lab.studies.translation import config
+from trialogue_lab.studies.translation import statistics as stats
+from trialogue_lab.studies.translation.config import MASK_PREDICT, PLAIN, REFINER, RESCORED, TWIN
+from trialogue_lab.studies.translation.statistics import corpus, greedy, latency, refined, score, small
 from trialogue_lab.studies.translation_dependency.attention import attention_claims
 
 _BEAM = 5
@@ -33,20 +14,22 @@ _FAST = "4 steps, 5"
 _SINGLE = "4 steps, 1"
 _RANKED = "4 steps, 5, rescored"
 _SETTING = (
-    "German to English sentences of Tatoeba of about ten tokens, and networks of five million parameters; the source "
+    "German to English sentences of Tatoeba of about ten tokens, and networks of five million parameters. The source "
     "translates sentences of WMT of 28 to 33 tokens with 67 million parameters."
 )
 _DEVICE = (
-    "One thread of a processor and translations of about ten tokens, which the twin writes in ten passes; the source "
-    "measures a TPU v3 and 28 to 33 tokens."
+    "One CPU thread and translations of about ten tokens, for which the twin needs ten passes. The source measures "
+    "a TPU v3 and 28 to 33 tokens."
 )
 _SMALL = (
-    "Refiners of five million parameters, trained for 1,200 updates on 160,000 sentence pairs of Tatoeba; the source "
+    "Refiners of five million parameters, trained for 1,200 updates on 160,000 sentence pairs of Tatoeba. The source "
     "trains 67 million parameters for 500,000 updates on WMT."
 )
 
 _speed = partial(Claim, source="Section 4.2.3", statement_id="thesis:M-SPEED", setting=_DEVICE)
-_ours = partial(ours, source="Section 4.2.3", published=NOT_PRINTED)
+_ours = partial(ours, source="Section 4.2.3")
+_published = partial(Claim, setting=_SETTING)
+_graded = partial(graded, source="Table 4.1", setting=_SETTING)
 _recommended = partial(Claim, source="Section 4.2.2", setting=_SMALL)
 _TRAINING = "thesis:M-PADIRTRAIN"
 
@@ -56,42 +39,36 @@ _BY_REFINER = "The refiner's BLEU after four steps, by five hypotheses,"
 _BY_TWIN = "Where the twin ranks the refiner's five hypotheses, BLEU after four steps"
 
 CLAIMS = (
-    Claim(
+    _published(
         "four-steps-improve-on-one",
         "The refiner's BLEU is higher after four steps than after one, by five hypotheses.",
         _REFINED - refined(1, _BEAM) > 0,
         "Section 4.2.3",
         "a few steps of refinement",
         statement_id="thesis:M-PADIR",
-        setting=_SETTING,
     ),
-    graded(
+    _graded(
         "ten-steps-change-little",
         "Ten steps differ from four by less than half a point of BLEU.",
         (refined(10, _BEAM) - _REFINED).near(0, margin=0.5),
-        "Table 4.1",
-        "33.49 and 33.63",
+        published="33.49 and 33.63",
         statement_id="thesis:M-T41.steps",
-        setting=_SETTING,
     ),
-    graded(
+    _graded(
         "as-good-as-the-twin",
         f"{_BY_REFINER} is within one point of the twin's, by five beams.",
         (_REFINED - _BEAMS).near(0, margin=1.0),
-        "Table 4.1",
-        "33.49 beside 33.50",
+        published="33.49 and 33.50",
         statement_id="thesis:M-T41",
-        setting=_SETTING,
     ),
-    Claim(
+    _published(
         "it-stutters-twice-as-often-with-repeats-dropped",
         "With repeated tokens dropped after the last step, the refiner repeats words that the reference does not at "
         "more than twice the rate of the twin, greedily (its rate less twice the twin's).",
         refined(4, _BEAM, "stutter_dropped") - greedy("stutter_dropped") * 2 > 0,
         "Section 4.2.3",
-        "2 or more times more frequent, for outputs whose repeated tokens are dropped",
+        "2 or more times more frequent, after repeated tokens are dropped",
         statement_id="thesis:M-STUT",
-        setting=_SETTING,
     ),
     _speed(
         "the-median-is-twice-as-fast",
@@ -110,14 +87,14 @@ CLAIMS = (
         "distillation-helps",
         "Of small refiners, after four steps, one that learned the twin's translations of its sources has a higher "
         "BLEU than one that learned the references.",
-        small(DISTILLED) - small(PLAIN) > 0,
+        small(config.DISTILLED) - small(PLAIN) > 0,
         published="critical",
         statement_id=f"{_TRAINING}.distillation",
     ),
     _recommended(
         "positional-attention-helps",
         "One without positional attention has a lower BLEU.",
-        small(PLAIN) - small(NO_POSITIONS) > 0,
+        small(PLAIN) - small(config.NO_POSITIONS) > 0,
         published="critical",
         statement_id=f"{_TRAINING}.positions",
     ),
@@ -125,7 +102,7 @@ CLAIMS = (
         "much-noise-helps",
         "One that reads half of the target's tokens right while it is trained has a lower BLEU than one that reads "
         "15 % right.",
-        small(PLAIN) - small(LITTLE_NOISE) > 0,
+        small(PLAIN) - small(config.LITTLE_NOISE) > 0,
         published="large masking ratio",
         statement_id=f"{_TRAINING}.masking",
     ),
@@ -133,18 +110,18 @@ CLAIMS = (
         "two-stages-help",
         "One that is trained on a single stage has a lower BLEU after four steps than one trained on two, in as many "
         "updates.",
-        small(PLAIN) - small(ONE_STAGE) > 0,
+        small(PLAIN) - small(config.ONE_STAGE) > 0,
         source="Section 4.2.2, S = 2",
         published="S = 2 stages",
         statement_id=f"{_TRAINING}.stages",
     ),
-    *attention_claims("On held-out sentences of Tatoeba, at a reduced scale,", attention, _SETTING),
+    *attention_claims("On held-out sentences of Tatoeba, at a reduced scale,", stats.attention, _SETTING),
     _ours(
         "it-stutters-twice-as-often",
         "The refiner repeats words that the reference does not at more than twice the rate of the twin, greedily (its "
         "rate less twice the twin's, repeats not dropped).",
         refined(4, _BEAM, "stutter") - greedy("stutter") * 2 > 0,
-        source="Section 4.2.3, before the repeats are dropped that the thesis drops",
+        source="Section 4.2.3, before repeated tokens are dropped",
     ),
     _ours("twin-46", "The twin's greedy BLEU is above 46 (mean over sets).", _GREEDY > 46),
     _ours("refiner-39", f"{_BY_REFINER} is above 39 (mean over sets).", _REFINED > 39),
@@ -227,16 +204,16 @@ NUMBERS = {
     "median of one hypothesis": latency(_SINGLE, "median"),
     "p99 of the twin": latency(TWIN, "p99"),
     "p99 of the refiner": latency(_FAST, "p99"),
-    "self-attention where it stutters": attention("own_mean", True),
-    "self-attention elsewhere": attention("own_mean", False),
-    "cross-attention where it stutters": attention("variation_mean", True),
-    "cross-attention elsewhere": attention("variation_mean", False),
-    "length, first guess": length("first"),
-    "length, among five": length("among_five"),
-    "parameters": parameters(TWIN),
-    "parameters of the refiner": parameters(REFINER),
+    "self-attention where it stutters": stats.attention("own_mean", True),
+    "self-attention elsewhere": stats.attention("own_mean", False),
+    "cross-attention where it stutters": stats.attention("variation_mean", True),
+    "cross-attention elsewhere": stats.attention("variation_mean", False),
+    "length, first guess": stats.length("first"),
+    "length, among five": stats.length("among_five"),
+    "parameters": stats.parameters(TWIN),
+    "parameters of the refiner": stats.parameters(REFINER),
     "small, plain": small(PLAIN),
-    "small, masks": small(MASKS),
+    "small, masks": small(config.MASKS),
     "small, plain, stutter": small(PLAIN, 4, "stutter"),
-    "small, masks, stutter": small(MASKS, 4, "stutter"),
+    "small, masks, stutter": small(config.MASKS, 4, "stutter"),
 }

@@ -1,4 +1,4 @@
-"""Settings of the study: the text, the two networks, small ones that differ in one respect, and what is measured."""
+"""Settings of the study: the text, the networks and the measurements."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -13,32 +13,59 @@ from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS
 
 TWIN, REFINER, MASK_PREDICT = "twin", "refiner", "mask-predict"
 RESCORED = "refiner, rescored"
-"""The refiner's candidates, ranked by the twin in one more pass."""
+"""The refiner with its candidates ranked by the twin, in one more pass."""
 PLAIN, ONE_STAGE, LITTLE_NOISE = "two stages", "one stage", "half correct"
 MASKS, NO_POSITIONS, DISTILLED = "masks", "no positional attention", "distilled"
 SMALL = (PLAIN, ONE_STAGE, LITTLE_NOISE, MASKS, NO_POSITIONS, DISTILLED)
-"""Refiners that are trained for less, of which all but the first differ from it in one respect.
+"""Refiners that are trained for fewer updates. All but the first differ from it in one respect.
 
-Masks also in what refinement begins with.
+`MASKS` also starts refinement from masks.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Settings of one run.
+
+    Args:
+        seeds: Seeds of the split, the initial weights and the batches. Each seed trains one network of each kind.
+        text: Table of pairs, relative to the working directory, or a corpus of the hub: wmt14-de-en, wmt16-ro-en,
+            wmt17-zh-en, or the reverse directions. Empty for generated pairs, for tests.
+        columns: Columns of the source and of the target, counted from 1.
+        vocab_size: Number of tokens of the vocabulary.
+        test: Number of test sentences.
+        validation: Number of validation sentences.
+        sets: Number of sets of test sentences. Each set is one replication.
+        layers: Number of layers of the encoder and of the decoder.
+        heads: Number of attention heads.
+        width: Width of the residual stream.
+        max_length: Maximum number of tokens of a sentence.
+        batch_size: Number of pairs of a batch.
+        optimizer: Name of the optimizer.
+        learning_rate: Peak learning rate.
+        bf16: Whether to train in bfloat16. Translations are computed in float32.
+        twin_steps: Number of updates of the twin.
+        refiner_steps: Number of updates of the refiner and of mask-predict.
+        dropout: Dropout of the twin and of its pupils. Small refiners see no pair twice and have none.
+        small_steps: Number of updates of the small refiners.
+        small_pairs: Number of training pairs of the small refiners.
+        small_sets: Number of sets of test sentences that the small refiners translate.
+        steps: Numbers of refinement steps.
+        hypotheses: Numbers of hypotheses of the target length.
+        alpha: Exponent of the length penalty that ranks candidates.
+        beams: Beam size of the twin, which also translates greedily.
+        timed: Number of test sentences whose latency a round measures, and of long ones if there are as many.
+        long: Minimum number of tokens of a long reference, including the end of the sequence.
+        rounds: Number of rounds of latency measurements.
+    """
 
     seeds: Seeds = (2,)
-    """Of the split, the initial weights and the batches: one training of each network, as long as is possible."""
     text: str = "tatoeba/deu-eng.tsv"
-    """A table of pairs, looked for where the run begins, or a corpus of the hub: wmt14-de-en, wmt16-ro-en, wmt17-zh-en,
-    or the other way round. Empty for made-up pairs, for tests."""
     columns: tuple[Count, Count] = (2, 1)
-    """Those of the source and of the target, counted from 1."""
     vocab_size: Annotated[int, Ge(261)] = 4000
     test: Count = 2000
     validation: Count = 1000
     sets: Annotated[int, Ge(2)] = 20
-    """Sets that the test sentences are dealt out to: replications of what is said of the networks trained."""
     layers: Count = 2
     heads: Count = 4
     width: Count = 256
@@ -47,46 +74,37 @@ class Config(Settings):
     optimizer: OptimizerName = "muon"
     learning_rate: Positive = 4e-3
     bf16: bool = True
-    """Multiply in bfloat16 while training; translations are computed in float32."""
     twin_steps: Count = 6000
     refiner_steps: Count = 5000
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
-    """Of the networks that are trained for that long; small ones read no pair twice."""
     small_steps: Count = 400
     small_pairs: Count = 51_200
     small_sets: Count = 10
-    """Sets of test sentences that the small refiners translate."""
     steps: Increasing[Count] = (1, 2, 4, 10)
     hypotheses: Increasing[Count] = (1, 3, 5)
     alpha: Annotated[float, Ge(0)] = 0.6
-    """Of the brevity penalty by which candidates of both are ranked."""
-    beams: Count = 5
-    """Of the twin, beside its greedy translations."""
+    beams: Annotated[int, Ge(2)] = 5
     timed: Count = 200
-    """Test sentences whose latency a round measures, its own ones, and as many of the long ones, where there are."""
     long: Count = 20
-    """Tokens, EOS with them, from which on a translation is long."""
     rounds: Annotated[int, Ge(2)] = 5
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
-        if len(self.columns) != 2:
-            raise InputError("columns", self.columns, "name two: that of the source and that of the target")
+        """Raise `InputError` if fields are inconsistent."""
         if self.test % self.sets:
-            raise InputError("sets", self.sets, f"test={self.test} sentences must make equally large ones")
+            raise InputError("sets", self.sets, f"use a divisor of test={self.test}")
         if self.small_sets > self.sets:
             raise InputError("small_sets", self.small_sets, f"use at most sets={self.sets}")
-        if 4 not in self.steps or self.beams < 2:
-            raise InputError("steps", self.steps, "4 must be among them, and beams at least 2")
+        if 4 not in self.steps:
+            raise InputError("steps", self.steps, "include 4")
         self.of(TWIN, self.seeds[0])
 
     @property
     def tokenize(self) -> str:
-        """How sacreBLEU parts targets into words: Chinese by its characters, other languages where spaces do."""
+        """The tokenizer of sacreBLEU: by characters for Chinese targets, else its default."""
         return "zh" if self.text in HUB_PAIRS and HUB_PAIRS[self.text].target == "zh" else "13a"
 
     def of(self, arm: str, seed: int) -> TranslationTraining:
-        """How the network `arm` is trained."""
+        """Return the training settings of the network `arm`."""
         settings = self.shared(TranslationTraining) | {"steps": self.refiner_steps, "bf16": self.bf16 or None}
         common = TranslationTraining(**settings, mlp_width=4 * self.width, seed=seed)
         if arm in SMALL:

@@ -1,6 +1,6 @@
-"""Parallel corpora of the Hugging Face hub by name: those of Tables 4.1 to 4.3 of the thesis, with the hub's splits."""
+"""Parallel corpora of the Hugging Face hub by name, used in Tables 4.1 to 4.3 of the thesis, with the hub's splits."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trialogue.data.corpus.hub import hub_datasets
 from trialogue.data.parallel.splitting import Split
@@ -9,7 +9,7 @@ from trialogue.errors import one_of
 
 
 class HubPairs(NamedTuple):
-    """Where a parallel corpus lies on the hub, and what is translated into what, as codes of two letters."""
+    """Repository and configuration of a parallel corpus, and its languages as two-letter codes."""
 
     repository: str
     configuration: str
@@ -19,24 +19,25 @@ class HubPairs(NamedTuple):
 
 _CORPORA = (("wmt14", "de", "en"), ("wmt16", "ro", "en"), ("wmt17", "zh", "en"))
 HUB_PAIRS: dict[str, HubPairs] = {
-    f"{corpus}-{source}-{target}": HubPairs(f"wmt/{corpus}", f"{one}-{other}", source, target)
-    for corpus, one, other in _CORPORA
-    for source, target in ((one, other), (other, one))
+    f"{corpus}-{source}-{target}": HubPairs(f"wmt/{corpus}", f"{first}-{second}", source, target)
+    for corpus, first, second in _CORPORA
+    for source, target in ((first, second), (second, first))
 }
-"""The corpora that have a name, wmt14-de-en and so on in both directions: 4.5, 0.6 and 20 million pairs."""
+"""Corpora of 4.5, 0.6 and 20 million pairs by name, wmt14-de-en and so on, in both directions."""
 
 
 def hub_parallel(name: str) -> Split:
-    """What `name`, one of `HUB_PAIRS`, is trained, validated and tested on.
+    """Return the training, validation and test pairs of a corpus.
 
-    Raises `InputError` for another name, where `datasets` is not installed, and where the corpus cannot be had.
+    Args:
+        name: One of `HUB_PAIRS`.
+
+    Raises:
+        InputError: If there is no such corpus, `datasets` is not installed, or the download fails.
     """
     repository, configuration, source, target = HUB_PAIRS[one_of("text", name, HUB_PAIRS)]
-    splits = hub_datasets(name, repository, configuration, ("train", "validation", "test"))
-    train, validation, test = (_pairs(dataset, source, target) for dataset in splits)
-    return Split(train, validation, test)
-
-
-def _pairs(dataset: Any, source: str, target: str) -> ParallelText:
-    pairs = dataset["translation"]
-    return ParallelText([pair[source] for pair in pairs], [pair[target] for pair in pairs])
+    parts = []
+    for dataset in hub_datasets(name, repository, configuration, ("train", "validation", "test")):
+        pairs = dataset["translation"]
+        parts.append(ParallelText([pair[source] for pair in pairs], [pair[target] for pair in pairs]))
+    return Split(*parts)

@@ -19,35 +19,32 @@ _RESAMPLES = 1000
 def bleu_interval(
     outputs: Sequence[str], references: Sequence[str], *, seed: int, tokenize: str = "13a"
 ) -> Any:
-    """Return the 95 % interval (`low`, `high`) of the BLEU of `outputs`, by percentiles of the bootstrap."""
+    """Return the 95 % percentile interval (`low`, `high`) of the corpus BLEU of `outputs`."""
     require_aligned(outputs, references)
-    metric = BLEU(
-        tokenize=tokenize, effective_order=True
-    )  # for a sentence, whose counts are all that is used
-    scores = [
-        metric.sentence_score(output, [reference])
-        for output, reference in zip(outputs, references, strict=True)
-    ]
+    # Only the n-gram counts of each sentence are used, and `effective_order` avoids a warning about sentence scores.
+    metric = BLEU(tokenize=tokenize, effective_order=True)
+    pairs = zip(outputs, references, strict=True)
+    scores = [metric.sentence_score(output, [reference]) for output, reference in pairs]
     counts = np.array([(*score.counts, *score.totals, score.sys_len, score.ref_len) for score in scores])
 
     def corpus_bleu(sums: NDArray[np.int64]) -> float:
-        held = sums.tolist()
-        return BLEU.compute_bleu(held[:4], held[4:8], held[8], held[9], smooth_method="exp").score
+        total = sums.tolist()
+        return BLEU.compute_bleu(total[:4], total[4:8], total[8], total[9], smooth_method="exp").score
 
     return _interval(counts, corpus_bleu, seed)
 
 
-def stutter_interval(found: Stutter, seed: int) -> Any:
-    """Return the 95 % interval (`low`, `high`) of the rate of repeated words."""
-    held = np.stack((found.repeated, found.pairs), -1)
-    return _interval(held, lambda sums: float(sums[0] / max(1, sums[1])), seed)
+def stutter_interval(repeats: Stutter, seed: int) -> Any:
+    """Return the 95 % percentile interval (`low`, `high`) of the rate of repeated words."""
+    counts = np.stack((repeats.repeated, repeats.pairs), -1)
+    return _interval(counts, lambda sums: float(sums[0] / max(1, sums[1])), seed)
 
 
-def _interval(held: NDArray[np.int64], statistic: Callable[[NDArray[np.int64]], float], seed: int) -> Any:
-    """Return the interval of a statistic of the sums of `held` (sentences, numbers), from the stream "bootstrap"."""
+def _interval(counts: NDArray[np.int64], statistic: Callable[[NDArray[np.int64]], float], seed: int) -> Any:
+    """Return the interval of a statistic of the sums of `counts` (sentences, numbers)."""
     return bootstrap(
-        (np.arange(len(held)),),
-        lambda places: statistic(held[places].sum(0)),
+        (np.arange(len(counts)),),
+        lambda places: statistic(counts[places].sum(0)),
         vectorized=False,
         n_resamples=_RESAMPLES,
         method="percentile",

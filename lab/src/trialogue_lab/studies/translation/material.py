@@ -1,6 +1,6 @@
-"""What the parts of a run share: the split text, its vocabulary, and the networks trained on it.
+"""Data and models that the tasks of a run share: the split text, its vocabulary and the trained networks.
 
-Everything is made where it is first asked for, kept in the folder of artifacts, and waited for by other processes.
+Each is computed when it is first needed and stored in the folder of artifacts. Other processes wait for it.
 """
 
 from __future__ import annotations
@@ -35,24 +35,29 @@ from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, hub_parallel
 from trialogue_lab.studies.translation.variants import one_word_variants
 
 _KIND = "trialogue translation pairs 1"
-_DAMAGED = "delete the folder of artifacts, so that it is made again"
+_DAMAGED = "delete the folder of artifacts and start the run again"
 
 
 class HeldOut(NamedTuple):
-    """The test sentences of a split, dealt out to sets in turns."""
+    """The test sentences of a split.
+
+    Attributes:
+        sources: Token ids of the sources, truncated to the maximum length of the models.
+        source_texts: The sources as text.
+        references: The references as text.
+        lengths: Numbers of tokens of the references, including the end of the sequence.
+        familiar: Whether a training target equals the reference up to one word.
+    """
 
     sources: list[list[int]]
-    """Tokens of the sources, cut to what the models read"""
     source_texts: list[str]
     references: list[str]
     lengths: list[int]
-    """Tokens of the references, EOS with them"""
     familiar: list[bool]
-    """A training sentence has the target but for one word"""
 
 
 class Material(NamedTuple):
-    """Pairs to train on, as tokens with EOS and PAD; the test sentences; the vocabulary."""
+    """Training pairs as padded token ids with the end of the sequence, the test sentences and the vocabulary."""
 
     train: tuple[Tensor, Tensor]
     tested: HeldOut
@@ -60,9 +65,9 @@ class Material(NamedTuple):
 
 
 def material(config: Config, seed: int, artifacts: Path) -> Material:
-    """The split and encoded text; the provenance of the part says which text it was."""
+    """Return the split and encoded text, and record its checksum in the provenance of the task."""
     folder = artifacts / f"text-{seed}"
-    with _alone(artifacts, f"text-{seed}"):
+    with _locked(artifacts, f"text-{seed}"):
         if not (folder / "tested.json").exists():
             _prepare(config, seed, folder)
     pairs, _ = read_tensors(folder / "train.safetensors", _KIND, _DAMAGED)
@@ -73,15 +78,15 @@ def material(config: Config, seed: int, artifacts: Path) -> Material:
 
 
 def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
-    """The autoregressive twin."""
+    """Return the trained autoregressive twin."""
     held = material(config, seed, artifacts)
     recipe = config.of(TWIN, seed).twin(len(held.vocabulary), *held.train)
-    with _alone(artifacts, f"{TWIN}-{seed}"):
+    with _locked(artifacts, f"{TWIN}-{seed}"):
         return CausalTranslator(trained(recipe, artifacts).network)
 
 
 def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
-    """The refiner `arm`: one that is trained for long, as the twin's pupil, or a small one."""
+    """Return the trained refiner `arm`. Large refiners are pupils of the twin, small ones start from random weights."""
     held, pupil = material(config, seed, artifacts), arm in (REFINER, MASK_PREDICT)
     sources, targets = held.train
     if pupil or arm == DISTILLED:
@@ -91,21 +96,21 @@ def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
         sources, targets = sources[order], targets[order]
     teacher = twin_of(config, seed, artifacts).model if pupil else None
     recipe = config.of(arm, seed).refiner(len(held.vocabulary), sources, targets, teacher)
-    with _alone(artifacts, f"{arm}-{seed}"):
+    with _locked(artifacts, f"{arm}-{seed}"):
         return Refiner(trained(recipe, artifacts).network)
 
 
 def _distilled(config: Config, seed: int, sources: Tensor, artifacts: Path) -> Tensor:
-    """What the twin makes of the sources, in place of their targets."""
+    """Return the twin's translations of the training sources."""
     twin = twin_of(config, seed, artifacts)
-    with _alone(artifacts, f"distilled-{seed}"):
+    with _locked(artifacts, f"distilled-{seed}"):
         return kept_translations(twin, sources, artifacts / f"distilled-{seed}.safetensors")
 
 
 def _prepare(config: Config, seed: int, folder: Path) -> None:
     parts = _split(config, seed)
     if len(parts.test.sources) < config.test:
-        hint = f"the text has {len(parts.test.sources)} pairs to test on: ask for at most as many"
+        hint = f"use at most the {len(parts.test.sources)} test pairs of the text"
         raise InputError("test", config.test, hint)
     texts = [*parts.train.sources, *parts.train.targets]
     vocabulary = SubwordVocabulary.train(texts, config.vocab_size)
@@ -113,18 +118,18 @@ def _prepare(config: Config, seed: int, folder: Path) -> None:
     train = (vocabulary.encode(parts.train.sources), vocabulary.encode(parts.train.targets))
     sources, targets = encoded_pairs(*train, config.max_length)
     write_tensors(folder / "train.safetensors", _KIND, {"sources": sources, "targets": targets}, {})
-    told = slice(0, config.test)
-    read = vocabulary.encode(parts.test.sources[told])
+    tested_part = slice(0, config.test)
+    encoded = vocabulary.encode(parts.test.sources[tested_part])
     tested = HeldOut(
-        [source[: config.max_length] for source in read],
-        parts.test.sources[told],
-        parts.test.targets[told],
-        [len(target) + 1 for target in vocabulary.encode(parts.test.targets[told])],
-        one_word_variants(parts.test.targets[told], parts.train.targets).tolist(),
+        [source[: config.max_length] for source in encoded],
+        parts.test.sources[tested_part],
+        parts.test.targets[tested_part],
+        [len(target) + 1 for target in vocabulary.encode(parts.test.targets[tested_part])],
+        one_word_variants(parts.test.targets[tested_part], parts.train.targets).tolist(),
     )
     content = json.dumps([texts, tested.source_texts, tested.references]).encode()
     held = {**tested._asdict(), "sum": hashlib.sha256(content).hexdigest()}
-    # Last: where it is, all is.
+    # This file is written last and marks the folder as complete.
     atomic_write(folder / "tested.json", json.dumps(held))
 
 
@@ -132,28 +137,32 @@ def _split(config: Config, seed: int) -> Split:
     if config.text in HUB_PAIRS:
         return hub_parallel(config.text)
     if config.text and not Path(config.text).exists():
-        hint = f"name a table of pairs that is there, or one of {', '.join(HUB_PAIRS)}"
+        hint = f"give an existing table of pairs, or one of {', '.join(HUB_PAIRS)}"
         raise InputError("text", config.text, hint)
-    text = ParallelText.read(config.text, config.columns) if config.text else _made_up()
+    text = ParallelText.read(config.text, config.columns) if config.text else _generated()
     return split(text, config.test, config.validation, seed=seed)
 
 
-def _made_up() -> ParallelText:
-    """A thousand sentences and their translations, word by word and in another order, into words that do not exist."""
-    parts = (
+def _generated() -> ParallelText:
+    """Return about a thousand sentences and their word-by-word translations into reversed words in another order."""
+    words = (
         ("Lily", "Tom", "Max", "Sue", "Ben", "Anna"),
         ("saw", "found", "liked", "lost", "took"),
         ("red", "blue", "big", "shiny", "old"),
         ("ball", "box", "cat", "stone", "cup", "tree", "hat"),
     )
-    targets = [f"{who} {did} a {how} {what}." for who, did, how, what in product(*parts)]
-    sources = [f"{who} {what[::-1]} {how[::-1]} {did[::-1]}." for who, did, how, what in product(*parts)]
+    sentences = list(product(*words))
+    targets = [f"{subject} {verb} a {adjective} {noun}." for subject, verb, adjective, noun in sentences]
+    sources = [
+        f"{subject} {noun[::-1]} {adjective[::-1]} {verb[::-1]}."
+        for subject, verb, adjective, noun in sentences
+    ]
     return ParallelText(sources, targets)
 
 
 @contextmanager
-def _alone(artifacts: Path, name: str) -> Iterator[None]:
-    """While this process makes what has that name, others that ask for it wait."""
+def _locked(artifacts: Path, name: str) -> Iterator[None]:
+    """Let one process at a time compute the artifact of that name."""
     artifacts.mkdir(parents=True, exist_ok=True)
     with FileLock(artifacts / f".{name.replace(' ', '-')}.lock"):
         yield

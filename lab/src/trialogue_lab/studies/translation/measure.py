@@ -1,4 +1,4 @@
-"""The parts of a run: each network trained and its translations scored, attention, and latencies in turns."""
+"""Tasks of a run: train each network and score its translations, measure attention, and measure latencies."""
 
 from __future__ import annotations
 
@@ -37,20 +37,24 @@ from trialogue_lab.studies.translation_dependency.attention import attention_row
 
 Rows = Iterator[dict[str, Any]]
 Translate = Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
-"""Translations of sources, each of which draws as its number says"""
+"""Function from sources and their numbers, which select their random streams, to translations."""
 _AT_ONCE = 64
 _ATTENDED_PASS = 4
 _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (False, 12)}
-"""What a stratum's sentences are: whether a training sentence has the target but for one word, and tokens at least."""
+"""For each stratum, whether its sentences are familiar and their minimum number of tokens."""
 
 
 def parts(config: Config) -> list[Part]:
-    """For each seed: the twin, its pupils, the small refiners, how the refiner attends, and what takes how long."""
-    measures: dict[str, Callable[[Config, int, Path], Rows]] = {TWIN: _twin}
-    # Before the pupils, which wait for the twin.
-    measures |= {arm: partial(_refined, arm) for arm in (*SMALL, REFINER, MASK_PREDICT)}
-    measures["rescored"] = partial(_refined, RESCORED)
-    measures |= {"adjacent attention": _adjacent_attention, "latency": _latency}
+    """Return, for each seed, the tasks of the twin, the refiners, attention and latency."""
+    # Small refiners come before the pupils, which have to wait for the twin.
+    refiners = (*SMALL, REFINER, MASK_PREDICT)
+    measures: dict[str, Callable[[Config, int, Path], Rows]] = {
+        TWIN: _twin,
+        **{arm: partial(_refined, arm) for arm in refiners},
+        "rescored": partial(_refined, RESCORED),
+        "adjacent attention": _adjacent_attention,
+        "latency": _latency,
+    }
     return [
         Part(f"{name.replace(' ', '-')}-{seed}", partial(measure, config, seed), columns={"seed": seed})
         for seed in config.seeds
@@ -59,30 +63,31 @@ def parts(config: Config) -> list[Part]:
 
 
 def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
-    held, twin = material(config, seed, artifacts), twin_of(config, seed, artifacts)
+    data, twin = material(config, seed, artifacts), twin_of(config, seed, artifacts)
     yield _network(TWIN, twin.model)
     for beams in (1, config.beams):
-        translate = _written(twin, BeamSearch(beams, config.alpha))
-        yield from _scored(config, held, translate, {"arm": TWIN, "steps": 0, "hypotheses": beams}, seed)
+        translate = _by_twin(twin, BeamSearch(beams, config.alpha))
+        yield from _score_rows(config, data, translate, {"arm": TWIN, "steps": 0, "hypotheses": beams}, seed)
 
 
 def _refined(arm: str, config: Config, seed: int, artifacts: Path) -> Rows:
-    """The translations of a refiner, by itself or, where it is rescored, as the twin ranks them."""
-    held = material(config, seed, artifacts)
+    """Yield the scores of a refiner, whose candidates are ranked by the twin if `arm` is `RESCORED`."""
+    data = material(config, seed, artifacts)
     refiner = refiner_of(config, REFINER if arm == RESCORED else arm, seed, artifacts)
     if arm == REFINER:
         yield _network(arm, refiner.model)
-        yield {"kind": "length", **_lengths(refiner, held.tested)}
+        yield {"kind": "length", **_length_accuracy(refiner, data.tested)}
     for steps, count in _settings(config, arm):
         if arm == RESCORED:
-            translate = _ranked(config, twin_of(config, seed, artifacts), refiner, seed, steps, count)
+            translate = _by_rescoring(config, twin_of(config, seed, artifacts), refiner, seed, steps, count)
         else:
-            translate = _refining(config, refiner, arm, seed, steps, count)
-        yield from _scored(config, held, translate, {"arm": arm, "steps": steps, "hypotheses": count}, seed)
+            translate = _by_refiner(config, refiner, arm, seed, steps, count)
+        setting = {"arm": arm, "steps": steps, "hypotheses": count}
+        yield from _score_rows(config, data, translate, setting, seed)
 
 
 def _settings(config: Config, arm: str) -> list[tuple[int, int]]:
-    """Steps and hypotheses by which a refiner translates."""
+    """Return the numbers of steps and hypotheses with which a refiner is tested."""
     if arm in SMALL:
         return [(1, 1), (4, 1)]
     by_steps = [(steps, config.hypotheses[-1]) for steps in config.steps]
@@ -92,27 +97,25 @@ def _settings(config: Config, arm: str) -> list[tuple[int, int]]:
 
 
 def _network(arm: str, network: EncoderDecoder) -> dict[str, Any]:
-    return {
-        "kind": "network",
-        "arm": arm,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
-    }
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    return {"kind": "network", "arm": arm, "parameters": parameters}
 
 
 def _adjacent_attention(config: Config, seed: int, artifacts: Path) -> Rows:
-    """Of every set of test sentences, how the refiner attends at positions side by side, in the last of its passes."""
+    """Yield the refiner's attention at adjacent positions, for each set of test sentences."""
     sources = material(config, seed, artifacts).tested.sources
-    found = refined_attention(refiner_of(config, REFINER, seed, artifacts), sources, _ATTENDED_PASS, seed)
+    refiner = refiner_of(config, REFINER, seed, artifacts)
+    attention = refined_attention(refiner, sources, _ATTENDED_PASS, seed)
     for number in range(config.sets):
-        for row in attention_rows(found.where(found.target % config.sets == number)):
+        for row in attention_rows(attention.where(attention.target % config.sets == number)):
             yield {**row, "arm": REFINER, "set": number}
 
 
-def _written(twin: CausalTranslator, search: BeamSearch) -> Translate:
+def _by_twin(twin: CausalTranslator, search: BeamSearch) -> Translate:
     return lambda sources, _: search.translate(twin, sources)
 
 
-def _refining(
+def _by_refiner(
     config: Config, refiner: Refiner, arm: str, seed: int, steps: int, count: int, drop_repeats: bool = False
 ) -> Translate:
     start: Literal["mask", "random"] = "mask" if arm in (MASKS, MASK_PREDICT) else "random"
@@ -121,51 +124,53 @@ def _refining(
     return lambda sources, numbers: beam.translate(refiner, sources, seed=seed, numbers=numbers)
 
 
-def _ranked(
+def _by_rescoring(
     config: Config, twin: CausalTranslator, refiner: Refiner, seed: int, steps: int, count: int
 ) -> Translate:
-    """Candidates of the refiner without their repeats, which is what the twin then ranks."""
-    refine = _refining(config, refiner, REFINER, seed, steps, count, drop_repeats=True)
+    """Return a function that ranks the refiner's candidates, without their repeats, by the twin."""
+    refine = _by_refiner(config, refiner, REFINER, seed, steps, count, drop_repeats=True)
     return lambda sources, numbers: rescored(twin, sources, refine(sources, numbers), config.alpha)
 
 
-def _scored(config: Config, held: Material, translate: Translate, setting: dict[str, Any], seed: int) -> Rows:
-    """Rows of every set of test sentences, and of all of them by stratum; refiners' repeats are dropped for scores."""
+def _score_rows(
+    config: Config, data: Material, translate: Translate, setting: dict[str, Any], seed: int
+) -> Rows:
+    """Yield the scores of every set of test sentences and of every stratum, after a refiner's repeats are dropped."""
     sets = config.small_sets if setting["arm"] in SMALL else config.sets
-    tested = held.tested
+    tested = data.tested
     places = [place for place in range(config.test) if place % config.sets < sets]
-    answers = _in_order_of_length(translate, tested, places)
-    unrepeated = {place: without_repeats(answer.best) for place, answer in answers.items()}
-    spoken = {place: held.vocabulary.decode([answer.best])[0] for place, answer in answers.items()}
-    dropped = spoken
+    outputs = _translate_by_length(translate, tested, places)
+    unrepeated = {place: without_repeats(output.best) for place, output in outputs.items()}
+    raw = {place: data.vocabulary.decode([output.best])[0] for place, output in outputs.items()}
+    final = raw
     if setting["arm"] != TWIN:
-        dropped = {place: held.vocabulary.decode([tokens])[0] for place, tokens in unrepeated.items()}
+        final = {place: data.vocabulary.decode([tokens])[0] for place, tokens in unrepeated.items()}
 
-    def of(texts: dict[int, str], chosen: list[int]) -> tuple[list[str], list[str]]:
+    def pairs(texts: dict[int, str], chosen: list[int]) -> tuple[list[str], list[str]]:
         return [texts[place] for place in chosen], [tested.references[place] for place in chosen]
 
     for number in range(sets):
         chosen = [place for place in places if place % config.sets == number]
-        scores = quality(*of(dropped, chosen), config.tokenize)
-        stuttering = [unrepeated[place] != answers[place].best for place in chosen]
+        scores = quality(*pairs(final, chosen), config.tokenize)
+        repeating = [unrepeated[place] != outputs[place].best for place in chosen]
         yield {
             "kind": "set",
             **setting,
             "set": number,
             "bleu": scores.bleu,
             "chrf": scores.chrf,
-            "stutter": stutter(*of(spoken, chosen)).rate,
-            "stutter_dropped": stutter(*of(dropped, chosen)).rate,
-            "passes": float(np.mean([answers[place].passes for place in chosen])),
-            "stuttering": float(np.mean(stuttering)),
+            "stutter": stutter(*pairs(raw, chosen)).rate,
+            "stutter_dropped": stutter(*pairs(final, chosen)).rate,
+            "passes": float(np.mean([outputs[place].passes for place in chosen])),
+            "stuttering": float(np.mean(repeating)),
         }
     for stratum, chosen in _strata(tested, places).items():
         if not chosen:
             continue
-        scores = quality(*of(dropped, chosen), config.tokenize)
-        interval = bleu_interval(*of(dropped, chosen), seed=seed, tokenize=config.tokenize)
-        said = stutter(*of(spoken, chosen))
-        repeated = stutter_interval(said, seed)
+        scores = quality(*pairs(final, chosen), config.tokenize)
+        interval = bleu_interval(*pairs(final, chosen), seed=seed, tokenize=config.tokenize)
+        repeats = stutter(*pairs(raw, chosen))
+        repeats_interval = stutter_interval(repeats, seed)
         yield {
             "kind": "corpus",
             **setting,
@@ -177,74 +182,73 @@ def _scored(config: Config, held: Material, translate: Translate, setting: dict[
             "chrf": scores.chrf,
             "bleu_signature": scores.bleu_signature,
             "chrf_signature": scores.chrf_signature,
-            "stutter": said.rate,
-            "stutter_low": repeated.low,
-            "stutter_high": repeated.high,
+            "stutter": repeats.rate,
+            "stutter_low": repeats_interval.low,
+            "stutter_high": repeats_interval.high,
         }
 
 
 def _strata(tested: HeldOut, places: list[int]) -> dict[str, list[int]]:
     strata = {"all": places}
-    for name, (familiar, least) in _STRATA.items():
-        strata[name] = [
-            place for place in places if tested.familiar[place] == familiar and tested.lengths[place] >= least
-        ]
+    for name, (familiar, shortest) in _STRATA.items():
+        chosen = [place for place in places if tested.familiar[place] == familiar]
+        strata[name] = [place for place in chosen if tested.lengths[place] >= shortest]
     return strata
 
 
-def _in_order_of_length(translate: Translate, tested: HeldOut, places: list[int]) -> dict[int, Translation]:
-    """Translations of the sources at `places`, by place; sources of a like length are translated together."""
+def _translate_by_length(translate: Translate, tested: HeldOut, places: list[int]) -> dict[int, Translation]:
+    """Return the translations of the sources at `places`. Sources of similar lengths share a batch."""
     order = sorted(places, key=lambda place: len(tested.sources[place]))
-    found: dict[int, Translation] = {}
+    outputs: dict[int, Translation] = {}
     for start in range(0, len(order), _AT_ONCE):
         numbers = order[start : start + _AT_ONCE]
-        answers = translate([tested.sources[place] for place in numbers], numbers)
-        found.update(zip(numbers, answers, strict=True))
-    return {place: found[place] for place in places}
+        batch = translate([tested.sources[place] for place in numbers], numbers)
+        outputs.update(zip(numbers, batch, strict=True))
+    return {place: outputs[place] for place in places}
 
 
-def _lengths(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
-    """How often the likeliest lengths are right: the first, within one, among three, among five."""
+def _length_accuracy(refiner: Refiner, tested: HeldOut) -> dict[str, float]:
+    """Return how often the reference length is among the most probable predicted lengths."""
     ranks = []
     for start in range(0, len(tested.sources), _AT_ONCE):
-        _, laws = refiner.condition_each(tested.sources[start : start + _AT_ONCE])
-        ranks.append(laws.topk(min(5, laws.shape[1]), 1).indices)
-    found = torch.cat(ranks)
-    wanted = torch.tensor(tested.lengths)[:, None] - 1
-    right = (found == wanted).double()
+        _, log_probs = refiner.condition_each(tested.sources[start : start + _AT_ONCE])
+        ranks.append(log_probs.topk(min(5, log_probs.shape[1]), 1).indices)
+    predicted = torch.cat(ranks)
+    references = torch.tensor(tested.lengths)[:, None] - 1
+    right = (predicted == references).double()
     return {
         "first": float(right[:, 0].mean()),
-        "within_one": float(((found[:, :1] - wanted).abs() <= 1).double().mean()),
+        "within_one": float(((predicted[:, :1] - references).abs() <= 1).double().mean()),
         "among_three": float(right[:, :3].sum(1).mean()),
         "among_five": float(right.sum(1).mean()),
     }
 
 
 def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
-    """Seconds of single sentences, by the twin and by refiners in turns; which of them begins is another each time.
+    """Yield the seconds per sentence of the twin and of the refiners, which translate each sentence in rotating order.
 
-    A round has sentences of its own; of the long ones there are too few, and each has all of them.
+    Every round has its own sentences, except that the long ones are too few and all rounds share them.
     """
-    held = material(config, seed, artifacts).tested
+    tested = material(config, seed, artifacts).tested
     twin, refiner = twin_of(config, seed, artifacts), refiner_of(config, REFINER, seed, artifacts)
-    contenders: dict[str, Translate] = {TWIN: _written(twin, BeamSearch())}
+    contenders: dict[str, Translate] = {TWIN: _by_twin(twin, BeamSearch())}
     most = config.hypotheses[-1]
     for steps, count in product((4, config.steps[-1]), (1, most)):
-        contenders[f"{steps} steps, {count}"] = _refining(config, refiner, REFINER, seed, steps, count)
-    contenders[f"4 steps, {most}, rescored"] = _ranked(config, twin, refiner, seed, 4, most)
+        contenders[f"{steps} steps, {count}"] = _by_refiner(config, refiner, REFINER, seed, steps, count)
+    contenders[f"4 steps, {most}, rescored"] = _by_rescoring(config, twin, refiner, seed, 4, most)
     every = list(range(config.test))
-    long = [place for place in every if held.lengths[place] >= config.long]
+    long = [place for place in every if tested.lengths[place] >= config.long]
     for number in range(config.rounds):
-        for name, among in {"all": every[number :: config.rounds], "long": long}.items():
-            places = _spread(among, config.timed)
+        for name, candidates in {"all": every[number :: config.rounds], "long": long}.items():
+            places = _evenly_spaced(candidates, config.timed)
             seconds: dict[str, list[float]] = {contender: [] for contender in contenders}
             for turn, place in enumerate(places):
                 first = turn % len(contenders)
                 order = [*contenders.items()]
                 for contender, translate in order[first:] + order[:first]:
-                    begun = time.perf_counter()
-                    translate([held.sources[place]], [place])
-                    seconds[contender].append(time.perf_counter() - begun)
+                    began = time.perf_counter()
+                    translate([tested.sources[place]], [place])
+                    seconds[contender].append(time.perf_counter() - began)
             for contender, taken in seconds.items() if places else ():
                 yield {
                     "kind": "latency",
@@ -257,7 +261,7 @@ def _latency(config: Config, seed: int, artifacts: Path) -> Rows:
                 }
 
 
-def _spread(places: list[int], most: int) -> list[int]:
-    """At most so many of `places`, evenly: a table of pairs may be in the order of its lengths."""
+def _evenly_spaced(places: list[int], most: int) -> list[int]:
+    """Return at most `most` of the places, evenly spaced because a table of pairs may be sorted by length."""
     count = min(most, len(places))
     return [places[index * len(places) // count] for index in range(count)]

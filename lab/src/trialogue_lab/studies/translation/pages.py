@@ -11,7 +11,7 @@ from trialogue_lab.studies.translation_dependency.attention import Attention, at
 _STEPS, _MOST = (1, 2, 4, 10), 5
 _SETTINGS = [*((steps, _MOST) for steps in _STEPS), (4, 1), (4, 3)]
 
-_IN_PRINT = {
+_PUBLISHED = {
     f"twin, beam of {_MOST}": {"BLEU": 33.50},
     f"refiner, 4 steps, {_MOST} hypotheses": {"BLEU": 33.49},
     f"refiner, 10 steps, {_MOST} hypotheses": {"BLEU": 33.63},
@@ -24,11 +24,10 @@ _IN_PRINT = {
     "Quality against steps and hypotheses",
     "Tables 4.1 and 4.2",
     rows_are="translator",
-    published=_IN_PRINT,
-    note="BLEU and chrF of sacreBLEU on all test sentences, detokenised, with 95 % of the bootstrap over "
-    "sentences; before repeats are dropped, or as the twin ranked them, stutter of words, and the share of "
-    "sentences with a token twice in a row; passes of the decoder for a sentence. In print: "
-    "WMT14, German to English, of masks by the BLEU of Table 4.2",
+    published=_PUBLISHED,
+    note="BLEU and chrF of sacreBLEU on all detokenised test sentences, with 95 % bootstrap intervals over sentences. "
+    "Repeated: rate of repeated words before repeats are dropped; for rescored candidates, as the twin ranked them. "
+    "Passes: decoder passes per sentence. Published: WMT14, German to English; mask-predict: BLEU of Table 4.2",
 )
 def _quality_table(_: Rows) -> Cells:
     cells = {"twin, greedy": _quality(TWIN, 0, 1), f"twin, beam of {_MOST}": _quality(TWIN, 0, _MOST)}
@@ -39,18 +38,19 @@ def _quality_table(_: Rows) -> Cells:
 
 
 def _quality(arm: str, steps: int, hypotheses: int) -> "dict[str, Statistic]":
-    named = {"BLEU": "bleu", "from": "low", "to": "high", "chrF": "chrf", "stutter": "stutter"}
-    named |= {"stutter from": "stutter_low", "stutter to": "stutter_high"}
-    cells = {name: corpus(arm, steps, hypotheses, column=column) for name, column in named.items()}
-    means = {"with a token twice": "stuttering", "passes": "passes"}
-    return {**cells, **{name: score(arm, steps, hypotheses, column) for name, column in means.items()}}
+    columns = {"BLEU": "bleu", "from": "low", "to": "high", "chrF": "chrf", "repeated": "stutter"}
+    columns |= {"repeated from": "stutter_low", "repeated to": "stutter_high"}
+    cells = {name: corpus(arm, steps, hypotheses, column=column) for name, column in columns.items()}
+    cells["sentences with a repeated token"] = score(arm, steps, hypotheses, "stuttering")
+    cells["passes"] = score(arm, steps, hypotheses, "passes")
+    return cells
 
 
 @result_table(
-    "BLEU by what the test sentences are",
+    "BLEU by kind of test sentence",
     "Table 4.1",
     rows_are="translator",
-    note="familiar: a training sentence has the target but for one word",
+    note="familiar: a training target equals the reference up to one word",
 )
 def _strata_table(_: Rows) -> Cells:
     strata = ("all", "familiar", "new", "new, 12 tokens or more")
@@ -63,7 +63,7 @@ def _strata_table(_: Rows) -> Cells:
 
 
 @result_table(
-    "What the recommendations do to small refiners",
+    "Effect of the recommendations on small refiners",
     "Section 4.2.2",
     rows_are="refiner",
     note="one hypothesis; means over sets of test sentences ± one standard deviation",
@@ -73,18 +73,18 @@ def _recommendations_table(_: Rows) -> Cells:
         arm: {
             "BLEU, 1 step": small(arm, 1),
             "BLEU, 4 steps": small(arm, 4),
-            "stutter, 4 steps": small(arm, 4, "stutter"),
+            "repeated, 4 steps": small(arm, 4, "stutter"),
         }
         for arm in SMALL
     }
 
 
 @result_table(
-    "Seconds for one sentence",
+    "Seconds per sentence",
     "Section 4.2.3",
     rows_are="translator",
-    note="in turns, on one thread; long: references of 20 tokens and more. Of refiners: steps, hypotheses; "
-    "rescored: ranked by the twin",
+    note="on one thread, contenders in rotating order; long: references of 20 tokens and more. Refiners are named by "
+    "steps and hypotheses; rescored: ranked by the twin",
 )
 def _latencies_table(_: Rows) -> Cells:
     refiners = [f"{steps} steps, {count}" for steps in (4, 10) for count in (1, _MOST)]
@@ -97,7 +97,7 @@ def _latencies_table(_: Rows) -> Cells:
     }
 
 
-def _attending(table: DataFrame) -> dict[str, Attention]:
+def _attention_of(table: DataFrame) -> dict[str, Attention]:
     return dict.fromkeys(table.arm.unique(), attention)
 
 
@@ -106,20 +106,20 @@ TABLES = (
     _strata_table,
     _recommendations_table,
     _latencies_table,
-    *attention_tables(_attending, REFINER, "sets of test sentences"),
+    *attention_tables(_attention_of, REFINER, "sets of test sentences"),
 )
 
 
 @figure(
     "steps",
-    "Quality and stutter against steps of refinement, by five lengths: means over sets of test sentences "
-    "and their standard errors.",
+    "BLEU and repeated words against refinement steps, with five length hypotheses. Means over sets of test sentences "
+    "with standard errors.",
 )
 def _steps_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(2, width=3.4, height=2.9)
     table = rows.where("set", arm=MASK_PREDICT)
     most, steps = int(table.hypotheses.max()), sorted(table.steps.unique())
-    for ax, column, label in zip(axes, ("bleu", "stutter"), ("BLEU", "stutter, share of pairs"), strict=True):
+    for ax, column, label in zip(axes, ("bleu", "stutter"), ("BLEU", "rate of repeated words"), strict=True):
         for arm in (REFINER, RESCORED, MASK_PREDICT):
             numbers = DataFrame({step: score(arm, step, most, column)(rows) for step in steps})
             ax.errorbar(steps, numbers.mean(), numbers.sem(), marker="o", label=arm)

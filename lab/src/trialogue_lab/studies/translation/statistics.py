@@ -1,4 +1,4 @@
-"""Quantities of the study: what is said holds for the networks trained, over sets of test sentences or rounds."""
+"""Statistics of the study about the trained networks. Replications are sets of test sentences or rounds of timing."""
 
 from pandas import DataFrame, Series
 
@@ -14,32 +14,35 @@ rounds = Replication("draw", "rounds", objects=TRAINED)
 
 @test_sets
 def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu") -> "Series[float]":
-    """A number of each set of test sentences; `steps` 0 of the twin."""
+    """Return a score of each set of test sentences. The twin has `steps` 0."""
     return _score(rows, arm, steps, hypotheses, column)
 
 
 @small_sets
 def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
-    """That of a refiner that is trained for less."""
+    """Return a score of a small refiner, for each of its sets of test sentences."""
     return _score(rows, arm, steps, 1, column)
 
 
 @test_sets
-def attention(rows: Rows, number: str, stutter: bool) -> "Series[float]":
-    """A number of the pairs of adjacent positions that stutter, or of the others: pseudo-values of each set.
+def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
+    """Return the jackknife pseudo-value, for each set, of a mean over adjacent positions that repeat a token or do not.
 
-    The statistic is the mean over pairs of a training, then over trainings, so that a set where nothing stutters is a
-    set among others. There is none where fewer than half of the sets of a training have such pairs, or fewer than two.
+    The statistic is the mean over pairs of positions, then over trainings, so that sets without repeats count too.
+
+    Raises:
+        NoRows: If in some training fewer than two sets, or fewer than half of them, have such pairs.
     """
     table = rows["attention"]
     chosen, sets = table[table.stutter == stutter], rows.config["sets"]
-    having = chosen.groupby("seed")["set"].nunique().reindex(table.seed.unique(), fill_value=0).min()
-    if having < max(2, sets / 2):
-        raise NoRows(f"pairs that {'stutter' if stutter else 'do not'} in {having} of {sets} sets")
+    nonempty = chosen.groupby("seed")["set"].nunique().reindex(table.seed.unique(), fill_value=0).min()
+    if nonempty < max(2, sets / 2):
+        kind = "repeat a token" if stutter else "do not repeat a token"
+        raise NoRows(f"pairs of positions that {kind} in {nonempty} of {sets} sets")
 
     def mean(numbers: list[int]) -> float:
         part = chosen[chosen["set"].isin(numbers)]
-        sums = (part[number] * part.pairs).groupby(part.seed).sum()
+        sums = (part[column] * part.pairs).groupby(part.seed).sum()
         return float((sums / part.pairs.groupby(part.seed).sum()).mean())
 
     return pseudo_values(range(sets), mean, 2)
@@ -47,7 +50,7 @@ def attention(rows: Rows, number: str, stutter: bool) -> "Series[float]":
 
 @rounds
 def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> "Series[float]":
-    """Seconds of a sentence, median or p99 over sentences, of each round."""
+    """Return the seconds per sentence of each round, as the "median" or "p99" over sentences."""
     return rows.where("latency", contender=contender, sentences=sentences).groupby("round")[column].mean()
 
 
@@ -55,30 +58,30 @@ def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> 
 def corpus(
     rows: Rows, arm: str, steps: int, hypotheses: int, stratum: str = "all", column: str = "bleu"
 ) -> float:
-    """A number of all test sentences of a stratum."""
+    """Return a score of all test sentences of a stratum, as the mean over trainings."""
     table = rows.where("corpus", arm=arm, steps=steps, hypotheses=hypotheses, stratum=stratum)
-    return _only(table, column)
+    return _mean(table, column)
 
 
 @exact
 def length(rows: Rows, column: str) -> float:
-    """How often the likeliest lengths of targets are right."""
-    return _only(rows["length"], column)
+    """Return how often the most probable target lengths are correct."""
+    return _mean(rows["length"], column)
 
 
 @exact
 def parameters(rows: Rows, arm: str) -> float:
-    """How many numbers a network has."""
-    return _only(rows.where("network", arm=arm), "parameters")
+    """Return the number of parameters of a network."""
+    return _mean(rows.where("network", arm=arm), "parameters")
 
 
 def greedy(column: str = "bleu") -> Statistic:
-    """The twin's number, greedily."""
+    """Return a score of the twin's greedy translations."""
     return score(TWIN, 0, 1, column)
 
 
 def refined(steps: int, hypotheses: int, column: str = "bleu") -> Statistic:
-    """The refiner's number."""
+    """Return a score of the refiner's translations."""
     return score(REFINER, steps, hypotheses, column)
 
 
@@ -86,8 +89,7 @@ def _score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str) -> "S
     return rows.where("set", arm=arm, steps=steps, hypotheses=hypotheses).groupby("set")[column].mean()
 
 
-def _only(table: DataFrame, column: str) -> float:
-    """The mean over trainings; `LookupError` where there is none."""
+def _mean(table: DataFrame, column: str) -> float:
     if table.empty:
-        raise LookupError(column)
+        raise NoRows(f"no rows with {column}")
     return float(table[column].mean())

@@ -1,4 +1,4 @@
-"""Test sentences that differ from a training sentence in one word."""
+"""Test sentences that differ from a training sentence in at most one word."""
 
 from collections.abc import Iterator
 
@@ -7,25 +7,30 @@ from numpy.typing import NDArray
 
 from trialogue.data.parallel.splitting import normalised
 
+_HOLE = "\0"
+
 
 def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool_]:
-    """Which of `sentences` are one of `known` up to one word replaced, added or left out, case and punctuation aside.
+    """Return which sentences equal a known sentence up to one word that is replaced, added or removed.
 
-    Booleans (len(sentences),). A sentence of `known` itself is a variant too.
+    Case and punctuation are ignored.
+
+    Args:
+        sentences: The sentences to compare.
+        known: The sentences to compare with.
+
+    Returns:
+        Bools (len(sentences),).
     """
-    whole: set[str] = set()
-    opened: set[str] = set()
-    for sentence in {normalised(sentence) for sentence in known}:
-        whole.add(sentence)
-        opened.update(_opened(sentence))
-    shortened = {" ".join(pattern.replace(_HOLE, "").split()) for pattern in opened}
+    complete = {normalised(sentence) for sentence in known}
+    patterns = {pattern for sentence in complete for pattern in _with_hole(sentence)}
+    shortened = {_without_hole(pattern) for pattern in patterns}
     return np.array(
         [
-            sentence in whole
+            sentence in complete
             or sentence in shortened
             or any(
-                pattern in opened or " ".join(pattern.replace(_HOLE, "").split()) in whole
-                for pattern in _opened(sentence)
+                pattern in patterns or _without_hole(pattern) in complete for pattern in _with_hole(sentence)
             )
             for sentence in map(normalised, sentences)
         ],
@@ -33,12 +38,13 @@ def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool
     )
 
 
-_HOLE = "\0"
-
-
-def _opened(sentence: str) -> Iterator[str]:
-    """`sentence` with a hole for each of its words; one word alone says too little to be the variant of another."""
+def _with_hole(sentence: str) -> Iterator[str]:
+    """Yield the sentence with each of its words replaced by a hole. A sentence of one word has no variants."""
     words = sentence.split()
     if len(words) > 1:
         for place in range(len(words)):
             yield " ".join((*words[:place], _HOLE, *words[place + 1 :]))
+
+
+def _without_hole(pattern: str) -> str:
+    return " ".join(pattern.replace(_HOLE, "").split())

@@ -1,19 +1,22 @@
-"""How far from the truth do parallel passes leave a translation whose tokens depend on each other, and why?
+"""How far from the true distribution are translations by parallel passes when target tokens depend on each other?
 
-Section 4.2.4 of the thesis asks why refinement stutters, by attention; the theorems before it say that what draws all
-tokens at once cannot follow how they depend. Here both meet: a made-up language whose law of translations is known,
-with a dial for the dependence, so that the gap between the law of T passes and the truth is computed. Passes by perfect
-answers come first: by the conditionals of each token given all others, which is what the theorems are about, and by a
-perfect denoiser, which reads the token at a site too and knows that it may be wrong, which is what refinement trains.
-Then refiners and their twin learn the language; where their laws can be listed, the gap is parted into what perfect
-answers leave and what was not learned. Tables 4.4 and 4.5 are taken on the same networks.
+Section 4.2.4 of the thesis studies by attention why iterative refinement repeats words. The theorems before it state
+that sampling all tokens at once cannot reproduce the dependence between them. This study combines both in an artificial
+language whose distribution of translations is known and whose dependence is a parameter, so that the gap between T
+passes and the truth can be computed.
 
-Claims on where refiners stutter need refiners that have learned the task. They are not tested in a run whose refiners
-of two stages translate less than half of the test sentences, as those of the preset `default` do.
+The exact part uses two perfect models: the conditionals of each token given all others, which the theorems are about,
+and a denoiser, which also reads the current token at a site and accounts for its possible error, as refinement trains
+it. The trained part fits refiners and their autoregressive twin to the language. Where their distributions can be
+enumerated, the gap is split into the gap of the perfect model and the remaining learning error. Tables 4.4 and 4.5 are
+computed for the same networks.
 
-Deviations: sentences of two to six made-up words in place of WMT, and networks of a tenth of a million parameters. A
-folder of a translator and a text can be named, on which the tables of attention are taken too. Stutter is counted by
-words as `trialogue.generation.translation.scores.stutter` does.
+Claims about repeated words need refiners that have learned the task. They are not tested in a run whose two-stage
+refiners translate less than half of the test sentences correctly, as in the preset `default`.
+
+Deviations: sentences of two to six artificial words instead of WMT, and networks of about 100,000 parameters. The
+attention tables can also be computed for your own translator and text (fields `model` and `text`). Repeated words are
+counted by `trialogue.generation.translation.scores.stutter`.
 """
 
 from trialogue_lab.ledger import Study

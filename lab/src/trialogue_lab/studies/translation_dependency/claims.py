@@ -1,4 +1,4 @@
-"""Claims of the study: what the thesis says of attention where outputs stutter; all else is ours."""
+"""Claims of the study: the thesis's statements about attention where outputs repeat words, and claims of our own."""
 
 from functools import partial
 
@@ -19,18 +19,18 @@ _ON = "On the made-up language, at a reduced scale,"
 _LISTED = "On listed sources, which are not held out of training,"
 
 _SETTING = (
-    "A made-up language with sentences of two to six words, and networks of a tenth of a million parameters; the "
-    "source translates WMT with 67 million parameters."
+    "An artificial language with sentences of two to six words, and networks of 100,000 parameters. The source "
+    "translates WMT with 67 million parameters."
 )
 
 _LEARNED = (
     Precondition(
-        "the refiner of two stages has learned the task: after four passes more than half of its outputs are "
+        "the two-stage refiner has learned the task: after four passes more than half of its outputs are correct "
         "translations (mean over trainings)",
         translated(TWO_STAGES, "valid", 4) > 0.5,
     ),
 )
-"""A refiner that fails the task repeats tokens because it has not learned them, not because of their dependence."""
+"""A refiner that fails the task repeats tokens because it has not learned them, not because they are dependent."""
 
 _found = partial(ours, source="not in the thesis")
 _trained = partial(_found, preconditions=_LEARNED)
@@ -88,13 +88,13 @@ CLAIMS = (
         f"{_ON} the refiner of two stages repeats words more than twice as often as its twin after four passes, "
         "stutter remasked.",
         statistics.excess_stutter(2) > 0,
-        source="Thesis section 4.2.3; its own words are judged in the study of translation",
+        source="Thesis section 4.2.3; the published statement is tested in the study translation",
     ),
     _trained(
         "four-passes-suffice",
         f"{_ON} BLEU after ten passes is within 1 of that after four (refiner of two stages).",
         (translated(TWO_STAGES, "bleu", 10) - translated(TWO_STAGES, "bleu", 4)).near(0, margin=1.0),
-        source="Table 4.1; its own words are judged in the study of translation",
+        source="Table 4.1; the published statement is tested in the study translation",
     ),
     _found(
         "a-deterministic-lexicon-helps",

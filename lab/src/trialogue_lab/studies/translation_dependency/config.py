@@ -1,4 +1,4 @@
-"""Settings of the study: sentences whose laws are listed, and networks that learn a made-up language."""
+"""Settings of the study: enumerated sentences, and networks trained on an artificial language."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,25 +12,27 @@ from trialogue_lab.studies.translation_dependency.language import (
     SPECIAL,
     TranslationLanguage,
     phrases_of_lengths,
-    translation_law,
+    translation_model,
 )
 
-Coupling = Annotated[float, Interval(ge=0, le=100)]
 SLIPS = 0.001
-"""The share of target tokens that are none of the chosen phrase: without them most sequences could not occur."""
+"""Probability that a target token is replaced at random. Without it most sequences would have probability zero."""
 CONDITIONALS, DENOISER = "conditionals", "denoiser"
 TWIN, ONE_STAGE, TWO_STAGES = "twin", "refiner, S = 1", "refiner, S = 2"
 DETERMINISTIC = "refiner, S = 2, deterministic lexicon"
 ARMS = (TWIN, ONE_STAGE, TWO_STAGES, DETERMINISTIC)
-"""What is trained, each from every seed."""
+"""The networks that are trained from every seed."""
 REAL_TEXT = "named translator"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Settings):
-    """A source sentence by what its translations depend through: `words` are the lengths of each word's two synonyms.
+    """The structure of a source sentence that determines how its target tokens depend on each other.
 
-    Words trade places with probability `swapping`. `name` is how tables call it.
+    Args:
+        name: Name of the sentence in tables.
+        words: For each word, the lengths in tokens of its two synonyms.
+        swapping: Probability that two neighbouring words are swapped.
     """
 
     name: str
@@ -39,28 +41,31 @@ class Sentence(Settings):
 
     @property
     def pattern(self) -> str:
-        """The lengths of the synonyms, word by word."""
+        """The lengths of the synonyms of each word, as text."""
         return " ".join(f"{first}|{second}" for first, second in self.words)
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest translation."""
+        """Number of tokens of the longest translation."""
         return sum(max(word) for word in self.words)
 
     @property
-    def states(self) -> int:
-        """Sequences of the tokens of its alphabet that are as long."""
-        return sum(map(sum, self.words)) ** self.longest
+    def vocab_size(self) -> int:
+        """Number of tokens of all synonyms."""
+        return sum(map(sum, self.words))
 
-    def law(self, coupling: float, slips: float = SLIPS) -> HiddenMarkov:
-        """Return the distribution of its translations at a coupling J. Without slips it says what a translation is."""
+    def translations(self, coupling: float, slips: float = SLIPS) -> HiddenMarkov:
+        """Return the distribution of the translations at a coupling J.
+
+        Use `slips=0.0` for the distribution of the correct translations alone.
+        """
         phrases = phrases_of_lengths(self.words)
-        return translation_law(phrases, coupling=coupling, swapping=self.swapping, slips=slips)
+        return translation_model(phrases, coupling=coupling, swapping=self.swapping, slips=slips)
 
-    def alike(self) -> HiddenMarkov:
-        """The law of a teacher's translations that are always made of the first synonyms, in order."""
+    def deterministic_translations(self) -> HiddenMarkov:
+        """Return the distribution of a teacher that uses the first synonym of every word, in source order."""
         first = [word[:1] for word in phrases_of_lengths(self.words)]
-        return translation_law(first, coupling=0.0, slips=SLIPS, vocab_size=sum(map(sum, self.words)))
+        return translation_model(first, coupling=0.0, slips=SLIPS, vocab_size=self.vocab_size)
 
 
 STYLES = Sentence(name="styles", words=((1, 1),) * 4)
@@ -72,29 +77,51 @@ ALL = Sentence(name="all of them", words=((1, 2), (2, 1), (1, 1)), swapping=0.2)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Exact laws of `sentences` at `couplings` after up to `passes` passes; one network of each kind per seed.
+    """Settings of one run.
 
-    Chains that take single sites and pairs of them run on those sentences whose alphabets have at most `chain_states`
-    sequences, at `chain_coupling`, for `chain_passes`. The perfect denoiser is told that a share `correct` of the
-    tokens is right and the others are uniform over the language's, as they are in training.
-
-    Networks learn the language of `words` words with `coupling`, `swapping` and `expanding` from `pairs` pairs of
-    `source_lengths` words. They translate `sources` sentences of `test_lengths` words; their laws are listed on
-    `listed` sentences of `listed_words` words, from `starts` random targets each. Attention is looked at in the pass
-    `attended_pass`; also in a translator that `trialogue train-translation` wrote to the folder `model`, where one is
-    named, on the sources in `columns` of the table `text`.
+    Args:
+        sentences: Sentences whose refinement is computed exactly.
+        couplings: Couplings J of these sentences.
+        passes: Number of refinement passes.
+        correct: Share of correct tokens that the perfect denoiser assumes. The other tokens are uniform over the
+            language, as in training.
+        chain_states: Largest number of token sequences of a sentence for which Markov chains are computed.
+        chain_coupling: Coupling J of the Markov chains.
+        chain_passes: Number of steps of the Markov chains.
+        seeds: Seeds of the trained networks. Each seed trains one network of each kind.
+        words: Number of source words of the learned language.
+        coupling: Coupling J of the learned language.
+        swapping: Probability that two neighbouring words are swapped in the learned language.
+        expanding: Probability that a synonym has two tokens.
+        source_lengths: Minimum and maximum number of words of the training sentences.
+        test_lengths: Minimum and maximum number of words of the test sentences.
+        pairs: Number of training pairs.
+        layers: Number of layers of the encoder and of the decoder.
+        heads: Number of attention heads.
+        width: Width of the residual stream.
+        training_steps: Number of training steps.
+        batch_size: Number of pairs of a batch.
+        sources: Number of test sentences.
+        listed: Number of sentences for which the networks' distributions are enumerated.
+        listed_words: Number of words of these sentences.
+        starts: Number of random targets from which their refinement starts.
+        tested_passes: Numbers of passes after which test sentences are scored.
+        attended_pass: The pass in which attention is measured.
+        model: Folder of a translator that `trialogue train-translation` wrote. Its attention is measured too.
+        text: Table of pairs that `model` translates.
+        columns: Columns of the source and of the target in `text`, counted from 1.
     """
 
     sentences: Some[Sentence] = (STYLES, PHRASES, LENGTHS, ORDER, ALL)
-    couplings: Increasing[Coupling] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+    couplings: Increasing[Annotated[float, Interval(ge=0, le=100)]] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
     passes: Count = 10
     correct: Probability = 0.15
     chain_states: Count = 4096
-    chain_coupling: Coupling = 2.0
+    chain_coupling: Annotated[float, Interval(ge=0, le=100)] = 2.0
     chain_passes: Count = 40
     seeds: Seeds = tuple(range(4))
     words: Count = 16
-    coupling: Coupling = 2.0
+    coupling: Annotated[float, Interval(ge=0, le=100)] = 2.0
     swapping: Share = 0.2
     expanding: Share = 0.5
     source_lengths: tuple[Count, Count] = (2, 6)
@@ -116,32 +143,33 @@ class Config(Settings):
     columns: tuple[Count, Count] = (2, 1)
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if fields are inconsistent."""
         if not {1, 4, 10} <= set(self.tested_passes):
-            raise InputError("tested_passes", self.tested_passes, "1, 4 and 10 must be among them")
+            raise InputError("tested_passes", self.tested_passes, "include 1, 4 and 10")
         if self.width % self.heads:
-            raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
+            raise InputError("width", self.width, f"use a multiple of heads={self.heads}")
         if bool(self.model) != bool(self.text):
-            raise InputError("text", self.text, "name a model and a text to translate, or neither")
+            raise InputError("text", self.text, "give both a model and a text to translate, or neither")
         for field in ("source_lengths", "test_lengths"):
-            least, most = getattr(self, field)
-            if not least <= most <= self.words:
-                raise InputError(field, (least, most), f"use two sizes up to words={self.words}")
+            shortest, longest = getattr(self, field)
+            if not shortest <= longest <= self.words:
+                raise InputError(field, (shortest, longest), f"use two sizes up to words={self.words}")
         if self.test_lengths[1] > self.source_lengths[1]:
-            raise InputError("test_lengths", self.test_lengths, "test on lengths that are learned")
+            hint = f"use at most the longest training length, {self.source_lengths[1]}"
+            raise InputError("test_lengths", self.test_lengths, hint)
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest target."""
+        """Number of tokens of the longest target."""
         return 2 * self.source_lengths[1]
 
     @property
-    def among(self) -> int:
-        """Tokens that the noise of the language's refiners is drawn from."""
+    def noise_tokens(self) -> int:
+        """Number of tokens among which training noise is uniform."""
         return self.language().vocab_size - SPECIAL
 
     def language(self, synonyms: int = 2) -> TranslationLanguage:
-        """The language that is learned, or the one in which every sentence is translated alike."""
+        """Return the learned language, or its deterministic version if `synonyms` is 1."""
         settings = self.shared(TranslationLanguage) | {"slips": SLIPS, "synonyms": synonyms}
         return TranslationLanguage(**settings | ({} if synonyms == 2 else {"swapping": 0.0}))
 
@@ -177,8 +205,8 @@ PRESETS = {
         listed=2,
     ),
     "default": Config(),
-    # On a seed of the pilot, 32 % of the translations of the two-stage refiner are valid after 6,000 steps. The claims
-    # on stutter need more than half.
+    # After 6,000 steps on a seed of the pilot, 32 % of the two-stage refiner's translations were correct. The claims
+    # about repeated words need more than half.
     "night": Config(seeds=tuple(range(10, 18)), training_steps=20_000),
     "paper": Config(
         seeds=tuple(range(20)),

@@ -1,4 +1,4 @@
-"""What is computed: the laws of refinement and of chains with perfect answers, on sentences small enough to list."""
+"""Exact distributions of refinement and of Markov chains with perfect models, on sentences that can be enumerated."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,131 +14,142 @@ from trialogue_lab.studies.translation_dependency.config import CONDITIONALS, DE
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser, HiddenMarkov
 from trialogue_lab.studies.translation_dependency.parallel_steps import (
     divergence_and_variation,
-    refinement_laws,
+    refinement_distributions,
 )
 from trialogue_lab.theory.masking.product_kernels import closest_in_divergence
 
+Distributions = dict[int, Tensor]
+"""Distributions (V^N,) of the sequences of N tokens, by length N."""
+
 
 class Truth:
-    """The law of translations by length: of each that can occur its probability, and the law of its sequences."""
+    """The true distribution of translations.
 
-    def __init__(self, law: HiddenMarkov, clean: HiddenMarkov, longest: int) -> None:
-        lengths = enumerate(law.length_log_probs(longest).exp().tolist())
-        self.lengths = {length: chance for length, chance in lengths if chance > 0}
-        states = {length: whole_sequences(law.vocab_size, length) for length in self.lengths}
-        self.laws = {length: (-law.energy(tokens)).softmax(0) for length, tokens in states.items()}
-        self._clean = {length: clean.energy(tokens) < torch.inf for length, tokens in states.items()}
-        self._repeats = {
-            length: (tokens[:, 1:] == tokens[:, :-1]).double().sum(1) / max(1, length - 1)
-            for length, tokens in states.items()
-        }
+    Args:
+        translations: Distribution of the translations.
+        correct: Distribution whose support are the correct translations.
+        longest: Number of tokens of the longest translation.
 
-    def compared(self, laws: dict[int, Tensor]) -> dict[str, float]:
-        """How far `laws` by length are from it, averaged over its lengths: KL in nats, and total variation.
+    Attributes:
+        lengths: Probability of each possible length.
+        distributions: Distribution of the sequences of each possible length.
+    """
 
-        And the share of them that are translations, and of adjacent tokens that are repeated.
+    def __init__(self, translations: HiddenMarkov, correct: HiddenMarkov, longest: int) -> None:
+        lengths = enumerate(translations.length_log_probs(longest).exp().tolist())
+        self.lengths = {length: probability for length, probability in lengths if probability > 0}
+        self.distributions: Distributions = {}
+        self._correct: dict[int, Tensor] = {}
+        self._repeats: dict[int, Tensor] = {}
+        for length in self.lengths:
+            tokens = whole_sequences(translations.vocab_size, length)
+            self.distributions[length] = (-translations.energy(tokens)).softmax(0)
+            self._correct[length] = correct.energy(tokens) < torch.inf
+            self._repeats[length] = (tokens[:, 1:] == tokens[:, :-1]).double().sum(1) / max(1, length - 1)
+
+    def compared(self, distributions: Distributions) -> dict[str, float]:
+        """Compare distributions with the truth, as means over lengths.
+
+        Returns:
+            The KL in nats ("divergence"), the total variation ("variation"), the share of correct translations
+            ("valid") and the share of repeated adjacent tokens ("stutter").
         """
-        found = dict.fromkeys(("divergence", "variation", "valid", "stutter"), 0.0)
+        means = dict.fromkeys(("divergence", "variation", "valid", "stutter"), 0.0)
         for length, weight in self.lengths.items():
-            law = laws[length]
-            divergence, variation = divergence_and_variation(self.laws[length], law)
-            valid, stutter = float(law[self._clean[length]].sum()), float(law @ self._repeats[length])
-            for name, number in zip(found, (divergence, variation, valid, stutter), strict=True):
-                found[name] += weight * number
-        return found
+            own = distributions[length]
+            distances = divergence_and_variation(self.distributions[length], own)
+            valid, stutter = float(own[self._correct[length]].sum()), float(own @ self._repeats[length])
+            for name, number in zip(means, (*distances, valid, stutter), strict=True):
+                means[name] += weight * number
+        return means
 
-    def joint(self, laws: dict[int, Tensor]) -> tuple[float, float]:
-        """KL in nats and total variation of laws q(N, x) by length N, which need not sum to one."""
-        truth = torch.cat([weight * self.laws[length] for length, weight in self.lengths.items()])
-        return divergence_and_variation(
-            truth / truth.sum(), torch.cat([laws[length] for length in self.lengths])
-        )
+    def joint(self, distributions: Distributions) -> tuple[float, float]:
+        """Return the KL in nats and the total variation of joint distributions q(N, x), which may sum to less."""
+        truth = torch.cat([weight * self.distributions[length] for length, weight in self.lengths.items()])
+        joint = torch.cat([distributions[length] for length in self.lengths])
+        return divergence_and_variation(truth / truth.sum(), joint)
 
     def total_correlation(self, vocab: int) -> float:
-        """Of the tokens given the length, averaged over lengths."""
+        """Return the total correlation in nats of the tokens given the length, as the mean over lengths."""
         return sum(
-            weight * closest_in_divergence(self.laws[length].view((vocab,) * length)).distance
+            weight * closest_in_divergence(self.distributions[length].view((vocab,) * length)).distance
             for length, weight in self.lengths.items()
         )
 
 
 def sentence_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """The gap of refinement at every coupling, pass by pass, and that to the translations of a teacher."""
-    named = {"sentence": sentence.name, "pattern": sentence.pattern, "swapping": sentence.swapping}
+    """Yield the gap of refinement by coupling and pass, and its gap for a deterministic teacher."""
+    columns = {"sentence": sentence.name, "pattern": sentence.pattern, "swapping": sentence.swapping}
     for coupling in config.couplings:
-        law = sentence.law(coupling)
-        truth = Truth(law, sentence.law(coupling, slips=0.0), sentence.longest)
-        told = named | {"coupling": coupling}
-        own = truth.compared(truth.laws)
+        translations, correct = sentence.translations(coupling), sentence.translations(coupling, slips=0.0)
+        truth = Truth(translations, correct, sentence.longest)
+        task = columns | {"coupling": coupling}
+        own = truth.compared(truth.distributions)
         yield {
             "kind": "truth",
-            **told,
-            "total_correlation": truth.total_correlation(law.vocab_size),
-            "states": max(map(len, truth.laws.values())),
+            **task,
+            "total_correlation": truth.total_correlation(translations.vocab_size),
+            "states": max(map(len, truth.distributions.values())),
             "valid": own["valid"],
             "stutter": own["stutter"],
         }
-        for sampler, model in _models(law, config):
-            for passes, compared in _refined(model, truth, config.passes):
-                yield {"kind": "refined", **told, "sampler": sampler, "passes": passes, **compared}
-        alike = sentence.alike()
-        taught = Truth(alike, sentence.law(coupling, slips=0.0), sentence.longest)
-        passes, compared = next(_refined(alike, taught, 1))
+        for row in _refinement_rows(translations, truth, config, config.passes):
+            yield {"kind": "refined", **task, **row}
+        teacher = sentence.deterministic_translations()
+        taught = Truth(teacher, correct, sentence.longest)
+        passes, compared = next(_compared_passes(teacher, taught, 1))
         length = next(iter(taught.lengths))
-        lost = truth.lengths[length] * truth.laws[length]
-        yield {
-            "kind": "alike",
-            **told,
-            "passes": passes,
-            **compared,
-            "from_truth": 1 - float(torch.minimum(lost, taught.laws[length]).sum()),
-        }
+        joint = truth.lengths[length] * truth.distributions[length]
+        overlap = float(torch.minimum(joint, taught.distributions[length]).sum())
+        yield {"kind": "alike", **task, "passes": passes, **compared, "from_truth": 1 - overlap}
 
 
-def _models(law: HiddenMarkov, config: Config) -> list[tuple[str, Masked]]:
-    among = max(config.among, law.vocab_size)
-    return [(CONDITIONALS, law), (DENOISER, Denoiser(law, config.correct, among))]
+def _refinement_rows(
+    translations: HiddenMarkov, truth: Truth, config: Config, passes: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the gap after each pass of the conditionals and of the perfect denoiser."""
+    noise_tokens = max(config.noise_tokens, translations.vocab_size)
+    models = {CONDITIONALS: translations, DENOISER: Denoiser(translations, config.correct, noise_tokens)}
+    for sampler, model in models.items():
+        for number, compared in _compared_passes(model, truth, passes):
+            yield {"sampler": sampler, "passes": number, **compared}
 
 
-def _refined(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, dict[str, float]]]:
-    """After 1, 2, ... passes of `model` from masks, how far its law is from `truth`."""
-    laws = {length: refinement_laws(model, length, passes - 1) for length in truth.lengths}
+def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple[int, dict[str, float]]]:
+    """Yield the numbers 1, 2, ... of passes from masks, and the comparison with the truth after them."""
+    refined = {length: refinement_distributions(model, length, passes - 1) for length in truth.lengths}
     for number in range(passes):
-        yield number + 1, truth.compared({length: law[number] for length, law in laws.items()})
+        yield number + 1, truth.compared({length: each[number] for length, each in refined.items()})
 
 
 def chain_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """The gap of what leaves the law invariant, from the same first pass, by how often the oracle was asked."""
-    law = sentence.law(config.chain_coupling)
-    truth = Truth(law, sentence.law(config.chain_coupling, slips=0.0), sentence.longest)
-    told = {"kind": "chain", "sentence": sentence.name, "coupling": config.chain_coupling}
-    start = {length: refinement_laws(law, length, 0)[0] for length in truth.lengths}
-    for sampler, model in _models(law, config):
-        for passes, compared in _refined(model, truth, config.chain_passes):
-            yield {**told, "sampler": sampler, "passes": passes, **compared}
-    for sampler, block, cost in (("Gibbs", 1, 1), ("Gibbs of pairs", 2, 2)):
-        laws = dict(start)
-        matrices = {
-            length: transition_matrix(
-                Gibbs() if min(block, length) == 1 else BlockGibbs(block), ChainRule(law), sites=length
-            )
-            for length in truth.lengths
-        }
-        for passes in range(1, config.chain_passes + 1, cost):
-            yield {**told, "sampler": sampler, "passes": passes, **truth.compared(laws)}
-            laws = {length: laws[length] @ matrix for length, matrix in matrices.items()}
-    ruled = {length: _by_chain_rule(law, length) for length in truth.lengths}
-    mean = sum(length * weight for length, weight in truth.lengths.items())
-    yield {**told, "sampler": "chain rule", "passes": mean, **truth.compared(ruled)}
+    """Yield the gap of Markov chains and of refinement by model calls, all after the same first pass from masks."""
+    translations = sentence.translations(config.chain_coupling)
+    correct = sentence.translations(config.chain_coupling, slips=0.0)
+    truth = Truth(translations, correct, sentence.longest)
+    task = {"kind": "chain", "sentence": sentence.name, "coupling": config.chain_coupling}
+    for row in _refinement_rows(translations, truth, config, config.chain_passes):
+        yield {**task, **row}
+    for sampler, block, calls in (("Gibbs", 1, 1), ("Gibbs of pairs", 2, 2)):
+        current, matrices = {}, {}
+        for length in truth.lengths:
+            chain = Gibbs() if min(block, length) == 1 else BlockGibbs(block)
+            matrices[length] = transition_matrix(chain, ChainRule(translations), sites=length)
+            current[length] = refinement_distributions(translations, length, 0)[0]
+        for passes in range(1, config.chain_passes + 1, calls):
+            yield {**task, "sampler": sampler, "passes": passes, **truth.compared(current)}
+            current = {length: current[length] @ matrix for length, matrix in matrices.items()}
+    by_chain_rule = {length: _by_chain_rule(translations, length) for length in truth.lengths}
+    mean_length = sum(length * weight for length, weight in truth.lengths.items())
+    yield {**task, "sampler": "chain rule", "passes": mean_length, **truth.compared(by_chain_rule)}
 
 
-def _by_chain_rule(law: HiddenMarkov, length: int) -> Tensor:
-    """The law (V^N,) of tokens that are drawn from the first to the last, the rest masked."""
-    vocab = law.vocab_size
+def _by_chain_rule(translations: HiddenMarkov, length: int) -> Tensor:
+    """Return the distribution (V^N,) of tokens that are sampled in order while the remaining tokens are masked."""
     total = torch.zeros(1, dtype=torch.float64)
     for site in range(length):
-        prefixes = whole_sequences(vocab, site)
+        prefixes = whole_sequences(translations.vocab_size, site)
         tokens = torch.nn.functional.pad(prefixes, (0, length - site))
         masked = (torch.arange(length) >= site).expand(len(tokens), -1)
-        total = (total[:, None] + law.log_probs(tokens, masked)[:, site]).flatten()
+        total = (total[:, None] + translations.log_probs(tokens, masked)[:, site]).flatten()
     return total.exp()

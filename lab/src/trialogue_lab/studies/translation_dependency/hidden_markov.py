@@ -1,6 +1,7 @@
-"""The exact distribution of what a hidden Markov chain writes, one token at each of its states, until it ends.
+"""The exact distribution of the output of a hidden Markov chain that emits one token per state until it ends.
 
-It is a masked oracle and an energy, for chains, and `Denoiser` reconstructs corrupted sequences.
+The distribution is a masked model and an energy, so that Markov chains can sample from it. `Denoiser` reconstructs
+corrupted sequences.
 """
 
 from collections.abc import Callable
@@ -15,26 +16,33 @@ from trialogue.oracles import Energy, Masked
 from trialogue.probabilities import checked_probabilities
 from trialogue.validation import Count, InstanceOf, Natural, Share, validated
 
-_ROUNDING = 1e-9
-
 
 class HiddenMarkov(Masked, Energy):
-    """Sequences written by a chain that starts by `initial` (K,), moves by `transitions` (K, K), and ends by `ending`.
+    """Distribution of the sequences that a hidden Markov chain with K states emits over a vocabulary of V tokens.
 
-    At each state it writes a token by `emissions` (K, V), and then ends with probability `ending` (K,), or moves on:
-    rows of `transitions` and `ending` together sum to one. Of a sequence of N tokens the energy is -log p(N, x), so
-    that as a law of N sites it is p(x | N); a length that cannot occur has no such law. Every answer is a pass forward
-    and one backward over the sequence (Rabiner 1989). Raises `InputError` for what are no such probabilities, and,
-    where asked about a site, for others that cannot occur together.
+    The chain emits one token in each state. It then ends, or moves to another state. The energy of a sequence of N
+    tokens is -log p(N, x), so that the distribution over N sites is p(x | N). Every method runs one forward and one
+    backward pass over the sequence (Rabiner 1989).
+
+    Args:
+        initial: Probabilities (K,) of the first state.
+        transitions: Probabilities (K, K) of the moves from each state.
+        emissions: Probabilities (K, V) of the tokens in each state.
+        ending: Probabilities (K,) that the chain ends after each state. Each row of `transitions` plus its `ending`
+            sums to one.
+
+    Raises:
+        InputError: If the arguments are not such probabilities. The methods raise it for token ids out of range and
+            for conditionals given sequences of probability zero.
     """
 
     def __init__(self, initial: Any, transitions: Any, emissions: Any, ending: Any) -> None:
-        self.emissions = real_tensor("emissions", emissions, "give probabilities").double()
+        self.emissions = real_tensor("emissions", emissions, "give probabilities")
         states, self.vocab_size = self.emissions.shape
         checked_probabilities("emissions", self.emissions, (states, self.vocab_size))
         self.initial = checked_probabilities("initial", initial, (states,))
-        self.transitions = real_tensor("transitions", transitions, "give probabilities").double()
-        self.ending = real_tensor("ending", ending, "give probabilities").double()
+        self.transitions = real_tensor("transitions", transitions, "give probabilities")
+        self.ending = real_tensor("ending", ending, "give probabilities")
         for field, shape in (("transitions", (states, states)), ("ending", (states,))):
             if getattr(self, field).shape != shape:
                 raise InputError(field, tuple(getattr(self, field).shape), f"use the shape {shape}")
@@ -42,109 +50,122 @@ class HiddenMarkov(Masked, Energy):
             "ending",
             torch.cat((self.transitions, self.ending[:, None]), 1),
             (states, states + 1),
-            tolerance=_ROUNDING,
-            hint="with the moves of its state each must sum to one, and none be negative",
+            tolerance=1e-9,
+            hint="each ending and its row of transitions must be non-negative and together sum to one",
         )
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """-log p(N, x) (rows,) float64 of `tokens` (rows, N); +inf where it is zero."""
-        tokens = self.words(tokens)
+        """Return -log p(N, x) (rows,) float64 of `tokens` (rows, N), which is +inf for impossible sequences."""
+        tokens = self.checked_tokens(tokens)
         message = self.initial.expand(len(tokens), -1)
         total = torch.zeros(len(tokens), dtype=torch.float64)
         for site in range(tokens.shape[1]):
             if site:
                 message = message @ self.transitions
-            message, logs = _scaled(message * self.emissions.T[tokens[:, site]])
+            message, logs = _normalised(message * self.emissions.T[tokens[:, site]])
             total += logs
         return -(total + (message @ self.ending).log())
 
     @validated
     def length_log_probs(self, longest: Natural) -> Tensor:
-        """log p(N) (longest + 1,) of the lengths 0 to `longest`, whatever is written; sequences are not empty."""
-        found, message = [0.0], self.initial
+        """Return log p(N) (longest + 1,) of the lengths N = 0, ..., `longest`. No sequence is empty."""
+        probabilities, message = [0.0], self.initial
         for _ in range(longest):
-            found.append(float(message @ self.ending))
+            probabilities.append(float(message @ self.ending))
             message = message @ self.transitions
-        return torch.tensor(found, dtype=torch.float64).log()
+        return torch.tensor(probabilities, dtype=torch.float64).log()
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask, N) (rows, N, V) of each masked site by itself."""
-        evidence = self.emissions.T[self.words(tokens, masked)].masked_fill(masked[:, :, None], 1.0)
-        return self.site_laws(evidence, lambda states: states @ self.emissions)
+        """Return log p(x_i | unmasked tokens except i, N) (rows, N, V) of every site i."""
+        tokens = self.checked_tokens(tokens, masked)
+        evidence = self.emissions.T[tokens].masked_fill(masked[:, :, None], 1.0)
+        return self.posterior_log_probs(evidence, lambda states: states @ self.emissions)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask and i, N) (rows, N, V) of every site, in the same two passes."""
+        """Return `log_probs`, whose values at unmasked sites already ignore the site itself."""
         return self.log_probs(tokens, masked)
 
-    def words(self, tokens: Tensor, masked: Tensor | None = None) -> Tensor:
-        """Return `tokens` (rows, N) as int64; raises `InputError` for others than 0 to V - 1 outside of `masked`."""
+    def checked_tokens(self, tokens: Tensor, masked: Tensor | None = None) -> Tensor:
+        """Return `tokens` (rows, N) as int64, with 0 at masked sites.
+
+        Raises:
+            InputError: If a token outside the mask is not between 0 and V - 1, or an argument has another shape.
+        """
         hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (rows, sites)"
-        words = whole_tensor("tokens", tokens, hint)
-        if words.ndim != 2:
-            raise InputError("tokens", tuple(words.shape), hint)
+        ids = whole_tensor("tokens", tokens, hint)
+        if ids.ndim != 2:
+            raise InputError("tokens", tuple(ids.shape), hint)
         if masked is not None:
-            require_bools("masked", masked, tuple(words.shape), "give one bool for each token")
-            words = words.masked_fill(masked, 0)
-        wrong = words[(words < 0) | (words >= self.vocab_size)]
+            require_bools("masked", masked, tuple(ids.shape), "give one bool for each token")
+            ids = ids.masked_fill(masked, 0)
+        wrong = ids[(ids < 0) | (ids >= self.vocab_size)]
         if len(wrong):
             raise InputError("tokens", int(wrong[0]), hint)
-        return words
+        return ids
 
-    def site_laws(self, evidence: Tensor, law: Callable[[Tensor], Tensor]) -> Tensor:
-        """Normalised logarithms of `law` of the states (rows, N, K) that all sites but each itself speak for.
+    def posterior_log_probs(self, evidence: Tensor, token_weights: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the normalised log-probabilities (rows, N, V) of the token at each site.
 
-        `evidence` (rows, N, K) is what the token at a site speaks for.
+        Args:
+            evidence: Likelihood (rows, N, K) of the observation at each site given the hidden state.
+            token_weights: Function from weights of the hidden states (rows, N, K), given the observations at all other
+                sites, to weights of the tokens (rows, N, V).
         """
         rows, sites, states = evidence.shape
-        before = torch.empty(rows, sites, states, dtype=torch.float64)
-        behind = torch.empty_like(before)
+        forward = torch.empty(rows, sites, states, dtype=torch.float64)
+        backward = torch.empty_like(forward)
         message = self.initial.expand(rows, -1)
         for site in range(sites):
-            before[:, site] = message
-            message, _ = _scaled((message * evidence[:, site]) @ self.transitions)
+            forward[:, site] = message
+            message, _ = _normalised((message * evidence[:, site]) @ self.transitions)
         message = self.ending.expand(rows, -1)
         for site in range(sites - 1, -1, -1):
-            behind[:, site] = message
-            message, _ = _scaled((message * evidence[:, site]) @ self.transitions.T)
-        weights = law(before * behind)
+            backward[:, site] = message
+            message, _ = _normalised((message * evidence[:, site]) @ self.transitions.T)
+        weights = token_weights(forward * backward)
         total = weights.sum(2, keepdim=True)
         if not bool((total > 0).all()):
             row = int((total <= 0).any(1)[:, 0].nonzero()[0])
-            hint = f"row {row} of them cannot occur, so that a site has no law given the others"
+            hint = f"row {row} has probability zero: give sequences that the chain can emit"
             raise InputError("tokens", (rows, sites), hint)
         return (weights / total).log()
 
 
 class Denoiser(Masked):
-    """`law`, refined by a perfect denoiser: log p(x_i | y, N) where y is x with the noise of PaDIR's first stage.
+    """The perfect denoiser of `clean`: log p(x_i | y, N), where y is x with the noise of PaDIR's first training stage.
 
-    Each token of y is that of x with probability `correct`, else uniform over `among` tokens, at least the V of the
-    law. It is a perfect network of iterative refinement. Masked sites are predicted by the law, without noise.
+    It is the model that perfect training of iterative refinement would reach. Masked sites are predicted without noise.
+
+    Args:
+        clean: Distribution of the clean sequences x.
+        correct: Probability that a token of y is the token of x. Otherwise it is uniform over the noise tokens.
+        noise_tokens: Number of noise tokens, at least the vocabulary size of `clean`.
     """
 
     @validated
-    def __init__(self, law: InstanceOf[HiddenMarkov], correct: Share, among: Count) -> None:
-        self.law, self.correct, self.among = law, correct, among
-        self.vocab_size = law.vocab_size
-        if among < law.vocab_size:
-            raise InputError("among", among, f"use at least the {law.vocab_size} tokens of the law")
+    def __init__(self, clean: InstanceOf[HiddenMarkov], correct: Share, noise_tokens: Count) -> None:
+        self.clean, self.correct, self.noise_tokens = clean, correct, noise_tokens
+        self.vocab_size = clean.vocab_size
+        if noise_tokens < clean.vocab_size:
+            hint = f"use at least the vocabulary size {clean.vocab_size}"
+            raise InputError("noise_tokens", noise_tokens, hint)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask, N) (rows, N, V)."""
-        return self.law.log_probs(tokens, masked)
+        """Return log p(x_i | unmasked clean tokens, N) (rows, N, V)."""
+        return self.clean.log_probs(tokens, masked)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | tokens outside the mask, with noise, N) (rows, N, V)."""
-        law, vocab = self.law, self.vocab_size
-        channel = torch.full((vocab, vocab), (1 - self.correct) / self.among, dtype=torch.float64)
+        """Return log p(x_i | unmasked noisy tokens, N) (rows, N, V)."""
+        clean, vocab = self.clean, self.vocab_size
+        channel = torch.full((vocab, vocab), (1 - self.correct) / self.noise_tokens, dtype=torch.float64)
         channel += self.correct * torch.eye(vocab, dtype=torch.float64)
-        tokens, hidden = law.words(tokens, masked), masked[:, :, None]
+        tokens, hidden = clean.checked_tokens(tokens, masked), masked[:, :, None]
         noisy = channel.T[tokens].masked_fill(hidden, 1.0)
-        evidence = (law.emissions @ channel).T[tokens].masked_fill(hidden, 1.0)
-        return law.site_laws(evidence, lambda states: (states @ law.emissions) * noisy)
+        evidence = (clean.emissions @ channel).T[tokens].masked_fill(hidden, 1.0)
+        return clean.posterior_log_probs(evidence, lambda states: (states @ clean.emissions) * noisy)
 
 
-def _scaled(message: Tensor) -> tuple[Tensor, Tensor]:
-    """`message` (rows, K) summing to one, and the logarithm (rows,) of what it summed to; zero stays zero."""
+def _normalised(message: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `message` (rows, K) divided by its sums, and the logarithms (rows,) of the sums. Zero rows stay zero."""
     total = message.sum(1)
     return message / torch.where(total > 0, total, 1.0)[:, None], total.log()

@@ -1,4 +1,4 @@
-"""The parts of a run: laws of each sentence, chains beside them, one network each, and a translator of a user's."""
+"""Tasks of a run: exact distributions of each sentence, Markov chains, networks, and a translator of the user."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -16,15 +16,15 @@ from trialogue_lab.studies.translation_dependency.networks import network_rows
 
 
 def parts(config: Config) -> list[Part]:
-    """What is exact, sentence by sentence, then the networks; the translator that is named comes last."""
+    """Return one task per sentence, per set of chains and per network, then one for the user's translator."""
     numbered = list(enumerate(config.sentences))
-    found = [Part(f"sentence-{number}", partial(sentence_rows, one, config)) for number, one in numbered]
-    found += [
+    tasks = [Part(f"sentence-{number}", partial(sentence_rows, one, config)) for number, one in numbered]
+    tasks += [
         Part(f"chains-{number}", partial(chain_rows, one, config))
         for number, one in numbered
-        if one.states <= config.chain_states
+        if one.vocab_size**one.longest <= config.chain_states
     ]
-    found += [
+    tasks += [
         Part(
             f"network-{number}-{seed}",
             partial(network_rows, config, arm, seed),
@@ -34,12 +34,12 @@ def parts(config: Config) -> list[Part]:
         for number, arm in enumerate(ARMS)
     ]
     if config.model:
-        found.append(Part("real-text", partial(_real_text, config), columns={"arm": REAL_TEXT}))
-    return found
+        tasks.append(Part("real-text", partial(_real_text, config), columns={"arm": REAL_TEXT}))
+    return tasks
 
 
 def _real_text(config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """Attention of a translator on a text, in the same pass as that of the other networks."""
+    """Measure the attention of the user's translator in the same pass as in the trained networks."""
     model = TranslationModel.open(config.model)
     texts = ParallelText.read(config.text, config.columns).sources[: config.sources]
     sources = [source for source in model.vocabulary.encode(texts) if len(source) <= model.max_length]

@@ -1,4 +1,4 @@
-"""Networks that learn the made-up language: how they translate it, and their laws where these can be listed."""
+"""Networks trained on the artificial language: their translations, and their distributions where these are listed."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -22,23 +22,23 @@ from trialogue.training.translation.recipes import TranslationTraining, encoded_
 from trialogue_lab.analysis.adjacent_attention import refined_attention
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 from trialogue_lab.studies.translation_dependency.config import DETERMINISTIC, ONE_STAGE, TWIN, Config
-from trialogue_lab.studies.translation_dependency.exact import Truth
+from trialogue_lab.studies.translation_dependency.exact import Distributions, Truth
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
 from trialogue_lab.studies.translation_dependency.language import SPECIAL, Translations
 from trialogue_lab.studies.translation_dependency.parallel_steps import (
     ParallelSteps,
-    product_laws,
-    refinement_laws,
+    product_distributions,
+    refinement_distributions,
 )
 
 Rows = Iterator[dict[str, Any]]
 Tokens = list[list[int]]
 KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
-"""What a pass leaves as it was: nothing, or tokens that would repeat the one before."""
+"""Tokens that a pass keeps: none, or those whose replacement would repeat the previous token."""
 
 
 def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
-    """How the network `arm` is trained: on translations of one lexicon, drawn from `seed`."""
+    """Return the training recipe of the network `arm` on translations sampled with `seed`."""
     language = config.language(1 if arm == DETERMINISTIC else 2)
     sources = language.sources(config.pairs, config.source_lengths, seed=seed)
     pairs = encoded_pairs(sources, language.translate(sources, seed=seed), config.longest)
@@ -58,139 +58,162 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
 
 
 def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
-    """Train one network, translate with it, list its laws, and look at how it attends."""
+    """Train one network, score its translations, enumerate its distributions and measure its attention."""
     network = trained(recipe(config, arm, seed), artifacts).network
-    sources, *_ = _tested(config, seed)
+    sources, *_ = _test_set(config, seed)
     if arm == TWIN:
         outputs = [found.best for found in BeamSearch().translate(CausalTranslator(network), sources)]
-        yield {"kind": "quality", "keep": KEPT[0], "passes": 0, **_judged(config, seed, outputs)}
-        yield from _listed(config, network, seed, _twin_laws)
+        yield {"kind": "quality", "keep": KEPT[0], "passes": 0, **_scores(config, seed, outputs)}
+        yield from _distribution_rows(config, network, seed, is_twin=True)
         return
     refiner = Refiner(network)
     for keep in KEPT:
         for passes in config.tested_passes:
-            # The likeliest length, refined by argmax.
+            # One hypothesis is the most probable length, and the chain takes the most probable tokens.
             beam = LengthBeam(steps=passes, hypotheses=1, chain=Refinement(keep=keep), drop_repeats=False)
             outputs = [found.best for found in beam.translate(refiner, sources, seed=seed)]
-            yield {"kind": "quality", "keep": keep, "passes": passes, **_judged(config, seed, outputs)}
-    yield from _listed(config, network, seed, _refiner_laws)
+            yield {"kind": "quality", "keep": keep, "passes": passes, **_scores(config, seed, outputs)}
+    yield from _distribution_rows(config, network, seed, is_twin=False)
     yield from attention_rows(refined_attention(refiner, sources, config.attended_pass, seed))
 
 
 @cache
-def _tested(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translations]]:
-    """Sources to translate, a translation of each, and the laws that say what a translation is."""
+def _test_set(config: Config, seed: int) -> tuple[Tokens, Tokens, list[Translations]]:
+    """Return test sources, one reference translation each, and the distributions of correct translations."""
     language = config.language()
     sources = language.sources(config.sources, config.test_lengths, seed=seed + 1_000_000)
     references = language.translate(sources, seed=seed + 1_000_000)
     return sources, references, [language.condition(source, slips=0.0) for source in sources]
 
 
-def _judged(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
-    """BLEU and stutter beside one drawn translation each, and the share of outputs that are translations."""
-    _, references, laws = _tested(config, seed)
-    # Token ids as words.
-    texts, told = ([" ".join(f"w{token}" for token in row) for row in rows] for rows in (outputs, references))
-    valid = [law.log_prob(output) > -torch.inf for law, output in zip(laws, outputs, strict=True)]
+def _scores(config: Config, seed: int, outputs: Tokens) -> dict[str, float]:
+    """Return BLEU and repeated words relative to the references, and the share of correct translations."""
+    _, references, correct = _test_set(config, seed)
+    # Scores are computed on text, so every token id becomes a word.
+    texts, reference_texts = (
+        [" ".join(f"w{token}" for token in row) for row in rows] for rows in (outputs, references)
+    )
+    valid = [each.log_prob(output) > -torch.inf for each, output in zip(correct, outputs, strict=True)]
     return {
-        "bleu": quality(texts, told).bleu,
-        "stutter": stutter(texts, told).rate,
+        "bleu": quality(texts, reference_texts).bleu,
+        "stutter": stutter(texts, reference_texts).rate,
         "valid": sum(valid) / len(valid),
     }
 
 
-def _listed(config: Config, network: EncoderDecoder, seed: int, laws_of: Any) -> Rows:
-    """How far the network's laws of whole translations are from the truth, and how far those of perfect answers are."""
+def _distribution_rows(config: Config, network: EncoderDecoder, seed: int, is_twin: bool) -> Rows:
+    """Compare the network's joint distributions q(N, x), and those of the perfect denoiser, with the truth."""
     language = config.language()
     for number, source in enumerate(listed_sources(config)):
-        law = language.condition(source)
-        truth = Truth(law, language.condition(source, slips=0.0), config.listed_words * 2)
+        translations = language.condition(source)
+        correct = language.condition(source, slips=0.0)
+        truth = Truth(translations, correct, config.listed_words * 2)
+        if is_twin:
+            joint = _twin_distribution(network, translations, source, truth)
+            yield {"kind": "law", "source": number, "passes": 0, **_compared(truth, joint)}
+            continue
         starts = {length: random_targets(config, length, seed) for length in truth.lengths}
-        exact = {length: perfect_laws(config, law, targets) for length, targets in starts.items()}
-        for passes, laws in laws_of(config, network, law, source, truth, seed):
-            divergence, variation = truth.joint(laws)
-            told = {"passes": passes, "divergence": divergence, "variation": variation}
-            told["outside"] = 1 - sum(float(part.sum()) for part in laws.values())
-            if passes:
-                least = {length: truth.lengths[length] * found[passes - 1] for length, found in exact.items()}
-                told["perfect_divergence"], told["perfect_variation"] = truth.joint(least)
-            yield {"kind": "law", "source": number, **told}
+        perfect = {
+            length: perfect_distributions(config, translations, targets) * truth.lengths[length]
+            for length, targets in starts.items()
+        }
+        refined = _refiner_distributions(config, network, translations, source, starts, seed)
+        for passes, joint in enumerate(refined, start=1):
+            row = {"passes": passes, **_compared(truth, joint)}
+            denoised = {length: found[passes - 1] for length, found in perfect.items()}
+            row["perfect_divergence"], row["perfect_variation"] = truth.joint(denoised)
+            yield {"kind": "law", "source": number, **row}
 
 
-def perfect_laws(config: Config, law: Translations, targets: Tensor) -> Tensor:
-    """Laws (passes, A^N) after each pass of a perfect denoiser from `targets` (rows, N), their mean.
+def _compared(truth: Truth, joint: Distributions) -> dict[str, float]:
+    divergence, variation = truth.joint(joint)
+    outside = 1 - sum(float(part.sum()) for part in joint.values())
+    return {"divergence": divergence, "variation": variation, "outside": outside}
 
-    A token that no translation has is known to be noise, and so says as much as a mask.
+
+def perfect_distributions(config: Config, translations: Translations, targets: Tensor) -> Tensor:
+    """Return the distributions (passes, A^N) after each pass of a perfect denoiser, as the mean over starts.
+
+    Args:
+        config: Settings of the run.
+        translations: Distribution of the translations.
+        targets: Token ids (starts, N) that refinement starts from. A token that no translation contains can only be
+            noise, and is treated as a mask.
     """
-    known = targets[:, :, None] == torch.from_numpy(law.alphabet)
-    perfect = Denoiser(law, config.correct, config.among)
-    answers = perfect.refined_log_probs(known.int().argmax(2), ~known.any(2))
-    return refinement_laws(perfect, targets.shape[1], config.passes - 1, product_laws(answers.exp()).mean(0))
+    known = targets[:, :, None] == torch.from_numpy(translations.alphabet)
+    perfect = Denoiser(translations, config.correct, config.noise_tokens)
+    first = perfect.refined_log_probs(known.int().argmax(2), ~known.any(2)).exp()
+    start = product_distributions(first).mean(0)
+    return refinement_distributions(perfect, targets.shape[1], config.passes - 1, start)
 
 
 def random_targets(config: Config, length: int, seed: int) -> Tensor:
-    """Targets (starts, length) of random tokens of the language, from which a network refines."""
-    draws = generator(seed, "translation dependency", "starts", length)
-    return torch.randint(SPECIAL, SPECIAL + config.among, (config.starts, length), generator=draws)
+    """Return targets (starts, length) of random tokens of the language, from which refinement starts."""
+    random = generator(seed, "translation dependency", "starts", length)
+    return torch.randint(SPECIAL, SPECIAL + config.noise_tokens, (config.starts, length), generator=random)
 
 
 @cache
 def listed_sources(config: Config) -> list[list[int]]:
-    """Sentences of so few words that their translations can be listed, with alphabets of at most 6 tokens."""
+    """Return short sentences whose translations can be enumerated, with at most 3 target tokens per word."""
     language = config.language()
-    drawn = language.sources(50 * config.listed, (config.listed_words,) * 2, seed=0)
+    sources = language.sources(50 * config.listed, (config.listed_words,) * 2, seed=0)
     most = 3 * config.listed_words
-    return [source for source in drawn if len(language.condition(source).alphabet) <= most][: config.listed]
+    return [source for source in sources if len(language.condition(source).alphabet) <= most][: config.listed]
 
 
 @torch.no_grad()
-def _refiner_laws(
-    config: Config, network: EncoderDecoder, law: Translations, source: Sequence[int], truth: Truth, seed: int
-) -> Iterator[tuple[int, dict[int, Tensor]]]:
-    """Laws q(N, x) by length N after each pass, tokens drawn and none kept, from random pieces.
+def _refiner_distributions(
+    config: Config,
+    network: EncoderDecoder,
+    translations: Translations,
+    source: Sequence[int],
+    starts: dict[int, Tensor],
+    seed: int,
+) -> Iterator[Distributions]:
+    """Yield the joint distribution q(N, x) after each pass that samples all tokens, as the mean over starts.
 
-    Of the random start the mean over `config.starts` of them is taken. Lengths are the network's own. All tokens that
-    no translation has count as one, for which the network is shown one of them.
+    The length distribution is the network's own. All tokens that no translation contains are merged into one, for
+    which the network reads one of them.
     """
-    refiner, places = Refiner(network), generator(seed, "translation dependency", "other token")
+    refiner, random = Refiner(network), generator(seed, "translation dependency", "other token")
     _, lengths = refiner.condition_each([source])
     model = refiner.condition(source)
-    known = torch.from_numpy(law.alphabet)
+    known = torch.from_numpy(translations.alphabet)
     others = torch.tensor(
         [token for token in range(SPECIAL, network.config.vocab_size) if token not in known]
     )
-    other = others[torch.randint(len(others), (1,), generator=places)]
+    other = others[torch.randint(len(others), (1,), generator=random)]
     alphabet = torch.cat((known, other))
 
-    def sites(tokens: Tensor) -> Tensor:
-        answers = model.refined_log_probs(tokens, torch.zeros_like(tokens, dtype=torch.bool))
-        found = answers[:, :, known].double().exp()
-        return torch.cat((found, (1 - found.sum(2, keepdim=True)).clamp_min(0)), 2)
+    def site_distributions(tokens: Tensor) -> Tensor:
+        log_probs = model.refined_log_probs(tokens, torch.zeros_like(tokens, dtype=torch.bool))
+        inside = log_probs[:, :, known].double().exp()
+        return torch.cat((inside, (1 - inside.sum(2, keepdim=True)).clamp_min(0)), 2)
 
-    laws, steps = {}, {}
-    for length in truth.lengths:
-        start = product_laws(sites(random_targets(config, length, seed))).mean(0)
-        laws[length] = start * float(lengths[0, length].exp())
-        steps[length] = ParallelSteps(sites(alphabet[whole_sequences(len(alphabet), length)]))
-    for passes in range(1, config.passes + 1):
-        yield passes, {length: _without_last(found, len(alphabet), length) for length, found in laws.items()}
-        laws = {length: steps[length](found) for length, found in laws.items()}
+    joint, steps = {}, {}
+    for length, targets in starts.items():
+        start = product_distributions(site_distributions(targets)).mean(0)
+        joint[length] = start * float(lengths[0, length].exp())
+        steps[length] = ParallelSteps(site_distributions(alphabet[whole_sequences(len(alphabet), length)]))
+    for _ in range(config.passes):
+        yield {length: _without_last(each, len(alphabet), length) for length, each in joint.items()}
+        joint = {length: steps[length](each) for length, each in joint.items()}
 
 
-def _without_last(law: Tensor, vocab: int, length: int) -> Tensor:
-    """What a law (vocab^N,) gives the sequences without the last token ((vocab - 1)^N,)."""
-    return law.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
+def _without_last(distribution: Tensor, vocab: int, length: int) -> Tensor:
+    """Return the part ((vocab - 1)^N,) of a distribution (vocab^N,) on sequences without the last token."""
+    return distribution.view((vocab,) * length)[(slice(vocab - 1),) * length].flatten()
 
 
 @torch.no_grad()
-def _twin_laws(
-    config: Config, network: EncoderDecoder, law: Translations, source: Sequence[int], truth: Truth, seed: int
-) -> Iterator[tuple[int, dict[int, Tensor]]]:
-    """The law q(N, x) by length N of what the twin writes, which takes no passes of refinement."""
-    del config, seed
-    alphabet, laws = torch.from_numpy(law.alphabet), {}
+def _twin_distribution(
+    network: EncoderDecoder, translations: Translations, source: Sequence[int], truth: Truth
+) -> Distributions:
+    """Return the joint distribution q(N, x) of the twin's output."""
+    alphabet, joint = torch.from_numpy(translations.alphabet), {}
     for length in truth.lengths:
-        texts = alphabet[whole_sequences(len(alphabet), length)].tolist()
-        (log_probs,) = CausalTranslator(network).log_probs([source], [texts])
-        laws[length] = torch.tensor(log_probs, dtype=torch.float64).exp()
-    yield 0, laws
+        targets = alphabet[whole_sequences(len(alphabet), length)].tolist()
+        (log_probs,) = CausalTranslator(network).log_probs([source], [targets])
+        joint[length] = torch.tensor(log_probs, dtype=torch.float64).exp()
+    return joint

@@ -1,35 +1,18 @@
-"""Tables and figures of the study: exact gaps by pass and coupling, networks beside them, and Tables 4.4 and 4.5."""
+"""Tables and figures of the study: exact gaps by pass and coupling, trained networks, and Tables 4.4 and 4.5."""
 
 from functools import partial
-from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue_lab.ledger import (
-    BAD,
-    COLORS,
-    GOOD,
-    OURS,
-    PUBLISHED,
-    QUIET,
-    Cells,
-    Rows,
-    Statistic,
-    figure,
-    panels,
-    result_table,
-    spread,
-)
+from trialogue_lab import ledger
+from trialogue_lab.ledger import BAD, COLORS, GOOD, OURS, QUIET, Cells, Rows, Statistic, figure, panels
+from trialogue_lab.studies.translation_dependency import config
 from trialogue_lab.studies.translation_dependency.attention import Attention, attention_tables
 from trialogue_lab.studies.translation_dependency.config import (
-    ARMS,
     CONDITIONALS,
     DENOISER,
-    DETERMINISTIC,
     ONE_STAGE,
-    REAL_TEXT,
     TWIN,
     TWO_STAGES,
 )
@@ -39,141 +22,120 @@ _SAMPLERS = {
     CONDITIONALS: (BAD, "all tokens, true conditionals"),
     DENOISER: (OURS, "all tokens, perfect denoiser"),
     "Gibbs": (GOOD, "one token (Gibbs)"),
-    "Gibbs of pairs": (COLORS[4], "a pair, two questions"),
+    "Gibbs of pairs": (COLORS[4], "two tokens, two model calls"),
 }
-_COLOR_OF = {TWIN: GOOD, ONE_STAGE: COLORS[3], TWO_STAGES: OURS, DETERMINISTIC: COLORS[4]}
+_COLOR_OF = {ONE_STAGE: COLORS[3], TWO_STAGES: OURS, config.DETERMINISTIC: COLORS[4]}
 
 
-@result_table(
+@ledger.result_table(
     "The gap of refinement, exact",
     "Propositions 4.1.2 and 4.1.3",
     rows_are="sentence and coupling",
-    note="KL in nats from the truth to the law after so many passes from masks, mean over lengths; patterns are "
-    "the tokens of each word's two synonyms; the first pass is one for both, and must lose the total correlation",
+    note="KL in nats from the truth to the distribution after each number of passes from masks, mean over lengths. "
+    "Pattern: tokens of each word's two synonyms. The first pass is the same for both models and loses the total "
+    "correlation. Teacher: always uses the first synonyms, in order",
 )
-def _gaps_table(rows: Rows) -> Cells:
+def _gaps_table(rows: Rows) -> DataFrame:
     keys = ["sentence", "coupling"]
-    gaps = rows["refined"].set_index([*keys, "sampler", "passes"]).divergence
-    taught = rows["alike"].set_index(keys)
-    heads = {"first pass": (CONDITIONALS, 1)} | {
-        f"{sampler}, {passes} passes": (sampler, passes)
-        for sampler in (CONDITIONALS, DENOISER)
-        for passes in (2, 4, 10)
-    }
-    lines: dict[str, dict[str, float | str]] = {}
-    for one in (record for record in rows.records if record["kind"] == "truth"):
-        place = one["sentence"], one["coupling"]
-        lines["{sentence} ({pattern}), J = {coupling:g}".format(**one)] = {
-            "total correlation": one["total_correlation"],
-            **{head: gaps.get((*place, *setting), "") for head, setting in heads.items()},
-            "teacher's law, first pass": taught.divergence[place],
-            "teacher's law from the truth (TV)": taught.from_truth[place],
-        }
-    return lines
+    truth, teacher = rows["truth"].set_index(keys), rows["alike"].set_index(keys)
+    columns = {"pattern": truth.pattern, "total correlation": truth.total_correlation}
+    settings = [
+        (CONDITIONALS, 1),
+        *((name, passes) for name in (CONDITIONALS, DENOISER) for passes in (2, 4, 10)),
+    ]
+    for sampler, passes in settings:
+        refined = rows.where("refined", sampler=sampler, passes=passes).set_index(keys)
+        if len(refined):
+            columns[f"{sampler}, {passes} passes"] = refined.divergence
+    columns["teacher, first pass"] = teacher.divergence
+    columns["TV from the teacher to the truth"] = teacher.from_truth
+    table = DataFrame(columns)
+    table.index = [f"{sentence}, J = {coupling:g}" for sentence, coupling in table.index]
+    return table
 
 
-@result_table(
-    "Adjacent tokens that repeat, exact",
-    "Section 4.2.3",
-    rows_are="sentence and coupling",
-    note="share of pairs where words trade places; the truth's is below 0.001",
-)
-def _stutters_table(rows: Rows) -> Cells:
-    table = rows["refined"].query("swapping > 0 and passes in (1, 4, 10)")
-    lines: dict[str, dict[str, float]] = {}
-    for (sentence, coupling), some in table.groupby(["sentence", "coupling"], sort=False):
-        numbers = zip(some.sampler, some.passes, some.stutter, strict=True)
-        lines[f"{sentence}, J = {coupling:g}"] = {
-            f"{sampler}, {passes} passes": stutter for sampler, passes, stutter in numbers
-        }
-    return lines
-
-
-@result_table(
-    "What the networks translate",
+@ledger.result_table(
+    "Translations of the networks",
     "Sections 4.2.2 and 4.2.3, Table 4.1",
     rows_are="network",
-    note="share of outputs that are translations, BLEU beside one drawn translation, share of adjacent words that "
-    "repeat; likeliest length, argmax; ± one standard deviation over trainings",
+    note="share of correct translations, BLEU against one sampled translation, share of repeated adjacent words. The "
+    "most probable length and tokens are used; ± one standard deviation over trainings",
 )
 def _translations_table(_: Rows) -> Cells:
-    heads = {"translations": "valid", "BLEU": "bleu", "stutter": "stutter"}
+    columns = {"correct": "valid", "BLEU": "bleu", "repeated": "stutter"}
 
     def line(arm: str, passes: int) -> dict[str, Statistic]:
-        return {head: translated(arm, column, passes) for head, column in heads.items()}
+        return {head: translated(arm, column, passes) for head, column in columns.items()}
 
     return {TWIN: line(TWIN, 0)} | {
         f"{arm}, {passes} passes": {
             **line(arm, passes),
-            "stutter, remasked": translated(arm, "stutter", passes, "stutter"),
-            "translations, remasked": translated(arm, "valid", passes, "stutter"),
+            "repeated, with remasking": translated(arm, "stutter", passes, "stutter"),
+            "correct, with remasking": translated(arm, "valid", passes, "stutter"),
         }
-        for arm in ARMS[1:]
+        for arm in _COLOR_OF
         for passes in (1, 2, 4, 10)
     }
 
 
-@result_table(
-    "The networks' laws on sentences that can be listed",
+@ledger.result_table(
+    "Distributions of the networks on sentences that can be enumerated",
     "Propositions 4.1.2 and 4.1.3",
     rows_are="network",
-    note="sources not held out of training, lengths included, tokens drawn, from random targets, the same for "
-    "perfect answers; KL in nats from the truth; outside: mass on other tokens, or other "
-    "lengths, than the source's translations can have; ± over trainings",
+    note="sources that may occur in training. Joint distributions of length and tokens, tokens sampled, from random "
+    "targets that the perfect denoiser starts from too. KL in nats from the truth; outside: probability of tokens or "
+    "lengths that no translation of the source has; ± one standard deviation over trainings",
 )
-def _laws_table(_: Rows) -> Cells:
-    heads = {
+def _distributions_table(_: Rows) -> Cells:
+    columns = {
         "KL": "divergence",
-        "of which perfect answers leave": "perfect_divergence",
+        "KL of the perfect denoiser": "perfect_divergence",
         "TV": "variation",
-        "perfect answers, TV": "perfect_variation",
+        "TV of the perfect denoiser": "perfect_variation",
         "outside": "outside",
     }
-    return {TWIN: {head: listed(TWIN, heads[head], 0) for head in ("KL", "TV")}} | {
-        f"{arm}, {passes} passes": {head: listed(arm, column, passes) for head, column in heads.items()}
-        for arm in ARMS[1:]
+    return {TWIN: {head: listed(TWIN, columns[head], 0) for head in ("KL", "TV")}} | {
+        f"{arm}, {passes} passes": {head: listed(arm, column, passes) for head, column in columns.items()}
+        for arm in _COLOR_OF
         for passes in (1, 4, 10)
     }
 
 
-def _attending(table: DataFrame) -> dict[str, Attention]:
-    """The networks that a table has rows of, in order."""
+def _attention_of(table: DataFrame) -> dict[str, Attention]:
+    """Return the statistics of the networks that have rows in a table."""
     measured = set(table.arm)
-    arms = (TWO_STAGES, ONE_STAGE, DETERMINISTIC, REAL_TEXT)
+    arms = (TWO_STAGES, ONE_STAGE, config.DETERMINISTIC, config.REAL_TEXT)
     return {arm: partial(attention, arm=arm) for arm in arms if arm in measured}
 
 
 TABLES = (
     _gaps_table,
-    _stutters_table,
     _translations_table,
-    _laws_table,
-    *attention_tables(_attending, TWO_STAGES, "trainings"),
+    _distributions_table,
+    *attention_tables(_attention_of, TWO_STAGES, "trainings"),
 )
 
 
 @figure(
     "passes",
-    "The gap against how often the oracle is asked, exact, from one first pass. All tokens at once by the "
-    "true conditionals stop short of the truth, where a denoiser, which also reads the token at a site, comes near "
-    "it and then may leave again; one token at a time tends to the truth wherever it can get there, and the chain "
-    "rule is there after one question for each token. Gaps below 0.001 are drawn at 0.001.",
+    "Exact KL from the truth against the number of model calls, after the same first pass. Sampling all tokens from "
+    "the true conditionals does not reach the truth. The denoiser, which also reads the current token, comes close and "
+    "may then move away again. Gibbs sampling approaches the truth where it can reach it, and the chain rule is exact "
+    "after one call per token. KL below 0.001 is drawn at 0.001.",
 )
 def _passes_figure(rows: Rows) -> Drawing:
     table = rows["chain"]
     sentences = table.sentence.unique()
     drawing, axes = panels(len(sentences), width=3.2, height=3.4, sharey=True)
     for panel, sentence in zip(axes, sentences, strict=True):
-        some = table[table.sentence == sentence]
-        for sampler, (color, said) in _SAMPLERS.items():
-            line = some[some.sampler == sampler].sort_values("passes")
-            panel.plot(line.passes, line.divergence.clip(lower=1e-3), color=color, label=said)
-        ruled = some[some.sampler == "chain rule"]
-        if len(ruled):
-            places = [1e-3] * len(ruled)
-            panel.plot(ruled.passes, places, "D", color=QUIET, clip_on=False, label="chain rule: exact")
-        panel.set(xscale="log", yscale="log", ylim=(1e-3, 3))
-        panel.set(xlabel="times the oracle was asked", title=sentence)
+        own = table[table.sentence == sentence]
+        for sampler, (color, label) in _SAMPLERS.items():
+            line = own[own.sampler == sampler].sort_values("passes")
+            panel.plot(line.passes, line.divergence.clip(lower=1e-3), color=color, label=label)
+        chain_rule = own[own.sampler == "chain rule"].passes
+        marker = {"color": QUIET, "clip_on": False, "label": "chain rule: exact"}
+        panel.plot(chain_rule, [1e-3] * len(chain_rule), "D", **marker)
+        panel.set(xscale="log", yscale="log", ylim=(1e-3, 3), xlabel="model calls", title=sentence)
     axes[0].set_ylabel("KL from the truth (nats)")
     axes[0].legend(loc="lower left", fontsize=7)
     return drawing
@@ -181,8 +143,8 @@ def _passes_figure(rows: Rows) -> Drawing:
 
 @figure(
     "dial",
-    "The gap against the coupling of the styles of words, exact. The first pass loses the total "
-    "correlation of the tokens. A teacher that always translates alike leaves nothing to lose.",
+    "Exact KL from the truth against the coupling of the words' styles. The first pass loses the total correlation of "
+    "the tokens. With a teacher that always translates in the same way there is no dependence to lose.",
 )
 def _dial_figure(rows: Rows) -> Drawing:
     table, sentences = rows["refined"], rows["truth"].sentence.unique()
@@ -195,11 +157,11 @@ def _dial_figure(rows: Rows) -> Drawing:
         (DENOISER, last, OURS, f"{last} passes, denoiser"),
     )
     for panel, sentence in zip(axes, sentences, strict=True):
-        for sampler, passes, color, said in lines:
-            some = rows.where("refined", sentence=sentence, sampler=sampler, passes=passes)
-            some = some.sort_values("coupling")
-            panel.plot(some.coupling, some.divergence, "o-", color=color, label=said, markersize=3)
-        panel.axhline(0, color=COLORS[4], linestyle="--", label="a teacher's law, first pass")
+        for sampler, passes, color, label in lines:
+            own = rows.where("refined", sentence=sentence, sampler=sampler, passes=passes)
+            own = own.sort_values("coupling")
+            panel.plot(own.coupling, own.divergence, "o-", color=color, label=label, markersize=3)
+        panel.axhline(0, color=COLORS[4], linestyle="--", label="deterministic teacher, first pass")
         panel.set(xlabel="coupling J", title=sentence)
     axes[0].set_ylabel("KL from the truth (nats)")
     axes[min(2, len(axes) - 1)].legend(loc="center right", fontsize=7)
@@ -208,53 +170,29 @@ def _dial_figure(rows: Rows) -> Drawing:
 
 @figure(
     "networks",
-    "Left: the gap of trained refiners whose tokens are drawn, beside what perfect answers leave and the "
-    "twin. Middle: test sentences, argmax; every output is checked against the language. Right: attention of "
-    "adjacent positions, mean over heads. Bars are one standard deviation over trainings.",
+    "Left: KL of trained refiners with sampled tokens, compared with the perfect denoiser and the twin. Right: share "
+    "of correct translations of test sentences, with the most probable tokens. Bars are one standard deviation over "
+    "trainings.",
 )
 def _networks_figure(rows: Rows) -> Drawing:
-    drawing, (left, middle, right) = panels(3, width=3.9, height=3.4)
+    drawing, (left, right) = panels(2, width=4.4, height=3.4)
     passes = rows.where("law", arm=ONE_STAGE).passes.sort_values().unique().tolist()
-    lines = {"perfect answers": (ONE_STAGE, "perfect_divergence", QUIET)}
+    lines = {"perfect denoiser": (ONE_STAGE, "perfect_divergence", QUIET)}
     lines |= {arm: (arm, "divergence", _COLOR_OF[arm]) for arm in (ONE_STAGE, TWO_STAGES)}
     for label, (arm, column, color) in lines.items():
-        spread(left, passes, [listed(arm, column, count) for count in passes], rows, color=color, label=label)
+        cells = [listed(arm, column, count) for count in passes]
+        ledger.spread(left, passes, cells, rows, color=color, label=label)
     left.axhline(listed(TWIN, "divergence", 0)(rows).mean(), color=GOOD, linestyle="--", label=TWIN)
-    left.set(xlabel="passes", ylabel="KL from the truth (nats)", title="Laws that can be listed")
+    left.set(xlabel="passes", ylabel="KL from the truth (nats)", title="Enumerated distributions")
     left.legend()
     passes = rows.where("quality", arm=ONE_STAGE).passes.sort_values().unique().tolist()
-    for arm in ARMS[1:]:
-        valid = [translated(arm, "valid", count) for count in passes]
-        spread(middle, passes, valid, rows, color=_COLOR_OF[arm], label=arm)
-    middle.axhline(translated(TWIN, "valid", 0)(rows).mean(), color=GOOD, linestyle="--", label=TWIN)
-    middle.set(xlabel="passes", ylabel="share", ylim=(0, 1.02), title="outputs that are translations")
-    middle.legend(loc="lower right")
-    _draw_attention(right, rows)
+    for arm, color in _COLOR_OF.items():
+        cells = [translated(arm, "valid", count) for count in passes]
+        ledger.spread(right, passes, cells, rows, color=color, label=arm)
+    right.axhline(translated(TWIN, "valid", 0)(rows).mean(), color=GOOD, linestyle="--", label=TWIN)
+    right.set(xlabel="passes", ylabel="share", ylim=(0, 1.02), title="Correct translations")
+    right.legend(loc="lower right")
     return drawing
-
-
-def _draw_attention(axes: Axes, rows: Rows) -> None:
-    """Bars of the pairs that stutter and of the others, with marks for the numbers in print."""
-    heads = {
-        "self-attention": ("own_mean", (0.032, 0.033)),
-        "cross-attention: TV": ("variation_mean", (0.13, 0.23)),
-        "cosine": ("cosine_mean", (0.10, 0.20)),
-    }
-    mark: dict[str, Any] = {"color": PUBLISHED, "markersize": 18, "markeredgewidth": 2}
-    for number, (column, printed) in enumerate(heads.values()):
-        for stutter, color, shift, in_print in (
-            (True, BAD, -0.18, printed[0]),
-            (False, OURS, 0.18, printed[1]),
-        ):
-            found, place = attention(column, stutter)(rows), number + shift
-            label = None if number else "stuttering pairs" if stutter else "other pairs"
-            error = float(found.std()) if len(found) > 1 else 0.0
-            axes.bar(place, found.mean(), 0.33, yerr=error, color=color, label=label)
-            label = None if number or not stutter else "in print (WMT)"
-            axes.plot([place], [in_print], "_", label=label, **mark)
-    axes.set_xticks(range(len(heads)), list(heads))
-    axes.set(title=f"Adjacent positions, last layer ({TWO_STAGES})")
-    axes.legend()
 
 
 FIGURES = (_passes_figure, _dial_figure, _networks_figure)
