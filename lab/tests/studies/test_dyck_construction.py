@@ -1,4 +1,4 @@
-"""The rows and quantities of dyck-construction: what is disturbed, which prefixes are asked, slopes by hand."""
+"""Rows and statistics of the study dyck-construction: noise, sampled prefixes, the lemma, and slopes."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ import torch
 from trialogue_lab.ledger import Rows
 from trialogue_lab.models.dyck_transformer import balanced_transformer
 from trialogue_lab.studies.dyck_construction.config import PRESETS
-from trialogue_lab.studies.dyck_construction.measure import _closings, _disturb, _lemma
+from trialogue_lab.studies.dyck_construction.measure import _add_noise, _measure_lemma, _sample_closings
 from trialogue_lab.studies.dyck_construction.statistics import accuracy, failed, positive, slope
 
 
 def test_prefixes_end_with_a_closing_bracket_and_leave_one_open() -> None:
-    tokens, lengths, innermost = _closings(PRESETS["smoke"], 1, 20, 60)
+    tokens, lengths, innermost = _sample_closings(PRESETS["smoke"], 1, 20, 60)
     assert len(tokens) == PRESETS["smoke"].disturbed_prefixes
     for row, length, kind in zip(tokens.tolist(), lengths.tolist(), innermost.tolist(), strict=True):
         stack: list[int] = []
@@ -26,9 +26,9 @@ def test_prefixes_end_with_a_closing_bracket_and_leave_one_open() -> None:
         assert stack[-1] == kind
 
 
-def test_what_is_disturbed_are_scores_alone() -> None:
+def test_noise_changes_only_attention_scores() -> None:
     network, twin = (balanced_transformer(2, 3, 1.0, seed=1) for _ in range(2))
-    _disturb(network, 0.1, 1)
+    _add_noise(network, 0.1, 1)
     changed = {
         name
         for name, weight in network.state_dict().items()
@@ -39,22 +39,22 @@ def test_what_is_disturbed_are_scores_alone() -> None:
     assert float(spread.std()) == pytest.approx(0.1, rel=0.2)
 
 
-def test_the_printed_lemma_fails_where_vectors_are_short_and_the_corrected_one_nowhere() -> None:
+def test_the_printed_lemma_fails_for_short_vectors_and_the_corrected_lemma_holds() -> None:
     ratios: dict[tuple[str, float], float] = {}
-    for row in _lemma(Path()):
+    for row in _measure_lemma(Path()):
         key = row["form"], row["scale"]
         ratios[key] = max(ratios.get(key, 0.0), row["ratio"])
     assert ratios["printed", 1e-3] > 1
     assert max(ratios["corrected", scale] for scale in (1e-3, 1.0, 1e3)) <= 1
 
 
-def test_quantities_by_hand() -> None:
+def test_statistics_of_known_rows() -> None:
     pumped = [
         {"kind": "pumped", "seed": seed, "disturbance": 0.1, "pairs": pairs, "distance": 5.0 / pairs**power}
         for seed, power in ((1, 1.0), (2, 0.5))
         for pairs in (1000, 100_000)
     ]
-    asked = [
+    disturbed = [
         {"kind": "disturbed", "seed": seed, "disturbance": level, "longest": longest, "accuracy": seed / 10}
         for seed in (1, 2)
         for level in (0.0, 0.1)
@@ -64,7 +64,7 @@ def test_quantities_by_hand() -> None:
         {"kind": "chain", "network": name, "first": first, "positive": first}
         for name, first in (("a", 2), ("b", 0))
     ]
-    rows = Rows([*pumped, *asked, *chains])
+    rows = Rows([*pumped, *disturbed, *chains])
     assert slope(0.1)(rows).tolist() == pytest.approx([-1.0, -0.5])
     assert accuracy(0.1, 60)(rows).tolist() == [0.1, 0.2]
     assert failed("first")(rows).tolist() == [2.0]

@@ -1,28 +1,32 @@
-"""What dyck-copying reads of attention, on patterns that are known, and its quantities by hand-made rows."""
+"""Summaries of known attention patterns, and statistics of hand-made rows, in the study dyck-copying."""
 
 import pytest
 import torch
 
 from trialogue_lab.analysis.attention_variation import causal_baseline, variation
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.dyck_copying.measure import _read
+from trialogue_lab.studies.dyck_copying.measure import _summarize_attention
 from trialogue_lab.studies.dyck_copying.statistics import copied, lost, sharpest
 
 
-def test_what_is_read_of_known_patterns() -> None:
+def test_summaries_of_known_attention_patterns() -> None:
     tokens = torch.tensor([[0, 1, 2, 3]])
     uniform = torch.ones(5, 5).tril()[None]
     uniform = uniform / uniform.sum(-1, keepdim=True)
     own = torch.eye(5)[None]
-    told = _read(uniform, tokens)
-    assert told["from_uniform"] == 0.0
-    assert told["on_closing"] == told["on_closing_uniform"] == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
-    told = _read(own, tokens)
-    assert (told["on_itself"], told["on_closing"]) == (1.0, 0.5)
-    assert told["from_uniform"] == pytest.approx(float(variation(own, uniform)) / causal_baseline(5))
+    summary = _summarize_attention(uniform, tokens)
+    assert summary["from_uniform"] == 0.0
+    assert (
+        summary["on_closing"]
+        == summary["on_closing_uniform"]
+        == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
+    )
+    summary = _summarize_attention(own, tokens)
+    assert (summary["on_itself"], summary["on_closing"]) == (1.0, 0.5)
+    assert summary["from_uniform"] == pytest.approx(float(variation(own, uniform)) / causal_baseline(5))
 
 
-def test_quantities_by_hand() -> None:
+def test_statistics_of_known_rows() -> None:
     rows = Rows(
         [
             {

@@ -1,4 +1,4 @@
-"""The quantities of dyck-pruning by hand-made rows: slopes, lines, what two targets share; and a pruned transformer."""
+"""Statistics of hand-made rows in the study dyck-pruning, and rows of a pruned transformer."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from trialogue_lab.studies.dyck_pruning.config import PRESETS
 from trialogue_lab.studies.dyck_pruning.measure import parts
 
 
-def test_slopes_are_in_decades_and_lines_are_lines() -> None:
+def test_slopes_are_in_decades_and_r_squared_measures_straightness() -> None:
     numbers = [
         {"kind": "number", "seed": seed, "count": count, "error": 10.0 ** (-seed * count / 10)}
         for seed in (1, 2)
@@ -33,7 +33,7 @@ def test_slopes_are_in_decades_and_lines_are_lines() -> None:
     assert stats.falls("scores")(rows).empty
 
 
-def test_two_targets_are_within_only_where_both_are_in_both_places() -> None:
+def test_two_targets_are_within_eps_only_if_both_are_at_both_positions() -> None:
     rows = Rows(
         [
             {
@@ -53,11 +53,13 @@ def test_two_targets_are_within_only_where_both_are_in_both_places() -> None:
     )
     assert stats.both_transformers_within(1, 30, 0.1)(rows).tolist() == [1.0, 0.0, 1.0]
     assert stats.transformers_fall(1)(rows).tolist() == pytest.approx([-0.1, -0.2, -0.3])
-    assert stats.transformer_error(1, 20)(rows).tolist() == pytest.approx([1e-2, 1e-4, 1e-6])
+    assert stats.error("transformer", layers=1, hidden=20, first=0)(rows).tolist() == pytest.approx(
+        [1e-2, 1e-4, 1e-6]
+    )
     assert stats.different_shared_layers()(rows).tolist() == [2.0]
 
 
-def test_a_draw_yields_what_a_pruned_transformer_misses() -> None:
+def test_wider_random_transformers_have_smaller_errors() -> None:
     config = replace(PRESETS["smoke"], hidden=(16, 96))
     named = {part.name: part for part in parts(config)}
     rows = Rows(list(named["transformer-1"].rows(Path())))["transformer"]

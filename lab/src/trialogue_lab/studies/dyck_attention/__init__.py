@@ -1,12 +1,13 @@
-"""Does the attention of a transformer that closes brackets rightly show how it does so?
+"""Does the attention of a transformer that closes brackets correctly show how it does so?
 
-Section 2.2.3 of the thesis: networks with a minimal first layer, and of two layers, are trained to close brackets of
-bounded depth. Do they attend as a stack would, do two seeds attend alike, how far are they from the balance that
-Theorem 2.2.1 asks for, and does a regulariser towards it carry them to longer prefixes?
+Section 2.2.3 of the thesis trains networks with a minimal first layer, and networks of two layers, to close brackets of
+bounded depth. This study asks four questions about the trained networks. Do they attend like a stack? Do networks of
+different seeds attend alike? How far are they from the balance of Theorem 2.2.1? Does a regularizer that restores
+balance improve the accuracy on longer prefixes?
 
-Deviations: fresh batches of 100 strings, 300 to 1,600 updates, where the released program trains for epochs over
-100,000 tokens; words come by rejection from the law with an end; LN_C with C = 1e-5. Networks of two layers and those
-of Table 2.6 are 8 and 6 of a kind where the source has 40.
+Deviations: Training takes fresh batches of 100 strings for 300 to 1,600 updates. The released program trains for epochs
+over 100,000 tokens. Words are sampled by rejection from the distribution with an end of sequence. LN_C has C = 1e-5.
+There are 8 networks of each kind with two layers, and 6 of each kind in Table 2.6. The source has 40 of each.
 """
 
 from trialogue_lab.ledger import Study

@@ -1,28 +1,31 @@
-"""Claims of the study: Figures 2.11 to 2.18, Table 2.6, footnotes, and Theorem 2.2.2 on what was trained."""
+"""Claims of the study: Figures 2.11 to 2.18, Table 2.6, footnotes, and Theorem 2.2.2 on trained networks."""
 
 from functools import partial
 
-from trialogue_lab.ledger import Claim, Precondition, cited, ours
+from trialogue_lab.ledger import Claim, Precondition, Statistic, cited, ours
 from trialogue_lab.studies.dyck_attention import statistics as stats
 from trialogue_lab.studies.dyck_attention.networks import SETTINGS
 
 _VARIATION = "Section 2.2.3.2"
 _BALANCE = "Figure 2.13"
-_PREFIXES = "Figures 2.16 and 2.17"
-_UPDATES = (
-    "300 updates of 100 fresh strings, where the released program trains for epochs over 100,000 tokens."
-)
+_CONTRAST = "thesis:D-Fig2.13.contrast"
+_UPDATES = "Networks take 300 updates of 100 fresh strings. The released program trains for epochs over 100,000 tokens."
 _STANDARD = (
-    "Networks take 1,600 updates of 100 fresh strings, and `night` has 8 of a kind where the source averages over 40 "
-    "initialisations."
+    "Networks take 1,600 updates of 100 fresh strings. `night` has 8 networks of each kind. The source averages over "
+    "40 initializations."
 )
-_PREFIX = "The prefix has 16 brackets of depth at most 4, where the printed one of 17 has depth 5."
+_PREFIX = "The prefix has 16 brackets of depth at most 4. The printed prefix of 17 brackets has depth 5."
 _GRID = (
-    "The source trains to convergence and prints means over 40 sentences, for an unstated number of networks; `night` "
-    "has six networks of each setting and 1,200 updates at a rate of 0.003, `paper` twelve and 7,200 at 0.001."
+    "The source trains until convergence and prints means over 40 sentences, for an unknown number of networks. "
+    "`night` has six networks per setting, with 1,200 updates at a learning rate of 0.003. `paper` has twelve, with "
+    "7,200 updates at 0.001."
+)
+_BOTH_ACCURACIES = (
+    f"{_UPDATES} Accuracy is defined as in the text. `dyck-balance` has more networks, and also measures the accuracy "
+    "of the released program."
 )
 _LEARNED = Precondition(
-    "in every setting of Table 2.6 more than nine in ten networks close more than 97 % of brackets rightly",
+    "in every setting of Table 2.6, more than nine in ten networks predict over 97 % of the closing brackets",
     stats.learned_share() > 0.9,
 )
 _updates = partial(cited, setting=_UPDATES)
@@ -31,26 +34,13 @@ _seeds = partial(
     cited, _VARIATION, statement_id="thesis:D-variation", grade=True, setting=f"{_STANDARD} {_PREFIX}"
 )
 _table = partial(cited, "Table 2.6", statement_id="thesis:D-Tab2.6", setting=_GRID, preconditions=(_LEARNED,))
+_RELEASED = "words, released contrast"
 _NO_POSITIONS = "0.80 times: 2.27 of 2.85, close to the random baseline"
 _LINEAR_POSITIONS = "0.77 times: 2.20 of 2.85, close to the random baseline"
 
 
-def _regularised(name: str, plain: str, contrast: str, what: str, source: str) -> tuple[Claim, ...]:
-    statement_id = "thesis:D-prefix.contrast" if plain == "prefixes" else "thesis:D-Fig2.13.contrast"
-    return (
-        Claim(
-            f"contrast-restores-balance-{name}",
-            f"On {plain}, {what} lowers the balance violation (ratio).",
-            stats.minimal(contrast, "balance") / stats.minimal(plain, "balance") < 1,
-            **_updates(source, "lower", statement_id),
-        ),
-        Claim(
-            f"contrast-generalises-{name}",
-            f"Networks trained on {plain} close more brackets rightly at lengths 400 to 500 with {what}.",
-            stats.minimal(contrast, "outside") - stats.minimal(plain, "outside") > 0,
-            **_updates(source, "higher", statement_id),
-        ),
-    )
+def _violation_ratio(regularized: str, plain: str) -> Statistic:
+    return stats.minimal(regularized, "balance") / stats.minimal(plain, "balance")
 
 
 CLAIMS = (
@@ -87,7 +77,7 @@ CLAIMS = (
     *(
         Claim(
             f"seeds-differ-close-to-random-attention{suffix}",
-            f"The second layers of two seeds differ by as much as random causal attention does, within a half of it "
+            "The second layers of two seeds differ by as much as random causal attention does, within a half of it "
             f"({positions}).",
             stats.standard_variation(arm, 2).near(1, margin=0.5),
             **_seeds(printed),
@@ -101,11 +91,9 @@ CLAIMS = (
         "minimal-seeds-agree-more",
         "With a minimal first layer two seeds differ by less than 0.2 of it.",
         stats.variation("words") < 0.2,
-        **cited(
-            _VARIATION,
+        **_seeds(
             "0.084 times: 0.24 of 2.85",
-            "thesis:D-variation.minimal",
-            grade=True,
+            statement_id="thesis:D-variation.minimal",
             setting=f"{_UPDATES} {_PREFIX}",
         ),
     ),
@@ -132,11 +120,7 @@ CLAIMS = (
         "The further from balance, the more errors at lengths 400 to 500 (Spearman's correlation, trained on words).",
         stats.rank_correlation("words") > 0,
         **cited(
-            _BALANCE,
-            "negatively correlated with accuracy",
-            "thesis:D-Fig2.13",
-            setting=f"{_UPDATES} Accuracy is the text's; `dyck-balance` has the released program's too, and more "
-            "networks.",
+            _BALANCE, "negatively correlated with accuracy", "thesis:D-Fig2.13", setting=_BOTH_ACCURACIES
         ),
     ),
     Claim(
@@ -145,11 +129,35 @@ CLAIMS = (
         stats.rank_correlation("words") - stats.rank_correlation("prefixes") > 0,
         **_updates("Figure 2.17", "not presented as in the case of Dyck sequences", "thesis:D-prefix"),
     ),
-    *_regularised("words", "words", "words, contrast", "the contrastive regulariser (2.58)", _BALANCE),
-    *_regularised(
-        "released", "words", "words, released contrast", "the regulariser of the released program", _BALANCE
+    *(
+        claim
+        for ending, plain, arm, name, source, statement_id in (
+            ("words", "words", "words, contrast", "the contrastive regulariser (2.58)", _BALANCE, _CONTRAST),
+            ("released", "words", _RELEASED, "the regulariser of the released program", _BALANCE, _CONTRAST),
+            (
+                "prefixes",
+                "prefixes",
+                "prefixes, contrast",
+                "the contrastive regulariser",
+                "Figures 2.16 and 2.17",
+                "thesis:D-prefix.contrast",
+            ),
+        )
+        for claim in (
+            Claim(
+                f"contrast-restores-balance-{ending}",
+                f"On {plain}, {name} lowers the balance violation (ratio).",
+                _violation_ratio(arm, plain) < 1,
+                **_updates(source, "lower", statement_id),
+            ),
+            Claim(
+                f"contrast-generalises-{ending}",
+                f"Networks trained on {plain} close more brackets rightly at lengths 400 to 500 with {name}.",
+                stats.minimal(arm, "outside") - stats.minimal(plain, "outside") > 0,
+                **_updates(source, "higher", statement_id),
+            ),
+        )
     ),
-    *_regularised("prefixes", "prefixes", "prefixes, contrast", "the contrastive regulariser", _PREFIXES),
     ours(
         "attention-is-not-that-of-a-stack",
         "Fewer than four in five closing brackets, (2.55), attend most to the innermost one that is open.",
@@ -171,13 +179,13 @@ CLAIMS = (
     ours(
         "contrast-halves-the-violation",
         "On words the regulariser lowers the violation to less than half.",
-        stats.minimal("words, contrast", "balance") / stats.minimal("words", "balance") < 0.5,
+        _violation_ratio("words, contrast", "words") < 0.5,
         _BALANCE,
     ),
     ours(
         "weight-decay-restores-balance",
         "On words, weight decay (2.41) with lambda = 0.001 lowers the violation (ratio).",
-        stats.minimal("words, decay", "balance") / stats.minimal("words", "balance") < 1,
+        _violation_ratio("words, decay", "words") < 1,
         "Corollary 2.2.2",
     ),
     ours(
@@ -194,8 +202,8 @@ NUMBERS = {
     "minimal with contrast, outside": stats.minimal("words, contrast", "outside"),
     "minimal, violation": stats.minimal("words", "balance"),
     "minimal with contrast, violation": stats.minimal("words, contrast", "balance"),
-    "minimal with the released contrast, outside": stats.minimal("words, released contrast", "outside"),
-    "minimal with the released contrast, violation": stats.minimal("words, released contrast", "balance"),
+    "minimal with the released contrast, outside": stats.minimal(_RELEASED, "outside"),
+    "minimal with the released contrast, violation": stats.minimal(_RELEASED, "balance"),
     "minimal with weight decay, violation": stats.minimal("words, decay", "balance"),
     "minimal with weight decay, outside": stats.minimal("words, decay", "outside"),
     "log of the decay of Corollary 2.2.2": stats.minimal("words", "log_decay"),

@@ -1,4 +1,4 @@
-"""The parts of a run: one network each, what it closes rightly, how balanced it is, and where it attends."""
+"""Tasks of a run. They train networks, and measure their accuracy, balance violation and attention."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,31 +13,31 @@ from trialogue_lab.analysis.closing_accuracy import closing_accuracy
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.dyck_attention.config import Config
 from trialogue_lab.studies.dyck_attention.networks import (
-    FAR,
     MINIMAL_ARMS,
     NESTED,
     SETTINGS,
     STANDARD_ARMS,
     TRAINED_LENGTH,
     Setting,
+    evaluate_accuracies,
     pattern_rows,
-    prefixes,
-    sentences,
-    trained,
-    trained_words,
+    sample_prefixes,
+    sample_sentences,
+    sample_words,
+    train_network,
 )
 from trialogue_lab.theory.balance import balance_violation, inequality_chain, log_weight_decay
 
 SENTENCE = 18
-"""Brackets of the sentences of Table 2.6, which have 19 positions with the starting token"""
-_DRAWN = 2
-"""Networks of a setting whose attention is kept for a figure"""
+"""Number of brackets in a sentence of Table 2.6. The start token makes 19 positions."""
+_SHOWN_NETWORKS = 2
+"""Number of networks per setting whose attention is stored for a figure."""
 
 
 def parts(config: Config) -> list[Part]:
-    """One part for every network, and one for every setting of Table 2.6 with all of its networks."""
+    """Return one task per network, and one task per setting of Table 2.6 with all of its networks."""
     networks = [
-        arm_task(name, seed, partial(_network, config, name, seed))
+        arm_task(name, seed, partial(_measure_network, config, name, seed))
         for arms, seeds in ((MINIMAL_ARMS, config.seeds), (STANDARD_ARMS, config.standard_seeds))
         for seed in seeds
         for name in arms
@@ -45,7 +45,7 @@ def parts(config: Config) -> list[Part]:
     settings = [
         Part(
             f"table-k{setting.types}-d{setting.depth}-{setting.layers}-layers",
-            partial(_setting, config, setting),
+            partial(_measure_setting, config, setting),
             columns=setting._asdict(),
         )
         for setting in SETTINGS
@@ -60,25 +60,25 @@ def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, A
     return Part(f"{name}-{seed}", measure, columns={"arm": arm, "seed": seed})
 
 
-def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    standard = name in STANDARD_ARMS
-    arm, steps = (MINIMAL_ARMS | STANDARD_ARMS)[name], config.standard_steps if standard else config.steps
-    network, loss = trained(config, arm, seed, config.types, config.depth, steps)
-    near, far = (prefixes(config.types, config.depth, seed, length) for length in (TRAINED_LENGTH, FAR[1]))
-    inside, outside = closing_accuracy(network, near), closing_accuracy(network, far, FAR[0])
+def _measure_network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+    is_standard = name in STANDARD_ARMS
+    arm, steps = (MINIMAL_ARMS | STANDARD_ARMS)[name], config.standard_steps if is_standard else config.steps
+    network, loss = train_network(config, arm, seed, config.types, config.depth, steps)
+    inside, outside = evaluate_accuracies(network, config.types, config.depth, seed)
+    prefixes = sample_prefixes(config.types, config.depth, seed)
     row = {
         "kind": "network",
         "loss": loss,
-        "closings": int((near % 2 == 1).sum()),
+        "closings": int((prefixes % 2 == 1).sum()),
         "inside": inside.likeliest,
         "inside_confident": inside.confident,
         "outside": outside.likeliest,
         "outside_confident": outside.confident,
-        "uniform": closing_accuracy(with_uniform_attention(network), near).likeliest,
+        "uniform": closing_accuracy(with_uniform_attention(network), prefixes).likeliest,
     }
-    patterns = network.attention_weights(near)
-    row |= {f"stack_{layer}": stack_likeness(each.detach(), near) for layer, each in enumerate(patterns, 1)}
-    if not standard:
+    for layer, pattern in enumerate(network.attention_weights(prefixes), 1):
+        row[f"stack_{layer}"] = stack_likeness(pattern.detach(), prefixes)
+    if not is_standard:
         chain = inequality_chain(network, (40, 128, 512), target="closing")
         row |= {
             "balance": balance_violation(network),
@@ -97,24 +97,24 @@ def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str
     yield from pattern_rows(network, NESTED)
 
 
-def _setting(config: Config, setting: Setting, _: Path) -> Iterator[dict[str, Any]]:
-    """All networks of a row of Table 2.6, and the variation between any two of them, layer by layer."""
+def _measure_setting(config: Config, setting: Setting, _: Path) -> Iterator[dict[str, Any]]:
+    """Measure all networks of a row of Table 2.6, and the variation between each two of them by layer."""
     types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
-    found: dict[int, list[Tensor]] = {}
+    patterns_by_seed: dict[int, list[Tensor]] = {}
     for place, seed in enumerate(config.grid_seeds):
-        network, loss = trained(config, setting.arm, seed, types, depth, config.grid_steps)
-        words = trained_words(types, depth, seed)
-        rightly = sum(closing_accuracy(network, each).likeliest * each.numel() for each in words)
-        inside = rightly / sum(each.numel() for each in words)
+        network, loss = train_network(config, setting.arm, seed, types, depth, config.grid_steps)
+        words = sample_words(types, depth, seed)
+        correct = sum(closing_accuracy(network, batch).likeliest * batch.numel() for batch in words)
+        inside = correct / sum(batch.numel() for batch in words)
         yield {"kind": "setting", "seed": seed, "loss": loss, "inside": inside}
-        if place < _DRAWN:
+        if place < _SHOWN_NETWORKS:
             for row in pattern_rows(network, NESTED):
                 yield {**row, "seed": seed, "arm": str(setting)}
-        patterns = network.attention_weights(sentences(types, depth, SENTENCE))
-        own = [pattern.detach() for pattern in patterns]
-        for other, theirs in found.items():
-            for layer, apart in enumerate(map(variation, own, theirs), 1):
-                numbers = {"variation": float(apart.mean()), "deviation": float(apart.std())}
+        weights = network.attention_weights(sample_sentences(types, depth, SENTENCE))
+        patterns = [pattern.detach() for pattern in weights]
+        for other, other_patterns in patterns_by_seed.items():
+            for layer, distances in enumerate(map(variation, patterns, other_patterns), 1):
+                numbers = {"variation": float(distances.mean()), "deviation": float(distances.std())}
                 yield {"kind": "pair", "seed": seed, "other": other, "layer": layer, **numbers}
-        found[seed] = own
+        patterns_by_seed[seed] = patterns

@@ -1,4 +1,4 @@
-"""The networks of the study, how they are trained, and the prefixes that they are asked about."""
+"""Networks of the study, their training, and the strings on which they are evaluated."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from trialogue.data import Dyck, DyckWords
 from trialogue.training import train
+from trialogue_lab.analysis.closing_accuracy import ClosingAccuracy, closing_accuracy
 from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.dyck_attention.config import Config
 from trialogue_lab.training.brackets import (
@@ -23,21 +24,27 @@ from trialogue_lab.training.brackets import (
 )
 
 TRAINED_LENGTH = 28
-FAR = (400, 500)
-"""Lengths of prefixes, of 16 times the trained length and more"""
+LONG_LENGTHS = (400, 500)
+"""Smallest and largest length of the long prefixes, at least 14 times the length in training."""
 NESTED = (0,) * 4 + (1,) * 4 + (2,) * 4 + (3,) * 4
-"""The prefix whose attention is compared: four nested pairs of one type, then four of another"""
+"""Prefix on which attention is compared: four nested pairs of one type, then four of the other type."""
 _EVALUATED = 40
 
 _MINIMAL = DyckTransformerConfig(norm_floor=1e-5)
 _STANDARD = DyckTransformerConfig(
     embedding="tokens", residual=True, norm="sum", norm_floor=1e-5, mlps=((50, 50), (50, 50))
 )
-_BEHIND_THE_NORM = replace(_STANDARD, norm="attention")
 
 
 class Arm(NamedTuple):
-    """The shape of a network, the strings it is trained on, what regularises it, and whether weights decay."""
+    """A way to train networks.
+
+    Attributes:
+        shape: Shape of the network.
+        strings: Strings to train on.
+        contrast: Kind of contrastive regularizer.
+        decays: Whether the loss has weight decay.
+    """
 
     shape: DyckTransformerConfig
     strings: Strings = "words"
@@ -63,7 +70,7 @@ STANDARD_ARMS = {
 
 
 class Setting(NamedTuple):
-    """A row of Table 2.6: types and depth of the language, layers of the network."""
+    """A row of Table 2.6: bracket types and depth of the language, and layers of the network."""
 
     types: int
     depth: int
@@ -71,8 +78,8 @@ class Setting(NamedTuple):
 
     @property
     def arm(self) -> Arm:
-        """Its network: the residual joins behind the norm, (2.42)."""
-        return Arm(replace(_BEHIND_THE_NORM, mlps=((50, 50),) * self.layers))
+        """The arm of the setting. The residual is added after the norm, as in (2.42)."""
+        return Arm(replace(_STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
 
     def __str__(self) -> str:
         return f"k = {self.types}, D = {self.depth}, {self.layers} layers"
@@ -81,10 +88,22 @@ class Setting(NamedTuple):
 SETTINGS = tuple(Setting(types, depth, layers) for types in (2, 3) for depth in (4, 8) for layers in (2, 3))
 
 
-def trained(
+def train_network(
     config: Config, arm: Arm, seed: int, types: int, depth: int, steps: int
 ) -> tuple[DyckTransformer, float]:
-    """A network of `arm` trained on the language for so many steps, and its mean loss at the end."""
+    """Train a network.
+
+    Args:
+        config: Configuration, for learning rates and weights of regularizers.
+        arm: Shape of the network, strings and regularizers.
+        seed: Seed of the initial weights and of the batches.
+        types: Number of bracket types.
+        depth: Largest depth of the strings.
+        steps: Number of updates.
+
+    Returns:
+        The network, and its mean loss over the last 20 updates.
+    """
     network = DyckTransformer(replace(arm.shape, types=types, depth=depth), seed)
     loss: Callable[..., Tensor] = partial(closing_loss, decay=config.decay if arm.decays else 0.0)
     if arm.contrast != "none":
@@ -98,24 +117,33 @@ def trained(
 
 
 def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Rows of what every layer of a network attends to on a prefix."""
+    """Yield one row per layer with the attention weights on a prefix."""
     for layer, (pattern,) in enumerate(network.attention_weights(torch.tensor([prefix])), 1):
         weights = [[round(weight, 4) for weight in line] for line in pattern.tolist()]
         yield {"kind": "pattern", "layer": layer, "weights": json.dumps(weights)}
 
 
-def prefixes(types: int, depth: int, seed: int, length: int) -> Tensor:
-    """Forty prefixes (40, length) of the language, by the stream of `seed`."""
-    law = (1 / types,) * types
-    return Dyck(length, law, 0.5, depth, complete=False).sample(_EVALUATED, seed)
+def evaluate_accuracies(
+    network: DyckTransformer, types: int, depth: int, seed: int
+) -> tuple[ClosingAccuracy, ClosingAccuracy]:
+    """Return the accuracies on prefixes of the trained length, and at the lengths `LONG_LENGTHS`."""
+    shortest, longest = LONG_LENGTHS
+    outside = closing_accuracy(network, sample_prefixes(types, depth, seed, longest), shortest)
+    return closing_accuracy(network, sample_prefixes(types, depth, seed)), outside
 
 
-def trained_words(types: int, depth: int, seed: int) -> list[Tensor]:
-    """Four hundred words of the law that networks are trained on, by length: tokens (n, length) each."""
+def sample_prefixes(types: int, depth: int, seed: int, length: int = TRAINED_LENGTH) -> Tensor:
+    """Sample 40 prefixes (40, length) of the language with equally likely types."""
+    distribution = (1 / types,) * types
+    return Dyck(length, distribution, 0.5, depth, complete=False).sample(_EVALUATED, seed)
+
+
+def sample_words(types: int, depth: int, seed: int) -> list[Tensor]:
+    """Sample 400 words from the training distribution, as one tensor (n, length) per length."""
     words, lengths = DyckWords(TRAINED_LENGTH, (1 / types,) * types, 0.5, depth).sample(400, seed)
     return [words[lengths == length, :length] for length in sorted(set(lengths.tolist()))]
 
 
-def sentences(types: int, depth: int, length: int) -> Tensor:
-    """Forty complete words (40, length), the same for all networks of the language."""
+def sample_sentences(types: int, depth: int, length: int) -> Tensor:
+    """Sample 40 complete words (40, length), which are the same for all networks of the language."""
     return Dyck(length, (1 / types,) * types, 0.5, depth).sample(_EVALUATED, 0)

@@ -1,9 +1,11 @@
-"""Quantities of the study: by trained network, also where they are made of all networks or of pairs of them."""
+"""Statistics of the study. Most have one number per trained network.
+
+Statistics of pairs of networks, and of all networks together, have one pseudo-value per network.
+"""
 
 import json
 
 import numpy as np
-from numpy.typing import NDArray
 from pandas import Series, concat
 from scipy.stats import spearmanr
 
@@ -13,10 +15,10 @@ from trialogue_lab.ledger.claims.jackknife import pair_values, pseudo_values
 from trialogue_lab.studies.dyck_attention.measure import SENTENCE
 from trialogue_lab.studies.dyck_attention.networks import SETTINGS, Setting
 
-FEWEST_PAIRED, FEWEST_RANKED = 4, 10
-"""Networks that a mean over their pairs, and a rank correlation, are told from"""
+MIN_PAIRED, MIN_RANKED = 4, 10
+"""Smallest number of networks for a mean over pairs, and for a rank correlation."""
 LEARNED = 0.97
-"""Accuracy above which the source counts a network as trained"""
+"""Accuracy above which the source counts a network as trained."""
 
 trainings = Replication("training", "seeds")
 standard_trainings = Replication("training", "standard_seeds")
@@ -34,62 +36,61 @@ def _closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """A number of the networks with a minimal first layer."""
+    """Value of a column, for the networks with a minimal first layer."""
     return _by_seed(rows, arm, column)
 
 
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """A number of the networks of two layers that read tokens."""
+    """Value of a column, for the networks with two layers that read tokens."""
     return _by_seed(rows, arm, column)
 
 
 @grid_trainings
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
-    """The share of closing brackets of words that the networks of a setting of Table 2.6 close rightly."""
+    """Accuracy on the closing brackets of words, for the networks of a setting of Table 2.6."""
     return rows.where("setting", **setting._asdict()).groupby("seed").inside.mean()
 
 
 @exact
 def learned_share(rows: Rows) -> float:
-    """Return the smallest share, over the settings of Table 2.6, of networks that close more than 97 % rightly."""
-    shares = [(rows.where("setting", **setting._asdict()).inside > LEARNED).mean() for setting in SETTINGS]
-    return float(min(shares))
+    """Share of networks with an accuracy above 97 %, in the setting of Table 2.6 in which it is smallest."""
+    return min(float((setting_closed(setting)(rows) > LEARNED).mean()) for setting in SETTINGS)
 
 
 @trainings
 def closed(rows: Rows, arm: str) -> Counts:
-    """How many closing brackets of prefixes of the trained length minimal networks close rightly."""
+    """Number of correct closing brackets in prefixes of the trained length, for minimal networks."""
     return _closed(rows, arm)
 
 
 @standard_trainings
 def standard_closed(rows: Rows, arm: str) -> Counts:
-    """The same of the networks of two layers."""
+    """Number of correct closing brackets in prefixes of the trained length, for networks with two layers."""
     return _closed(rows, arm)
 
 
 @trainings
 def variation(rows: Rows, arm: str) -> "Series[float]":
-    """Mean variation between two seeds on the nested prefix, over that of random causal attention: pseudo-values."""
+    """Mean variation between two seeds on the nested prefix, relative to random causal attention."""
     return _variation(rows, arm, 1)
 
 
 @standard_trainings
 def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
-    """The same of a layer of the networks of two layers."""
+    """Mean variation between two seeds, as for `variation`, in one layer of the networks with two layers."""
     return _variation(rows, arm, layer)
 
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
-    """Mean variation on sentences of Table 2.6, over that of random causal attention: pseudo-values of a setting."""
+    """Mean variation on the sentences of Table 2.6, relative to random causal attention, for one setting."""
     return _setting_variation(rows, setting, layer)
 
 
 @grid_trainings
 def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[float]":
-    """The mean of that over all settings of at least so many layers."""
+    """Mean of `setting_variation` over all settings with at least `least_layers` layers."""
     found = [_setting_variation(rows, each, layer) for each in SETTINGS if each.layers >= least_layers]
     means: Series[float] = concat(found, axis=1).mean(axis=1)
     return means
@@ -99,10 +100,17 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
 def rank_correlation(
     rows: Rows, arm: str, accuracy: str = "outside", violation: str = "balance"
 ) -> "Series[float]":
-    """Spearman's correlation of the balance violation and the error at lengths 400 to 500, as pseudo-values.
+    """Spearman correlation of the balance violation and the error at lengths 400 to 500, as pseudo-values.
 
-    `accuracy` and `violation` name the columns: `outside` counts closing brackets that are the likeliest one,
-    `outside_confident` and `balance_released` are those of the released program.
+    Args:
+        rows: Rows of the run.
+        arm: Arm of the networks.
+        accuracy: Column of the accuracy: "outside" for the definition in the text, "outside_confident" for the
+            definition of the released program.
+        violation: Column of the violation: "balance", or "balance_released" for that program.
+
+    Raises:
+        NoRows: If a column has the same value for all networks, or if there are fewer than 10 networks.
     """
     table = rows.where("network", arm=arm).set_index("seed")
     for column in (violation, accuracy):
@@ -112,24 +120,23 @@ def rank_correlation(
     def correlation(seeds: list[int]) -> float:
         return float(spearmanr(table[violation][seeds], 1 - table[accuracy][seeds]).statistic)
 
-    return pseudo_values(sorted(table.index), correlation, FEWEST_RANKED)
+    return pseudo_values(sorted(table.index), correlation, MIN_RANKED)
 
 
 @exact
 def positive_share(rows: Rows) -> float:
-    """The share of trained networks of which the first inequality of Theorem 2.2.2 asks more than nothing somewhere."""
-    table = rows["network"].dropna(subset=["positive"])
-    return float((table.positive > 0).mean())
+    """Share of trained networks for which the first inequality of Theorem 2.2.2 has a positive side."""
+    return float((rows["network"].positive.dropna() > 0).mean())
 
 
 @exact
 def inequalities_failed(rows: Rows) -> float:
-    """How many cases of the theorem's inequalities fail, over all trained networks."""
-    return float(rows["network"].violations.dropna().sum())
+    """Number of cases in which an inequality of Theorem 2.2.2 fails, over all trained networks."""
+    return float(rows["network"].violations.sum())
 
 
 def pattern(row: "Series[str]") -> np.ndarray:
-    """The attention pattern (T, T) of a row."""
+    """Return the attention weights (T, T) of a row."""
     return np.array(json.loads(row["weights"]))
 
 
@@ -138,17 +145,15 @@ def _variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
     if table.empty:
         raise NoRows(arm)
     patterns = np.stack([pattern(row) for _, row in table.iterrows()])
-    between = np.square(patterns[:, None] - patterns).sum((2, 3)) / causal_baseline(patterns.shape[1])
-    return pair_values(table.seed.tolist(), between, FEWEST_PAIRED)
+    distances = np.square(patterns[:, None] - patterns).sum((2, 3)) / causal_baseline(patterns.shape[1])
+    return pair_values(table.seed.tolist(), distances, MIN_PAIRED)
 
 
 def _setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
     table = rows.where("pair", layer=layer, **setting._asdict())
     if table.empty:
         raise NoRows(str(setting))
-    labels = sorted({*table.seed, *table.other})
-    place = {label: index for index, label in enumerate(labels)}
-    between: NDArray[np.float64] = np.zeros((len(labels), len(labels)))
-    for _, row in table.iterrows():
-        between[tuple(sorted((place[row.seed], place[row.other])))] = row.variation
-    return pair_values(labels, between / causal_baseline(SENTENCE + 1), FEWEST_PAIRED)
+    seeds = sorted({*table.seed, *table.other})
+    one_way = table.pivot(index="seed", columns="other", values="variation")
+    distances = one_way.reindex(index=seeds, columns=seeds).fillna(0.0).to_numpy()
+    return pair_values(seeds, (distances + distances.T) / causal_baseline(SENTENCE + 1), MIN_PAIRED)

@@ -1,4 +1,4 @@
-"""Settings of the study: how many networks are trained, and how long."""
+"""Configuration of the study and its presets."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,16 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. The training is that of the arm "words" of `dyck-attention`."""
+    """Configuration of one run, with the values of the preset `default`.
+
+    The networks are trained like those of the arm "words" of `dyck-attention`.
+    """
 
     seeds: Seeds = tuple(range(5001, 5241))
     types: Count = 2
     depth: Count = 4
     steps: Count = 300
-    """Updates of a network, 100 strings each."""
+    """Number of updates per network. Each update takes a batch of 100 strings."""
     learning_rate: Positive = 1e-2
 
 

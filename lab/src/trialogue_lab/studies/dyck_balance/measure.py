@@ -1,38 +1,36 @@
-"""Tasks of a run: one network each, its accuracies and its balance violations."""
+"""Tasks of a run. Each task trains one network and measures its accuracies and balance violations."""
 
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trialogue_lab.analysis.closing_accuracy import closing_accuracy
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.dyck_attention import config as attention
-from trialogue_lab.studies.dyck_attention.networks import FAR, MINIMAL_ARMS, TRAINED_LENGTH, prefixes, trained
+from trialogue_lab.studies.dyck_attention.networks import MINIMAL_ARMS, evaluate_accuracies, train_network
 from trialogue_lab.studies.dyck_balance.config import Config
 from trialogue_lab.theory.balance import balance_violation
 
 ARM = "words"
-"""Networks with a minimal first layer that learn from complete words, without a regulariser"""
+"""Networks with a minimal first layer that are trained on complete words without a regulariser."""
 
 
 def parts(config: Config) -> list[Part]:
     """Return one task per network."""
     return [
-        Part(f"network-{seed}", partial(_network, config, seed), columns={"arm": ARM, "seed": seed})
+        Part(f"network-{seed}", partial(_measure, config, seed), columns={"arm": ARM, "seed": seed})
         for seed in config.seeds
     ]
 
 
-def _network(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     settings = attention.Config(learning_rate=config.learning_rate)
-    network, loss = trained(settings, MINIMAL_ARMS[ARM], seed, config.types, config.depth, config.steps)
-    near, far = (prefixes(config.types, config.depth, seed, length) for length in (TRAINED_LENGTH, FAR[1]))
-    outside = closing_accuracy(network, far, FAR[0])
+    network, loss = train_network(settings, MINIMAL_ARMS[ARM], seed, config.types, config.depth, config.steps)
+    inside, outside = evaluate_accuracies(network, config.types, config.depth, seed)
     yield {
         "kind": "network",
         "loss": loss,
-        "inside": closing_accuracy(network, near).likeliest,
+        "inside": inside.likeliest,
         "outside": outside.likeliest,
         "outside_confident": outside.confident,
         "balance": balance_violation(network),

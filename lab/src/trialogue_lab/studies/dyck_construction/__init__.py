@@ -1,12 +1,13 @@
 """Can attention that is balanced, or looks at everything alike, close brackets exactly at any length?
 
-Section 2.2.2 of the thesis, by construction: whole networks in float64 for Theorem 2.2.1 (perfect balance, attention
-random otherwise) and Corollary 2.2.1 (uniform attention in both layers), against the exact next-bracket law; the same
-networks with their scores disturbed; and every step of Theorem 2.2.2 on networks of all kinds, without asymptotics.
+Section 2.2.2 of the thesis, tested by construction. Networks in float64 realize Theorem 2.2.1 (attention that is random
+except for perfect balance) and Corollary 2.2.1 (uniform attention in both layers). Their predictions are compared with
+the exact distribution of the next bracket. The same networks are then tested with noise in their attention scores.
+Every step of Theorem 2.2.2 is evaluated on random and constructed networks, without asymptotics.
 
-Deviations: the ReLU network that reads the sums takes what the residual adds to their directions off first; a small
-gain behind the norm keeps the state readable at depth 0, where rounding alone is normed; constants of Theorem 2.2.2 and
-Lemma 2.2.1 are corrected.
+Deviations: The ReLU network that reads the sums first subtracts the contribution of the residual connection. A small
+gain after the norm keeps the state readable at depth 0, where the norm would otherwise only scale rounding errors. The
+constants of Theorem 2.2.2 and Lemma 2.2.1 are corrected.
 """
 
 from trialogue_lab.ledger import Study

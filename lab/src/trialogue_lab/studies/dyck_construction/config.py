@@ -1,4 +1,4 @@
-"""Settings of the study: sizes of the language, and how many networks and prefixes."""
+"""Configuration of the study and its presets."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,24 +10,25 @@ from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Configuration of one run, with the values of the preset `default`."""
 
     seeds: Seeds = tuple(range(101, 111))
-    """Networks in perfect balance, disturbed; prefixes are drawn by seed too."""
+    """Seeds of the networks in perfect balance to which noise is added, and of their prefixes."""
     exact_seeds: Seeds = (1, 2, 3)
-    """Networks whose laws are compared with the exact one on many prefixes."""
+    """Seeds of the networks that are compared with the exact distribution."""
     chain_seeds: Seeds = tuple(range(1000, 1500))
-    """Networks that Theorem 2.2.2's inequalities are evaluated on: three in ten are disturbed constructions."""
+    """Seeds of the networks for the inequalities of Theorem 2.2.2. Three in ten are constructions with noise."""
     types: Annotated[int, Ge(2)] = 3
     depth: Annotated[int, Ge(2)] = 4
     logits_std: Positive = 2.0
     prefixes: Count = 1000
+    """Number of prefixes for the comparison with the exact distribution."""
     longest: Count = 5000
-    """Prefixes that laws are compared on, of any length up to this."""
+    """Largest length of these prefixes."""
     disturbances: Increasing[Positive] = (0.001, 0.01, 0.1, 1.0)
-    """Standard deviations of what is added to scores of attention."""
+    """Standard deviations of the noise that is added to attention scores."""
     disturbed_prefixes: Count = 100
-    """Prefixes for each disturbance and range of lengths."""
+    """Number of prefixes per disturbance and range of lengths."""
 
 
 PRESETS = {

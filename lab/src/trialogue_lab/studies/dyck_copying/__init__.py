@@ -1,10 +1,11 @@
 """What can be read off the attention of a network that only copies its input?
 
-Section 2.2.4.1 of the thesis, Figures 2.19 to 2.21: networks of one and four layers say at each position which bracket
-stands there. How much do they copy, what do they still copy once their attention is made uniform, and does a layer
-look as if it attended to something? A network without a residual, which must attend, is the control.
+Section 2.2.4.1 of the thesis (Figures 2.19 to 2.21) trains networks of one and four layers to predict the bracket at
+each position from the input that contains it. This study measures how many brackets the networks copy, how many they
+still copy after their attention is made uniform, and whether the attention of a layer seems to be informative. The
+control is a network without a residual connection, which can only copy through attention.
 
-Deviations: 200 updates on fresh prefixes of 28 brackets.
+Deviations: Training takes 200 updates on fresh prefixes of 28 brackets.
 """
 
 from trialogue_lab.ledger import Study

@@ -1,19 +1,20 @@
-"""Claims of the study: Figures 2.19 to 2.21, and a control."""
+"""Claims of the study about Figures 2.19 to 2.21, with a control."""
 
 from functools import partial
 
 from trialogue_lab.ledger import Claim, cited, ours
-from trialogue_lab.studies.dyck_copying.statistics import copied, layer, lost, sharpest
+from trialogue_lab.studies.dyck_copying.statistics import copied, last_layer, lost, sharpest
 
 _FOUR, _ONE, _FORCED = "4 layers", "1 layer", "1 layer, no residual"
 
 _TRAINED = (
-    "Prefixes of 28 brackets and 200 updates of 100 prefixes at `night`: the source prints no training."
+    "Networks of `night` take 200 updates of 100 prefixes of 28 brackets. The source does not print how its networks "
+    "were trained."
 )
-_ACCURATE = f"{_TRAINED} Our networks copy every bracket, where the source's copy more than 96 % and 90 %."
-_ONE_OF_SOME = (
-    "The verdict is about the mean of networks that copy every bracket, where the figure shows one network, and Figure "
-    "2.21 says that others attend to the current position, which solves the task."
+_ACCURATE = f"{_TRAINED} Our networks copy every bracket. Those of the source copy more than 96 % and 90 %."
+_MEAN = (
+    "The verdict is about the mean over networks that copy every bracket. The figure shows one network. According to "
+    "Figure 2.21, other networks attend to the current position, which solves the task."
 )
 _accuracy = partial(cited, statement_id="thesis:D-copy.accuracy", setting=_TRAINED)
 _attention = partial(cited, statement_id="thesis:D-copy.attention", grade=True)
@@ -35,7 +36,7 @@ CLAIMS = (
         "attention-of-four-layers-says-nothing",
         "With uniform attention in place of their own, networks of four layers copy less than 2 % of brackets less.",
         lost(_FOUR) < 0.02,
-        **_attention("Figure 2.19", "none of them are informative", setting=_ONE_OF_SOME),
+        **_attention("Figure 2.19", "none of them are informative", setting=_MEAN),
     ),
     Claim(
         "attention-of-one-layer-says-nothing",
@@ -64,5 +65,5 @@ NUMBERS = {
     "one layer, uniform attention": copied(_ONE, "uniform"),
     "no residual, uniform attention": copied(_FORCED, "uniform"),
     "four layers, furthest from uniform": sharpest(_FOUR),
-    "four layers, last layer on closing": layer(_FOUR, "on_closing", 4),
+    "four layers, last layer on closing": last_layer(_FOUR, "on_closing"),
 }

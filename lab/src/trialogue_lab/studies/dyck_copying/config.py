@@ -1,4 +1,4 @@
-"""Settings of the study: the networks, and how long they are trained."""
+"""Configuration of the study and its presets."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Configuration of one run, with the values of the preset `default`."""
 
     seeds: Seeds = tuple(range(101, 109))
     steps: Count = 200
-    """Updates, 100 prefixes each."""
+    """Number of updates. Each update takes a batch of 100 prefixes."""
     learning_rate: Positive = 3e-3
     length: Count = 28
 

@@ -1,4 +1,4 @@
-"""The parts of a run: networks that copy, what they copy with uniform attention, and where each layer attends."""
+"""Tasks of a run. Each task trains one network to copy, and measures its accuracy and the attention of its layers."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,55 +19,55 @@ from trialogue_lab.studies.dyck_attention.networks import pattern_rows
 from trialogue_lab.studies.dyck_copying.config import Config
 from trialogue_lab.training.brackets import bracket_batches, bracket_training, copying_loss
 
-TYPES, DEPTH, ASKED = 2, 4, 200
-SHOWN = (0, 0, 1, 2, 2, 0, 1, 3, 3, 1, 2, 0, 1, 3, 0, 1)
-"""The prefix whose attention is drawn"""
+TYPES, DEPTH, TEST_PREFIXES = 2, 4, 200
+SHOWN_PREFIX = (0, 0, 1, 2, 2, 0, 1, 3, 3, 1, 2, 0, 1, 3, 0, 1)
+"""Prefix for which the figure shows the attention weights."""
 
-_LAYER = (50, 50)
-_STANDARD = DyckTransformerConfig(
+_SHAPE = DyckTransformerConfig(
     types=TYPES, depth=DEPTH, embedding="tokens", residual=True, norm="sum", norm_floor=1e-5
 )
+_LAYER = (50, 50)
 ARMS = {
-    "4 layers": replace(_STANDARD, mlps=(_LAYER,) * 4),
-    "1 layer": replace(_STANDARD, mlps=(_LAYER,)),
-    "1 layer, no residual": replace(_STANDARD, mlps=(_LAYER,), residual=False),
+    "4 layers": replace(_SHAPE, mlps=(_LAYER,) * 4),
+    "1 layer": replace(_SHAPE, mlps=(_LAYER,)),
+    "1 layer, no residual": replace(_SHAPE, mlps=(_LAYER,), residual=False),
 }
 
 
 def parts(config: Config) -> list[Part]:
-    """One part for every network."""
+    """Return one task per network."""
     return [
-        arm_task(name, seed, partial(_network, config, name, seed)) for seed in config.seeds for name in ARMS
+        arm_task(name, seed, partial(_measure, config, name, seed)) for seed in config.seeds for name in ARMS
     ]
 
 
-def _network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     network = DyckTransformer(ARMS[name], seed)
     training = bracket_training(config.steps, config.learning_rate, seed)
     batches = partial(
         bracket_batches, seed=seed, types=TYPES, depth=DEPTH, longest=config.length, strings="prefixes"
     )
     train(network, batches, training, loss=copying_loss, progress=False)
-    tokens = Dyck(config.length, (0.5, 0.5), 0.5, DEPTH, complete=False).sample(ASKED, seed)
+    tokens = Dyck(config.length, (0.5, 0.5), 0.5, DEPTH, complete=False).sample(TEST_PREFIXES, seed)
     yield {
         "kind": "network",
-        "copied": _copied(network, tokens),
-        "uniform": _copied(with_uniform_attention(network), tokens),
+        "copied": _copy_accuracy(network, tokens),
+        "uniform": _copy_accuracy(with_uniform_attention(network), tokens),
         "tokens": tokens.numel(),
     }
     for layer, pattern in enumerate(network.attention_weights(tokens), 1):
-        yield {"kind": "layer", "layer": layer, **_read(pattern.detach(), tokens)}
-    yield from pattern_rows(network, SHOWN)
+        yield {"kind": "layer", "layer": layer, **_summarize_attention(pattern.detach(), tokens)}
+    yield from pattern_rows(network, SHOWN_PREFIX)
 
 
 @torch.no_grad()
-def _copied(network: DyckTransformer, tokens: Tensor) -> float:
-    """The share of tokens at which the likeliest answer is the token itself."""
+def _copy_accuracy(network: DyckTransformer, tokens: Tensor) -> float:
+    """Return the share of tokens that are the most probable prediction at their own position."""
     return float((network(tokens)[:, 1:].argmax(-1) == tokens).double().mean())
 
 
-def _read(pattern: Tensor, tokens: Tensor) -> dict[str, float]:
-    """What a reader might see in a layer: how far it is from uniform, and the share of weight on what."""
+def _summarize_attention(pattern: Tensor, tokens: Tensor) -> dict[str, float]:
+    """Return the distance of attention weights from uniform, and the mean weight on some positions."""
     length = pattern.shape[-1]
     uniform = torch.ones(length, length).tril()
     uniform = (uniform / uniform.sum(1, keepdim=True)).expand_as(pattern)

@@ -2,48 +2,46 @@
 
 from matplotlib.figure import Figure as Drawing
 
-from trialogue_lab.ledger import Cells, ResultTable, Rows, figure, panels
+from trialogue_lab.ledger import Cells, Rows, figure, panels, result_table
 from trialogue_lab.studies.dyck_attention.pages import draw_pattern
-from trialogue_lab.studies.dyck_copying.measure import ARMS, SHOWN
-from trialogue_lab.studies.dyck_copying.statistics import copied, layer, sharpest
+from trialogue_lab.studies.dyck_copying.measure import ARMS, SHOWN_PREFIX
+from trialogue_lab.studies.dyck_copying.statistics import copied, last_layer, sharpest
 
 
 @figure(
     "copying",
-    "Attention of a network of four layers that copies its input: rows are queries. What is left "
-    "with uniform attention in every layer is in the table.",
+    "Attention weights of a network of four layers that copies its input. Rows are queries. The table shows the "
+    "accuracy after the attention of every layer is made uniform.",
 )
-def _draw(rows: Rows) -> Drawing:
-    drawing, axes = panels(4, width=2.6, height=2.9)
+def _attention_figure(rows: Rows) -> Drawing:
+    drawing, panes = panels(4, width=2.6, height=2.9)
     table = rows.where("pattern", arm="4 layers")
     shown = table[table.seed == table.seed.min()].sort_values("layer")
-    for ax, (_, row) in zip(axes, shown.iterrows(), strict=True):
-        draw_pattern(ax, row, SHOWN, f"layer {row['layer']}, seed {row['seed']}")
+    for axes, (_, row) in zip(panes, shown.iterrows(), strict=True):
+        draw_pattern(axes, row, SHOWN_PREFIX, f"layer {row['layer']}, seed {row['seed']}")
     return drawing
 
 
-def _networks() -> Cells:
+@result_table(
+    "Networks that copy",
+    "Figures 2.19 to 2.21",
+    rows_are="network",
+    note="Shares of brackets, and mean attention weights in the last layer. Means over seeds ± one standard deviation. "
+    "Distances are relative to the distance of two random causal patterns.",
+)
+def _networks_table(_: Rows) -> Cells:
     return {
         arm: {
             "copied": copied(arm),
             "with uniform attention": copied(arm, "uniform"),
             "furthest layer from uniform": sharpest(arm),
-            "last layer, weight on itself": layer(arm, "on_itself", len(config.mlps)),
-            "on closing brackets": layer(arm, "on_closing", len(config.mlps)),
-            "on these if uniform": layer(arm, "on_closing_uniform", len(config.mlps)),
+            "last layer, weight on itself": last_layer(arm, "on_itself"),
+            "on closing brackets": last_layer(arm, "on_closing"),
+            "on these if uniform": last_layer(arm, "on_closing_uniform"),
         }
-        for arm, config in ARMS.items()
+        for arm in ARMS
     }
 
 
-FIGURES = (_draw,)
-TABLES = (
-    ResultTable(
-        title="Networks that copy",
-        source="Figures 2.19 to 2.21",
-        cells=_networks(),
-        rows_are="network",
-        note="shares of brackets; means over seeds ± one standard deviation. Distances are over that of two random "
-        "causal patterns",
-    ),
-)
+FIGURES = (_attention_figure,)
+TABLES = (_networks_table,)

@@ -1,4 +1,4 @@
-"""Quantities of the study, by trained network."""
+"""Statistics of the study, with one number per trained network."""
 
 from pandas import Series
 
@@ -9,25 +9,25 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
-    """How many tokens are copied; `column` "uniform": with uniform attention in place of the network's own."""
-    table = rows.where("network", arm=arm).groupby("seed").mean(numeric_only=True)
+    """Number of copied tokens. The column "uniform" is for networks whose attention is made uniform."""
+    table = rows.where("network", arm=arm).set_index("seed")
     return Counts((table[column] * table.tokens).round(), table.tokens)
 
 
 @trainings
 def lost(rows: Rows, arm: str) -> Counts:
-    """How many tokens are copied no more with uniform attention."""
-    table = rows.where("network", arm=arm).groupby("seed").mean(numeric_only=True)
-    return Counts(((table["copied"] - table["uniform"]) * table.tokens).round(), table.tokens)
+    """Number of copied tokens minus the number of copied tokens with uniform attention."""
+    table = rows.where("network", arm=arm).set_index("seed")
+    return Counts(((table.copied - table.uniform) * table.tokens).round(), table.tokens)
 
 
 @trainings
-def layer(rows: Rows, arm: str, column: str, place: int) -> "Series[float]":
-    """What is seen in a layer."""
-    return rows.where("layer", arm=arm, layer=place).groupby("seed")[column].mean()
+def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
+    """Value of a column in the last layer."""
+    return rows.where("layer", arm=arm).sort_values("layer").groupby("seed")[column].last()
 
 
 @trainings
 def sharpest(rows: Rows, arm: str) -> "Series[float]":
-    """How far the layer that is furthest from uniform attention is, over how far two random patterns are apart."""
+    """Largest distance of a layer from uniform attention, relative to the distance of two random patterns."""
     return rows.where("layer", arm=arm).groupby("seed").from_uniform.max()

@@ -1,12 +1,12 @@
 """How wide must a random network be, so that pruning alone makes it any given one?
 
-Section 2.2.4 of the thesis at small size: which subsets of products of random weights add up to the weights that are
-wanted (the lemmas behind Theorem 2.2.3), for numbers, matrices, scores of attention and two ReLU layers; whole
-transformers of four or eight layers pruned to one or two; and two targets whose pruned networks share a weight matrix
-(Corollary 2.2.3).
+Section 2.2.4 of the thesis at small size. The lemmas behind Theorem 2.2.3 approximate a target weight by a subset sum of
+products of random weights. This study measures how close such subsets come to numbers, matrices, attention scores and
+two ReLU layers. It also prunes whole transformers of four or eight layers to transformers of one or two. For Corollary
+2.2.3, it prunes the same network to two targets such that the pruned networks share a weight matrix.
 
-Deviations: the best subset for each weight, by meeting in the middle, in place of one that is near enough; eps is what
-comes out. Targets are 2 wide, with C = 0.5.
+Deviations: Each weight takes the best subset, found by meeting in the middle, instead of any subset that is close
+enough. The error eps is measured instead of prescribed. Targets have width 2, with C = 0.5.
 """
 
 from trialogue_lab.ledger import Study

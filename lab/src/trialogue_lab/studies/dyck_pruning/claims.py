@@ -1,4 +1,4 @@
-"""Claims of the study: Theorem 2.2.3, Corollary 2.2.3 and their lemmas at small size."""
+"""Claims of the study: Theorem 2.2.3, Corollary 2.2.3 and their lemmas, at small size."""
 
 from functools import partial
 
@@ -7,8 +7,8 @@ from trialogue_lab.studies.dyck_pruning import statistics as stats
 
 _LEMMA, _THEOREM, _COROLLARY = "Lemma 2.2.2", "Theorem 2.2.3", "Corollary 2.2.3"
 _SMALL = (
-    "Targets of width 2 or 4 and 5 to 32 random weights for each weight of the target: the source's statement is about "
-    "widths that grow without bound."
+    "Targets have width 2 or 4, with 5 to 32 random weights per weight of the target. The statement of the source is "
+    "about widths that grow without bound."
 )
 _small = partial(cited, setting=_SMALL)
 _two_targets = partial(ours, source=_COROLLARY)
@@ -117,13 +117,17 @@ CLAIMS = (
 )
 
 NUMBERS = {
-    "number, 8 products": stats.number_error(8),
-    "number, 24 products": stats.number_error(24),
-    "matrix, 5 units": stats.matrix_error(4, 5),
-    "matrix, 20 units": stats.matrix_error(4, 20),
+    "number, 8 products": stats.error("number", count=8),
+    "number, 24 products": stats.error("number", count=24),
+    "matrix, 5 units": stats.error("matrix", size=4, units=5),
+    "matrix, 20 units": stats.error("matrix", size=4, units=20),
     "decades a product": stats.numbers_fall(),
-    "transformer, width 96": stats.transformer_error(1, 96),
-    "transformer, width 192": stats.transformer_error(1, 192),
-    "transformer, width 256": stats.transformer_error(1, 256),
-    "transformer of two layers, width 256": stats.transformer_error(2, 256),
+    **{
+        f"{name}, width {width}": stats.error("transformer", layers=layers, hidden=width, first=0)
+        for name, layers, widths in (
+            ("transformer", 1, (96, 192, 256)),
+            ("transformer of two layers", 2, (256,)),
+        )
+        for width in widths
+    },
 }

@@ -1,4 +1,4 @@
-"""Settings of the study: draws of random networks and targets, and sizes."""
+"""Configuration of the study and its presets."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,23 +10,23 @@ from trialogue_lab.ledger import Count, Increasing, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Configuration of one run, with the values of the preset `default`."""
 
     seeds: Seeds = tuple(range(301, 331))
-    """Random networks and targets are drawn by seed."""
+    """Seeds of the random networks and targets."""
     counts: Increasing[Annotated[int, Interval(ge=4, le=30)]] = (8, 12, 16, 20, 24)
-    """Products of two weights that a subset of is to be one weight."""
+    """Numbers of products of two random weights. A subset of the products approximates one number."""
     targets: Count = 5
-    """Numbers for each count; what is reported is the worst."""
+    """Number of target numbers per count. The largest error is reported."""
     sizes: Increasing[Count] = (1, 2, 4)
-    """Rows and columns of the matrices that networks are pruned to."""
+    """Numbers of rows and columns of the target matrices."""
     units: Increasing[Annotated[int, Interval(ge=4, le=20)]] = (5, 10, 15, 20)
-    """Hidden units for each input and side of zero, on average."""
+    """Average numbers of hidden units per input and sign."""
     inputs: Count = 200
     layers: Increasing[Count] = (1, 2)
-    """Layers of the target transformers; the random ones have four for each."""
+    """Numbers of layers of the target transformers. The random transformers have four layers for each of them."""
     hidden: Increasing[Annotated[int, Interval(ge=16, le=256)]] = (96, 128, 192, 256)
-    """Width of the networks and keys of the random transformers: eight times the products for each weight."""
+    """Widths of the keys and hidden layers of the random transformers: eight times the products per weight."""
 
 
 PRESETS = {

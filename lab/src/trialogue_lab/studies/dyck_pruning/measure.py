@@ -1,4 +1,4 @@
-"""The parts of a run: how near subsets come to numbers, matrices, scores, two layers, and whole transformers."""
+"""Tasks of a run. They prune random weights to numbers, matrices, scores, two layers, and whole transformers."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.dyck_pruning.config import Config
@@ -27,73 +28,77 @@ from trialogue_lab.theory.transformer_pruning import (
     transformer,
 )
 
-_SCORES = 2
-"""Rows and columns of the matrix that keys and queries are pruned to, and of both layers of a network"""
-
+_SMALL_SIZE = 2
+"""Number of rows and columns of the matrices to which scores and two-layer networks are pruned."""
 _TARGET = LargeSize(stream=2, keys=2, hidden=4)
-_STREAM = 24
-"""Coordinates of the random transformer's stream"""
-_FLOOR = 0.5
-"""C of LN_C"""
+_STREAM_WIDTH = 24
+"""Width of the residual stream of the random transformers."""
+_NORM_FLOOR = 0.5
+"""Constant C of LN_C."""
 _SEQUENCES, _POSITIONS = 50, 8
 
 
 def parts(config: Config) -> list[Part]:
-    """One part for each draw."""
+    """Return two tasks per seed: one for the lemmas, and one for whole transformers."""
     return [
-        Part(f"{name}-{seed}", partial(measured, config, seed), columns={"seed": seed})
+        Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
         for seed in config.seeds
-        for name, measured in (("draw", _draw), ("transformer", _transformer))
+        for name, measure in (("draw", _measure_lemmas), ("transformer", _measure_transformers))
     ]
 
 
-def _draw(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _measure_lemmas(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     for count in config.counts:
         products = uniform_weights(2, count, seed, f"products {count}").prod(0)
-        wanted = uniform_weights(1, config.targets, seed, f"numbers {count}")[0]
-        worst = max(closest_subset(products, float(each))[1] for each in wanted)
-        yield {"kind": "number", "count": count, "error": worst}
+        targets = uniform_weights(1, config.targets, seed, f"numbers {count}")[0]
+        largest = max(closest_subset(products, float(target))[1] for target in targets)
+        yield {"kind": "number", "count": count, "error": largest}
     for size in config.sizes:
         target, other = (uniform_weights(size, size, seed, f"{name} {size}") for name in ("target", "other"))
         inputs = uniform_weights(config.inputs, size, seed, f"inputs {size}")
         for units in config.units:
             width = 2 * size * units
-            pruned, another = (prune_linear(each, width, seed) for each in (target, other))
-            missed = (pruned(inputs) - inputs @ target.T).norm(dim=1) / inputs.norm(dim=1)
+            pruned, other_pruned = (prune_linear(matrix, width, seed) for matrix in (target, other))
+            outputs = pruned(inputs)
             yield {
                 "kind": "matrix",
                 "size": size,
                 "units": units,
                 "width": width,
                 "error": pruned.error,
-                "measured": float(missed.max()),
+                "measured": _largest_error(outputs - inputs @ target.T, inputs),
                 "kept": float((pruned.second != 0).double().mean()),
-                "other_error": another.error,
-                "same_first": bool(torch.equal(pruned.first, another.first)),
-                "apart": float((pruned(inputs) - another(inputs)).norm(dim=1).max()),
+                "other_error": other_pruned.error,
+                "same_first": bool(torch.equal(pruned.first, other_pruned.first)),
+                "apart": float((outputs - other_pruned(inputs)).norm(dim=1).max()),
             }
-    matrices = [uniform_weights(_SCORES, _SCORES, seed, name) for name in ("first", "second")]
-    inputs = uniform_weights(config.inputs, _SCORES, seed, "inputs")
+    first, second = (uniform_weights(_SMALL_SIZE, _SMALL_SIZE, seed, name) for name in ("first", "second"))
+    inputs = uniform_weights(config.inputs, _SMALL_SIZE, seed, "inputs")
+    outputs = (inputs @ first.T).relu() @ second.T
     for units in config.units:
-        scores = prune_scores(matrices[0], units * _SCORES**2, seed)
+        scores = prune_scores(first, units * _SMALL_SIZE**2, seed)
         yield {"kind": "scores", "units": units, "error": scores.error}
-        layers = prune_network(matrices[0], matrices[1], (2 * _SCORES * units,) * 2, seed)
-        wanted = (inputs @ matrices[0].T).relu() @ matrices[1].T
-        missed = (layers(inputs) - wanted).norm(dim=1) / inputs.norm(dim=1)
-        yield {"kind": "layers", "units": units, "error": layers.error, "measured": float(missed.max())}
+        layers = prune_network(first, second, (2 * _SMALL_SIZE * units,) * 2, seed)
+        measured = _largest_error(layers(inputs) - outputs, inputs)
+        yield {"kind": "layers", "units": units, "error": layers.error, "measured": measured}
 
 
-def _transformer(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+def _largest_error(differences: Tensor, inputs: Tensor) -> float:
+    """Return the largest norm of a difference (n, size) relative to the norm of its input (n, size)."""
+    return float((differences.norm(dim=1) / inputs.norm(dim=1)).max())
+
+
+def _measure_transformers(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     for layers in config.layers:
         targets = [random_target(layers, _TARGET, seed, name) for name in ("one", "other")]
         for hidden in config.hidden:
-            size = LargeSize(_STREAM, hidden, hidden)
+            size = LargeSize(_STREAM_WIDTH, hidden, hidden)
             large = random_transformer(LAYERS_FOR_EACH * layers, size, 4, seed, f"{layers} ")
-            # Where the target's layers are does not change how near it is: for one layer both places are tried.
+            # The position of the target's layers does not change the error. For one layer, both positions are tried.
             for first in (0, 2) if layers == 1 else (0,):
                 pruned = [prune_transformer(target, large, first) for target in targets]
-                errors = [_apart(*pair, seed) for pair in zip(targets, pruned, strict=True)]
-                # Layers that the targets do not take are the identity for both.
+                errors = [_distance(*pair, seed) for pair in zip(targets, pruned, strict=True)]
+                # The layers that the targets do not use are the identity for both.
                 shared = range(2 * layers) if first else range(2 * layers, len(large))
                 yield {
                     "kind": "transformer",
@@ -102,33 +107,36 @@ def _transformer(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]
                     "first": first,
                     "error": errors[0],
                     "other_error": errors[1],
-                    "targets_apart": _apart(targets[0], targets[1], seed),
-                    "changed": sum(_changed(each, large) for each in pruned),
-                    "same": all(_equal(pruned[0][place], pruned[1][place]) for place in shared),
+                    "targets_apart": _distance(targets[0], targets[1], seed),
+                    "changed": sum(_count_changed(weights, large) for weights in pruned),
+                    "same": all(_are_equal(pruned[0][place], pruned[1][place]) for place in shared),
                 }
 
 
 @torch.no_grad()
-def _apart(target: Weights, other: Weights, seed: int) -> float:
-    """The largest distance of two transformers' answers over the largest vector of the input: |.|_{1,2}."""
+def _distance(target: Weights, other: Weights, seed: int) -> float:
+    """Return the largest distance of two transformers' outputs, relative to the largest input vector: |.|_{1,2}."""
     inputs = uniform_weights(_SEQUENCES * _POSITIONS, len(target[0].value), seed, "sequences")
     inputs = inputs.reshape(_SEQUENCES, _POSITIONS, -1) / inputs.norm(dim=1).max()
     padded = torch.nn.functional.pad(inputs, (0, len(other[0].value) - inputs.shape[2]))
-    missed = transformer(other, _FLOOR)(padded)
-    missed[..., : inputs.shape[2]] -= transformer(target, _FLOOR)(inputs)
-    missed = missed.norm(dim=2).max(1).values
-    return float((missed / inputs.norm(dim=2).max(1).values).max())
+    differences = transformer(other, _NORM_FLOOR)(padded)
+    differences[..., : inputs.shape[2]] -= transformer(target, _NORM_FLOOR)(inputs)
+    largest = differences.norm(dim=2).max(1).values
+    return float((largest / inputs.norm(dim=2).max(1).values).max())
 
 
-def _changed(pruned: Weights, large: Weights) -> int:
-    """Weights that are neither those of the random transformer nor zero."""
+def _matrices(layer: LayerWeights) -> tuple[Tensor, ...]:
+    return (*layer[:3], *layer.mlp)
+
+
+def _count_changed(pruned: Weights, large: Weights) -> int:
+    """Count the weights that are neither zero nor equal to the random transformer's."""
     return sum(
-        int(((kept != 0) & (kept != drawn)).sum())
-        for ours, theirs in zip(pruned, large, strict=True)
-        for kept, drawn in zip((*ours[:3], *ours.mlp), (*theirs[:3], *theirs.mlp), strict=True)
+        int(((after != 0) & (after != before)).sum())
+        for pruned_layer, layer in zip(pruned, large, strict=True)
+        for after, before in zip(_matrices(pruned_layer), _matrices(layer), strict=True)
     )
 
 
-def _equal(layer: LayerWeights, other: LayerWeights) -> bool:
-    """Whether two layers have the same weights."""
-    return all(map(torch.equal, (*layer[:3], *layer.mlp), (*other[:3], *other.mlp)))
+def _are_equal(layer: LayerWeights, other: LayerWeights) -> bool:
+    return all(map(torch.equal, _matrices(layer), _matrices(other)))

@@ -1,4 +1,4 @@
-"""Quantities of the study, by draw."""
+"""Statistics of the study, with one number per seed."""
 
 import numpy as np
 from pandas import DataFrame, Series
@@ -9,64 +9,52 @@ from trialogue_lab.ledger import Counts, Replication, Rows, exact, shares_of
 draws = Replication("draw", "seeds")
 
 
-def _fits(table: DataFrame, place: str) -> DataFrame:
-    """Slope and R^2 of the decimal logarithm of the error over `place`, by seed."""
-    fits = {seed: linregress(own[place], np.log10(own.error)) for seed, own in table.groupby("seed")}
+def _fits(table: DataFrame, column: str) -> DataFrame:
+    """Return slope and R^2 of the decimal logarithm of the error against a column, by seed."""
+    fits = {seed: linregress(own[column], np.log10(own.error)) for seed, own in table.groupby("seed")}
     found = {seed: {"slope": fit.slope, "r_squared": fit.rvalue**2} for seed, fit in fits.items()}
     return DataFrame.from_dict(found, orient="index")
 
 
 @draws
-def number_error(rows: Rows, count: int) -> "Series[float]":
-    """How far the nearest subset of so many products is from a number, the worst of some."""
-    return rows.where("number", count=count).groupby("seed").error.mean()
-
-
-@draws
-def matrix_error(rows: Rows, size: int, units: int) -> "Series[float]":
-    """How far the pruned network is from a matrix of the size, for inputs of length 1."""
-    return rows.where("matrix", size=size, units=units).groupby("seed").error.mean()
+def error(rows: Rows, kind: str, **values: object) -> "Series[float]":
+    """Error of the pruned weights of a kind: "number", "matrix" or "transformer"."""
+    return rows.where(kind, **values).groupby("seed").error.mean()
 
 
 @draws
 def numbers_fall(rows: Rows) -> "Series[float]":
-    """Decades of error for each product more."""
+    """Change of the error of a number, in decades per additional product."""
     return _fits(rows["number"], "count")["slope"]
 
 
 @draws
 def matrices_fall(rows: Rows, size: int) -> "Series[float]":
-    """Decades of error for each unit more."""
+    """Change of the error of a matrix, in decades per additional unit."""
     return _fits(rows.where("matrix", size=size), "units")["slope"]
 
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """R^2 of the line through the logarithms of errors."""
+    """R^2 of the line through the logarithms of the errors of a matrix."""
     return _fits(rows.where("matrix", size=size), "units")["r_squared"]
 
 
 @draws
 def falls(rows: Rows, kind: str) -> "Series[float]":
-    """Decades of error for each unit more, of scores or of two layers."""
+    """Change of the error of "scores" or two "layers", in decades per additional unit."""
     return _fits(rows[kind], "units")["slope"]
 
 
 @draws
-def transformer_error(rows: Rows, layers: int, hidden: int) -> "Series[float]":
-    """How far the pruned transformer is from the target at most, for inputs of length 1."""
-    return rows.where("transformer", layers=layers, hidden=hidden, first=0).groupby("seed").error.mean()
-
-
-@draws
 def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
-    """Decades of error for each hidden unit more, of whole transformers."""
+    """Change of the error of whole transformers, in decades per additional hidden unit."""
     return _fits(rows.where("transformer", layers=layers, first=0), "hidden")["slope"]
 
 
 @draws
 def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -> Counts:
-    """In which draws two targets are approximated within `eps`, wherever the layers are that they share."""
+    """Whether two targets are approximated within `eps`, at every position of the shared layers."""
     table = rows.where("transformer", layers=layers, hidden=hidden)
     within = (table.error < eps) & (table.other_error < eps)
     return shares_of(within.groupby(table.seed).all(), trials=1)
@@ -74,18 +62,18 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
 
 @exact
 def different_shared_layers(rows: Rows) -> float:
-    """In how many cases layers that two pruned transformers are to share differ."""
+    """Number of cases in which the shared layers of two pruned transformers differ."""
     return float((~rows["transformer"].same.astype(bool)).sum())
 
 
 @draws
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
-    """In which draws networks pruned to two targets, from the same weights, are both within `eps`."""
+    """Whether two target matrices are approximated within `eps` by networks pruned from the same weights."""
     table = rows.where("matrix", size=size, units=units).set_index("seed")
     return shares_of((table.error < eps) & (table.other_error < eps), trials=1)
 
 
 @exact
 def different_first(rows: Rows) -> float:
-    """In how many draws the first matrices of networks pruned to two targets differ."""
+    """Number of cases in which the first matrices of networks pruned to two targets differ."""
     return float((~rows["matrix"].same_first.astype(bool)).sum())
