@@ -8,7 +8,7 @@ from pandas import DataFrame
 from trialogue.errors import InputError
 from trialogue_lab.ledger.entries import counting_result
 from trialogue_lab.ledger.rows import Rows
-from trialogue_lab.ledger.runs.results import folders_to_read
+from trialogue_lab.ledger.runs.results import search_folders
 from trialogue_lab.studies.interaction_order import STUDY
 
 DEPTHS = (1, 2, 3)
@@ -25,7 +25,7 @@ def scene(results: str | Path | None) -> dict[str, Any]:
     result = counting_result(STUDY, results)
     if result is None:
         hint = f"it has no finished result of {STUDY.name}: run `trialogue run {STUDY.name}`, or name another folder"
-        raise InputError("results", ", ".join(map(str, folders_to_read(results))), hint)
+        raise InputError("results", ", ".join(map(str, search_folders(results))), hint)
     rows = STUDY.rows(result)
     bounds = rows["law"].sort_values("seed")
     laws = [_law(rows, int(seed)) for seed in bounds.seed]

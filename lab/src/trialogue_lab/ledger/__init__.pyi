@@ -1,7 +1,7 @@
-from .claims.citations import cited as cited
 from .claims.claims import NOT_PRINTED as NOT_PRINTED
 from .claims.claims import Claim as Claim
 from .claims.claims import Precondition as Precondition
+from .claims.claims import cited as cited
 from .claims.claims import graded as graded
 from .claims.claims import ours as ours
 from .claims.extremes import RESOLVED as RESOLVED
