@@ -26,7 +26,7 @@ from trialogue_lab.ledger.runs.results import (
     ADDED,
     DONE,
     FILES,
-    SHIPPED,
+    COMMITTED,
     Result,
     config_hash,
     config_values,
@@ -126,12 +126,12 @@ def test_a_study_s_name_means_its_largest_preset(result: Result, tmp_path: Path)
 
 def test_committed_results_come_before_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert search_folders() == [SHIPPED]
+    assert search_folders() == [COMMITTED]
     for folder in ("results", "runs"):
         (tmp_path / folder).mkdir()
-    assert search_folders() == [SHIPPED, Path("results"), Path("runs")]
-    monkeypatch.chdir(SHIPPED.parent)
-    assert search_folders()[0] == SHIPPED
+    assert search_folders() == [COMMITTED, Path("results"), Path("runs")]
+    monkeypatch.chdir(COMMITTED.parent)
+    assert search_folders()[0] == COMMITTED
     assert Path("results") not in search_folders()
     assert search_folders("elsewhere") == [Path("elsewhere")]
 
@@ -140,7 +140,7 @@ def test_a_run_never_takes_the_place_of_a_committed_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("trialogue_lab.ledger.runs.results.SHIPPED", tmp_path / "committed")
+    monkeypatch.setattr("trialogue_lab.ledger.runs.results.COMMITTED", tmp_path / "committed")
     execute(STUDY, STUDY.presets["paper"])
     own = counting_result(STUDY)
     assert own is not None

@@ -240,8 +240,8 @@ def test_tables_of_attention_have_the_cells_in_print():
     tables = {table.source: table for table in STUDY.tables if table.source in ("Table 4.4", "Table 4.5")}
     for table in tables.values():
         printed = {(label, head) for label, line in table.published.items() for head in line}
-        assert set(table.filled(found)) == printed
-        assert not table.filled(rows())
-    cells = tables["Table 4.4"].filled(found)
+        assert set(table.evaluate(found)) == printed
+        assert not table.evaluate(rows())
+    cells = tables["Table 4.4"].evaluate(found)
     assert cells["refiner, stutter: yes", "avg"].value == pytest.approx(0.2)
     assert cells["refiner, stutter: no", "avg"].value == pytest.approx(0.5)

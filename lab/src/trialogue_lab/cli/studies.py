@@ -65,9 +65,9 @@ def pilot(arguments: argparse.Namespace) -> None:
     study = studies.find(arguments.study)
     result = _executed(study, study.preset("pilot"), arguments)
 
-    from trialogue_lab.ledger.runs.piloting import pilot_of
+    from trialogue_lab.ledger.runs.piloting import compute_pilot
 
-    print(pilot_of(study, result).write(study.pilot_file))
+    print(compute_pilot(study, result).write(study.pilot_file))
 
 
 def _complain(line: str) -> None:
@@ -142,7 +142,7 @@ def report(arguments: argparse.Namespace) -> None:
     from trialogue.storage import atomic_write, require_folder
     from trialogue_lab.ledger import find_result, judged, ledger
     from trialogue_lab.ledger.pages.report import render_report
-    from trialogue_lab.ledger.runs.results import SHIPPED
+    from trialogue_lab.ledger.runs.results import COMMITTED
 
     if arguments.out:
         require_folder(arguments.out)
@@ -153,7 +153,7 @@ def report(arguments: argparse.Namespace) -> None:
         found = [find_result(name, arguments.results) for name in arguments.result]
         entries = [judged(studies.find(result.study), result) for result in found]
         # The page of one result lies next to its rows, unless they are the committed ones.
-        if len(found) == 1 and SHIPPED not in found[0].folder.parents:
+        if len(found) == 1 and COMMITTED not in found[0].folder.parents:
             folder = found[0].folder
     else:
         entries = ledger(studies.importable(_complain), arguments.results)

@@ -55,7 +55,7 @@ from .settings import Seeds as Seeds
 from .settings import Settings as Settings
 from .settings import Share as Share
 from .settings import Some as Some
-from .settings import seeds_of as seeds_of
+from .settings import collect_seeds as collect_seeds
 from .study import Part as Part
 from .study import Study as Study
 from .summary import Families as Families

@@ -20,9 +20,9 @@ from trialogue_lab.ledger.runs.results import (
     config_hash,
     config_values,
     finished_results,
-    search_folders,
     is_finished,
     open_result,
+    search_folders,
 )
 from trialogue_lab.ledger.runs.scale import Differences, changed_fields, reduced_fields
 from trialogue_lab.ledger.study import Study

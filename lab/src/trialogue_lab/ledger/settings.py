@@ -71,7 +71,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
 
 
-def seeds_of(config: Any) -> set[int]:
+def collect_seeds(config: Any) -> set[int]:
     """Return all seeds of a config. They are in fields named `seeds` or `*_seeds`."""
     named = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
     return {seed for name in named for seed in getattr(config, name)}
@@ -89,5 +89,5 @@ __all__ = [
     "Settings",
     "Share",
     "Some",
-    "seeds_of",
+    "collect_seeds",
 ]

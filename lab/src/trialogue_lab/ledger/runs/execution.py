@@ -131,7 +131,9 @@ def _measure(study: Study[Config], part: Part, artifacts: Path) -> MeasuredPart:
         raise
     for row in rows:
         if study.kind not in row:
-            hint = f"add this column, the kind of measurement, to every row of part {part.name} of {study.name}"
+            hint = (
+                f"add this column, the kind of measurement, to every row of part {part.name} of {study.name}"
+            )
             raise InputError(study.kind, None, hint)
     return finish_part(part.name, rows, started, models)
 
@@ -170,7 +172,9 @@ def _measure_in_workers(
                     _keep(study, draft, measured, report, session)
 
 
-def _start_storing_worker(module: str, config: object, folder: Path, report: Callable[[str], None]) -> Callable[[str], None]:
+def _start_storing_worker(
+    module: str, config: object, folder: Path, report: Callable[[str], None]
+) -> Callable[[str], None]:
     """Return a function that measures a part and stores it, for a worker on the same disk."""
     study, draft = study_of(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}

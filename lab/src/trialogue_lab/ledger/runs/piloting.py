@@ -5,11 +5,11 @@ from typing import Any
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.runs.results import Result, digest
-from trialogue_lab.ledger.settings import seeds_of
+from trialogue_lab.ledger.settings import collect_seeds
 from trialogue_lab.ledger.study import Study
 
 
-def pilot_of(study: Study[Any], result: Result) -> Pilot:
+def compute_pilot(study: Study[Any], result: Result) -> Pilot:
     """Return the pilot of a study, which has estimates of all statistics that claims with sampling error use.
 
     Args:
@@ -22,7 +22,7 @@ def pilot_of(study: Study[Any], result: Result) -> Pilot:
     rows = study.rows(result)
     seeds = {int(record["seed"]) for record in result.records if record.get("seed") is not None}
     for name, config in study.presets.items():
-        shared = seeds & seeds_of(config) if name != "pilot" else set()
+        shared = seeds & collect_seeds(config) if name != "pilot" else set()
         if shared:
             hint = f"are also used by the preset {name}: give the pilot separate seeds"
             raise InputError("seeds", sorted(shared), hint)

@@ -53,7 +53,7 @@ ADDED: Mapping[str, bool] = {"added": True}
 """Metadata of a config field that is newer than committed results (see `config_values`)."""
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-SHIPPED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
+COMMITTED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
 """Folder of the committed results, in an installed package or in the checkout of an editable installation."""
 
 RUNS = Path("runs")
@@ -70,8 +70,8 @@ def search_folders(results: str | Path | None = None) -> list[Path]:
     if results is not None:
         return [Path(results)]
     own = Path("results")
-    same = own.is_dir() and SHIPPED.is_dir() and own.samefile(SHIPPED)
-    return [folder for folder in (SHIPPED, *([] if same else [own]), RUNS) if folder.is_dir()] or [RUNS]
+    same = own.is_dir() and COMMITTED.is_dir() and own.samefile(COMMITTED)
+    return [folder for folder in (COMMITTED, *([] if same else [own]), RUNS) if folder.is_dir()] or [RUNS]
 
 
 def config_values(config: Any) -> dict[str, Any]:
