@@ -13,26 +13,13 @@ Pydantic checks the types strictly. It accepts neither text nor 2.0 as an intege
 
 from dataclasses import fields
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
-from annotated_types import MinLen
-from pydantic import AfterValidator, ConfigDict, InstanceOf, TypeAdapter
+from pydantic import ConfigDict, InstanceOf, TypeAdapter
 
-from trialogue.validation import (
-    Count,
-    Different,
-    Finite,
-    Increasing,
-    Natural,
-    Positive,
-    Probability,
-    Share,
-    Some,
-    checked_value,
-    different,
-)
+from trialogue.validation import Different, Natural, checked_value
 
-Seeds = Annotated[tuple[Natural, ...], MinLen(1), AfterValidator(different)]
+Seeds = Different[Natural]
 """One or more distinct seeds."""
 
 
@@ -73,21 +60,5 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 def collect_seeds(config: Any) -> set[int]:
     """Return all seeds of a config. They are in fields named `seeds` or `*_seeds`."""
-    named = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
-    return {seed for name in named for seed in getattr(config, name)}
-
-
-__all__ = [
-    "Count",
-    "Different",
-    "Finite",
-    "Increasing",
-    "Natural",
-    "Positive",
-    "Probability",
-    "Seeds",
-    "Settings",
-    "Share",
-    "Some",
-    "collect_seeds",
-]
+    names = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
+    return {seed for name in names for seed in getattr(config, name)}

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandas import DataFrame, Series
 
-from trialogue.display.figures import BAD as BAD
-from trialogue.display.figures import COLORS as COLORS
-from trialogue.display.figures import GOOD as GOOD
-from trialogue.display.figures import OURS as OURS
-from trialogue.display.figures import PUBLISHED as PUBLISHED
-from trialogue.display.figures import QUIET as QUIET
-from trialogue.display.figures import panels as panels
-from trialogue.display.figures import rendered
+from trialogue.display.figures import COLORS, rendered
 from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.rows import Rows
 
