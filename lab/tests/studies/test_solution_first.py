@@ -88,7 +88,7 @@ def test_trends_are_the_largest_ratio() -> None:
     )
     assert leading_fall()(rows).item() == pytest.approx(math.log(0.2))
     assert counted_fall(2)(rows).item() == pytest.approx(math.log(2))
-    assert counted_fall(2).absence(variations({(4, 2): 0.5})) == "one size is no trend"
+    assert counted_fall(2).missing_rows(variations({(4, 2): 0.5})) == "one size is no trend"
 
 
 def test_the_worst_of_a_batch_of_vectors_is_kept() -> None:

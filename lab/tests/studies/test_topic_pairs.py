@@ -15,7 +15,7 @@ def test_claims_are_those_of_the_first_study_on_other_draws() -> None:
     first = {claim.id: claim for claim in EARLIER.claims}
     for claim in STUDY.claims:
         earlier = first[claim.id]
-        for field in ("said", "source", "published", "origin", "statistic.name"):
+        for field in ("full_statement", "source", "published", "origin", "statistic.name"):
             assert attrgetter(field)(claim) == attrgetter(field)(earlier), (claim.id, field)
         assert claim.statistic.version == 1
     used = set().union(*(collect_seeds(config) for config in EARLIER.presets.values()))

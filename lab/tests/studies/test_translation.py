@@ -226,7 +226,7 @@ def test_a_set_where_nothing_stutters_is_a_set_among_others():
 def test_where_next_to_nothing_stutters_nothing_is_said(stuttering, sets, lacking):
     quantity, found = attention("own_mean", True), attended(stuttering, sets)
     assert quantity(found).empty
-    assert lacking in quantity.absence(found)
+    assert lacking in quantity.missing_rows(found)
     assert not attention("own_mean", False)(found).empty
 
 

@@ -15,9 +15,9 @@ def balance(arguments: argparse.Namespace) -> None:
     """Measure the accuracy, the stack-like attention and the balance violation of a trained bracket network.
 
     The accuracy is the share of closing brackets of random prefixes for which the network ranks the correct type first.
-    A prediction is confident if the correct type has more than 0.8 of the probability of all closing brackets. Attention
-    is stack-like if a closing bracket attends most to the innermost open bracket. The balance violation is 0 for a
-    network that is exact at any length.
+    A prediction is confident if the correct type has more than 0.8 of the probability of all closing brackets.
+    Attention is stack-like if a closing bracket attends most to the innermost open bracket. The balance violation is 0
+    for a network that is exact at any length.
     """
     from trialogue.errors import InputError, whole_number
     from trialogue.models.saved import load_model

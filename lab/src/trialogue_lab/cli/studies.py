@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import override
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 from trialogue_lab import studies
 
 if TYPE_CHECKING:
@@ -82,9 +82,8 @@ def _check_folder(results: Path | None) -> None:
 def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
     """Measure a config with the threads, workers and executor of the command line."""
     for name in ("threads", "workers"):
-        given = getattr(arguments, name)
-        if given is not None and given < 1:
-            raise InputError(name, given, "use 1 or more")
+        if getattr(arguments, name) is not None:
+            whole_number(name, getattr(arguments, name), 1)
 
     import torch
 
@@ -131,7 +130,7 @@ def show_ledger(arguments: argparse.Namespace) -> None:
         finished = {path.parents[1].name for path in arguments.runs.glob("*/*/DONE")}
         names = " ".join(study.name for study in chosen if study.name in finished)
         if names:
-            print(f"\nTo show your runs in {arguments.runs}, use: trialogue ledger {names}")
+            print(f"\nYour runs in {arguments.runs}: trialogue ledger {names}")
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -181,6 +180,33 @@ def fill(arguments: argparse.Namespace) -> None:
         print(atomic_write(arguments.out / path.stem if into_folder else arguments.out, text))
 
 
+_VERDICTS = ("holds", "refuted", "undecided", "not tested", "altered since the run", "withdrawn")
+
+_HELP = {
+    "run STUDY": "run this study",
+    "--preset": "use this preset: smoke, pilot, default, night, weekend or paper (default: default)",
+    "--help": "show this help and the config fields of the study",
+    "pilot STUDY": "run the pilot of this study",
+    "--force": "measure finished parts again (default: off)",
+    "--threads": "use this many threads of torch per process (default: 1, usually fastest for small models)",
+    "--workers": "measure parts in this many processes (default: 1; with Ray, the number of processors)",
+    "--executor": "measure on: local (default), ray (new Ray cluster), ray://HOST:PORT or ray:ADDRESS (running one)",
+    "run --results": "write the result to this folder (default: ./runs)",
+    "ledger STUDY": "show these studies, with your own runs (default: all studies, without your own runs)",
+    "--runs": "read your own runs from this folder (default: ./runs)",
+    "--verdict": f"show only claims with this verdict: {', '.join(_VERDICTS)}; repeatable (default: all)",
+    "--origin": "show only claims of this origin: published or ours; repeatable (default: both)",
+    "--verbose": "also show the power of undecided claims (default: off)",
+    "--json": "print a JSON list with one record per claim (default: text)",
+    "RESULT": "show these results: a folder, a hash, STUDY@HASH or a study (default: all results that count)",
+    "report --out": "write the page to this file (default: report.html in DIR)",
+    "TEMPLATE": "fill these templates; the name of a text is that of its template without the suffix .jinja",
+    "fill --out": "write the text to this file, or several texts to this folder (required)",
+    "--measured": "read the rows of benchmarks from this folder (default: .)",
+    "--results": "read results from this folder (default: the committed results, then ./results and ./runs)",
+}
+
+
 def add(commands: Commands) -> None:
     """Add the commands."""
     commands.add("list", list_studies)
@@ -195,110 +221,38 @@ def add(commands: Commands) -> None:
     )
     piloting = commands.add("pilot", pilot)
     showing = commands.add("ledger", show_ledger)
-    studies_shown = (
-        "show only these studies, including your own runs (default: all studies without your own runs)"
-    )
-    for parser, count, text in (
-        (running, "?", "run this study"),
-        (piloting, None, "run the pilot of this study"),
-        (showing, "*", studies_shown),
-    ):
-        argument = parser.add_argument("study", metavar="STUDY", nargs=count, help=text)
+    for name, parser, count in (("run", running, "?"), ("pilot", piloting, None), ("ledger", showing, "*")):
+        argument = parser.add_argument("study", metavar="STUDY", nargs=count, help=_HELP[f"{name} STUDY"])
         argument.completions = studies.questions  # type: ignore[attr-defined] # for `trialogue completion`
-    running.add_argument(
-        "--preset",
-        default="default",
-        help="use this preset of the config: smoke, pilot, default, night, weekend or paper (default: default)",
-    )
-    running.add_argument(
-        "-h", "--help", action="store_true", help="show this help and the fields of the study"
-    )
+    running.add_argument("--preset", default="default", help=_HELP["--preset"])
+    running.add_argument("-h", "--help", action="store_true", help=_HELP["--help"])
     for parser in (running, piloting):
-        _add_measuring_options(parser)
-    _add_folder(showing, "--runs", "read your own runs from this folder (default: ./runs)", Path("runs"))
-    verdicts = ("holds", "refuted", "undecided", "not tested", "altered since the run", "withdrawn")
-    showing.add_argument(
-        "--verdict",
-        metavar="VERDICT",
-        action="append",
-        choices=verdicts,
-        help=f"show only claims with this verdict: {', '.join(verdicts)}; repeatable (default: all)",
-    )
-    showing.add_argument(
-        "--origin",
-        action="append",
-        choices=("published", "ours"),
-        metavar="ORIGIN",
-        help="show only claims of this origin: published or ours (default: both)",
-    )
-    showing.add_argument(
-        "--verbose", action="store_true", help="also show the power of undecided claims (default: off)"
-    )
-    showing.add_argument(
-        "--json", action="store_true", help="print a JSON list with one record per claim (default: text)"
-    )
+        parser.add_argument("--force", action="store_true", help=_HELP["--force"])
+        parser.add_argument("--threads", metavar="N", type=int, default=1, help=_HELP["--threads"])
+        parser.add_argument("--workers", metavar="N", type=int, help=_HELP["--workers"])
+        parser.add_argument("--executor", metavar="WHERE", default="local", help=_HELP["--executor"])
+        _add_folder(parser, "--results", _HELP["run --results"], Path("runs"))
+    _add_folder(showing, "--runs", _HELP["--runs"], Path("runs"))
+    for option, choices in (("--verdict", _VERDICTS), ("--origin", ("published", "ours"))):
+        metavar = option.removeprefix("--").upper()
+        showing.add_argument(option, metavar=metavar, action="append", choices=choices, help=_HELP[option])
+    showing.add_argument("--verbose", action="store_true", help=_HELP["--verbose"])
+    showing.add_argument("--json", action="store_true", help=_HELP["--json"])
     reporting = commands.add("report", report)
-    reporting.add_argument(
-        "result",
-        metavar="RESULT",
-        nargs="*",
-        help="show these results: a folder, a hash, STUDY@HASH or a study (default: all results that count)",
-    )
-    reporting.add_argument(
-        "--out", metavar="FILE", type=Path, help="write the page to this file (default: report.html in DIR)"
-    )
+    reporting.add_argument("result", metavar="RESULT", nargs="*", help=_HELP["RESULT"])
+    reporting.add_argument("--out", metavar="FILE", type=Path, help=_HELP["report --out"])
     filling = commands.add("fill", fill)
-    filling.add_argument(
-        "template",
-        metavar="TEMPLATE",
-        type=Path,
-        nargs="+",
-        help="fill these templates, which are named NAME.SUFFIX for a text NAME, for example README.md.jinja",
-    )
-    filling.add_argument(
-        "--out",
-        metavar="FILE",
-        type=Path,
-        required=True,
-        help="write the text to this file, or several texts to this folder (required)",
-    )
-    _add_folder(filling, "--measured", "read the rows of benchmarks from this folder (default: .)")
+    filling.add_argument("template", metavar="TEMPLATE", type=Path, nargs="+", help=_HELP["TEMPLATE"])
+    filling.add_argument("--out", metavar="FILE", type=Path, required=True, help=_HELP["fill --out"])
+    _add_folder(filling, "--measured", _HELP["--measured"])
     for parser in (showing, reporting, filling):
         add_results(parser)
 
 
-def _add_measuring_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="measure finished parts again (default: off)")
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=int,
-        default=1,
-        help="use this many threads of torch per process (default: 1, which is usually fastest for small models)",
-    )
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=int,
-        help="measure independent parts in this many processes (default: 1; with Ray, the number of processors)",
-    )
-    parser.add_argument(
-        "--executor",
-        metavar="WHERE",
-        default="local",
-        help="measure on this executor: local (default), ray for a new Ray cluster, ray://HOST:PORT or ray:ADDRESS "
-        "for a running one",
-    )
-    _add_folder(parser, "--results", "write the result to this folder (default: ./runs)", Path("runs"))
-
-
 def add_results(parser: argparse.ArgumentParser) -> None:
     """Add the option `--results`, the folder of results to read."""
-    described = "read results from this folder (default: the committed results, then ./results and ./runs)"
-    _add_folder(parser, "--results", described)
+    _add_folder(parser, "--results", _HELP["--results"])
 
 
-def _add_folder(
-    parser: argparse.ArgumentParser, option: str, described: str, default: Path | None = None
-) -> None:
-    parser.add_argument(option, metavar="DIR", type=Path, default=default, help=described)
+def _add_folder(parser: argparse.ArgumentParser, option: str, text: str, default: Path | None = None) -> None:
+    parser.add_argument(option, metavar="DIR", type=Path, default=default, help=text)

@@ -106,16 +106,22 @@ class Claim:
 
         The values are those that JSON can represent.
         """
+        return self.terms | {
+            "quantity": self.statistic.name,
+            "replications": self.statistic.replication.required(config),
+        }
+
+    @property
+    def terms(self) -> dict[str, object]:
+        """The registered properties that make a later claim with the same id a different claim."""
         return {
             "origin": self.origin,
             "statement": self.full_statement,
-            "quantity": self.statistic.name,
             "direction": self.criterion.direction,
             "threshold": self.criterion.threshold,
             "margin": self.criterion.margin,
             "grade": self.grade,
             "unit": self.unit,
-            "replications": self.statistic.replication.required(config),
         }
 
 
@@ -160,16 +166,7 @@ class Registration:
         if claim.id not in self.claims:
             return False
         registered = self.claims[claim.id]
-        now: dict[str, object] = {
-            "origin": claim.origin,
-            "statement": claim.full_statement,
-            "direction": claim.criterion.direction,
-            "threshold": claim.criterion.threshold,
-            "margin": claim.criterion.margin,
-            "grade": claim.grade,
-            "unit": claim.unit,
-        }
-        return all(registered[name] == value for name, value in now.items() if name in registered)
+        return all(registered[name] == value for name, value in claim.terms.items() if name in registered)
 
     def level(self, claim: Claim, claims: Sequence[Claim], alpha: float) -> float:
         """Return the error rate at which `claim` is tested.

@@ -6,7 +6,7 @@ of the run, which only explains why a claim is undecided.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.intervals import Interval
-from trialogue_lab.ledger.claims.claims import Claim, Precondition, Registration
+from trialogue_lab.ledger.claims.claims import ORIGINS, Claim, Origin, Precondition, Registration
 from trialogue_lab.ledger.claims.intervals import Counts, interval
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.claims.power import power, smallest_effect
@@ -97,6 +97,14 @@ class Verdict:
     alpha: float = math.nan
     registered: bool = False
     remarks: tuple[str, ...] = ()
+
+
+def by_origin(verdicts: Iterable[Verdict]) -> dict[Origin, list[Verdict]]:
+    """Group verdicts by the origin of their claims. Origins without verdicts are omitted."""
+    groups: dict[Origin, list[Verdict]] = {origin: [] for origin in ORIGINS}
+    for verdict in verdicts:
+        groups[verdict.claim.origin].append(verdict)
+    return {origin: found for origin, found in groups.items() if found}
 
 
 def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:

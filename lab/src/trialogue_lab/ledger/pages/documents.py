@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined, TemplateError
+from jinja2 import TemplateError
 
+from trialogue.display.html import environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.claims import Origin
@@ -63,20 +64,13 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
     Raises:
         InputError: The template is invalid, or names something that the entries or the rows do not have.
     """
-    environment = Environment(
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        comment_start_string="{##",
-    )
+    template_environment = environment().overlay(autoescape=False, comment_start_string="{##")
     numbers = _Numbers(entries, measured or Path())
-    environment.globals |= {
+    template_environment.globals |= {
         name: getattr(numbers, name) for name in vars(_Numbers) if not name.startswith("_")
     }
-    environment.globals["documents"] = DOCUMENTS
-    environment.filters |= {
+    template_environment.globals["documents"] = DOCUMENTS
+    template_environment.filters |= {
         "digits": format_number,
         "percent": lambda share, digits=0: f"{100 * share:.{digits}f} %",
         "points": lambda share, digits=0: f"{100 * share:.{digits}f}",
@@ -84,7 +78,7 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         "noted": lambda verdict: "; ".join((verdict.answer, *verdict.remarks)),
     }
     try:
-        return reflow(environment.from_string(template).render())
+        return reflow(template_environment.from_string(template).render())
     except TemplateError as error:
         raise InputError("template", getattr(error, "lineno", None), f"cannot be filled: {error}") from error
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
+from trialogue.display.html import environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.claims import ORIGINS
@@ -66,20 +67,14 @@ def studies_page(entries: Sequence[Entry]) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("trialogue_lab.ledger.pages", "."),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    pages = environment("trialogue_lab.ledger.pages").overlay(autoescape=False)
+    pages.filters |= {
         **FILTERS,
         "prose": _escape,
         "cell": lambda text: " ".join(_escape(text).split()),
         "minutes": lambda seconds: f"{format_number(seconds / 60, 2)} minutes",
     }
-    return environment
+    return pages
 
 
 def _escape(text: object) -> str:

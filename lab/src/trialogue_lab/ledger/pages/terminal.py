@@ -3,15 +3,14 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import rich.table
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.display.terminal import grid
-from trialogue_lab.ledger.claims.claims import NOT_PRINTED, ORIGINS, Origin
-from trialogue_lab.ledger.claims.verdicts import Verdict
+from trialogue_lab.ledger.claims.claims import NOT_PRINTED, Origin
+from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue_lab.ledger.entries import Entry, select
 from trialogue_lab.ledger.pages.comparison import Comparison
@@ -122,13 +121,8 @@ def print_ledger(
     for entry in select(entries, answers=answers, origins=origins):
         _print_entry(out, entry, verbose)
         out.print()
-    (_, *heads), *lines = totals_table(entries)
-    table = rich.table.Table("Total", box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in heads:
-        table.add_column(head, justify="right")
-    for line in lines:
-        table.add_row(*line)
-    out.print(table)
+    heads, *lines = totals_table(entries)
+    out.print(grid("total", heads, lines))
     out.print(Text(str(families(entries)), style="dim"))
 
 
@@ -140,9 +134,9 @@ def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
         by_id = {verdict.claim.id: verdict for verdict in entry.verdicts}
         headline = [by_id[claim] for claim in entry.study.headline if claim in by_id]
         others = [verdict for verdict in entry.verdicts if verdict not in headline]
-        _print_claims(out, "headline claims", headline, verbose, show_origin=True)
-        for origin in ORIGINS:
-            chosen = [verdict for verdict in others if verdict.claim.origin == origin]
+        if headline:
+            _print_claims(out, "headline claims", headline, verbose, show_origin=True)
+        for origin, chosen in by_origin(others).items():
             _print_claims(out, _CLAIMS[origin], chosen, verbose)
     for line in _untested(entry):
         out.print(Text(line, style="dim"))
@@ -157,8 +151,7 @@ def _print_claims(
     out: Console, title: str, verdicts: Sequence[Verdict], verbose: bool, show_origin: bool = False
 ) -> None:
     """Print a group of claims, each with its verdict, numbers, setting and remarks."""
-    if verdicts:
-        out.print(Text(title, style="bold"))
+    out.print(Text(title, style="bold"))
     setting = ""
     for verdict in verdicts:
         claim = verdict.claim

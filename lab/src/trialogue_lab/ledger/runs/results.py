@@ -122,36 +122,23 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
-    """A finished result. Use `open_result` to open one, which verifies its files."""
+    """A finished result. Use `open_result` to open one, which verifies its files.
+
+    Args:
+        folder: The folder of the result.
+        study: Name of the study.
+        version: Version of the study when the result was measured.
+        preset: Name of the preset, or None for any other config.
+        config: All values of the config.
+    """
 
     folder: Path
-
-    @cached_property
-    def _config(self) -> dict[str, Any]:
-        return read_json(self.folder / "config.json")
-
-    @property
-    def study(self) -> str:
-        """Name of the study."""
-        return str(self._config["study"])
-
-    @property
-    def version(self) -> int:
-        """Version of the study when the result was measured."""
-        return int(self._config["version"])
-
-    @property
-    def preset(self) -> str | None:
-        """Name of the preset, or None for any other config."""
-        preset: str | None = self._config["preset"]
-        return preset
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """All values of the config."""
-        return dict(self._config["config"])
+    study: str
+    version: int
+    preset: str | None
+    config: Mapping[str, Any]
 
     @property
     def hash(self) -> str:
@@ -243,7 +230,7 @@ def open_result(folder: Path) -> Result:
     for name in FILES:
         if digest(folder / name) != done[name]:
             raise corrupted_error(folder, f"{name} does not have the hash in DONE")
-    result = Result(folder.resolve())
+    result = Result(folder.resolve(), **read_json(folder / "config.json"))
     if config_hash(result.study, result.version, result.config) != result.hash:
         raise corrupted_error(folder, "its name is not the hash of its config")
     return result
