@@ -7,7 +7,6 @@ import argparse
 import inspect
 import json
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.commands import Commands
@@ -19,10 +18,15 @@ if TYPE_CHECKING:
 
 def memorize(arguments: argparse.Namespace) -> None:
     """Build an attention-only transformer that stores what follows the most frequent contexts of a text."""
-    settings = _parse_settings(arguments.overrides)
+    from trialogue_lab.theory.memorization.text import TextMemory, TextMemorySettings
 
-    from trialogue_lab.theory.memorization.text import TextMemory
-
+    settings: TextMemorySettings = parse(
+        {"memory": Group(TextMemorySettings, inspect.getdoc(TextMemorySettings) or "")},
+        arguments.overrides,
+        prog="trialogue memorize",
+        description=inspect.getdoc(memorize) or "",
+        unknown="the command has no such option",
+    )["memory"]
     memory = TextMemory(settings, report=lambda line: print(line, file=sys.stderr))
     plan = memory.plan
     if not settings.json:
@@ -34,21 +38,6 @@ def memorize(arguments: argparse.Namespace) -> None:
         print(json.dumps(record))
     elif built is not None:
         _print_built(built, settings)
-
-
-def _parse_settings(tokens: Sequence[str]) -> "TextMemorySettings":
-    """Return the settings that the options in `tokens` describe, or print the help and exit."""
-    from trialogue_lab.theory.memorization.text import TextMemorySettings
-
-    parsed = parse(
-        {"memory": Group(TextMemorySettings, inspect.getdoc(TextMemorySettings) or "")},
-        tokens,
-        prog="trialogue memorize",
-        description=inspect.getdoc(memorize) or "",
-        unknown="the command has no such option",
-    )
-    settings: TextMemorySettings = parsed["memory"]
-    return settings
 
 
 def _print_plan(plan: "Plan", settings: "TextMemorySettings") -> None:

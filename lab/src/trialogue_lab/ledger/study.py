@@ -81,7 +81,6 @@ class Study(Generic[Config]):
         numbers: Statistics that documentation templates quote, by name.
         kind: The column that holds the kind of a row (default: "kind").
         version: Increase it when the meaning of a row changes. Results of earlier versions no longer count.
-        headline: Ids of the claims that the terminal prints first.
     """
 
     module: str
@@ -94,7 +93,6 @@ class Study(Generic[Config]):
     numbers: Mapping[str, Statistic] = field(default_factory=dict)
     kind: str = "kind"
     version: int = 1
-    headline: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
@@ -115,9 +113,6 @@ class Study(Generic[Config]):
         for kind in ([claim.id for claim in self.claims], [figure.name for figure in self.figures]):
             if len(set(kind)) < len(kind):
                 raise InputError("study", self.name, f"use each name once: {kind}")
-        unknown = set(self.headline) - {claim.id for claim in self.claims}
-        if unknown or len(set(self.headline)) < len(self.headline):
-            raise InputError("headline", self.headline, "use ids of claims of the study, each once")
 
     @classmethod
     def of_package(cls, module: str, *, source: str, **settings: Any) -> "Study[Any]":

@@ -63,7 +63,7 @@ def read_withdrawn(path: Path) -> tuple[WithdrawnClaim, ...]:
     """Read the withdrawn claims of a study.
 
     Args:
-        path: A JSON file with a list of objects, one per claim. Null numbers are read as NaN.
+        path: A JSON file with a list of objects, one per claim. Fields that are null have their defaults.
 
     Returns:
         The claims in the order of the file. Empty if the file does not exist.
@@ -75,10 +75,7 @@ def read_withdrawn(path: Path) -> tuple[WithdrawnClaim, ...]:
         return ()
     try:
         entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        numbers = ("estimate", "low", "high")
-        return tuple(
-            WithdrawnClaim(**(entry | {name: math.nan for name in numbers if entry.get(name) is None}))
-            for entry in entries
-        )
+        known = [{name: value for name, value in entry.items() if value is not None} for entry in entries]
+        return tuple(WithdrawnClaim(**fields) for fields in known)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError("withdrawn", str(path), f"cannot be read: {error}") from error

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from trialogue.display.figures import BAD, GOOD, QUIET, panels
 from trialogue.display.numbers import format_number
-from trialogue_lab.ledger.claims.claims import NOT_PRINTED, ORIGINS
-from trialogue_lab.ledger.claims.verdicts import Verdict
+from trialogue_lab.ledger.claims.claims import NOT_PRINTED
+from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
 from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.pages.figures import Figure
 from trialogue_lab.ledger.pages.terminal import criterion_text
@@ -40,11 +40,7 @@ def forest(entry: Entry) -> Figure:
 
 
 def _draw(entry: Entry) -> "MatplotlibFigure":
-    groups = {
-        origin: [verdict for verdict in entry.verdicts if verdict.claim.origin == origin]
-        for origin in ORIGINS
-    }
-    groups = {origin: verdicts for origin, verdicts in groups.items() if verdicts}
+    groups = by_origin(entry.verdicts)
     lines = sum(len(verdicts) + 1 for verdicts in groups.values())
     figure, [axes] = panels(width=9.6, height=0.23 * lines + 0.1)
     axes.set(xlim=(-_HALF_WIDTH, _HALF_WIDTH), ylim=(lines - 0.4, -0.6))

@@ -7,7 +7,7 @@ from jinja2 import Environment
 from trialogue.display.html import environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
-from trialogue_lab.ledger.claims.claims import ORIGINS
+from trialogue_lab.ledger.claims.verdicts import by_origin
 from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.pages.documents import markdown_table
 from trialogue_lab.ledger.pages.figures import svg
@@ -31,16 +31,12 @@ def study_page(entry: Entry) -> str:
     if entry.result is None:
         hint = f"has no finished result: use `trialogue run {study.name}`"
         raise InputError("study", study.name, hint)
-    origins = {
-        origin: [verdict for verdict in entry.verdicts if verdict.claim.origin == origin]
-        for origin in ORIGINS
-    }
     template = _environment().get_template("study.md.jinja")
     return template.render(
         entry=entry,
         study=study,
         forest=forest(entry),
-        origins={origin: verdicts for origin, verdicts in origins.items() if verdicts},
+        origins=by_origin(entry.verdicts),
         tables=[(table, sheet(table, entry.rows)) for table in study.tables],
     )
 

@@ -127,17 +127,12 @@ def print_ledger(
 
 
 def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
-    """Print the headline claims of a study, then the other claims by origin, then the withdrawn claims."""
+    """Print the claims of a study by origin, then the withdrawn claims."""
     out.print(Text(f"{entry.study.name}: {entry.study.question}", style="bold"))
     if entry.result:
         out.print(Text(f"result {result_text(entry.result)} ({entry.scale})", style="dim"))
-        by_id = {verdict.claim.id: verdict for verdict in entry.verdicts}
-        headline = [by_id[claim] for claim in entry.study.headline if claim in by_id]
-        others = [verdict for verdict in entry.verdicts if verdict not in headline]
-        if headline:
-            _print_claims(out, "headline claims", headline, verbose, show_origin=True)
-        for origin, chosen in by_origin(others).items():
-            _print_claims(out, _CLAIMS[origin], chosen, verbose)
+        for origin, verdicts in by_origin(entry.verdicts).items():
+            _print_claims(out, _CLAIMS[origin], verdicts, verbose)
     for line in _untested(entry):
         out.print(Text(line, style="dim"))
     if entry.withdrawn:
@@ -147,16 +142,13 @@ def _print_entry(out: Console, entry: Entry, verbose: bool) -> None:
         _print_indented(out, withdrawn_text(claim))
 
 
-def _print_claims(
-    out: Console, title: str, verdicts: Sequence[Verdict], verbose: bool, show_origin: bool = False
-) -> None:
+def _print_claims(out: Console, title: str, verdicts: Sequence[Verdict], verbose: bool) -> None:
     """Print a group of claims, each with its verdict, numbers, setting and remarks."""
     out.print(Text(title, style="bold"))
     setting = ""
     for verdict in verdicts:
         claim = verdict.claim
-        origin = f"{claim.origin}, " if show_origin else ""
-        identity = f"{claim.id} ({origin}{replications_text(verdict)})"
+        identity = f"{claim.id} ({replications_text(verdict)})"
         answer = (f"{verdict.answer:10}  ", _COLOURS[verdict.answer])
         out.print(
             Text.assemble(answer, claim.title and f"{claim.title}  ", (identity, "dim" * bool(claim.title)))
