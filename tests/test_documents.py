@@ -30,12 +30,12 @@ def test_a_text_is_what_its_template_gives(name: str, entries: list[Entry]) -> N
 @pytest.mark.parametrize(
     ("expression", "told"),
     [
-        ('number("dyck", "x")', "study='dyck': the ledger has"),
+        ('number("dyck", "x")', "study='dyck': the ledger has no such study"),
         (
             'number("dyck-backtracking", "x")',
-            "number='x': the study dyck-backtracking names no such statistic",
+            "number='x': the study dyck-backtracking has no such statistic",
         ),
-        ('claim("dyck-backtracking", "x")', "claim='x': the study dyck-backtracking makes no such claim"),
+        ('claim("dyck-backtracking", "x")', "claim='x': the study dyck-backtracking has no such claim"),
         ("nothing", "cannot be filled: 'nothing' is undefined"),
         ("1 +", "template=1: cannot be filled"),
     ],

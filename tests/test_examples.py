@@ -28,7 +28,7 @@ def test_a_study_in_a_package_of_its_own_runs(tmp_path: Path, monkeypatch: pytes
     entry = judged(study, execute(study, study.preset("smoke"), tmp_path))
     assert [verdict.replications for verdict in entry.verdicts] == [2]
     assert entry.verdicts[0].estimate < 0
-    assert study.tables[0].filled(entry.rows)["top-p 1.0", "depth"].deviation > 0
+    assert study.tables[0].evaluate(entry.rows)["top-p 1.0", "depth"].deviation > 0
     del sys.modules[module]
 
 

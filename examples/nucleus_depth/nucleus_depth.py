@@ -16,9 +16,21 @@ from pandas import Series
 
 from trialogue import generate, truncated
 from trialogue.data import Dyck
-from trialogue_lab.ledger import Claim, Figure, Part, Replication, ResultTable, Rows, Settings, Study
-from trialogue_lab.ledger.pages.figures import panels, spread
-from trialogue_lab.ledger.settings import Count, Probability, Seeds
+from trialogue_lab.ledger import (
+    Claim,
+    Count,
+    Figure,
+    Part,
+    Probability,
+    Replication,
+    ResultTable,
+    Rows,
+    Seeds,
+    Settings,
+    Study,
+    panels,
+    spread,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package, from the relative imports of its stub.
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, from the imports of its stub.
 
     Args:
         package: The package's `__name__`.
@@ -21,7 +21,7 @@ def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     modules = {
-        name.asname or name.name: f"{package}.{line.module}" if line.module else package
+        name.asname or name.name: ".".join(filter(None, (package if line.level else "", line.module)))
         for line in stub.body
         if isinstance(line, ast.ImportFrom)
         for name in line.names

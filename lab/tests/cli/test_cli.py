@@ -148,7 +148,7 @@ def test_the_ledger_as_text_and_as_json(say: Say) -> None:
 def test_the_ledger_of_a_study_shows_committed_verdicts_and_then_one_s_own(
     say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trialogue_lab.ledger.runs.results.SHIPPED", tmp_path / "committed")
+    monkeypatch.setattr("trialogue_lab.ledger.runs.results.COMMITTED", tmp_path / "committed")
     say("run", "biased-coin", "--results", "committed")
     say(*SMOKE)
     say("run", "biased-coin", "--bias", "0.9")
@@ -172,7 +172,7 @@ def test_a_report_is_put_beside_results_that_are_named_and_never_beside_the_pack
 ) -> None:
     brought = tmp_path / "brought"
     say(*SMOKE, "--results", "brought")
-    monkeypatch.setattr("trialogue_lab.ledger.runs.results.SHIPPED", brought)
+    monkeypatch.setattr("trialogue_lab.ledger.runs.results.COMMITTED", brought)
     assert say("report").out == "report.html\n"
     assert say("report", "--results", str(brought)).out == f"{brought}/report.html\n"
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from trialogue_lab import studies
 from trialogue_lab.ledger import Study, ledger
-from trialogue_lab.ledger.runs.results import PRESETS, SHIPPED, config_hash, config_values, finished_results
+from trialogue_lab.ledger.runs.results import PRESETS, COMMITTED, config_hash, config_values, finished_results
 
 
 def record_of(name: str) -> dict[str, Any]:
     """Return the hashes, registrations, task names, pilot and verdicts of a study, as JSON holds them."""
     study = studies.find(name)
     (entry,) = ledger([study])
-    finished = finished_results(study.name, SHIPPED, lambda line: None)
+    finished = finished_results(study.name, COMMITTED, lambda line: None)
     return {
         "hashes": {
             preset: config_hash(study.name, study.version, config_values(study.presets[preset]))

@@ -19,5 +19,5 @@ def test_pseudo_values_of_a_mean_over_pairs_have_it_as_their_mean() -> None:
     assert found.mean() == pytest.approx(21 / 6)
     # Without 10 the mean over pairs is (3 + 4 + 5) / 3.
     assert found[10] == pytest.approx(4 * 21 / 6 - 3 * 4)
-    with pytest.raises(NoRows, match="4 replications, where the statistic needs 5"):
+    with pytest.raises(NoRows, match="4 replications, but the statistic needs 5"):
         pair_values([10, 11, 12, 13], between, 5)

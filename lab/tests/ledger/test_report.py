@@ -53,7 +53,7 @@ def test_the_page_says_what_there_is_to_say(page: str, entry: Entry) -> None:
     words = " ".join(" ".join(Page(page).words).split())
     for said in (
         STUDY.question,
-        *(verdict.claim.said for verdict in entry.verdicts),
+        *(verdict.claim.full_statement for verdict in entry.verdicts),
         *(verdict.reason for verdict in entry.verdicts),
         "Published claims (3): 3 holds",
         "Our claims (2): 1 holds · 1 refuted",

@@ -26,11 +26,11 @@ from trialogue_lab.ledger.runs.results import (
     ADDED,
     DONE,
     FILES,
-    SHIPPED,
+    COMMITTED,
     Result,
     config_hash,
     config_values,
-    folders_to_read,
+    search_folders,
     open_result,
 )
 
@@ -101,7 +101,7 @@ def test_a_name_that_fits_nothing_or_too_much(result: Result, tmp_path: Path) ->
     with pytest.raises(InputError, match="no finished result"):
         find_result("/nowhere", tmp_path)
     execute(STUDY, replace(SMALL, flips=51), tmp_path)
-    with pytest.raises(InputError, match="ambiguous, name one of biased-coin@"):
+    with pytest.raises(InputError, match="ambiguous: use one of biased-coin@"):
         find_result("biased-coin", tmp_path)
 
 
@@ -114,7 +114,7 @@ def test_a_corrupted_result_hides_no_other(
         file.write("{}")
     for reference in ("biased-coin", result.hash[:6], "biased-coin@" + result.hash):
         assert find_result(reference, tmp_path).folder == result.folder
-    with pytest.raises(InputError, match=r"rows\.jsonl is not the file that DONE vouches for"):
+    with pytest.raises(InputError, match=r"rows\.jsonl does not have the hash in DONE"):
         find_result("another-coin", tmp_path)
 
 
@@ -126,21 +126,21 @@ def test_a_study_s_name_means_its_largest_preset(result: Result, tmp_path: Path)
 
 def test_committed_results_come_before_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert folders_to_read() == [SHIPPED]
+    assert search_folders() == [COMMITTED]
     for folder in ("results", "runs"):
         (tmp_path / folder).mkdir()
-    assert folders_to_read() == [SHIPPED, Path("results"), Path("runs")]
-    monkeypatch.chdir(SHIPPED.parent)
-    assert folders_to_read()[0] == SHIPPED
-    assert Path("results") not in folders_to_read()
-    assert folders_to_read("elsewhere") == [Path("elsewhere")]
+    assert search_folders() == [COMMITTED, Path("results"), Path("runs")]
+    monkeypatch.chdir(COMMITTED.parent)
+    assert search_folders()[0] == COMMITTED
+    assert Path("results") not in search_folders()
+    assert search_folders("elsewhere") == [Path("elsewhere")]
 
 
 def test_a_run_never_takes_the_place_of_a_committed_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("trialogue_lab.ledger.runs.results.SHIPPED", tmp_path / "committed")
+    monkeypatch.setattr("trialogue_lab.ledger.runs.results.COMMITTED", tmp_path / "committed")
     execute(STUDY, STUDY.presets["paper"])
     own = counting_result(STUDY)
     assert own is not None

@@ -30,7 +30,9 @@ def test_lines_of_a_table_have_one_number_of_cells(entry: Entry) -> None:
 def test_every_claim_is_told_with_its_verdict(entry: Entry) -> None:
     page = study_page(entry)
     for verdict in entry.verdicts:
-        [line] = [line for line in page.splitlines() if line.startswith(f"| {verdict.claim.said[:20]}")]
+        [line] = [
+            line for line in page.splitlines() if line.startswith(f"| {verdict.claim.full_statement[:20]}")
+        ]
         assert f"**{verdict.answer}**" in line
 
 

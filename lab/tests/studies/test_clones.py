@@ -293,7 +293,7 @@ def test_a_twin_need_not_be_followed_on_its_own_law(tmp_path: Path):
         )
     later = statistics.twin_later(4, 3)
     assert later(parts).empty
-    assert later.absence(parts) == "no exact clone of 4 bodies"
+    assert later.missing_rows(parts) == "no exact clone of 4 bodies"
 
 
 def test_the_claim_of_all_orders_can_be_decided_at_night_and_not_by_default():

@@ -11,7 +11,7 @@ from trialogue_lab.ledger import Entry, Result, judged, ledger
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.runs.results import config_values, open_result
-from trialogue_lab.ledger.settings import seeds_of
+from trialogue_lab.ledger.settings import collect_seeds
 
 RESULTS = Path(__file__).parents[2] / "results"
 BUILT_IN = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue_lab."))
@@ -37,11 +37,11 @@ def test_a_study_is_whole(name: str) -> None:
     assert study.question.endswith("?")
     assert study.question == studies.questions()[name]
     assert study.claims
-    pilots = set(study.pilot.seeds) | seeds_of(study.preset("pilot"))
+    pilots = set(study.pilot.seeds) | collect_seeds(study.preset("pilot"))
     for preset, config in study.presets.items():
         assert study.parts(config)
         json.dumps(config_values(config))
-        assert preset == "pilot" or not seeds_of(config) & pilots
+        assert preset == "pilot" or not collect_seeds(config) & pilots
     for claim in study.claims:
         assert claim.statement.endswith("."), claim.id
         assert claim.source, claim.id

@@ -66,7 +66,7 @@ def test_the_rank_correlation_is_with_the_error() -> None:
     rows = Rows([made(seed=place, balance=each, outside=1 - each) for place, each in enumerate(balances)])
     assert stats.rank_correlation("words")(rows).tolist() == pytest.approx([1.0] * 12)
     assert stats.rank_correlation("words")(Rows(rows.records[:9])).empty
-    assert "needs 10" in stats.rank_correlation("words").absence(Rows(rows.records[:9]))
+    assert "needs 10" in stats.rank_correlation("words").missing_rows(Rows(rows.records[:9]))
 
 
 def test_the_rank_correlation_depends_on_the_accuracy_that_is_named() -> None:
@@ -82,7 +82,7 @@ def test_the_rank_correlation_depends_on_the_accuracy_that_is_named() -> None:
         rows
     ).mean() == pytest.approx(1)
     equal = Rows([made(seed=place, balance=0.1 * place, outside=0.5) for place in range(12)])
-    assert "all networks have the same outside" in stats.rank_correlation("words").absence(equal)
+    assert "all networks have the same outside" in stats.rank_correlation("words").missing_rows(equal)
 
 
 def grid(share: float, count: int = 12) -> list[dict[str, object]]:

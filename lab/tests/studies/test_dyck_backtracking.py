@@ -33,7 +33,7 @@ def result(smoke_run: Callable[[str], Result]) -> Result:
 def test_every_part_claim_table_and_figure_has_rows(result: Result) -> None:
     rows = require_complete(STUDY, SMOKE, result)
     for table in STUDY.tables:
-        cells = table.filled(rows)
+        cells = table.evaluate(rows)
         for label, line in table.published.items():
             for head in line:
                 assert (label, head) in cells, (table.title, label, head)

@@ -166,7 +166,7 @@ def test_a_killed_run_resumes(error: BaseException, tmp_path: Path, runs: list[s
     told: list[str] = []
     result = execute(STUDY, CONFIG, tmp_path, progress=told.append)
     assert runs == ["seed-0", "seed-1", "seed-1", "seed-2"]
-    assert "kept from an earlier run" in told[0]
+    assert "finished in an earlier run" in told[0]
     assert result.rows.equals(execute(STUDY, CONFIG, tmp_path / "at once").rows)
 
 

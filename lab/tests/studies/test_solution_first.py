@@ -88,7 +88,7 @@ def test_trends_are_the_largest_ratios() -> None:
     )
     assert leading_fall()(rows).item() == pytest.approx(math.log(0.2))
     assert counted_fall(2)(rows).item() == pytest.approx(math.log(2))
-    assert counted_fall(2).absence(variations({(4, 2): 0.5})) == "a trend needs at least two sizes"
+    assert counted_fall(2).missing_rows(variations({(4, 2): 0.5})) == "a trend needs at least two sizes"
 
 
 def test_the_worst_case_of_each_batch_is_returned() -> None:

@@ -106,7 +106,7 @@ def test_replications_follow_the_extent_of_what_a_claim_compares() -> None:
 def test_a_claim_on_the_pretrained_model_says_so_and_one_from_scratch_speaks_of_all() -> None:
     for claim in STUDY.claims:
         scratch = LATER in claim.id
-        assert ("(for the pretrained model of the run)" in claim.said) != scratch, claim.id
+        assert ("(for the pretrained model of the run)" in claim.full_statement) != scratch, claim.id
         assert not (scratch and claim.origin == "published"), claim.id
         assert claim.grade == (claim.origin == "published" and claim.criterion.direction == "equal"), claim.id
 

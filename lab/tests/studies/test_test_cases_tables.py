@@ -132,7 +132,7 @@ def paper() -> Rows:
 
 def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
     """Cells in print beside ours, None where we have none."""
-    cells = table.filled(rows)
+    cells = table.evaluate(rows)
     return {
         (label, head): (number, cells[label, head].value if (label, head) in cells else None)
         for label, line in table.published.items()
@@ -164,7 +164,7 @@ def test_whatever_is_drawn_is_shown_in_a_table(role: Role, head: str) -> None:
     shown = {
         round(1000 * float(str(cell.value)))
         for table in COMPARED
-        for (_, column), cell in table.filled(rows).items()
+        for (_, column), cell in table.evaluate(rows).items()
         if column == head and cell.value is not None
     }
     assert {decoding.name for decoding, place in places.items() if place not in shown} == set()
@@ -186,7 +186,7 @@ def test_the_preset_that_counts_fills_every_published_table_and_layers_of_its_mo
         # A random verifier is not trained.
         assert empty <= {("random verifier", "validation accuracy")}, table.title
     (layers,) = (table for table in TABLES if table.title.startswith("Table 3.9"))
-    cells = layers.filled(rows)
+    cells = layers.evaluate(rows)
     assert not any(MODEL in label for label, _ in cells)
     assert cells["layer 24, below 0.1, smollm2", HEAD].value == 0.5
     assert cells["layer 15, below 0.1, smollm2", "validation accuracy"].value == 0.75
@@ -197,7 +197,7 @@ def test_the_preset_that_counts_fills_every_published_table_and_layers_of_its_mo
 
 def test_seconds_are_per_query_alone_and_in_a_batch(paper: Rows) -> None:
     (seconds,) = (table for table in TABLES if table.title.startswith("Section 3.4.1"))
-    cells = seconds.filled(paper)
+    cells = seconds.evaluate(paper)
     assert {label for label, _ in cells} >= {"block best-of-4"}
     assert cells["block best-of-4", "ms per query alone"].value == pytest.approx(10)
     assert cells["block best-of-4", "ms per query in a batch"].value == pytest.approx(1000 / 65496)

@@ -6,7 +6,7 @@ import pytest
 from test_topic_pretrained import rows
 
 from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
-from trialogue_lab.ledger.settings import seeds_of
+from trialogue_lab.ledger.settings import collect_seeds
 from trialogue_lab.studies.topic_pairs import STUDY
 from trialogue_lab.studies.topic_pretrained import STUDY as EARLIER
 
@@ -15,11 +15,11 @@ def test_claims_are_those_of_the_first_study_on_other_draws() -> None:
     first = {claim.id: claim for claim in EARLIER.claims}
     for claim in STUDY.claims:
         earlier = first[claim.id]
-        for field in ("said", "source", "published", "origin", "statistic.name"):
+        for field in ("full_statement", "source", "published", "origin", "statistic.name"):
             assert attrgetter(field)(claim) == attrgetter(field)(earlier), (claim.id, field)
         assert claim.statistic.version == 1
-    used = set().union(*(seeds_of(config) for config in EARLIER.presets.values()))
-    assert not seeds_of(STUDY.presets["default"]) & used
+    used = set().union(*(collect_seeds(config) for config in EARLIER.presets.values()))
+    assert not collect_seeds(STUDY.presets["default"]) & used
     assert STUDY.pilot.rows_sha256 == EARLIER.pilot.rows_sha256
     assert all(EARLIER.pilot.estimates[name] == numbers for name, numbers in STUDY.pilot.estimates.items())
 

@@ -88,7 +88,7 @@ def test_a_training_that_has_not_moved_says_nothing() -> None:
     assert contrast("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([4, 4])
     for quantity in (contrast, prominence, standing):
         assert quantity("all", "CE", "sgd")(rows).empty
-        assert "1 of 2 trainings have hardly moved" in quantity("all", "CE", "sgd").absence(rows)
+        assert "1 of 2 trainings have hardly moved" in quantity("all", "CE", "sgd").missing_rows(rows)
 
 
 def test_the_order_of_attention() -> None:

@@ -230,7 +230,7 @@ def test_a_set_where_nothing_stutters_is_a_set_among_others():
 def test_where_next_to_nothing_stutters_nothing_is_said(stuttering, sets, lacking):
     quantity, found = attention("own_mean", True), attended(stuttering, sets)
     assert quantity(found).empty
-    assert lacking in quantity.absence(found)
+    assert lacking in quantity.missing_rows(found)
     assert not attention("own_mean", False)(found).empty
 
 
@@ -244,8 +244,8 @@ def test_tables_of_attention_have_the_cells_in_print():
     tables = {table.source: table for table in STUDY.tables if table.source in ("Table 4.4", "Table 4.5")}
     for table in tables.values():
         printed = {(label, head) for label, line in table.published.items() for head in line}
-        assert set(table.filled(found)) == printed
-        assert not table.filled(rows())
-    cells = tables["Table 4.4"].filled(found)
+        assert set(table.evaluate(found)) == printed
+        assert not table.evaluate(rows())
+    cells = tables["Table 4.4"].evaluate(found)
     assert cells["refiner, stutter: yes", "avg"].value == pytest.approx(0.2)
     assert cells["refiner, stutter: no", "avg"].value == pytest.approx(0.5)

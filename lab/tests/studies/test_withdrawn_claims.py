@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from trialogue_lab import studies
-from trialogue_lab.ledger.runs.results import SHIPPED, open_result
+from trialogue_lab.ledger.runs.results import COMMITTED, open_result
 from trialogue_lab.ledger.study import Study
 
 STUDIES = sorted(name for name, module in studies.modules().items() if module.startswith("trialogue_lab."))
@@ -14,7 +14,7 @@ STUDIES = sorted(name for name, module in studies.modules().items() if module.st
 def registered_origins(study: Study) -> set[tuple[str, str | None]]:
     """Claims of the committed results by their id and the origin that they were registered with, None if unknown."""
     found = set()
-    for done in SHIPPED.glob(f"{study.name}/*/DONE"):
+    for done in COMMITTED.glob(f"{study.name}/*/DONE"):
         registration = open_result(done.parent).registration
         for identity, entry in (registration.claims or {}).items():
             found.add((identity, entry.get("origin", registration.origins.get(identity))))

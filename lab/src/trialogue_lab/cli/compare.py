@@ -1,4 +1,4 @@
-"""The comparison of two results of one study, for `trialogue compare`."""
+"""Comparison of two results of one study, for `trialogue compare`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,15 +8,20 @@ from trialogue_lab import studies
 
 
 def compare_results(names: Sequence[str], folder: Path | None) -> None:
-    """Print what differs between the configs, tables and verdicts of two results of one study."""
+    """Print the differences between the configs, tables and verdicts of two results of one study.
+
+    Args:
+        names: The two results, as for `find_result`.
+        folder: Folder of results. None for the default folders.
+    """
     from trialogue.display.terminal import console
     from trialogue_lab.ledger import find_result
     from trialogue_lab.ledger.pages import comparison, terminal
 
     if len(names) != 2:
-        raise InputError("result", list(names), "name two results of one study")
+        raise InputError("result", list(names), "use exactly two results of one study")
     first, second = (find_result(name, folder) for name in names)
     if first.folder == second.folder:
-        raise InputError("result", names[1], "is the same result as the first: name another")
+        raise InputError("result", names[1], "is the same result as the first: use another one")
     compared = comparison.compare(studies.find(first.study), first, second)
     terminal.print_comparison(console(), compared, first, second)

@@ -1,4 +1,4 @@
-"""The command `trialogue gallery`: a page to look at, in one file."""
+"""The command `trialogue gallery`, which writes an interactive page of four scenes."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ from trialogue_lab.cli.studies import add_results
 
 
 def gallery(arguments: argparse.Namespace) -> None:
-    """Write a page of four scenes to look at, made from runs of the samplers and rows of a study, as one HTML file."""
+    """Write an interactive HTML page of four scenes, made from samplers and from the rows of a study."""
     from trialogue.storage import atomic_write, require_folder
     from trialogue_lab.gallery.document import render_gallery
 
@@ -20,6 +20,10 @@ def add(commands: Commands) -> None:
     """Add `trialogue gallery`."""
     parser = commands.add("gallery", gallery)
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, default=Path("gallery.html"), help="the page (./gallery.html)"
+        "--out",
+        metavar="FILE",
+        type=Path,
+        default=Path("gallery.html"),
+        help="write the page to this file (default: ./gallery.html)",
     )
     add_results(parser)

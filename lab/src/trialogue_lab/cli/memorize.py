@@ -1,4 +1,4 @@
-"""The command `trialogue memorize`: a text as weights of an attention-only transformer.
+"""The command `trialogue memorize`, which stores a text in the weights of an attention-only transformer.
 
 Its options are the fields of `trialogue_lab.theory.memorization.text.TextMemorySettings`.
 """
@@ -7,7 +7,6 @@ import argparse
 import inspect
 import json
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.commands import Commands
@@ -18,76 +17,66 @@ if TYPE_CHECKING:
 
 
 def memorize(arguments: argparse.Namespace) -> None:
-    """Build an attention-only transformer that holds what follows the most frequent contexts of a text."""
-    settings = settings_of(arguments.overrides)
+    """Build an attention-only transformer that stores what follows the most frequent contexts of a text."""
+    from trialogue_lab.theory.memorization.text import TextMemory, TextMemorySettings
 
-    from trialogue_lab.theory.memorization.text import TextMemory
-
+    settings: TextMemorySettings = parse(
+        {"memory": Group(TextMemorySettings, inspect.getdoc(TextMemorySettings) or "")},
+        arguments.overrides,
+        prog="trialogue memorize",
+        description=inspect.getdoc(memorize) or "",
+        unknown="the command has no such option",
+    )["memory"]
     memory = TextMemory(settings, report=lambda line: print(line, file=sys.stderr))
     plan = memory.plan
     if not settings.json:
         _print_plan(plan, settings)
     built = memory.build() if settings.out is not None else None
     if settings.json:
-        record = plan._asdict()
-        if built is not None:
-            record |= {name: value for name, value in built._asdict().items() if name != "model"}
+        record = plan._asdict() | (built._asdict() if built else {})
+        record.pop("model", None)
         print(json.dumps(record))
     elif built is not None:
         _print_built(built, settings)
 
 
-def settings_of(tokens: Sequence[str]) -> "TextMemorySettings":
-    """What the command line's `tokens` ask for; where they ask for help, that is printed, and `SystemExit`."""
-    from trialogue_lab.theory.memorization.text import TextMemorySettings
-
-    parsed = parse(
-        {"memory": Group(TextMemorySettings, inspect.getdoc(TextMemorySettings) or "")},
-        tokens,
-        prog="trialogue memorize",
-        description=inspect.getdoc(memorize) or "",
-        unknown="the command has no such option",
-    )
-    settings: TextMemorySettings = parsed["memory"]
-    return settings
-
-
 def _print_plan(plan: "Plan", settings: "TextMemorySettings") -> None:
-    left = plan.different - plan.stored
     print(
-        f"{plan.tokens:,} tokens of {settings.vocab_size}; {plan.different:,} different contexts of "
-        f"{settings.context}"
+        f"{plan.tokens:,} tokens with a vocabulary of {settings.vocab_size}; {plan.different:,} distinct contexts of "
+        f"{settings.context} tokens"
     )
     print(
-        f"{plan.features:,} features, {plan.parameters:,} parameters: {plan.stored:,} contexts would be stored, "
-        f"{plan.share:.1%} of the text's places"
+        f"{plan.features:,} features and {plan.parameters:,} parameters store {plan.stored:,} contexts, "
+        f"{plan.share:.1%} of all positions of the text"
     )
-    if left:
-        print(f"{left:,} contexts are missing; {plan.heads_for_all:,} heads would hold all")
+    if plan.different > plan.stored:
+        missing = plan.different - plan.stored
+        print(f"{missing:,} contexts are not stored; {plan.heads_for_all:,} heads would store all")
     if settings.width < settings.vocab_size - 1:
         print(
-            f"width {settings.width} is below {settings.vocab_size - 1}: what is stored are the nearest laws whose "
-            f"logits have rank {settings.width}"
+            f"width {settings.width} is below {settings.vocab_size - 1}: the stored distributions are the closest ones "
+            f"whose logits have rank {settings.width}"
         )
     if settings.out is None:
-        print("nothing is built without --out DIR")
+        print("no model is built: use --out DIR to build one")
 
 
 def _print_built(built: "Built", settings: "TextMemorySettings") -> None:
     print(
-        f"KL to the text's laws: {built.kl:.4g} nats a token, of which the width costs {built.encoder_kl:.4g}"
+        f"KL divergence from the distributions of the text: {built.kl:.4g} nats per token, "
+        f"{built.encoder_kl:.4g} of which are due to the width"
     )
     if built.largest_error is not None:
         print(
             f"largest error of a log-probability: {built.largest_error:.1e} in float64, "
-            f"{built.largest_error_float32:.1e} in float32 (condition {built.condition:.1e})"
+            f"{built.largest_error_float32:.1e} in float32 (condition number {built.condition:.1e})"
         )
-    there = "" if built.test_loss is None else f"; there {built.test_loss:.3f} nats a token"
-    table = "" if built.test_loss_table is None else f", the table itself {built.test_loss_table:.3f}"
-    print(f"on text for tests {built.test_share:.1%} of the contexts are stored{there}{table}")
-    print(f"saved in {settings.out}: trialogue generate --model {settings.out} --prompt TEXT")
+    loss = "" if built.test_loss is None else f", with a loss of {built.test_loss:.3f} nats per token"
+    table = "" if built.test_loss_table is None else f" ({built.test_loss_table:.3f} for an n-gram table)"
+    print(f"{built.test_share:.1%} of the contexts of the test text are stored{loss}{table}")
+    print(f"saved in {settings.out}: use `trialogue generate --model {settings.out} --prompt TEXT`")
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
+    """Add `trialogue memorize`."""
     commands.add("memorize", memorize, fields=True, add_help=False)

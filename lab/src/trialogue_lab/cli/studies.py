@@ -1,4 +1,4 @@
-"""Commands about studies: `trialogue list | run | pilot | ledger | report | fill`."""
+"""The commands `trialogue list`, `run`, `pilot`, `ledger`, `report` and `fill`."""
 
 import argparse
 import json
@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.commands import Commands
 from trialogue.cli.fields import override
-from trialogue.errors import InputError
+from trialogue.errors import InputError, whole_number
 from trialogue_lab import studies
 
 if TYPE_CHECKING:
     from trialogue_lab.ledger import Result, Study
 
 
-def list_studies(arguments: argparse.Namespace) -> None:
-    """List the studies and their questions."""
-    del arguments
+def list_studies(_: argparse.Namespace) -> None:
+    """List all studies with their questions."""
     for name, question in studies.questions().items():
         print(f"{name}\n    {question}")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run a study, or resume it; print its tables and verdicts and write its report."""
+    """Run or resume a study, print its tables and verdicts, and write its report."""
     if arguments.study is None:
         if not arguments.help:
-            raise InputError("study", None, "name one: see `trialogue list`")
+            raise InputError("study", None, "give the name of a study: see `trialogue list`")
         arguments.parser.print_help()
         return
     study = studies.find(arguments.study)
@@ -38,9 +37,9 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.overrides,
         name=study.name,
         prog=f"trialogue run {study.name}",
-        description=f"Fields of the config, with the values of the preset {arguments.preset}.",
+        description=f"Config fields, with the values of the preset {arguments.preset}.",
     )
-    result = _executed(study, config, arguments)
+    result = _execute(study, config, arguments)
 
     from trialogue.display.terminal import console
     from trialogue.storage import atomic_write
@@ -56,36 +55,35 @@ def run(arguments: argparse.Namespace) -> None:
     terminal.print_ledger(out, [entry])
     report = atomic_write(result.folder / "report.html", render_report([entry]))
     place = "" if arguments.results == RUNS else f" --runs {arguments.results}"
-    print(f"compare with the committed verdicts: trialogue ledger {study.name}{place}")
+    print(f"to compare with the committed verdicts, use: trialogue ledger {study.name}{place}")
     print(f"rows: {result.folder / 'rows.jsonl'}\nreport: {report}")
 
 
 def pilot(arguments: argparse.Namespace) -> None:
-    """Run a study's pilot, on seeds of its own, and freeze what it shows in the study's folder."""
+    """Run the pilot of a study, which has separate seeds, and store its estimates in the study's folder."""
     study = studies.find(arguments.study)
-    result = _executed(study, study.preset("pilot"), arguments)
+    result = _execute(study, study.preset("pilot"), arguments)
 
-    from trialogue_lab.ledger.runs.piloting import pilot_of
+    from trialogue_lab.ledger.runs.piloting import compute_pilot
 
-    print(pilot_of(study, result).write(study.pilot_file))
+    print(compute_pilot(study, result).write(study.pilot_file))
 
 
-def _complain(line: str) -> None:
+def _warn(line: str) -> None:
     print(f"trialogue: {line}", file=sys.stderr)
 
 
 def _check_folder(results: Path | None) -> None:
-    """Warn if the folder of results that the command names does not exist."""
+    """Warn if the folder of results does not exist."""
     if results is not None and not results.is_dir():
-        _complain(f"results={str(results)!r}: there is no such folder")
+        _warn(f"results={str(results)!r}: the folder does not exist")
 
 
-def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
-    """The result of `config`, measured with the command's threads, workers and executor."""
+def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
+    """Measure a config with the threads, workers and executor of the command line."""
     for name in ("threads", "workers"):
-        given = getattr(arguments, name)
-        if given is not None and given < 1:
-            raise InputError(name, given, "use 1 or more")
+        if getattr(arguments, name) is not None:
+            whole_number(name, getattr(arguments, name), 1)
 
     import torch
 
@@ -104,7 +102,7 @@ def _executed(study: "Study[Any]", config: object, arguments: argparse.Namespace
 
 
 def show_ledger(arguments: argparse.Namespace) -> None:
-    """Print the verdict on every claim. With STUDY, also print the verdicts of your own runs."""
+    """Print the verdicts on the claims of all studies. With STUDY, include the verdicts of your own runs."""
     from trialogue.display.terminal import console
     from trialogue_lab.ledger import ledger, ledger_records, own_entries, select
     from trialogue_lab.ledger.pages import terminal
@@ -113,73 +111,100 @@ def show_ledger(arguments: argparse.Namespace) -> None:
     if arguments.study:
         chosen = [studies.find(name) for name in dict.fromkeys(arguments.study)]
     else:
-        chosen = list(studies.importable(_complain))
+        chosen = list(studies.importable(_warn))
     entries = ledger(chosen, arguments.results)
-    own = [
-        each
-        for entry in (entries if arguments.study else ())
-        for each in own_entries(entry, arguments.runs, _complain)
-    ]
-    chosen_claims = {"answers": arguments.verdict or (), "origins": arguments.origin or ()}
+    own = []
+    for entry in entries if arguments.study else ():
+        own += own_entries(entry, arguments.runs, _warn)
+    filters = {"answers": arguments.verdict or (), "origins": arguments.origin or ()}
     if arguments.json:
-        shown = select([*entries, *own], **chosen_claims)
+        shown = select([*entries, *own], **filters)
         print(json.dumps(ledger_records(shown), indent=1, ensure_ascii=False, allow_nan=False))
         return
     out = console()
-    terminal.print_ledger(out, entries, **chosen_claims, verbose=arguments.verbose)
+    terminal.print_ledger(out, entries, **filters, verbose=arguments.verbose)
     if own:
         print(f"\nYour runs in {arguments.runs}:\n")
-        terminal.print_ledger(out, own, **chosen_claims, verbose=arguments.verbose)
+        terminal.print_ledger(out, own, **filters, verbose=arguments.verbose)
     elif not arguments.study:
-        run_by_you = {path.parents[1].name for path in arguments.runs.glob("*/*/DONE")}
-        names = " ".join(study.name for study in chosen if study.name in run_by_you)
+        finished = {path.parents[1].name for path in arguments.runs.glob("*/*/DONE")}
+        names = " ".join(study.name for study in chosen if study.name in finished)
         if names:
             print(f"\nYour runs in {arguments.runs}: trialogue ledger {names}")
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """Write the report of the results that count, or of those that are named, as one HTML page."""
+    """Write a report of the given results, or of all results that count, as one HTML page."""
     from trialogue.storage import atomic_write, require_folder
     from trialogue_lab.ledger import find_result, judged, ledger
     from trialogue_lab.ledger.pages.report import render_report
-    from trialogue_lab.ledger.runs.results import SHIPPED
+    from trialogue_lab.ledger.runs.results import COMMITTED
 
     if arguments.out:
         require_folder(arguments.out)
     elif arguments.results is not None and not arguments.results.is_dir():
-        raise InputError("results", str(arguments.results), "there is no such folder to put the report in")
+        raise InputError(
+            "results", str(arguments.results), "the folder does not exist: create it, or use --out FILE"
+        )
     folder = arguments.results or Path()
     if arguments.result:
         found = [find_result(name, arguments.results) for name in arguments.result]
         entries = [judged(studies.find(result.study), result) for result in found]
-        # The page of one result lies next to its rows, unless they are the committed ones.
-        if len(found) == 1 and SHIPPED not in found[0].folder.parents:
+        # The report of one result is written next to its rows, but never into the committed results.
+        if len(found) == 1 and COMMITTED not in found[0].folder.parents:
             folder = found[0].folder
     else:
-        entries = ledger(studies.importable(_complain), arguments.results)
+        entries = ledger(studies.importable(_warn), arguments.results)
     print(atomic_write(arguments.out or folder / "report.html", render_report(entries)))
 
 
 def fill(arguments: argparse.Namespace) -> None:
-    """Write texts from their templates, with numbers from the results that count."""
+    """Fill documentation templates with numbers from the results that count."""
     from trialogue.storage import atomic_write, require_folder
     from trialogue_lab.ledger import ledger
-    from trialogue_lab.ledger.pages.documents import fill as filled
+    from trialogue_lab.ledger.pages.documents import fill as fill_template
 
     into_folder = arguments.out.is_dir()
     if len(arguments.template) > 1 and not into_folder:
-        raise InputError("out", str(arguments.out), "several templates need a folder that is there")
+        raise InputError("out", str(arguments.out), "give an existing folder for several templates")
     require_folder(arguments.out)
     _check_folder(arguments.results)
-    entries = ledger(studies.importable(_complain), arguments.results)
+    entries = ledger(studies.importable(_warn), arguments.results)
     for path in arguments.template:
         try:
-            text = filled(path.read_text(encoding="utf-8"), entries, arguments.measured)
+            text = fill_template(path.read_text(encoding="utf-8"), entries, arguments.measured)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError("template", str(path), f"cannot be read: {error}") from error
         except InputError as error:
             raise InputError("template", str(path), str(error)) from error
         print(atomic_write(arguments.out / path.stem if into_folder else arguments.out, text))
+
+
+_VERDICTS = ("holds", "refuted", "undecided", "not tested", "altered since the run", "withdrawn")
+
+_HELP = {
+    "run STUDY": "run this study",
+    "--preset": "use this preset: smoke, pilot, default, night, weekend or paper (default: default)",
+    "--help": "show this help and the config fields of the study",
+    "pilot STUDY": "run the pilot of this study",
+    "--force": "measure finished parts again (default: off)",
+    "--threads": "use this many threads of torch per process (default: 1, usually fastest for small models)",
+    "--workers": "measure parts in this many processes (default: 1; with Ray, the number of processors)",
+    "--executor": "measure on: local (default), ray (new Ray cluster), ray://HOST:PORT or ray:ADDRESS (running one)",
+    "run --results": "write the result to this folder (default: ./runs)",
+    "ledger STUDY": "show these studies, with your own runs (default: all studies, without your own runs)",
+    "--runs": "read your own runs from this folder (default: ./runs)",
+    "--verdict": f"show only claims with this verdict: {', '.join(_VERDICTS)}; repeatable (default: all)",
+    "--origin": "show only claims of this origin: published or ours; repeatable (default: both)",
+    "--verbose": "also show the power of undecided claims (default: off)",
+    "--json": "print a JSON list with one record per claim (default: text)",
+    "RESULT": "show these results: a folder, a hash, STUDY@HASH or a study (default: all results that count)",
+    "report --out": "write the page to this file (default: report.html in DIR)",
+    "TEMPLATE": "fill these templates; the name of a text is that of its template without the suffix .jinja",
+    "fill --out": "write the text to this file, or several texts to this folder (required)",
+    "--measured": "read the rows of benchmarks from this folder (default: .)",
+    "--results": "read results from this folder (default: the committed results, then ./results and ./runs)",
+}
 
 
 def add(commands: Commands) -> None:
@@ -192,92 +217,42 @@ def add(commands: Commands) -> None:
         add_help=False,
         usage="trialogue run STUDY [--preset PRESET] [--workers N] [--executor WHERE] [--results DIR] [--force] "
         "[--FIELD VALUE ...]",
-        epilog="`trialogue run STUDY --help` lists the fields of the study's config.",
+        epilog="Use `trialogue run STUDY --help` to list the config fields of a study.",
     )
-    named = [running.add_argument("study", metavar="STUDY", nargs="?", help="name of the study")]
-    running.add_argument(
-        "--preset", default="default", help="smoke, pilot, default (the default), night, weekend or paper"
-    )
-    running.add_argument("-h", "--help", action="store_true", help="show this help, and the study's fields")
     piloting = commands.add("pilot", pilot)
-    named.append(piloting.add_argument("study", metavar="STUDY", help="name of the study"))
-    for measuring in (running, piloting):
-        measuring.add_argument("--force", action="store_true", help="measure anew what is finished already")
-        measuring.add_argument(
-            "--threads",
-            metavar="N",
-            type=int,
-            default=1,
-            help="threads of torch (1: small models gain little from more, and lose tenfold on a busy machine)",
-        )
-        measuring.add_argument(
-            "--workers",
-            metavar="N",
-            type=int,
-            help="processes that measure independent parts (1; on Ray as many as there are processors)",
-        )
-        measuring.add_argument(
-            "--executor",
-            metavar="WHERE",
-            default="local",
-            help="local; ray: a Ray cluster for this run; ray://HOST:PORT or ray:ADDRESS: one that is running",
-        )
     showing = commands.add("ledger", show_ledger)
-    shown = "show only these studies, with your own runs (default: all studies, without your own runs)"
-    named.append(showing.add_argument("study", metavar="STUDY", nargs="*", help=shown))
-    for argument in named:
+    for name, parser, count in (("run", running, "?"), ("pilot", piloting, None), ("ledger", showing, "*")):
+        argument = parser.add_argument("study", metavar="STUDY", nargs=count, help=_HELP[f"{name} STUDY"])
         argument.completions = studies.questions  # type: ignore[attr-defined] # for `trialogue completion`
-    _add_folder(showing, "--runs", "folder of your own runs (default: ./runs)", Path("runs"))
-    showing.add_argument(
-        "--verdict",
-        metavar="VERDICT",
-        action="append",
-        choices=("holds", "refuted", "undecided", "not tested", "altered since the run", "withdrawn"),
-        help="show only claims with this verdict: holds, refuted, undecided, not tested, altered since the run or "
-        "withdrawn; repeat for several (default: all)",
-    )
-    showing.add_argument(
-        "--origin",
-        action="append",
-        choices=("published", "ours"),
-        metavar="ORIGIN",
-        help="show only claims of this origin: published or ours (default: both)",
-    )
-    showing.add_argument("--verbose", action="store_true", help="print the power of undecided claims, too")
-    showing.add_argument("--json", action="store_true", help="print one JSON record per claim")
+    running.add_argument("--preset", default="default", help=_HELP["--preset"])
+    running.add_argument("-h", "--help", action="store_true", help=_HELP["--help"])
+    for parser in (running, piloting):
+        parser.add_argument("--force", action="store_true", help=_HELP["--force"])
+        parser.add_argument("--threads", metavar="N", type=int, default=1, help=_HELP["--threads"])
+        parser.add_argument("--workers", metavar="N", type=int, help=_HELP["--workers"])
+        parser.add_argument("--executor", metavar="WHERE", default="local", help=_HELP["--executor"])
+        _add_folder(parser, "--results", _HELP["run --results"], Path("runs"))
+    _add_folder(showing, "--runs", _HELP["--runs"], Path("runs"))
+    for option, choices in (("--verdict", _VERDICTS), ("--origin", ("published", "ours"))):
+        metavar = option.removeprefix("--").upper()
+        showing.add_argument(option, metavar=metavar, action="append", choices=choices, help=_HELP[option])
+    showing.add_argument("--verbose", action="store_true", help=_HELP["--verbose"])
+    showing.add_argument("--json", action="store_true", help=_HELP["--json"])
     reporting = commands.add("report", report)
-    reporting.add_argument(
-        "result", metavar="RESULT", nargs="*", help="a folder, a hash, STUDY@HASH or a study"
-    )
-    reporting.add_argument("--out", metavar="FILE", type=Path, help="the page (default: report.html in DIR)")
+    reporting.add_argument("result", metavar="RESULT", nargs="*", help=_HELP["RESULT"])
+    reporting.add_argument("--out", metavar="FILE", type=Path, help=_HELP["report --out"])
     filling = commands.add("fill", fill)
-    filling.add_argument(
-        "template",
-        metavar="TEMPLATE",
-        type=Path,
-        nargs="+",
-        help="a text with expressions for numbers, named as what it makes with a suffix such as .jinja",
-    )
-    filling.add_argument(
-        "--out", metavar="FILE", type=Path, required=True, help="the text to write, or the folder of several"
-    )
-    _add_folder(filling, "--measured", "rows that benchmarks wrote")
-    for writing in (running, piloting):
-        _add_folder(writing, "--results", "folder to write the result to (default: ./runs)", Path("runs"))
-    for reading in (showing, reporting, filling):
-        add_results(reading)
+    filling.add_argument("template", metavar="TEMPLATE", type=Path, nargs="+", help=_HELP["TEMPLATE"])
+    filling.add_argument("--out", metavar="FILE", type=Path, required=True, help=_HELP["fill --out"])
+    _add_folder(filling, "--measured", _HELP["--measured"])
+    for parser in (showing, reporting, filling):
+        add_results(parser)
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the folder of results to read."""
-    _add_folder(
-        parser,
-        "--results",
-        "folder of results to read (default: the committed results, then ./results and ./runs)",
-    )
+    """Add the option `--results`, the folder of results to read."""
+    _add_folder(parser, "--results", _HELP["--results"])
 
 
-def _add_folder(
-    parser: argparse.ArgumentParser, option: str, described: str, default: Path | None = None
-) -> None:
-    parser.add_argument(option, metavar="DIR", type=Path, default=default, help=described)
+def _add_folder(parser: argparse.ArgumentParser, option: str, text: str, default: Path | None = None) -> None:
+    parser.add_argument(option, metavar="DIR", type=Path, default=default, help=text)

@@ -1,1 +1,1 @@
-"""Four scenes to look at, on one page: recorded from the package's own samplers and from the rows of its studies."""
+"""An interactive page of four scenes about samplers and models, written as one HTML file."""

@@ -1,26 +1,30 @@
-"""The page: one HTML file that asks for nothing from anywhere, the same bytes each time."""
+"""The gallery page, a self-contained HTML file."""
 
 import json
-from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trialogue import __version__
+from trialogue.display.html import environment
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.embedding import rounded
 
-SCRIPTS = ("stage.js", "walks.js", "walls.js", "cliques.js", "layers.js", "start.js")
-
 
 def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
-    """The page of four scenes as text: three recorded here with `seed`, and one from the rows below `results`.
+    """Return the gallery page as HTML. This takes about fifteen seconds on one core.
 
-    Takes some fifteen seconds of one core. Raises `InputError` where `results` lacks the study that the last scene
-    is about.
+    Three scenes are sampled here, and the fourth shows rows of the study `interaction-order`. The page loads no other
+    files, and equal arguments give equal text.
+
+    Args:
+        results: A folder of results (default: the folders of `search_folders`).
+        seed: Random seed of the sampled scenes (default: 0).
+
+    Raises:
+        InputError: The study `interaction-order` has no finished result.
     """
-    # What can fail comes first.
+    # This scene comes first because it is the only one that can fail.
     layers = waking_layers.scene(results)
     scenes = rounded(
         {
@@ -30,17 +34,10 @@ def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
             "layers": layers,
         }
     )
-    environment = Environment(
-        loader=PackageLoader("trialogue_lab.gallery", "page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["percent"] = _percent
+    pages = environment("trialogue_lab.gallery")
+    pages.filters["percent"] = _percent
     recorded = json.dumps(scenes, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return environment.get_template("page.html.jinja").render(
+    return pages.get_template("page/page.html.jinja").render(
         **scenes,
         seed=seed,
         tempting=rule_at_the_end.TEMPTING,
@@ -49,15 +46,9 @@ def render_gallery(results: str | Path | None = None, seed: int = 0) -> str:
         jointly=max(level["chains"][0]["distance"][-1] for level in scenes["cliques"]["levels"]),
         rounds=two_cliques.STEPS,
         version=__version__,
-        style=Markup(_text("style.css")),
-        scripts=Markup("\n".join(_text(name) for name in SCRIPTS)),
-        # Within a script element only "</" could end it.
+        # "</" would end the script element.
         recorded=Markup(recorded.replace("</", "<\\/")),
     )
-
-
-def _text(name: str) -> str:
-    return files("trialogue_lab.gallery").joinpath("page", name).read_text(encoding="utf-8")
 
 
 def _percent(share: float) -> str:

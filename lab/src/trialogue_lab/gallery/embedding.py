@@ -1,30 +1,19 @@
-"""Numbers as a page carries them: few digits, and small whole ones a character each."""
+"""Compact representations of numbers in the page."""
 
+import json
 import string
-from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
-_CHARACTERS = string.digits + string.ascii_lowercase
+_DIGITS = string.digits + string.ascii_lowercase
 
 
-def in_characters(numbers: Tensor) -> list[str]:
-    """Rows of whole `numbers` (rows, n) below 36 as texts of n characters: digits of base 36."""
-    return ["".join(_CHARACTERS[number] for number in row) for row in numbers.tolist()]
+def in_base_36(numbers: Tensor) -> list[str]:
+    """Return each row of integers from 0 to 35 (rows, n) as a string of n base-36 digits."""
+    return ["".join(_DIGITS[number] for number in row) for row in numbers.tolist()]
 
 
-def without_rounding(distance: float) -> float:
-    """A total variation whose error of rounding is gone: that of equal laws is 0."""
-    return round(distance, 12)
-
-
-def rounded(value: Any, digits: int = 6) -> Any:
-    """JSON values with so many significant digits, so that machines that round differently write the same bytes."""
-    if isinstance(value, float):
-        return float(f"{value:.{digits}g}")
-    if isinstance(value, Mapping):
-        return {name: rounded(part, digits) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(part, digits) for part in value]
-    return value
+def rounded(value: Any) -> Any:
+    """Return a JSON value with floats rounded to six digits, so that rounding errors do not change the page."""
+    return json.loads(json.dumps(value), parse_float=lambda text: float(f"{float(text):.6g}"))

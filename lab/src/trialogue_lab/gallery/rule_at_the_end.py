@@ -1,4 +1,4 @@
-"""Scene 1: four walks on the prefix tree of a tiny oracle, under a rule about the last word."""
+"""Scene 1 compares four samplers on the prefix tree of a small model, under a constraint on the last word."""
 
 import itertools
 from collections.abc import Sequence
@@ -26,12 +26,11 @@ from trialogue.samplers.exact import (
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.samplers.prefix.samples import Samples
 from trialogue.verifiers.function import FunctionVerifier
-from trialogue_lab.gallery.embedding import without_rounding
 
 Prefix = tuple[int, ...]
 
 WORDS = ("Fish", "Dogs", "swim", "bark", "quietly", "loudly")
-LAW = {
+PROBABILITIES = {
     "": {"Fish": 0.6, "Dogs": 0.4},
     "Fish": {"swim": 0.95, "bark": 0.05},
     "Dogs": {"swim": 0.3, "bark": 0.7},
@@ -40,105 +39,109 @@ LAW = {
     "Dogs swim": {"quietly": 0.7, "loudly": 0.3},
     "Dogs bark": {"quietly": 0.2, "loudly": 0.8},
 }
-"""The oracle: probabilities of the next word by the words before it; sentences have three."""
+"""Probabilities of the next word, by prefix. Sentences have three words."""
 LAST = "loudly"
-"""The rule: the word that a sentence is to end in."""
+"""The last word that the constraint requires."""
 TEMPTING = "Fish swim loudly"
-"""The sentence of which the page says how often masking writes it."""
+"""The sentence that masking writes too often."""
 QUERIES = 2400
-"""Words that each walk may ask the oracle for."""
+"""Number of model calls of each sampler."""
 
 
 class Player(NamedTuple):
-    """A walk of the scene: what it is called, and what it does, in plain words."""
+    """A sampler of the scene with its name and a description in plain words."""
 
     name: str
-    says: str
-    walk: Sampler[Any]
-    values: bool = False
+    description: str
+    sampler: Sampler[Any]
+    has_values: bool = False
 
 
 PLAYERS = (
     Player(
         "Masking",
-        "picks each next word only among those the rule still allows, and never looks back",
+        "picks each next word only among the words that the rule still allows, and never goes back",
         MaskedDecoding(),
     ),
     Player(
         "Backtracking",
-        "writes freely; if the rule is broken, erases the last two words and tries again, at most four times",
+        "writes freely; if the sentence breaks the rule, it erases the last two words and tries again, at most four "
+        "times",
         Backtracking(quota=4, stride=2, argmax_redo=False),
     ),
     Player(
         "Four at a time",
-        "four drafts side by side; drafts with little future are dropped, the others copied "
+        "writes four drafts in parallel; drafts that are unlikely to end well are replaced by copies of the others "
         "(sequential Monte Carlo)",
         SequentialMonteCarlo(particles=4, proposal="mask"),
     ),
     Player(
         "Value-guided",
-        "knows at every word how likely a good ending still is (the size of its dots), and goes down and up by that",
+        "is given the probability of a good ending after every word (the size of its dots), and moves down and up the "
+        "tree by it",
         ValueGuided(lazy=False),
-        values=True,
+        has_values=True,
     ),
 )
 
 
 def oracle() -> Table:
-    """The law of sentences of three words."""
-    rows = {_tokens(said): row for said, row in LAW.items()}
+    """Return the model of sentences of three words."""
+    rows = {_tokens(prefix): row for prefix, row in PROBABILITIES.items()}
     return Table(lambda prefix: [rows[prefix].get(word, 0.0) for word in WORDS], len(WORDS), max_length=3)
 
 
-def rule() -> Verifier:
-    """Whether a sentence ends in `LAST`; any prefix may still."""
+def verifier() -> Verifier:
+    """Return the constraint that a sentence ends in `LAST`. It accepts every prefix."""
     return FunctionVerifier(lambda prefix: WORDS[prefix[-1]] == LAST, whole=True)
 
 
 def scene(seed: int = 0) -> dict[str, Any]:
-    """The tree, the restricted law, and of each walk its exact law and samples of `QUERIES` queries.
+    """Return the tree, the target distribution, and the exact distribution and runs of each sampler.
 
-    Nodes are numbered from the root, level by level; probabilities, and the values that a walk is given (`hopes`), are
-    in their order. `runs` are lists of steps as `recorded` has them.
+    Nodes of the tree are numbered level by level from the root. Probabilities and values are in the order of the nodes.
+    `runs` are samples of at most `QUERIES` model calls, as `record_runs` returns them.
     """
-    law, judge = oracle(), rule()
-    tree = prefix_tree(law)
-    target, hopes = target_distribution(law, judge), exact_values(law, judge)
+    model, constraint = oracle(), verifier()
+    tree = prefix_tree(model)
+    target, values = target_distribution(model, constraint), exact_values(model, constraint)
     walks = []
     for player in PLAYERS:
-        verifier = hopes if player.values else judge
-        exact = exact_distribution(player.walk, law, verifier)
+        given = values if player.has_values else constraint
+        exact = exact_distribution(player.sampler, model, given)
         samples = generate(
-            law, sampler=player.walk, verifier=verifier, num_samples=QUERIES // 3, seed=seed, trace=True
+            model, sampler=player.sampler, verifier=given, num_samples=QUERIES // 3, seed=seed, trace=True
         )
+        runs = record_runs(samples, player.sampler.rows_per_sample, tree.prefixes)
+        calls = itertools.accumulate(sum(len(step[0]) for step in run["steps"]) for run in runs)
         walks.append(
             {
                 "name": player.name,
-                "says": player.says,
-                "code": repr(player.walk),
-                "law": [exact.probabilities.get(prefix, 0.0) for prefix in tree.prefixes],
+                "description": player.description,
+                "code": repr(player.sampler),
+                "probabilities": [exact.probabilities.get(prefix, 0.0) for prefix in tree.prefixes],
                 "queries": exact.expected_calls,
-                "distance": without_rounding(total_variation(exact.probabilities, target)),
-                "hopes": [hopes.table[prefix] for prefix in tree.prefixes] if player.values else None,
-                "runs": _afforded(recorded(samples, player.walk.rows_per_sample, tree.prefixes), QUERIES),
+                # Without rounding, equal distributions would have a distance above 0.
+                "distance": round(total_variation(exact.probabilities, target), 12),
+                "values": [values.table[prefix] for prefix in tree.prefixes] if player.has_values else None,
+                "runs": [run for run, total in zip(runs, calls, strict=True) if total <= QUERIES],
             }
         )
-    reached = np.exp(tree.log_probs)
     return {
         "words": [WORDS[prefix[-1]] if prefix else "" for prefix in tree.prefixes],
         "parents": tree.parent.tolist(),
-        "reached": reached.tolist(),
+        "reached": np.exp(tree.log_probs).tolist(),
         "tempting": tree.prefixes.index(_tokens(TEMPTING)),
         "target": [target.get(prefix, 0.0) for prefix in tree.prefixes],
         "walks": walks,
     }
 
 
-def recorded(samples: Samples, members: int, prefixes: Sequence[Prefix]) -> list[dict[str, Any]]:
-    """What every sample did: where the `members` of its group went in each step, and the `output`.
+def record_runs(samples: Samples, members: int, prefixes: Sequence[Prefix]) -> list[dict[str, Any]]:
+    """Return the steps and the output node of every sample.
 
-    A step has for each member the node it went to and, where there are several, the member it went on from. A
-    step that asks the oracle for nothing, which chooses the output among the members, is left out.
+    A step has the node that each member of the sample's group moves to. If there are several members, it also has the
+    member whose node each of them continues. Steps without model calls are omitted. They only choose the output.
     """
     trace, places = samples.trace, {prefix: place for place, prefix in enumerate(prefixes)}
     assert trace is not None
@@ -149,23 +152,17 @@ def recorded(samples: Samples, members: int, prefixes: Sequence[Prefix]) -> list
         at: list[Prefix] = [()] * members
         steps = []
         for _, step in itertools.groupby(of_sample, itemgetter(1)):
-            before, sources, asked = list(at), list(range(members)), False
+            before, sources, calls_model = list(at), list(range(members)), False
             for _, _, member, source, kept, token in step:
                 sources[member] = source
                 at[member] = before[source][:kept] + ((token,) if token >= 0 else ())
-                asked |= token >= 0 or kept < len(before[source])
-            if asked:
+                calls_model |= token >= 0 or kept < len(before[source])
+            if calls_model:
                 nodes = [places[prefix] for prefix in at]
                 steps.append([nodes, sources] if members > 1 else [nodes])
         runs.append({"steps": steps, "output": places[samples[sample].tokens]})
     return runs
 
 
-def _tokens(said: str) -> Prefix:
-    return tuple(WORDS.index(word) for word in said.split())
-
-
-def _afforded(runs: Sequence[dict[str, Any]], queries: int) -> list[dict[str, Any]]:
-    """The first of `runs` that take so many queries in all: one for each member and step."""
-    costs = itertools.accumulate(sum(len(step[0]) for step in run["steps"]) for run in runs)
-    return [run for run, cost in zip(runs, costs, strict=True) if cost <= queries]
+def _tokens(sentence: str) -> Prefix:
+    return tuple(WORDS.index(word) for word in sentence.split())

@@ -1,6 +1,6 @@
-"""The ledger: published claims, the results that confront them, and the verdicts.
+"""Published claims, the results that test them, and the verdicts on the claims.
 
-`load_rows("study")` gives the rows of a finished result as a DataFrame.
+`load_rows("study")` returns the rows of a finished result as a DataFrame.
 """
 
 from trialogue.lazy_exports import lazy_exports

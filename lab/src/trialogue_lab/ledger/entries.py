@@ -1,6 +1,5 @@
-"""The ledger: for each study the result that counts, and the verdicts on its claims."""
+"""The ledger, which has an entry per study with the verdicts of the result that counts."""
 
-import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import Any
 
 from pandas import DataFrame
 
+from trialogue.display.numbers import finite_or_none
 from trialogue_lab.ledger.claims.verdicts import Evidence, Verdict, evaluate
 from trialogue_lab.ledger.claims.withdrawn import WITHDRAWN, WithdrawnClaim
 from trialogue_lab.ledger.rows import Rows
@@ -20,9 +20,9 @@ from trialogue_lab.ledger.runs.results import (
     config_hash,
     config_values,
     finished_results,
-    folders_to_read,
     is_finished,
     open_result,
+    search_folders,
 )
 from trialogue_lab.ledger.runs.scale import Differences, changed_fields, reduced_fields
 from trialogue_lab.ledger.study import Study
@@ -37,8 +37,8 @@ class Entry:
         result: The result that the study is judged by. None if nothing has been run.
         verdicts: The verdict on each claim of the study.
         withdrawn: The claims that the study no longer makes.
-        closest: The preset that the result's config is closest to, empty without a result.
-        changed: The fields in which the config differs from that preset: the run's value and the preset's.
+        closest: The preset that is closest to the result's config. Empty without a result.
+        changed: The fields in which the config differs from that preset, with the values of the run and the preset.
     """
 
     study: Study[Any]
@@ -50,7 +50,7 @@ class Entry:
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows of the result by kind; none without a result."""
+        """The rows of the result by kind. Empty without a result."""
         return self.study.rows(self.result) if self.result else Rows([])
 
     @property
@@ -63,7 +63,7 @@ class Entry:
             fields = ", ".join(
                 f"{name} = {mine} (not {theirs})" for name, (mine, theirs) in self.changed.items()
             )
-            return f"{self.closest} with {fields}; does not count"
+            return f"{self.closest} with {fields}: does not count"
         if preset not in COUNTING:
             return f"{preset}, which does not count"
         reduced = "paper" in self.study.presets and preset != "paper"
@@ -71,7 +71,7 @@ class Entry:
 
 
 def judged(study: Study[Any], result: Result | None) -> Entry:
-    """Return the entry of one study for `result`. Without a result, no claim is tested."""
+    """Return the entry of a study for `result`. Without a result, no claim is tested."""
     if result is None:
         nothing = [
             Verdict(claim=claim, answer="not tested", reason="no finished run of a preset")
@@ -100,13 +100,13 @@ def counting_result(
 
     Args:
         study: The study.
-        results: A folder of results. By default, the first of `folders_to_read` that has a result that counts.
-        presets: Presets that count, the largest last.
+        results: A folder of results. By default, the first of `search_folders` with a result that counts.
+        presets: Presets that count, from small to large (default: all counting presets).
 
     Returns:
-        The finished result of the largest of the presets, at the study's version. None if there is none.
+        The finished result of the largest preset at the study's version. None if there is no such result.
     """
-    for place in folders_to_read(results):
+    for place in search_folders(results):
         for preset in reversed(presets):
             if preset in study.presets:
                 name = config_hash(study.name, study.version, config_values(study.presets[preset]))
@@ -127,13 +127,13 @@ def own_entries(
     """Return the entries of a user's own runs of a study.
 
     Args:
-        counting: The entry of the study's result that counts, which is left out.
-        runs: The folder of the user's runs.
-        warn: Called with one line for each result that is corrupted, which is left out.
+        counting: The entry of the result that counts. This result is left out.
+        runs: The folder of the user's runs (default: "runs").
+        warn: Called with a one-line message for each corrupted result. These results are left out.
 
     Returns:
-        One entry per finished run of the study's current version, in the order in which the runs finished, without
-        withdrawn claims.
+        One entry per finished run of the study's current version, in the order in which the runs finished. The entries
+        have no withdrawn claims.
     """
     study = counting.study
     finished = finished_results(study.name, runs, warn)
@@ -145,7 +145,7 @@ def own_entries(
 def select(
     entries: Iterable[Entry], *, answers: Collection[str] = (), origins: Collection[str] = ()
 ) -> list[Entry]:
-    """Return the entries with the chosen claims only.
+    """Return the entries, restricted to the chosen claims.
 
     Args:
         entries: Entries of the ledger.
@@ -153,17 +153,17 @@ def select(
         origins: Origins to keep, "published" or "ours". Empty for both.
 
     Returns:
-        The entries that have such claims, without their other claims.
+        The entries that have such claims.
     """
 
-    def chosen(answer: str, origin: str) -> bool:
+    def is_chosen(answer: str, origin: str) -> bool:
         return (not answers or answer in answers) and (not origins or origin in origins)
 
     selected = [
         replace(
             entry,
-            verdicts=tuple(one for one in entry.verdicts if chosen(one.answer, one.claim.origin)),
-            withdrawn=tuple(one for one in entry.withdrawn if chosen(WITHDRAWN, one.origin)),
+            verdicts=tuple(one for one in entry.verdicts if is_chosen(one.answer, one.claim.origin)),
+            withdrawn=tuple(one for one in entry.withdrawn if is_chosen(WITHDRAWN, one.origin)),
         )
         for entry in entries
     ]
@@ -171,19 +171,16 @@ def select(
 
 
 def ledger_records(entries: Iterable[Entry]) -> list[dict[str, object]]:
-    """Return one flat record per claim, as strict JSON holds it.
+    """Return one flat record per claim, with values that strict JSON can represent.
 
-    Withdrawn claims follow the other claims of their study, with the verdict "withdrawn". All records have the same
-    keys. A value that is unknown or not finite is None.
+    All records have the keys `COLUMNS`. Values that are unknown or not finite are None. Withdrawn claims follow the
+    other claims of their study and have the verdict "withdrawn".
     """
-    return [
-        record
-        for entry in entries
-        for record in (
-            *(_verdict_record(entry, verdict) for verdict in entry.verdicts),
-            *(_withdrawn_record(entry, claim) for claim in entry.withdrawn),
-        )
-    ]
+    records = []
+    for entry in entries:
+        records += [_verdict_record(entry, verdict) for verdict in entry.verdicts]
+        records += [_withdrawn_record(entry, claim) for claim in entry.withdrawn]
+    return records
 
 
 COLUMNS = (
@@ -192,7 +189,7 @@ COLUMNS = (
     "margin", "grade", "unit", "replications", "replications_needed", "power", "smallest_effect", "remarks", "preset",
     "result", "changed",
 )  # fmt: skip
-"""Keys of a record, in their order."""
+"""Keys of a record, in order."""
 
 
 def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
@@ -202,7 +199,7 @@ def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
         "study": entry.study.name,
         "claim": claim.id,
         "title": claim.title or None,
-        "statement": claim.said,
+        "statement": claim.full_statement,
         "statement_id": claim.statement_id or None,
         "origin": claim.origin,
         "registered": verdict.registered,
@@ -222,34 +219,25 @@ def _verdict_record(entry: Entry, verdict: Verdict) -> dict[str, object]:
         "preset": entry.result.preset if entry.result else None,
         "result": entry.result.hash if entry.result else None,
         "changed": {name: list(values) for name, values in entry.changed.items()},
-        **{name: _finite(getattr(verdict, name)) for name in numbers},
+        **{name: finite_or_none(getattr(verdict, name)) for name in numbers},
     }
 
 
 def _withdrawn_record(entry: Entry, claim: WithdrawnClaim) -> dict[str, object]:
+    texts = ("statement", "origin", "source", "published", "last_verdict", "withdrawn_on", "reason")
     return dict.fromkeys(COLUMNS) | {
         "study": entry.study.name,
         "claim": claim.id,
-        "statement": claim.statement,
         "statement_id": claim.statement_id or None,
-        "origin": claim.origin,
-        "source": claim.source,
-        "published": claim.published,
         "verdict": WITHDRAWN,
-        "last_verdict": claim.last_verdict,
-        "withdrawn_on": claim.withdrawn_on,
-        "reason": claim.reason,
         "remarks": [],
         "result": claim.result or None,
         "changed": {},
-        **{name: _finite(getattr(claim, name)) for name in ("estimate", "low", "high")},
+        **{name: getattr(claim, name) for name in texts},
+        **{name: finite_or_none(getattr(claim, name)) for name in ("estimate", "low", "high")},
     }
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def ledger_frame(entries: Iterable[Entry]) -> DataFrame:
-    """Return a DataFrame with one row per claim and the columns of `ledger_records`."""
+    """Return a DataFrame with one row per claim and the columns `COLUMNS`."""
     return DataFrame(ledger_records(entries))

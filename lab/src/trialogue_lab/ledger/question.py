@@ -1,6 +1,6 @@
-"""The question of a study: the first paragraph of its docstring."""
+"""The question that a study answers, read from its docstring."""
 
 
 def question_of(doc: str | None) -> str:
-    """The first paragraph of a study's docstring, on one line."""
+    """Return the first paragraph of a docstring on one line."""
     return " ".join((doc or "").strip().partition("\n\n")[0].split())

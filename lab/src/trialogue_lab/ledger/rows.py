@@ -1,5 +1,6 @@
-"""Rows of a result by kind: each kind of measurement is a table with columns of its own."""
+"""The rows of a result, grouped by kind of measurement."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -7,14 +8,18 @@ from pandas import DataFrame
 
 
 class NoRows(LookupError):
-    """Raised where a statistic asks for rows of a kind that was not measured."""
+    """Raised if a statistic needs rows of a kind that was not measured."""
 
 
 class Rows(Mapping[str, DataFrame]):
-    """The rows of one result; `rows["kind"]` is a DataFrame that holds the columns of this kind alone.
+    """A mapping from each kind of measurement to a DataFrame of its rows.
 
-    `records` are the measurements, one a mapping; the value in the column `kind` says which kind it is. A kind that
-    was not measured raises `NoRows`. `config` holds the values of the run's config.
+    A DataFrame has only the columns of its own kind. The key of a kind that was not measured raises `NoRows`.
+
+    Args:
+        records: The measurements, one mapping each.
+        kind: The column that holds the kind of a measurement (default: "kind").
+        config: The values of the run's config (default: empty).
     """
 
     def __init__(
@@ -24,10 +29,10 @@ class Rows(Mapping[str, DataFrame]):
         config: Mapping[str, Any] | None = None,
     ) -> None:
         self.records, self.config = records, config or {}
-        by_kind: dict[str, list[Mapping[str, Any]]] = {}
+        by_kind = defaultdict(list)
         for record in records:
-            by_kind.setdefault(str(record.get(kind, "")), []).append(record)
-        self._by_kind = by_kind
+            by_kind[str(record.get(kind, ""))].append(record)
+        self._by_kind = dict(by_kind)
         self._frames: dict[str, DataFrame] = {}
 
     def __getitem__(self, kind: str) -> DataFrame:
@@ -35,18 +40,22 @@ class Rows(Mapping[str, DataFrame]):
             raise NoRows(f"no rows of the kind {kind!r}")
         if kind not in self._frames:
             self._frames[kind] = DataFrame(self._by_kind[kind])
-        # A shallow copy: a statistic that adds a column changes no other statistic's rows.
+        # With a shallow copy, a statistic can add columns without changing the rows of other statistics.
         return self._frames[kind].copy(deep=False)
 
     def where(self, kind: str, /, **values: object) -> DataFrame:
-        """The rows of a kind whose columns have the given values: `rows.where("training", data="unseen")`."""
+        """Return the rows of a kind whose columns have the given values.
+
+        Example:
+            `rows.where("training", data="unseen")`
+        """
         table = self[kind]
         for column, value in values.items():
             table = table[table[column] == value]
         return table
 
     def distinct(self, kind: str, column: str) -> list[Any]:
-        """The different values in a column of a kind, in ascending order."""
+        """Return the distinct values in a column of a kind, in ascending order."""
         return sorted(self[kind][column].unique().tolist())
 
     def __iter__(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Settings of a run: dataclasses whose field types say what a field may be.
+"""Base class of config dataclasses, whose fields are validated against their types.
 
     @dataclass(frozen=True, kw_only=True)
     class Config(Settings):
@@ -6,41 +6,28 @@
         temperature: Positive = 1.0
 
         def check(self) -> None:
-            ...                                  # relations between fields
+            ...                                  # Raise InputError if fields contradict each other.
 
-Types are checked by pydantic, strictly: no text is taken for a number, and no 2.0 for 2.
+Pydantic checks the types strictly. It accepts neither text nor 2.0 as an integer.
 """
 
 from dataclasses import fields
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
-from annotated_types import MinLen
-from pydantic import AfterValidator, ConfigDict, InstanceOf, TypeAdapter
+from pydantic import ConfigDict, InstanceOf, TypeAdapter
 
-from trialogue.validation import (
-    Count,
-    Different,
-    Finite,
-    Increasing,
-    Natural,
-    Positive,
-    Probability,
-    Share,
-    Some,
-    checked_value,
-    different,
-)
+from trialogue.validation import Different, Natural, checked_value
 
-Seeds = Annotated[tuple[Natural, ...], MinLen(1), AfterValidator(different)]
-"""One or more different seeds."""
+Seeds = Different[Natural]
+"""One or more distinct seeds."""
 
 
 class Settings:
-    """Base class of config dataclasses, whose fields are checked against their types as `validated` checks arguments.
+    """Base class of config dataclasses that validate their fields, as `validated` validates arguments.
 
     Raises:
-        InputError: For the first field that is not of its type.
+        InputError: A field does not have its type. The first such field is named.
     """
 
     def __post_init__(self) -> None:
@@ -50,10 +37,10 @@ class Settings:
         self.check()
 
     def check(self) -> None:
-        """Check relations between fields. Override it to raise `InputError`."""
+        """Check relations between fields. Override this method to raise `InputError`."""
 
     def shared(self, kind: type[Any]) -> dict[str, Any]:
-        """Return the values of the fields that the dataclass `kind` has too, by name."""
+        """Return the fields that the dataclass `kind` has too, as a dict of values by name."""
         names = {field.name for field in fields(kind)}
         return {name: value for name, value in vars(self).items() if name in names}
 
@@ -65,29 +52,13 @@ def _adapters(settings: type[Any]) -> dict[str, TypeAdapter[Any]]:
 
 
 def _adapter(hint: Any) -> TypeAdapter[Any]:
-    """Return the adapter of a type. Settings within settings have checked their own fields."""
+    """Return the adapter of a type. Nested settings were validated when they were created."""
     if isinstance(hint, type) and issubclass(hint, Settings):
         return TypeAdapter(InstanceOf[hint])
     return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
 
 
-def seeds_of(config: Any) -> set[int]:
-    """Every seed that a config names, in fields called `seeds` or ending so."""
-    named = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
-    return {seed for name in named for seed in getattr(config, name)}
-
-
-__all__ = [
-    "Count",
-    "Different",
-    "Finite",
-    "Increasing",
-    "Natural",
-    "Positive",
-    "Probability",
-    "Seeds",
-    "Settings",
-    "Share",
-    "Some",
-    "seeds_of",
-]
+def collect_seeds(config: Any) -> set[int]:
+    """Return all seeds of a config. They are in fields named `seeds` or `*_seeds`."""
+    names = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
+    return {seed for name in names for seed in getattr(config, name)}

@@ -1,4 +1,4 @@
-"""What a study is: one question, a config, rows measured part by part, and the claims that the rows decide."""
+"""Studies: a question, a config, measurements in parts, and the claims that the measurements decide."""
 
 import dataclasses
 import importlib
@@ -27,17 +27,20 @@ from trialogue_lab.ledger.runs.results import PRESETS, Result, config_hash, conf
 Config = TypeVar("Config")
 
 RESERVED = frozenset({"study", "preset", "results", "threads", "workers", "executor", "force", "help"})
-"""Names that the command line keeps for itself; no config may have such a field."""
+"""Options of the command line, which no config field may be named after."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A unit that a killed run resumes by.
+    """A part of a run, whose rows are saved when it finishes. An interrupted run resumes after its last finished part.
 
-    `measure(artifacts)` yields its rows; `artifacts` is a folder that the parts of one run share, for trained models:
-    a part must train anew what it does not find there. Parts of one `lane` are measured one after the other by one
-    process, as parts that build on each other's artifacts should be; by default a part has a lane of its own.
-    `columns` are those that every row of the part begins with, such as its seed.
+    Args:
+        name: Name of the part, unique within the run.
+        measure: Function that yields the rows. Its argument is a folder of artifacts, for example trained models, that
+            all parts of a run share. A part must train each model that is missing in the folder.
+        lane: Name of a chain of parts that one process measures in order. Put parts that use each other's artifacts
+            into one lane. Empty for a lane of the part's own.
+        columns: Columns with a constant value that every row begins with, for example the seed.
     """
 
     name: str
@@ -46,7 +49,7 @@ class Part:
     columns: Mapping[str, Any] = field(default_factory=dict)
 
     def rows(self, artifacts: Path) -> list[Row]:
-        """Measure the part: its rows, with its `columns`."""
+        """Measure the part and return its rows, including the constant columns."""
         return [{**self.columns, **row} for row in self.measure(artifacts)]
 
 
@@ -58,19 +61,26 @@ _CONVENTIONS = {
     "tables": ("TABLES", ("pages", "tables")),
     "figures": ("FIGURES", ("pages", "figures")),
 }
-"""The name that each field of a study has in its package, and the modules that may define it."""
+"""For each field of a study, the name that defines it in the package and the modules that are searched for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Generic[Config]):
-    """A study; the module that defines it binds it to the name `STUDY`. In a package, use `Study.of_package`.
+    """A study. The module that defines it assigns it to the name `STUDY`. In a package, use `Study.of_package`.
 
-    `module` is that module's `__name__`: the study is named after it, its docstring begins with the question, and its
-    pilot is frozen beside it (`pilot_file`). `presets` maps names among `PRESETS` to values of one frozen
-    dataclass, which raises `InputError` where a field is out of range; "default" must be among them. `parts(config)`
-    lists what is measured, in order. `kind` is the column that says of which kind a row is. `numbers` are statistics
-    that texts quote, by name. `version` is raised when the meaning of a row changes, so that older results no longer
-    count. `headline` names the claims that the terminal prints first.
+    Args:
+        module: The `__name__` of that module. The study is named after it, and its docstring begins with the question
+            of the study. The pilot is stored next to it (see `pilot_file`).
+        source: The publication that the study replicates.
+        presets: Configs by name, which must include "default". The names are from `PRESETS`. All configs are values of
+            one frozen dataclass, which raises `InputError` if a field is out of range.
+        parts: Function that returns the parts of a run with the given config, in order.
+        claims: The claims that the rows decide.
+        tables: The tables of the report.
+        figures: The figures of the report.
+        numbers: Statistics that documentation templates quote, by name.
+        kind: The column that holds the kind of a row (default: "kind").
+        version: Increase it when the meaning of a row changes. Results of earlier versions no longer count.
     """
 
     module: str
@@ -83,40 +93,42 @@ class Study(Generic[Config]):
     numbers: Mapping[str, Statistic] = field(default_factory=dict)
     kind: str = "kind"
     version: int = 1
-    headline: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
-            raise InputError("module", self.module, "must be named by lower-case words joined by underscores")
+            raise InputError("module", self.module, "use lower-case words joined by underscores")
         if "default" not in self.presets or not set(self.presets) <= set(PRESETS):
-            raise InputError("presets", sorted(self.presets), f"must hold 'default' and only {PRESETS}")
+            raise InputError(
+                "presets", sorted(self.presets), f"include 'default', and use only names from {PRESETS}"
+            )
         config = self.presets["default"]
         if not dataclasses.is_dataclass(config) or isinstance(config, type):
-            raise InputError("presets", config, "must be values of a frozen dataclass")
+            raise InputError("presets", config, "use values of a frozen dataclass")
         taken = RESERVED & {field.name for field in dataclasses.fields(config)}
         if taken:
-            raise InputError("config", sorted(taken), "these names belong to the command line: choose others")
+            hint = "these are options of the command line: rename the fields"
+            raise InputError("config", sorted(taken), hint)
         for claim in self.claims:
             claim.statistic.replication.required(config_values(config))
         for kind in ([claim.id for claim in self.claims], [figure.name for figure in self.figures]):
             if len(set(kind)) < len(kind):
-                raise InputError("study", self.name, f"names must be unique, not {kind}")
-        unknown = set(self.headline) - {claim.id for claim in self.claims}
-        if unknown or len(set(self.headline)) < len(self.headline):
-            raise InputError("headline", self.headline, "must name claims of the study, each once")
+                raise InputError("study", self.name, f"use each name once: {kind}")
 
     @classmethod
     def of_package(cls, module: str, *, source: str, **settings: Any) -> "Study[Any]":
-        """Return the study of the package `module`, assembled from the modules of the package.
-
-        Args:
-            module: The package's `__name__`.
-            source: What the study replicates.
-            **settings: Other fields of the study. A field that is given here is not looked up.
+        """Assemble a study from the modules of the package `module`.
 
         The presets are `config.PRESETS`, the parts `measure.parts`, the claims `claims.CLAIMS` and the numbers
         `claims.NUMBERS`. Tables and figures are `TABLES` and `FIGURES` of `pages`, or of `tables` and `figures`. Only
-        the presets and the parts are required. `titles.toml` maps ids of claims to their titles.
+        the presets and the parts are required. The file `titles.toml` maps ids of claims to their titles.
+
+        Args:
+            module: The `__name__` of the package.
+            source: The publication that the study replicates.
+            **settings: Other fields of the study, which are then not taken from the modules.
+
+        Raises:
+            InputError: The presets or the parts are missing, or a field of the study is invalid.
         """
         for field_name, (name, places) in _CONVENTIONS.items():
             modules = (f"{module}.{place}" for place in places)
@@ -128,12 +140,12 @@ class Study(Generic[Config]):
         if missing:
             place = " and ".join(f"{module}.{_CONVENTIONS[each][1][0]}" for each in sorted(missing))
             raise InputError("study", module, f"define {' and '.join(sorted(missing))} in {place}")
-        settings["claims"] = _titled(settings.get("claims", ()), _file_of(module, "titles.toml"))
+        settings["claims"] = _add_titles(settings.get("claims", ()), _file_of(module, "titles.toml"))
         return cls(module=module, source=source, **settings)
 
     @property
     def name(self) -> str:
-        """The last part of the module's name, its words joined by dashes."""
+        """Name of the study: the last component of the module's name, with dashes for underscores."""
         return self.module.rpartition(".")[2].replace("_", "-")
 
     @property
@@ -143,40 +155,40 @@ class Study(Generic[Config]):
 
     @property
     def background(self) -> str:
-        """What the module's docstring says after the question."""
+        """The module's docstring after the question."""
         return self._doc.strip().partition("\n\n")[2].strip()
 
     @property
     def pilot_file(self) -> Path:
-        """Path of the frozen pilot: `pilot.json` in a package, `name.pilot.json` next to a module `name.py`."""
+        """Path of the stored pilot: `pilot.json` in a package, `name.pilot.json` next to a module `name.py`."""
         return _file_of(self.module, "pilot.json")
 
     @cached_property
     def pilot(self) -> Pilot:
-        """The estimates of the study's pilot. Empty if it has none."""
+        """The stored pilot of the study. Empty if the file does not exist."""
         return read_pilot(self.pilot_file)
 
     @cached_property
     def withdrawn(self) -> tuple[WithdrawnClaim, ...]:
-        """The claims that the study no longer makes, read from `withdrawn.json` next to `pilot.json`."""
+        """The claims that the study no longer makes, read from `withdrawn.json` next to the pilot."""
         return read_withdrawn(_file_of(self.module, "withdrawn.json"))
 
     def preset(self, name: str) -> Config:
-        """The config of a preset; raises `InputError` for an unknown one."""
+        """Return the config of a preset. Raises `InputError` if the study has no such preset."""
         if name not in self.presets:
             raise InputError("preset", name, f"choose one of {', '.join(self.presets)}")
         return self.presets[name]
 
     def preset_of(self, config: Config) -> str | None:
-        """The preset that `config` equals, if any."""
+        """Return the name of the preset that is equal to `config`, or None."""
         return next((name for name, preset in self.presets.items() if preset == config), None)
 
     def result_folder(self, config: Config, results: str | Path = "runs") -> Path:
-        """Where the result of `config` lies under `results`."""
+        """Return the folder of the result of `config` below the folder `results` (default: "runs")."""
         return Path(results) / self.name / config_hash(self.name, self.version, config_values(config))
 
     def rows(self, result: Result) -> Rows:
-        """The rows of one of its results, by kind."""
+        """Return the rows of a result of this study, by kind."""
         return Rows(result.records, self.kind, result.config)
 
     @property
@@ -185,18 +197,14 @@ class Study(Generic[Config]):
 
 
 def _file_of(module: str, name: str) -> Path:
-    """Return the path of a file that belongs to a study: inside its package, or next to its module."""
+    """Return the path of a file of a study, which is inside its package or next to its module."""
     loaded = sys.modules[module]
     path = Path(str(loaded.__file__))
     return path.parent / name if hasattr(loaded, "__path__") else path.with_suffix(f".{name}")
 
 
-def _titled(claims: Sequence[Claim], path: Path) -> Sequence[Claim]:
-    """Return the claims with the titles that the file at `path` gives them. Without such a file, the claims as given.
-
-    Raises:
-        InputError: If the file cannot be read or names a claim that the study does not make.
-    """
+def _add_titles(claims: Sequence[Claim], path: Path) -> Sequence[Claim]:
+    """Return the claims with the titles in the file `path`, if it exists."""
     if not path.is_file():
         return claims
     try:
@@ -205,13 +213,13 @@ def _titled(claims: Sequence[Claim], path: Path) -> Sequence[Claim]:
         raise InputError("titles", str(path), f"cannot be read: {error}") from error
     unknown = titles.keys() - {claim.id for claim in claims}
     if unknown:
-        raise InputError("titles", sorted(unknown), f"{path}: use ids of claims of the study")
+        raise InputError("titles", sorted(unknown), f"use ids of claims of the study in {path}")
     return [dataclasses.replace(claim, title=titles.get(claim.id, claim.title)) for claim in claims]
 
 
 def study_of(module: str) -> Study[Any]:
-    """The study that the importable `module` binds to `STUDY`; raises `InputError` where it binds none."""
+    """Import a module and return its study, which it must assign to `STUDY`. Raises `InputError` if it does not."""
     study: Study[Any] | None = getattr(importlib.import_module(module), "STUDY", None)
     if study is None:
-        raise InputError("study", module, "this module does not bind STUDY")
+        raise InputError("study", module, "this module does not bind STUDY: assign the study to this name")
     return study

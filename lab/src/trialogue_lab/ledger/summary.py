@@ -1,4 +1,4 @@
-"""Totals of the ledger: statements of the sources, verdicts on claims, and families of claims."""
+"""Totals of the ledger over statements of the sources, claims, and families of claims."""
 
 import math
 from collections import Counter
@@ -13,7 +13,7 @@ from trialogue_lab.ledger.entries import Entry
 
 LedgerAnswer = Answer | Literal["withdrawn"]
 LEDGER_ANSWERS: tuple[LedgerAnswer, ...] = (*ANSWERS, WITHDRAWN)
-"""Verdicts on claims, in the order in which they are shown."""
+"""All verdicts on claims, in the order of the tables."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,10 @@ class Statement:
     """A statement of a source, with the verdicts on the published claims that test it.
 
     Args:
-        document: The document, as a key of `DOCUMENTS`. Empty for a claim without a statement id.
-        identifier: The statement's identifier within the document, or "<study>/<claim>" for a claim without one.
-        verdicts: Number of verdicts by answer. Withdrawn claims are counted under "withdrawn".
+        document: The document, a key of `DOCUMENTS`. Empty for a claim without a statement id.
+        identifier: The identifier of the statement within the document. For a claim without a statement id, this is
+            "<study>/<claim>".
+        verdicts: Number of claims by verdict, including "withdrawn".
     """
 
     document: str
@@ -32,14 +33,12 @@ class Statement:
 
     @property
     def answer(self) -> LedgerAnswer:
-        """The combined answer of the verdicts.
-
-        The first of these rules that applies decides. Withdrawn claims count only if there are no other claims.
+        """The combined verdict. The first of these rules that applies determines it.
 
         1. *refuted* if a verdict is refuted;
         2. *undecided* if a verdict is undecided or altered since the run;
         3. *holds* if a verdict holds;
-        4. *not tested* if there is a claim that is not withdrawn;
+        4. *not tested* if a claim is not withdrawn;
         5. *withdrawn* otherwise.
         """
         if self.verdicts.get("refuted"):
@@ -53,11 +52,11 @@ class Statement:
 
 @dataclass(frozen=True)
 class Families:
-    """The families of claims whose error is controlled together.
+    """The families of claims whose error rates are controlled together.
 
     Args:
-        count: Number of families. A family is the claims with sampling error of one study and one origin.
-        alpha: Sum of the error rates of all claims, which bounds the expected number of wrong verdicts.
+        count: Number of families. A family consists of the claims with sampling error of one study and one origin.
+        alpha: Sum of the error rates of all claims, an upper bound of the expected number of wrong verdicts.
     """
 
     count: int
@@ -76,10 +75,10 @@ class Families:
 
 
 def statements(entries: Iterable[Entry]) -> list[Statement]:
-    """Return the sources' statements, in the order in which claims first name them.
+    """Return the statements of the sources, in the order of the first claims that test them.
 
-    Published claims with the same `statement_id` test the same statement. A published claim without an id counts as
-    a statement of its own. Claims of "ours" test no statement. See `Statement.answer` for the combined answer.
+    Published claims with the same `statement_id` test the same statement. A published claim without a statement id is
+    counted as a separate statement. Claims of "ours" do not test statements.
     """
     verdicts: dict[tuple[str, str], Counter[LedgerAnswer]] = {}
     for entry in entries:
@@ -112,24 +111,24 @@ def families(entries: Iterable[Entry]) -> Families:
 
 
 def totals_table(entries: Sequence[Entry]) -> list[list[str]]:
-    """Return the totals as cells of a table: one line of heads, then the lines of `totals`.
+    """Return the totals as the cells of a table.
 
-    The columns are the sum over all answers, and the answers that occur.
+    The first row has the headings: "all" and the verdicts that occur. The other rows are those of `totals`.
     """
     lines = totals(entries)
     answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
-    numbers = [
-        [name, sum(counts.values()), *(counts.get(answer, 0) for answer in answers)]
-        for name, counts in lines.items()
-    ]
-    return [["", "all", *answers], *([str(cell) for cell in line] for line in numbers)]
+    table = [["", "all", *answers]]
+    for name, counts in lines.items():
+        numbers = (sum(counts.values()), *(counts.get(answer, 0) for answer in answers))
+        table.append([name, *map(str, numbers)])
+    return table
 
 
 def totals(entries: Sequence[Entry]) -> dict[str, dict[LedgerAnswer, int]]:
-    """Return the totals of the ledger: numbers by answer for each line of the total.
+    """Return the numbers of statements and of claims by verdict.
 
-    The first line counts statements. The others count the verdicts on claims by origin, those registered after their
-    run apart. Lines and answers without a number are left out.
+    The first row counts statements. The other rows count claims by origin. Claims that were registered after their run
+    have separate rows. Rows and verdicts with a count of zero are omitted.
     """
     lines: dict[str, Counter[LedgerAnswer]] = {
         "statements": Counter(statement.answer for statement in statements(entries))
@@ -141,9 +140,8 @@ def totals(entries: Sequence[Entry]) -> dict[str, dict[LedgerAnswer, int]]:
         for entry in entries:
             for verdict in entry.verdicts:
                 if verdict.claim.origin == origin:
-                    lines[name if verdict.registered or not verdict.replications else late][
-                        verdict.answer
-                    ] += 1
+                    is_late = not verdict.registered and verdict.replications
+                    lines[late if is_late else name][verdict.answer] += 1
             lines[name][WITHDRAWN] += sum(claim.origin == origin for claim in entry.withdrawn)
     return {
         name: {answer: counts[answer] for answer in LEDGER_ANSWERS if counts[answer]}

@@ -17,8 +17,21 @@ from pandas import Series
 from trialogue.display.figures import panels
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
-from trialogue_lab.ledger import Claim, Counts, Figure, Part, Replication, ResultTable, Rows, Study, exact
-from trialogue_lab.ledger.settings import Count, Probability, Seeds, Settings
+from trialogue_lab.ledger import (
+    Claim,
+    Count,
+    Counts,
+    Figure,
+    Part,
+    Probability,
+    Replication,
+    ResultTable,
+    Rows,
+    Seeds,
+    Settings,
+    Study,
+    exact,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

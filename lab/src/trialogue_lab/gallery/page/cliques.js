@@ -1,4 +1,4 @@
-// Scene 3: two groups of friends, many copies of the same evening, and two ways to change one's mind.
+// Scene 3: two groups of friends, many copies of one evening, and two ways to change the answers.
 
 function cliquesScene(section, data) {
   const size = data.clique;
@@ -9,9 +9,9 @@ function cliquesScene(section, data) {
   const golden = Math.PI * (3 - Math.sqrt(5));
   let chart = null;
   let now = 0;
-  const panels = data.players.map((player, place) => panel(player, place));
+  const panels = data.chains.map((player, place) => panel(player, place));
 
-  canvas(section.querySelector(".chart"), 150, "Exact distance from the target by step, for both", (svg, width, height) => {
+  canvas(section.querySelector(".chart"), 150, "Exact distance from the correct distribution by round, for both methods", (svg, width, height) => {
     chart = { svg, width, height };
     paintChart();
   });
@@ -19,7 +19,7 @@ function cliquesScene(section, data) {
   const time = new Timeline(section, {
     end: steps,
     rate: (value) => (value < 6 ? 1.4 : value < 20 ? 3 : 8),
-    said: (value) => `round ${Math.floor(value)} of ${steps}`,
+    describe: (value) => `round ${Math.floor(value)} of ${steps}`,
     show: (value) => {
       now = value;
       section.querySelector(".round").textContent = Math.floor(value);
@@ -38,14 +38,14 @@ function cliquesScene(section, data) {
   function panel(player, place) {
     const box = add(section.querySelector(".stage"), "article", { class: `panel c${place}` });
     add(box, "h3", {}, player.name);
-    add(box, "p", { class: "says" }, player.says);
+    add(box, "p", { class: "says" }, player.description);
     const drawing = add(box, "div");
     const distance = add(add(box, "p", { class: "facts" }), "span");
     let parts = null;
     canvas(
       drawing,
       (width) => 96 + Math.min(width, 380),
-      `One evening above; below, where ${copies} evenings stand, and where they should`,
+      `Above: the answers of one evening. Below: the answers of ${copies} evenings, and the correct distribution`,
       (svg, width) => {
         parts = paint(svg, width);
         target();
@@ -94,18 +94,18 @@ function cliquesScene(section, data) {
         add(svg, "text", { class: "tick", x: left - 8, y: centre(ups)[1] + 4, "text-anchor": "end" }, ups);
       }
       const [x, y] = centre(Math.floor(cells / 2) * cells);
-      add(svg, "text", { class: "head", x, y: y + side / 2 + 30, "text-anchor": "middle" }, "how many of group A say yes");
+      add(svg, "text", { class: "head", x, y: y + side / 2 + 30, "text-anchor": "middle" }, "number of yes in group A");
       add(
         svg,
         "text",
         { class: "head", transform: `translate(${left - 24} ${centre(Math.floor(cells / 2))[1]}) rotate(-90)`, "text-anchor": "middle" },
-        "how many of group B say yes",
+        "number of yes in group B",
       );
       const dots = [...Array(copies)].map(() => add(svg, "circle", { class: "copy", r: side * 0.031 }));
       return { centre, side, friends, due, dots };
     }
 
-    // A cell's ring has the area of as many evenings as should be in it.
+    // The area of a disc is proportional to the expected number of evenings in its cell.
     function target() {
       parts?.due.forEach((halo, cell) => {
         const expected = copies * data.levels[level].target[cell];
@@ -127,7 +127,7 @@ function cliquesScene(section, data) {
     function show(value) {
       if (parts === null) return;
       const step = Math.floor(value);
-      // Evenings rest at their answers and hurry between them.
+      // The dots rest for most of a round and then move quickly.
       const share = smooth(Math.max(0, Math.min(1, (value - step - 0.6) / 0.4)));
       if (parts.step !== step || parts.level !== level) {
         Object.assign(parts, { step, level, from: positions(step), to: positions(Math.min(steps, step + 1)) });
@@ -138,7 +138,7 @@ function cliquesScene(section, data) {
         });
         box.dataset.copies = data.levels[level].chains[place].copies[step];
         const apart = data.levels[level].chains[place].distance[step];
-        distance.textContent = `${percent(apart)} misplaced, exactly`;
+        distance.textContent = `${percent(apart)} misplaced (exact)`;
       }
       parts.dots.forEach((dot, copy) => {
         set(dot, { cx: mix(parts.from[copy][0], parts.to[copy][0], share), cy: mix(parts.from[copy][1], parts.to[copy][1], share) });
@@ -161,12 +161,12 @@ function cliquesScene(section, data) {
     for (const step of [0, 25, 50, 75, 100]) {
       add(svg, "text", { class: "tick", x: x(step), y: height - 18, "text-anchor": "middle" }, step);
     }
-    add(svg, "text", { class: "head", x: 40, y: 11 }, "misplaced, exactly, after so many rounds");
+    add(svg, "text", { class: "head", x: 40, y: 11 }, "share of misplaced evenings by round (exact)");
     chart.marks = data.levels[level].chains.map(({ distance }, place) => {
       add(svg, "path", { class: `curve c${place}`, d: `M${distance.map((one, step) => `${x(step)} ${y(one)}`).join("L")}` });
       const at = 62;
       const above = place === 0 ? -7 : distance[at] > 0.85 ? 16 : -7;
-      add(svg, "text", { class: `name c${place}`, x: x(at), y: y(distance[at]) + above }, data.players[place].name);
+      add(svg, "text", { class: `name c${place}`, x: x(at), y: y(distance[at]) + above }, data.chains[place].name);
       return add(svg, "circle", { class: `mark c${place}`, r: 5 });
     });
     Object.assign(chart, { x, y });

@@ -1,15 +1,15 @@
-// Scene 4: a network of three layers learns a law of four-token dependencies; steps on a scale of equal ratios.
+// Scene 4: a network of three layers learns dependencies among four tokens. The steps have a logarithmic scale.
 
 function layersScene(section, data) {
   const names = ["bottom layer", "middle layer", "top layer"];
-  const bounds = ["best with pairs", "best with triples", "the least possible"];
-  let law = data.laws[data.first];
+  const bounds = ["lowest error with pairs", "lowest error with triples", "lowest possible error"];
+  let training = data.trainings[data.first];
   const chooser = section.querySelector("select");
-  data.laws.forEach((one, place) => {
+  data.trainings.forEach((one, place) => {
     const option = add(chooser, "option", { value: place }, `no. ${place + 1}`);
     option.selected = place === data.first;
   });
-  const end = Math.log10(Math.max(...law.curves[2].steps) / 10);
+  const end = Math.log10(Math.max(...training.curves[2].steps) / 10);
   let drawing = null;
   let now = 0;
 
@@ -19,14 +19,14 @@ function layersScene(section, data) {
   canvas(
     section.querySelector(".drawing"),
     (width) => (width < 520 ? 520 : 570),
-    "Above, how wrong the networks are through training; below, how far each of three layers has moved",
+    "Above: the error of the networks during training. Below: how far each of three layers has moved",
     (svg, width, height) => {
       drawing = { svg, width, height };
       paint();
     },
   );
 
-  // What a curve shows at a step between two looks.
+  // Interpolates a curve at a step.
   function between(steps, values, step) {
     const after = steps.findIndex((one) => one >= step);
     if (after < 0) return values.at(-1);
@@ -42,46 +42,46 @@ function layersScene(section, data) {
     const foot = height - 40;
     const floor = foot - 3 * (lane + gap) - 30;
     const x = (step) => mix(left, right, Math.max(0, Math.log10(Math.max(1, step) / 10)) / end);
-    const [top, bottom] = [law.curves[2].losses[0], law.bounds[2]];
+    const [top, bottom] = [training.curves[2].losses[0], training.bounds[2]];
     const y = (loss) => mix(floor, 26, (loss - bottom) / (top - bottom));
-    add(svg, "text", { class: "head", x: left, y: 12 }, "how wrong (nats a token)");
+    add(svg, "text", { class: "head", x: left, y: 12 }, "error (nats per token)");
     for (const exponent of [1, 2, 3]) {
       const step = 10 ** exponent;
       add(svg, "line", { class: "grid", x1: x(step), x2: x(step), y1: 20, y2: foot });
       add(svg, "text", { class: "tick", x: x(step), y: foot + 14, "text-anchor": exponent === 1 ? "start" : "middle" }, step.toLocaleString("en"));
     }
     add(svg, "text", { class: "head", x: right, y: foot + 32, "text-anchor": "end" }, "training steps");
-    law.bounds.forEach((bound, place) => {
+    training.bounds.forEach((bound, place) => {
       add(svg, "line", { class: "bound", x1: left, x2: right, y1: y(bound), y2: y(bound) });
       add(svg, "text", { class: "word", x: left, y: y(bound) - 5 }, `${bounds[place]}: ${bound.toFixed(2)}`);
     });
     const clip = add(add(svg, "defs"), "clipPath", { id: "past" });
     const past = add(clip, "rect", { x: 0, y: 0, height });
     const passed = add(svg, "g", { "clip-path": "url(#past)" });
-    law.curves.forEach(({ steps, losses }, place) => {
+    training.curves.forEach(({ steps, losses }, place) => {
       const line = steps.flatMap((step, at) => (step >= 10 ? [`${x(step)} ${y(losses[at])}`] : [])).join("L");
       add(passed, "path", { class: `loss l${place}`, d: `M${line}` });
     });
-    const said = [2, 1, 0].map((layer, line) => {
+    const labels = [2, 1, 0].map((layer, line) => {
       const base = foot - 6 - (2 - line) * (lane + gap);
-      const moved = law.moved[layer];
+      const moved = training.moved[layer];
       const most = Math.max(...moved);
-      const steps = law.curves[2].steps;
+      const steps = training.curves[2].steps;
       const points = steps.flatMap((step, at) => (step >= 10 ? [`${x(step)} ${base - (lane * moved[at]) / most}`] : []));
       add(svg, "line", { class: "base", x1: left, x2: right, y1: base, y2: base });
       add(passed, "path", { class: `moved m${layer}`, d: `M${left} ${base}L${points.join("L")}L${right} ${base}z` });
-      const onset = x(law.onsets[layer]);
+      const onset = x(training.onsets[layer]);
       add(passed, "line", { class: `onset m${layer}`, x1: onset, x2: onset, y1: base - lane, y2: base });
       const text = add(svg, "text", { class: "word", x: left, y: base - lane - 6 });
       return { layer, moved, most, steps, text };
     });
     add(svg, "text", { class: "head", x: left, y: floor + 26 }, "how far each layer has moved");
     const rule = add(svg, "line", { class: "playhead", y1: 20, y2: foot });
-    const marks = law.curves.map((_, place) => add(svg, "circle", { class: `mark l${place}`, r: place === 2 ? 7 : 4.5 }));
-    const called = law.curves.map((_, place) => {
+    const marks = training.curves.map((_, place) => add(svg, "circle", { class: `mark l${place}`, r: place === 2 ? 7 : 4.5 }));
+    const called = training.curves.map((_, place) => {
       return add(svg, "text", { class: place === 2 ? "word right" : "word" }, `${place + 1} layer${place ? "s" : ""}`);
     });
-    Object.assign(drawing, { x, y, past, said, rule, marks, called });
+    Object.assign(drawing, { x, y, past, labels, rule, marks, called });
     move();
   }
 
@@ -91,13 +91,13 @@ function layersScene(section, data) {
     const x = drawing.x(step);
     drawing.past.setAttribute("width", x + 0.5);
     set(drawing.rule, { x1: x, x2: x });
-    const ends = law.curves.map(({ steps, losses }, place) => {
+    const ends = training.curves.map(({ steps, losses }, place) => {
       const until = Math.min(step, steps.at(-1));
       const [cx, cy] = [drawing.x(until), drawing.y(between(steps, losses, until))];
       set(drawing.marks[place], { cx, cy });
       return { place, cx, cy };
     });
-    // Names stand beside their dots, the big one's in its place and the others out of its way.
+    // Labels are placed next to their dots. The other labels avoid the label of the big dot.
     const taken = [];
     for (const { place, cx, cy } of ends.reverse()) {
       let y = cy;
@@ -107,26 +107,26 @@ function layersScene(section, data) {
       const beyond = cx > drawing.width - 80;
       set(drawing.called[place], { x: cx + (beyond ? -12 : 12), y: y - (beyond ? 10 : -4), "text-anchor": beyond ? "end" : "start" });
     }
-    for (const { layer, text } of drawing.said) {
-      const awake = step >= law.onsets[layer];
-      text.textContent = `${names[layer]}${awake ? `: set out at step ${law.onsets[layer].toLocaleString("en")}` : ""}`;
+    for (const { layer, text } of drawing.labels) {
+      const awake = step >= training.onsets[layer];
+      text.textContent = `${names[layer]}${awake ? `: wakes up at step ${training.onsets[layer].toLocaleString("en")}` : ""}`;
       text.classList.toggle("awake", awake);
     }
     [2, 1, 0].forEach((layer, line) => {
       const lamp = lamps.children[line];
-      const moved = law.moved[layer];
-      const share = between(law.curves[2].steps, moved, step) / Math.max(...moved);
+      const moved = training.moved[layer];
+      const share = between(training.curves[2].steps, moved, step) / Math.max(...moved);
       lamp.style.setProperty("--glow", share.toFixed(3));
-      lamp.classList.toggle("awake", step >= law.onsets[layer]);
+      lamp.classList.toggle("awake", step >= training.onsets[layer]);
     });
-    section.dataset.awake = law.onsets.filter((onset) => step >= onset).length;
+    section.dataset.awake = training.onsets.filter((onset) => step >= onset).length;
   }
 
   const time = new Timeline(section, {
     end,
     step: 0.01,
     rate: () => 0.22,
-    said: (value) => `training step ${Math.round(stepAt(value))}`,
+    describe: (value) => `training step ${Math.round(stepAt(value))}`,
     show: (value) => {
       now = value;
       section.querySelector(".step").textContent = Math.round(stepAt(value)).toLocaleString("en");
@@ -134,8 +134,8 @@ function layersScene(section, data) {
     },
   });
   chooser.addEventListener("change", () => {
-    law = data.laws[Number(chooser.value)];
-    section.dataset.law = chooser.value;
+    training = data.trainings[Number(chooser.value)];
+    section.dataset.training = chooser.value;
     paint();
     time.restart();
   });

@@ -1,4 +1,4 @@
-// What the scenes share: drawing, numbers as text, and a value that plays, pauses and is dragged.
+// Functions that all scenes use: drawing, formatting of numbers, and a timeline.
 
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -31,7 +31,7 @@ function percent(share) {
 const mix = (from, to, share) => from + (to - from) * share;
 const smooth = (share) => share * share * (3 - 2 * share);
 
-// An SVG of the parent's width, drawn anew by `paint(svg, width)` whenever that changes.
+// Adds an SVG with the width of its parent. `paint(svg, width, height)` draws it again when the width changes.
 function canvas(parent, height, label, paint) {
   const svg = add(parent, "svg", { role: "img", "aria-label": label });
   let drawn = 0;
@@ -49,11 +49,12 @@ function canvas(parent, height, label, paint) {
   return svg;
 }
 
-// A number from 0 to `end` with a button and a slider of `section`; `show(value)` draws it, `rate(value)` is its speed.
-// It moves only while the section is in the middle of the view, and by itself only where motion is welcome.
+// A value from 0 to `end` that the button and the slider of `section` control. `show(value)` draws the value, `rate(value)`
+// is its speed per second, and `describe(value)` is its text for screen readers. The value advances only while the section
+// is in the middle of the view, and starts automatically only if the user does not prefer reduced motion.
 class Timeline {
-  constructor(section, { end, rate, show, said, step = 1, start = 0, rest = end }) {
-    Object.assign(this, { section, end, rate, show, said });
+  constructor(section, { end, rate, show, describe, step = 1, start = 0, rest = end }) {
+    Object.assign(this, { section, end, rate, show, describe });
     this.button = section.querySelector(".play");
     this.slider = section.querySelector(".time");
     set(this.slider, { min: 0, max: end, step });
@@ -93,7 +94,7 @@ class Timeline {
   to(value) {
     this.value = Math.min(this.end, Math.max(0, value));
     this.slider.value = this.value;
-    this.slider.setAttribute("aria-valuetext", this.said(this.value));
+    this.slider.setAttribute("aria-valuetext", this.describe(this.value));
     this.section.dataset.value = this.value.toFixed(3);
     this.show(this.value);
   }
@@ -110,7 +111,7 @@ class Timeline {
           this.ticking = false;
           return;
         }
-        // A page that was hidden goes on from where it was.
+        // The limit prevents a jump after the page was hidden.
         const seconds = Math.min(0.1, (now - before) / 1000);
         before = now;
         this.to(this.value + seconds * this.rate(this.value));
@@ -125,7 +126,7 @@ class Timeline {
   }
 }
 
-// Radio buttons of `section`: `choose(value)` is told what is chosen, by the visitor alone.
+// Calls `choose(value)` when the user selects a radio button, and returns a function that selects one without a call.
 function choices(section, name, choose) {
   const inputs = [...section.querySelectorAll(`input[name="${name}"]`)];
   for (const input of inputs) input.addEventListener("change", () => choose(Number(input.value)));

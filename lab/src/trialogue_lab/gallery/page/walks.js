@@ -1,4 +1,4 @@
-// Scene 1: four walks on one tree; the clock counts the words that each has asked the model for.
+// Scene 1: four samplers on one tree. The timeline counts the model calls of each sampler.
 
 function walksScene(section, data) {
   const leaves = data.words.map((_, node) => node).filter((node) => !data.parents.includes(node));
@@ -18,7 +18,7 @@ function walksScene(section, data) {
       mark(place);
       return speeds[place];
     },
-    said: (value) => `${Math.floor(value)} words asked for`,
+    describe: (value) => `${Math.floor(value)} model calls`,
     show: (value) => {
       note.textContent = Math.floor(value).toLocaleString("en");
       for (const one of panels) one.show(value);
@@ -31,7 +31,7 @@ function walksScene(section, data) {
     return line;
   }
 
-  // The nodes that one passes on the way from one node to another.
+  // Returns the nodes on the path from one node to another.
   function way(from, to) {
     const [up, down] = [ancestors(from), ancestors(to)];
     let shared = 0;
@@ -59,7 +59,7 @@ function walksScene(section, data) {
     const moves = timeline(walk);
     const box = add(section.querySelector(".stage"), "article", { class: "panel" });
     add(box, "h3", {}, walk.name);
-    add(box, "p", { class: "says" }, walk.says);
+    add(box, "p", { class: "says" }, walk.description);
     const counts = new Array(data.words.length).fill(0);
     let [next, total, last] = [0, 0, null];
     let parts = null;
@@ -67,7 +67,7 @@ function walksScene(section, data) {
     canvas(
       add(box, "div"),
       226,
-      `The tree of sentences, and how often ${walk.name.toLowerCase()} wrote each beside how often it should`,
+      `Tree of sentences, with the actual and the correct frequency of each sentence for ${walk.name.toLowerCase()}`,
       (svg, width) => {
         parts = paint(svg, width);
         redraw();
@@ -76,7 +76,7 @@ function walksScene(section, data) {
     const facts = add(box, "p", { class: "facts" });
     const written = add(facts, "span");
     const misplaced = add(facts, "span");
-    add(facts, "span", { class: "exact" }, `${percent(walk.distance)} in the long run, exactly`);
+    add(facts, "span", { class: "exact" }, `${percent(walk.distance)} misplaced in the long run (exact)`);
 
     function paint(svg, width) {
       const bars = Math.max(112, width * 0.36);
@@ -102,15 +102,15 @@ function walksScene(section, data) {
             "stroke-width": 1 + 9 * Math.sqrt(data.reached[node]),
           });
         }
-        if (!broken.has(node)) add(names, "circle", { class: "node", cx: x, cy: y, r: walk.hopes ? 2 + 4 * walk.hopes[node] : 4 });
+        if (!broken.has(node)) add(names, "circle", { class: "node", cx: x, cy: y, r: walk.values ? 2 + 4 * walk.values[node] : 4 });
         const label = broken.has(node) ? "word wrong" : leaves.includes(node) ? "word right" : "word";
         if (word) add(names, "text", { class: label, x: x + 9, y: y + 4 }, word);
         if (broken.has(node)) add(names, "path", { class: "cross", d: `M${x - 3} ${y - 3}l6 6m-6 0l6-6` });
       });
       const left = width - bars;
       const long = bars - 46;
-      add(svg, "text", { class: "head", x: 0, y: 12 }, "thick: likely");
-      add(svg, "text", { class: "head", x: width, y: 12, "text-anchor": "end" }, "how often written");
+      add(svg, "text", { class: "head", x: 0, y: 12 }, "thick branch: likely");
+      add(svg, "text", { class: "head", x: width, y: 12, "text-anchor": "end" }, "frequency");
       const shares = leaves.map((leaf) => {
         const y = row(leaf);
         const bar = add(svg, "rect", { class: broken.has(leaf) ? "bar wrong" : "bar", x: left, y: y - 7, height: 14, rx: 2, width: 0 });
@@ -130,7 +130,7 @@ function walksScene(section, data) {
       const to = Math.min(nodes.length - 1, from + 1);
       const [[ax, ay], [bx, by]] = [parts.place[nodes[from]], parts.place[nodes[to]]];
       const part = smooth(along - from);
-      // Up and down one curve: the vertical part lies where edges bend.
+      // The dot follows the curve of the branch, which bends in the middle.
       return [mix(ax, bx, part), mix(ay, by, smooth(part))];
     }
 
@@ -146,7 +146,7 @@ function walksScene(section, data) {
       const share = Math.min(1, Math.max(0, (value - move.begin) / (move.asked - move.begin)));
       parts.dots.forEach((dot, member) => {
         const [x, y] = point(move.ways[member], Math.min(1, share * 1.25));
-        // Several stand in two rows.
+        // Several dots are arranged in two rows.
         const [right, below] = parts.dots.length > 1 ? [(member % 2) - 0.5, (member >> 1) - 0.5] : [0, 0];
         set(dot, { cx: x + 8 * right, cy: y + 8 * below });
         dot.classList.toggle("lost", broken.has(move.ways[member].at(-1)) && share > 0.8);

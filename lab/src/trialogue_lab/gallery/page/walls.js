@@ -1,4 +1,4 @@
-// Scene 2: texts of a chain that stores three words, at a temperature.
+// Scene 2: texts of a chain that stores three words, at a chosen temperature.
 
 function wallsScene(section, data) {
   const levels = data.levels;
@@ -34,7 +34,7 @@ function wallsScene(section, data) {
       add(svg, "text", { class: "tick", x: x(place), y: height - 16, "text-anchor": "middle" }, temperature);
     }
     add(svg, "text", { class: "head", x: (34 + width - 12) / 2, y: height - 2, "text-anchor": "middle" }, "temperature");
-    add(svg, "text", { class: "head", x: 42, y: 16 }, "walls in a text");
+    add(svg, "text", { class: "head", x: 42, y: 16 }, "walls per text");
     const line = levels.map((level, place) => `${x(place)} ${y(level.expected)}`).join("L");
     add(svg, "path", { class: "curve", d: `M${line}` });
     levels.forEach((level, place) => {
@@ -84,7 +84,7 @@ function wallsScene(section, data) {
     const windows = level.labels[0].length;
     const predicted = (followed, site) =>
       data.patterns[Math.floor(followed / period)][(site + (followed % period)) % period];
-    // A letter belongs to the first window that holds it and predicts it, else to the one that it begins.
+    // A letter belongs to the first window that contains and predicts it, or else to the window that it begins.
     const followed = [...level.text].map((letter, site) => {
       const holding = [...Array(data.window).keys()]
         .map((back) => site - back)
@@ -109,7 +109,7 @@ function wallsScene(section, data) {
     end: levels.length - 1,
     rate: () => 1.6,
     rest: 8,
-    said: (value) => `temperature ${levels[Math.round(value)].temperature}`,
+    describe: (value) => `temperature ${levels[Math.round(value)].temperature}`,
     show: (value) => {
       shown = Math.round(value);
       const level = levels[shown];
@@ -117,14 +117,14 @@ function wallsScene(section, data) {
       section.dataset.level = shown;
       section.querySelector(".degrees").textContent = level.temperature;
       numbers.replaceChildren();
-      for (const [number, said] of [
-        [rounded(level.expected), "walls to be expected in a text"],
-        [rounded(mean(level.walls)), `walls counted, mean of these ${level.walls.length}`],
-        [percent(level.whole), "of texts to be expected without a wall"],
+      for (const [number, caption] of [
+        [rounded(level.expected), "expected walls per text (exact)"],
+        [rounded(mean(level.walls)), `mean number of walls in these ${level.walls.length} texts`],
+        [percent(level.no_walls), "expected share of texts without walls (exact)"],
       ]) {
         const one = add(numbers, "div");
         add(one, "dd", {}, number);
-        add(one, "dt", {}, said);
+        add(one, "dt", {}, caption);
       }
       paintText();
       paintStrips();

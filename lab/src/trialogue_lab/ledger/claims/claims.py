@@ -1,4 +1,4 @@
-"""Claims: what a source says, or what we say, and the criterion that decides it."""
+"""Claims of a source or of this project, each with the criterion that decides it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ Origin = Literal["published", "ours"]
 ORIGINS: tuple[Origin, ...] = ("published", "ours")
 
 NOT_PRINTED = "not printed"
-"""What is `published` of a claim that the source makes without a number."""
+"""Value of `Claim.published` if the source prints no number."""
 
 
 @dataclass(frozen=True)
 class Precondition:
-    """A condition that a run must meet before a claim can be tested, such as a network that has learned its task.
+    """A condition that a run must meet before a claim is tested, for example that a network has learned its task.
 
-    The condition is met if the mean of the statistic over replications lies in the criterion's region.
+    The condition is met if the mean of the statistic over replications lies in the region of the criterion.
     """
 
     statement: str
@@ -48,7 +48,7 @@ class Claim:
         setting: How this study's setting differs from the setting that the source's statement is about, in one
             sentence that is shown with every verdict. Empty if the settings agree.
         preconditions: Conditions without which the claim is not tested.
-        title: A short plain title, of at most 12 words, that tables, figures and the terminal show. It is not
+        title: A short plain title of at most 12 words that tables, figures and the terminal show. It is not
             registered. Empty to show the statement.
     """
 
@@ -71,111 +71,133 @@ class Claim:
         if self.origin not in ORIGINS:
             raise InputError("origin", self.origin, f"claim {self.id}: use one of {', '.join(ORIGINS)}")
         if self.grade and self.origin == "ours":
-            hint = f"claim {self.id}: only published claims are held to a grade"
-            raise InputError("grade", self.grade, hint)
+            raise InputError("grade", self.grade, f"claim {self.id}: use a grade for published claims only")
         if self.statement_id:
             check_statement_id(self.statement_id, self.id)
 
     @property
     def statistic(self) -> Statistic:
-        """What is set against the threshold."""
+        """The statistic that is compared with the threshold."""
         return self.criterion.statistic
 
     @property
     def unit(self) -> Unit:
-        """What is one replication."""
+        """The unit of replication, for example "training"."""
         return self.statistic.replication.unit
 
     @property
     def sampled(self) -> bool:
-        """Whether its numbers have sampling error."""
+        """Whether the estimates have sampling error."""
         return self.unit != "exact"
 
     @property
-    def said(self) -> str:
-        """The statement, and the trained objects of which it speaks where replications share them."""
+    def full_statement(self) -> str:
+        """The statement. If all replications share trained objects, it names them in parentheses."""
         objects = self.statistic.replication.objects
         return f"{self.statement.rstrip('.')} (for {objects})." if objects else self.statement
 
     @property
     def heading(self) -> str:
-        """The title, or the statement if the claim has no title."""
-        return self.title or self.said
+        """The title, or the full statement if the claim has no title."""
+        return self.title or self.full_statement
 
     def registration(self, config: Mapping[str, Any]) -> dict[str, object]:
-        """What must stay as it was when a run with the values `config` began, as JSON holds it."""
+        """Return the properties that must not change after a run with the config values `config` begins.
+
+        The values are those that JSON can represent.
+        """
+        return self.terms | {
+            "quantity": self.statistic.name,
+            "replications": self.statistic.replication.required(config),
+        }
+
+    @property
+    def terms(self) -> dict[str, object]:
+        """The registered properties that make a later claim with the same id a different claim."""
         return {
             "origin": self.origin,
-            "statement": self.said,
-            "quantity": self.statistic.name,
+            "statement": self.full_statement,
             "direction": self.criterion.direction,
             "threshold": self.criterion.threshold,
             "margin": self.criterion.margin,
             "grade": self.grade,
             "unit": self.unit,
-            "replications": self.statistic.replication.required(config),
         }
 
 
 ours = partial(Claim, origin="ours")
-"""Make a claim of this project: a control, another interpretation of the source, or one that a pilot suggested."""
+"""Create a claim of this project: a control, another interpretation of the source, or one suggested by a pilot."""
 
 graded = partial(Claim, grade=True)
-"""Make a published claim whose threshold is a grade chosen by this project."""
+"""Create a published claim whose threshold is a grade chosen by this project."""
+
+
+def cited(source: str, published: str, statement_id: str, **fields: Any) -> dict[str, Any]:
+    """Return the fields of a published `Claim` that describe its source, as keyword arguments.
+
+    Args:
+        source: Place in the source.
+        published: The source's words or numbers at that place.
+        statement_id: The source's statement.
+        **fields: Other fields of the claim, for example `setting`.
+
+    Example:
+        `Claim("ours-is-better", "Ours is better.", gain() > 0, **cited("Table 1", "0.3", "thesis:V-T31"))`
+    """
+    return {"source": source, "published": published, "statement_id": statement_id, **fields}
 
 
 @dataclass(frozen=True)
 class Registration:
-    """The claims as they stood when a run began; None where nothing was registered.
+    """The claims that were registered when a run began.
 
-    `claims` holds what `Claim.registration` gave, by id. Where it does not say whose a claim is, `origins` does, as far
-    as that was settled later.
+    Args:
+        claims: Return value of `Claim.registration` by claim id. None if nothing was registered.
+        origins: Origins of registered claims whose registration has no origin, as far as they are known.
     """
 
     claims: Mapping[str, Mapping[str, Any]] | None = None
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def holds(self, claim: Claim) -> bool:
-        """Whether `claim` was registered as it is now: statement, threshold, direction, margin, unit and origin."""
+        """Return whether `claim` is registered with its current statement, criterion, unit and origin."""
         if self.claims is None:
             return True
         if claim.id not in self.claims:
             return False
         registered = self.claims[claim.id]
-        now: dict[str, object] = {
-            "origin": claim.origin,
-            "statement": claim.said,
-            "direction": claim.criterion.direction,
-            "threshold": claim.criterion.threshold,
-            "margin": claim.criterion.margin,
-            "grade": claim.grade,
-            "unit": claim.unit,
-        }
-        return all(registered[name] == value for name, value in now.items() if name in registered)
+        return all(registered[name] == value for name, value in claim.terms.items() if name in registered)
 
     def level(self, claim: Claim, claims: Sequence[Claim], alpha: float) -> float:
-        """The level at which `claim` is judged among the `claims` of its study.
+        """Return the error rate at which `claim` is tested.
 
-        `alpha` is divided among the sampled claims of the same origin that were registered; a later claim is judged as
-        if it had been one of them too, at the cost of none.
+        The registered claims of an origin that have sampling error share `alpha` equally. A claim that was registered
+        later gets the error rate that it would have if it had been registered too. It does not reduce the error rates
+        of the other claims.
+
+        Args:
+            claim: The claim.
+            claims: All claims of its study.
+            alpha: Error rate of all registered claims of one origin together.
         """
         if self.claims is None:
             return alpha / max(1, len(_sampled(claims, claim.origin)))
-        count = self._registered(claims, claim.origin)
+        count = self._count_registered(self.claims, claims, claim.origin)
         if not self.holds(claim):
             count += sum(not self.holds(other) for other in _sampled(claims, claim.origin))
         return alpha / max(1, count)
 
-    def _registered(self, claims: Sequence[Claim], origin: Origin) -> int:
-        """How many sampled claims of `origin` were registered, those included that the study has dropped since.
+    def _count_registered(
+        self, registered: Mapping[str, Mapping[str, Any]], claims: Sequence[Claim], origin: Origin
+    ) -> int:
+        """Return the number of sampled claims of an origin that were registered, including dropped claims.
 
-        A dropped claim of unknown origin counts on either side.
+        A dropped claim of unknown origin counts for both origins.
         """
-        assert self.claims is not None
         present = {claim.id: claim.origin for claim in claims} | dict(self.origins)
         return sum(
             entry.get("unit") != "exact" and entry.get("origin", present.get(identity, origin)) == origin
-            for identity, entry in self.claims.items()
+            for identity, entry in registered.items()
         )
 
 

@@ -1,4 +1,4 @@
-"""The documents whose statements the studies test, and the identifiers of their statements."""
+"""The documents whose statements the studies test, and identifiers of their statements."""
 
 import re
 from collections.abc import Mapping
@@ -12,14 +12,17 @@ DOCUMENTS: Mapping[str, str] = {
     "memorization": "Memorization in attention-only transformers",
     "thesis": "Mathematical Foundations of Data-Training-Inference Interaction in Language Modeling",
 }
-"""Titles of the documents by the name that statement identifiers begin with."""
+"""Titles of the documents by key. Statement ids begin with the key."""
 
 
 def check_statement_id(statement_id: str, claim: str) -> None:
     """Raise `InputError` unless `statement_id` has the form "<document>:<identifier>" with a known document.
 
-    An identifier names a printed statement, such as a theorem, a figure or a table ("M-T411", "T-Fig2.5",
-    "Corollary-1"). A part of a statement that is judged on its own adds a dot and a name ("M-C411.proof").
+    Args:
+        statement_id: The statement id. An identifier names a printed statement such as a theorem, a figure or a table
+            ("M-T411", "T-Fig2.5", "Corollary-1"). If part of a statement is tested separately, its identifier adds a
+            dot and a name ("M-C411.proof").
+        claim: Id of the claim, for the error message.
     """
     document, _, identifier = statement_id.partition(":")
     if document not in DOCUMENTS or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", identifier):

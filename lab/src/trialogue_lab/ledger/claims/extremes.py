@@ -1,4 +1,4 @@
-"""Extremes: the worst case of what was computed exactly, over the rows of a kind.
+"""Largest and smallest values over rows, as exact statistics.
 
 largest("length", "free_energy - free_energy_bound", where="patterns > 1") < 0
 """
@@ -10,21 +10,28 @@ from trialogue_lab.ledger.claims.statistics import exact
 from trialogue_lab.ledger.rows import NoRows, Rows
 
 RESOLVED = 1e-12
-"""A computed rate or distance below this may be rounding: what is never negative is not told from zero by its sign."""
+"""Values below this may be rounding errors. Compare a nonnegative rate or distance with this number, not with zero."""
 
 
 @exact
 def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """The largest of some `numbers`: columns, or expressions of columns as `DataFrame.eval` reads them.
+    """Return the largest value of one or more columns over the rows of a kind.
 
-    `where` is a condition as `DataFrame.query` reads it.
+    Args:
+        rows: The rows of a result.
+        kind: The kind of rows.
+        *numbers: Column names, or expressions for `DataFrame.eval`.
+        where: Condition on the rows, for `DataFrame.query`. Empty for all rows (default).
+
+    Raises:
+        NoRows: No row meets the condition.
     """
     return float(_numbers(rows, kind, numbers, where).max())
 
 
 @exact
 def smallest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """The smallest of some `numbers`, as for `largest`."""
+    """Return the smallest value of one or more columns over the rows of a kind (see `largest`)."""
     return float(_numbers(rows, kind, numbers, where).min())
 
 

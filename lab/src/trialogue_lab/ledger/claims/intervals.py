@@ -1,8 +1,8 @@
-"""Intervals over independent replications, and what they decide.
+"""Confidence intervals over independent replications.
 
-The unit is the replication. Numbers, or logarithms of numbers, have the bounds of `mean_bounds`, which widen Student's
-interval by the skewness of the sample. Shares have those of `share_bounds`. Only trials that are declared identically
-distributed are pooled over replications.
+The unit is the replication. The interval of numbers, or of their logarithms, is `mean_bounds`, which widens Student's
+interval by the skewness of the sample. The interval of shares is `share_bounds`. Trials are pooled over replications
+only if they are declared identically distributed.
 """
 
 import math
@@ -20,11 +20,14 @@ _LARGEST = math.log(sys.float_info.max)
 
 
 class Counts(NamedTuple):
-    """A share as what it counts: `successes` among `trials`, both one number per replication.
+    """Numbers of successes and trials, from which a share is computed.
 
-    `identical` declares that all trials of all replications are independent and have the same probability, as in a
-    simulation of one fixed distribution. Only then may trials be pooled. Trials of different trainings or texts are
-    not identical, even if all of them succeeded.
+    Args:
+        successes: Number of successes, one per replication.
+        trials: Number of trials, one per replication.
+        identical: Whether all trials of all replications are independent and have the same probability, as in a
+            simulation of one fixed distribution. Only then are trials pooled. Trials of different trainings or texts
+            are not identical, even if all of them succeed.
     """
 
     successes: Any
@@ -33,7 +36,7 @@ class Counts(NamedTuple):
 
 
 def shares_of(shares: Any, trials: int, *, identical: bool = False) -> Counts:
-    """Return the counts of `shares`, one per replication, of this many `trials` each."""
+    """Return the counts that belong to `shares`, one share per replication with this number of `trials` each."""
     return Counts((shares * trials).round(), shares * 0 + trials, identical)
 
 
@@ -44,18 +47,18 @@ def interval(
     logarithmic: bool = False,
     counts: Counts | None = None,
 ) -> Interval:
-    """Return the estimate and the interval at level 1 - `alpha` of independent replications.
+    """Return the estimate and the confidence interval of independent replications.
 
     Args:
         estimates: One number per replication (n,).
-        alpha: Two-sided level.
-        logarithmic: Whether the numbers are averaged by their logarithms. The estimate is then the geometric mean.
-        counts: Successes and trials of each replication, if the numbers are shares. Trials are pooled, and their
-            interval is Clopper and Pearson's, only if `counts.identical` is true.
+        alpha: Two-sided error rate. The confidence level is 1 - alpha.
+        logarithmic: Average the logarithms of the numbers. The estimate is then the geometric mean.
+        counts: Successes and trials of each replication, if the numbers are shares. If `counts.identical` is true, the
+            trials are pooled and the interval is the Clopper-Pearson interval.
 
     Returns:
-        The interval. Its ends are NaN for a single number, or for equal numbers that are not shares: replications that
-        agree do not show how much others would differ.
+        The interval. Its ends are NaN for a single number, and for equal numbers that are not shares, because they do
+        not show how much replications can differ.
     """
     if counts is not None and not logarithmic:
         if counts.identical:
@@ -78,5 +81,5 @@ def _binomial(successes: float, trials: float, alpha: float) -> Interval:
 
 
 def exponential(logarithm: float) -> float:
-    """Return the exponential, infinite where it overflows: an end of an interval of logarithms can be anywhere."""
+    """Return the exponential, or infinity if it overflows."""
     return math.inf if logarithm >= _LARGEST else math.exp(logarithm)

@@ -1,7 +1,7 @@
-"""Pseudo-values: one number per replication, of a statistic that takes all replications at once.
+"""Jackknife pseudo-values of statistics that are computed from all replications together.
 
-A rank correlation, or a mean over all pairs, has no value of its own for one replication. What it loses when one is
-left out has: pseudo_values(seeds, correlation).
+A rank correlation, for example, has no value for a single replication. Its pseudo-values are one number per
+replication, from which an interval is computed.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,23 +16,44 @@ from trialogue_lab.ledger.rows import NoRows
 def pseudo_values(
     labels: Sequence[int], statistic: Callable[[list[int]], float], fewest: int
 ) -> "Series[float]":
-    """n theta - (n - 1) theta_i by label i (n,): `statistic` theta of all labels, theta_i of all but i (Tukey 1958).
+    """Return the jackknife pseudo-values of a statistic (Tukey 1958).
 
-    Their mean is the statistic less its bias of first order, and Student's interval over them is one of the statistic.
-    Raises `NoRows` for fewer labels than `fewest`.
+    The pseudo-value of replication i is n theta - (n - 1) theta_i. Here theta is the statistic of all n replications,
+    and theta_i the statistic without replication i. The mean of the pseudo-values is the statistic with its first-order
+    bias removed, and their Student interval is an interval of the statistic.
+
+    Args:
+        labels: Labels of the replications (n,).
+        statistic: Function from a list of labels to a number.
+        fewest: Smallest number of replications for which the statistic is computed.
+
+    Returns:
+        The pseudo-values by label (n,).
+
+    Raises:
+        NoRows: There are fewer replications than `fewest`.
     """
     count = len(labels)
     if count < fewest:
-        raise NoRows(f"{count} replications, where the statistic needs {fewest}")
+        raise NoRows(f"{count} replications, but the statistic needs {fewest}")
     total = count * statistic(list(labels))
     without = {label: statistic([other for other in labels if other != label]) for label in labels}
     return Series({label: total - (count - 1) * value for label, value in without.items()})
 
 
 def pair_values(labels: Sequence[int], between: NDArray[np.float64], fewest: int) -> "Series[float]":
-    """Pseudo-values of the mean over all pairs, of numbers `between` (n, n) two labels; the diagonal is not read.
+    """Return the pseudo-values of a mean over all pairs of replications.
 
-    Their mean is that mean exactly. On average their variance is above its own (Efron and Stein 1981).
+    The mean of the pseudo-values is exactly the mean over pairs. The jackknife estimate of its variance is too large
+    on average (Efron and Stein 1981).
+
+    Args:
+        labels: Labels of the replications (n,).
+        between: The number of each pair (n, n). Only the part above the diagonal is used.
+        fewest: Smallest number of replications for which the mean is computed. At least 3 are required.
+
+    Returns:
+        The pseudo-values by label (n,).
     """
     place = {label: index for index, label in enumerate(labels)}
     upper = np.triu(between, 1)

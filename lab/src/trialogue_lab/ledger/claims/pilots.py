@@ -1,13 +1,13 @@
-"""Pilots: what a study's statistics were on seeds of their own, frozen in a file beside the study.
+"""Pilots: estimates of a study's statistics from separate seeds, stored next to the study.
 
-A pilot shows what power a run has. It never counts as evidence, and moves no published claim.
+A pilot gives the power of a run. It is never evidence for a claim and never changes a published claim.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
 
 from trialogue.errors import InputError
 from trialogue.storage import atomic_write
@@ -15,37 +15,36 @@ from trialogue.storage import atomic_write
 
 @dataclass(frozen=True, kw_only=True)
 class Pilot:
-    """Estimates by name of statistic; `rows_sha256` and `commit` say where they come from, where that is known."""
+    """Estimates of a pilot.
+
+    Args:
+        seeds: The seeds of the pilot, which no other preset uses.
+        commit: Git commit of the code, None if unknown.
+        rows_sha256: SHA-256 of the rows, None if unknown.
+        estimates: Estimates by name of statistic, one per replication.
+    """
+
+    __pydantic_config__ = ConfigDict(ser_json_inf_nan="constants")
 
     seeds: tuple[int, ...] = ()
-    estimates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    rows_sha256: str | None = None
     commit: str | None = None
+    rows_sha256: str | None = None
+    estimates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def write(self, path: Path) -> Path:
-        """Freeze the pilot in the file `path`."""
-        values: dict[str, Any] = {
-            "seeds": list(self.seeds),
-            "commit": self.commit,
-            "rows_sha256": self.rows_sha256,
-            "estimates": {name: list(numbers) for name, numbers in self.estimates.items()},
-        }
-        return atomic_write(path, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+        """Write the pilot to a JSON file and return its path."""
+        return atomic_write(path, TypeAdapter(Pilot).dump_json(self, indent=1).decode() + "\n")
 
 
 def read_pilot(path: Path) -> Pilot:
-    """The pilot frozen in `path`, an empty one where there is no such file; raises `InputError` for a damaged one."""
+    """Read the pilot from a JSON file. Return an empty pilot if the file does not exist.
+
+    Raises:
+        InputError: The file cannot be read or has invalid contents.
+    """
     if not path.is_file():
         return Pilot()
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        return Pilot(
-            seeds=tuple(map(int, values["seeds"])),
-            estimates={name: tuple(map(float, numbers)) for name, numbers in values["estimates"].items()},
-            rows_sha256=values["rows_sha256"],
-            commit=values["commit"],
-        )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(
-            "pilot", str(path), f"cannot be read ({error}): run `trialogue pilot` again"
-        ) from error
+        return TypeAdapter(Pilot).validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError("pilot", str(path), "is not valid: run `trialogue pilot` again") from error

@@ -1,7 +1,7 @@
-"""The probability that a run decides a claim, and the smallest effect that it could have seen.
+"""Power of a run, and the smallest effect that it could have detected.
 
-Both take the interval that decides, and both allow for what few numbers leave open: a deviation is replaced by its
-upper confidence limit, because the observed deviation of a small sample is too small more often than not.
+Both use the interval that decides the claim. Both replace a standard deviation by its upper confidence limit, because
+the observed deviation of a small sample is usually too small.
 """
 
 import math
@@ -19,33 +19,34 @@ from trialogue_lab.ledger.claims.intervals import exponential
 from trialogue_lab.ledger.claims.statistics import Criterion
 
 POWER = 0.8
-"""The power at which the smallest effect that could have been seen is stated."""
+"""The power for which the smallest detectable effect is computed."""
 
 CONFIDENCE = 0.9
 """Confidence of the upper limit that replaces an observed deviation (Browne 1995, who uses 0.8)."""
 
 FEWEST = 3
-"""Fewest estimates of a pilot that states a power. Two can agree by chance so closely that no limit helps."""
+"""Smallest number of pilot estimates for which a power is computed. Two estimates can be almost equal by chance."""
 
 _SAMPLES = 2000
-"""Normal samples over which the widths of the interval are averaged."""
+"""Number of simulated normal samples over which the power is averaged."""
 
 
 def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: int, alpha: float) -> float:
-    """Return the probability that a run decides the criterion, as far as a pilot can tell.
+    """Estimate the probability that a run decides a criterion, from a pilot.
 
-    Numbers, or their logarithms, are taken as normal. Their deviation is the upper limit of the pilot's deviation at
-    confidence `CONFIDENCE`, and the probability is averaged over the sampling error of the pilot's mean.
+    The estimates, or their logarithms, are assumed to be normal. Their standard deviation is the upper confidence limit
+    of the pilot's deviation at level `CONFIDENCE`. The probability is averaged over the sampling error of the pilot's
+    mean.
 
     Args:
         criterion: The criterion to be decided.
         pilot: The pilot's estimates, one per replication (k,).
         replications: Number of replications of the run.
-        alpha: Two-sided level of the run's interval.
+        alpha: Two-sided error rate of the run's interval.
 
     Returns:
-        The probability. NaN for a pilot with fewer than `FEWEST` estimates, with estimates that are not finite, or
-        without spread.
+        The probability. NaN if the pilot has fewer than `FEWEST` estimates, estimates that are not finite, or equal
+        estimates.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.log(pilot) if criterion.statistic.logarithmic else pilot
@@ -56,13 +57,17 @@ def power(criterion: Criterion, pilot: NDArray[np.floating[Any]], replications: 
 
 
 def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], alpha: float) -> float:
-    """Return the distance from the threshold at which a run like this one is decided with probability `POWER`.
+    """Return the distance from the threshold at which a run like this one decides with probability `POWER`.
 
-    The deviation is the upper limit of the deviation of `estimates` (n,) at confidence `CONFIDENCE`.
+    Args:
+        criterion: The criterion.
+        estimates: The estimates of the run, one per replication (n,). Their standard deviation is replaced by its upper
+            confidence limit at level `CONFIDENCE`.
+        alpha: Two-sided error rate of the run's interval.
 
     Returns:
-        The distance, a factor if the statistic is logarithmic. For an equivalence, the margin that could have been
-        confirmed if there were no difference. NaN for fewer than two estimates or estimates without spread.
+        The distance, or a factor if the statistic is logarithmic. For the direction "equal", the smallest margin that
+        could be confirmed if the difference were zero. NaN for fewer than two estimates or equal estimates.
     """
     values = np.log(estimates) if criterion.statistic.logarithmic else estimates
     if len(values) < 2 or np.ptp(values) == 0:
@@ -74,20 +79,20 @@ def smallest_effect(criterion: Criterion, estimates: NDArray[np.floating[Any]], 
             return _decided(0.0, deviation, (-effect, effect), n, alpha) - POWER
         return _decided(effect, deviation, (0.0, math.inf), n, alpha) - POWER
 
-    # Twice the largest widening, and the quantile of normal deviations at which no power is left to gain.
+    # This is an upper bound of the solution, because Student's interval is widened less than fourfold.
     largest = deviation / math.sqrt(n) * (critical_value(n, alpha) + 3) * 12
     effect = float(brentq(excess, 0.0, largest, xtol=1e-6 * largest))
     return exponential(effect) if criterion.statistic.logarithmic else effect
 
 
 def _largest_deviation(values: NDArray[np.floating[Any]]) -> float:
-    """Upper confidence limit of the deviation of normal `values`."""
+    """Return the upper confidence limit of the standard deviation of normal `values`."""
     degrees = len(values) - 1
     return float(values.std(ddof=1)) * math.sqrt(degrees / special.chdtri(degrees, CONFIDENCE))
 
 
 def _region(criterion: Criterion) -> tuple[float, float]:
-    """The criterion's region on the scale on which estimates are normal."""
+    """Return the region of the criterion on the scale on which the estimates are normal."""
     if not criterion.statistic.logarithmic:
         return criterion.region
     bottom, top = criterion.region
@@ -96,7 +101,7 @@ def _region(criterion: Criterion) -> tuple[float, float]:
 
 @cache
 def _widths(replications: int, alpha: float) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-    """How far the interval of each of `_SAMPLES` standard normal samples reaches below and above its mean."""
+    """Return the distances from the mean to both interval ends, for `_SAMPLES` standard normal samples."""
     samples = numpy_generator(0, "power of an interval", replications).normal(size=(_SAMPLES, replications))
     low, high = mean_bounds(samples, alpha)
     mean = samples.mean(axis=1)
@@ -111,11 +116,11 @@ def _decided(
     alpha: float,
     pilot: float = math.inf,
 ) -> float:
-    """Probability that the interval of normal numbers lies inside or outside of `region`.
+    """Return the probability that the interval of normal numbers lies inside or outside of `region`.
 
-    The mean of a normal sample is independent of all its differences, and so of the widths of its interval. The
-    probability given the widths is a closed form, which is averaged over simulated widths. `pilot` is the number of
-    replications from which `mean` was estimated.
+    The mean of a normal sample is independent of all differences within the sample, and therefore of the widths of its
+    interval. Given the widths, the probability has a closed form, which is averaged over simulated widths. `pilot` is
+    the number of replications from which `mean` was estimated.
     """
     below, above = (deviation * width for width in _widths(replications, alpha))
     error = deviation * math.sqrt(1 / replications + 1 / pilot)

@@ -1,6 +1,6 @@
-"""Statistics: functions from rows to one number per replication, or to one exact number, written once.
+"""Statistics: named functions from rows to one number per replication, or to one exact number.
 
-A claim sets a statistic against a threshold, a table prints it as mean and deviation, a figure draws it with its bars.
+Claims compare a statistic with a threshold, tables print its mean and standard deviation, and figures plot it.
 
     trainings = Replication("training", "seeds")
 
@@ -9,7 +9,7 @@ A claim sets a statistic against a threshold, a table prints it as mean and devi
         return rows["training"].query("data == @data").groupby("seed").loss.mean()
 
     loss("unseen") - loss("seen") > 0                          # a criterion
-    (loss("unseen") / loss("seen")).near(1, margin=0.1)        # a ratio, whose interval is one of logarithms
+    (loss("unseen") / loss("seen")).near(1, margin=0.1)        # a ratio, averaged by its logarithms
 """
 
 import math
@@ -30,18 +30,18 @@ Arguments = ParamSpec("Arguments")
 Unit = Literal["training", "prompt set", "draw", "exact"]
 Direction = Literal["above", "below", "equal"]
 Decision = Literal["holds", "refuted", "undecided"]
-
-
 Computation = Callable[[Rows], "Series[float] | Counts | float"]
 
 
 @dataclass(frozen=True)
 class Replication:
-    """What a study repeats: its unit, and the field of the config that says how often.
+    """The unit of replication of a study. It decorates functions that compute statistics.
 
-    `count` names a field that holds a number, or things of which each is one replication. `objects` names trained
-    objects that all replications share, such as "the verifiers trained": what is said is then said of these objects.
-    A replication decorates a function of rows and further arguments; what it makes of the arguments is a `Statistic`.
+    Args:
+        unit: The unit of replication, or "exact" for numbers without sampling error.
+        count: The config field that holds the number of replications, or a sequence with one item per replication.
+        objects: Trained objects that all replications share, for example "the verifiers trained". Claims then hold for
+            these objects only, and their full statements name them.
     """
 
     unit: Unit
@@ -51,38 +51,47 @@ class Replication:
     def __call__(
         self, compute: "Callable[Concatenate[Rows, Arguments], Series[float] | Counts | float]"
     ) -> "Callable[Arguments, Statistic]":
-        """The function from arguments to the `Statistic` that `compute` gives with them."""
+        """Return a function that takes the further arguments of `compute` and returns a `Statistic`.
+
+        Args:
+            compute: Function of the rows and further arguments, which returns one number per replication.
+        """
 
         @wraps(compute)
         def statistic(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Statistic:
-            words = [_word(value) for value in args] + [f"{k}={_word(value)}" for k, value in kwargs.items()]
-            name = f"{compute.__name__}({', '.join(words)})" if words else compute.__name__
+            arguments = [_format_argument(value) for value in args]
+            arguments += [f"{key}={_format_argument(value)}" for key, value in kwargs.items()]
+            name = f"{compute.__name__}({', '.join(arguments)})" if arguments else compute.__name__
             return Statistic(name, lambda rows: compute(rows, *args, **kwargs), self)
 
         return statistic
 
     def required(self, config: Mapping[str, Any]) -> int:
-        """How many replications a run with the values `config` has."""
+        """Return the number of replications of a run with the config values `config`."""
         if self.unit == "exact":
             return 1
         if self.count not in config:
-            hint = f"no such field to count replications by: the config has {', '.join(config)}"
+            hint = f"the config has no such field: use one of {', '.join(config)}"
             raise InputError("count", self.count, hint)
         value = config[self.count]
         return len(value) if isinstance(value, Sized) else int(value)
 
 
 exact = Replication("exact")
-"""The replication of what is computed without sampling error: its statistics return one number."""
+"""Replication of statistics without sampling error, which return one number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """A named number of rows for each replication; compared with a number it is a `Criterion`.
+    """A statistic of rows, with one number per replication. Its comparison with a number is a `Criterion`.
 
-    `logarithmic` statistics are positive, such as ratios and times: their interval is that of their logarithms, and
-    their estimate is the geometric mean. `corrections` are the reasons for which the statistic has changed since it
-    was first run; `version` counts them.
+    Args:
+        name: Name of the statistic.
+        compute: Function from rows to a series by replication, to `Counts`, or to one exact number.
+        replication: The unit of replication.
+        logarithmic: Average the logarithms of the numbers, which must be positive, for example ratios or times. The
+            estimate is then the geometric mean.
+        corrections: Reasons for which the computation was changed after the first run, one per change.
     """
 
     name: str
@@ -93,15 +102,15 @@ class Statistic:
 
     @property
     def version(self) -> int:
-        """1, and one more for every correction."""
+        """Version of the computation: 1 plus the number of corrections."""
         return 1 + len(self.corrections)
 
     def __call__(self, rows: Rows) -> "Series[float]":
-        """One number per replication, in their order; a single one for an exact statistic.
+        """Return one number per replication, in the order of their labels, or a single number if exact.
 
-        Empty where the rows do not hold what the statistic asks for: another kind, another setting.
+        The series is empty if the rows needed by the statistic are missing.
         """
-        value = self._value(rows)
+        value, _ = self._evaluate(rows)
         if isinstance(value, Counts):
             return value.successes.astype(float).sort_index() / value.trials.astype(float).sort_index()
         if value is None:
@@ -110,38 +119,35 @@ class Statistic:
         return estimates.sort_index()
 
     def counts(self, rows: Rows) -> Counts | None:
-        """Successes and trials of each replication, where the statistic is a share that counts them."""
-        value = self._value(rows)
+        """Return the successes and trials of each replication, or None if the statistic is not a share."""
+        value, _ = self._evaluate(rows)
         if not isinstance(value, Counts):
             return None
         successes, trials = (each.astype(float).sort_index() for each in value[:2])
         return Counts(successes, trials, value.identical)
 
-    def absence(self, rows: Rows) -> str:
-        """What the rows lack that the statistic asks for; empty where they hold all of it."""
-        try:
-            self.compute(rows)
-        except LookupError as error:
-            return str(error)
-        return ""
+    def missing_rows(self, rows: Rows) -> str:
+        """Return which of the required rows are missing. Empty if none are."""
+        _, missing = self._evaluate(rows)
+        return missing
 
-    def _value(self, rows: Rows) -> "Series[float] | Counts | float | None":
-        """What the statistic gives, None where the rows do not hold what it asks for."""
+    def _evaluate(self, rows: Rows) -> tuple["Series[float] | Counts | float | None", str]:
+        """Return the value and an empty text, or None and which rows are missing."""
         try:
-            return self.compute(rows)
-        except LookupError:
-            return None
+            return self.compute(rows), ""
+        except LookupError as error:
+            return None, str(error)
 
     def corrected(self, reason: str) -> "Statistic":
-        """This statistic, whose computation differs for `reason` from the one that earlier results were run with."""
+        """Return the statistic with `reason` recorded as why its computation differs from that of earlier results."""
         return replace(self, corrections=(*self.corrections, reason))
 
     def as_ratio(self) -> "Statistic":
-        """This statistic, whose numbers are positive, averaged by their logarithms: a ratio, or a time."""
+        """Return the statistic with `logarithmic` set, for positive numbers such as ratios and times."""
         return replace(self, logarithmic=True)
 
     def log(self) -> "Statistic":
-        """The natural logarithm."""
+        """Return the natural logarithm of the statistic."""
         return Statistic(
             f"log({self.name})", lambda rows: self._numbers(rows).map(math.log), self.replication
         )
@@ -156,7 +162,7 @@ class Statistic:
         return self._with(factor, "*", operator.mul)
 
     def __truediv__(self, other: "Statistic | float") -> "Statistic":
-        """The quotient, of two statistics a logarithmic one."""
+        """Return the quotient. It is logarithmic if `other` is a statistic."""
         quotient = self._with(other, "/", operator.truediv)
         return replace(quotient, logarithmic=True) if isinstance(other, Statistic) else quotient
 
@@ -167,11 +173,11 @@ class Statistic:
         return Criterion(self, "below", threshold)
 
     def near(self, value: float, margin: float) -> "Criterion":
-        """The criterion that the statistic differs from `value` by at most `margin`."""
+        """Return the criterion that the statistic differs from `value` by at most `margin`."""
         return Criterion(self, "equal", value, margin)
 
     def _numbers(self, rows: Rows) -> "Series[float]":
-        """The estimates, or `LookupError` where there are none, so that what is built on them has none either."""
+        """Return the estimates. Raises `LookupError` if there are none, also for combined statistics."""
         estimates = self(rows)
         if estimates.empty:
             raise LookupError(self.name)
@@ -181,11 +187,12 @@ class Statistic:
         self, other: "Statistic | float", sign: str, operation: Callable[[Any, Any], "Series[float]"]
     ) -> "Statistic":
         if not isinstance(other, Statistic):
-            name = f"{self.name} {sign} {_word(other)}"
+            name = f"{self.name} {sign} {_format_argument(other)}"
             return Statistic(name, lambda rows: operation(self._numbers(rows), other), self.replication)
         sampled = [side.replication for side in (self, other) if side.replication.unit != "exact"]
         if len({(replication.unit, replication.count) for replication in sampled}) > 1:
-            raise InputError("statistic", f"{self.name} {sign} {other.name}", "both must be repeated alike")
+            hint = "combine statistics with the same unit and count of replication"
+            raise InputError("statistic", f"{self.name} {sign} {other.name}", hint)
         objects = " and ".join(dict.fromkeys(each.objects for each in sampled if each.objects))
 
         def side(statistic: Statistic, rows: Rows) -> "Series[float] | float":
@@ -194,7 +201,7 @@ class Statistic:
             return float(numbers.iloc[0]) if one_for_all else numbers
 
         return Statistic(
-            f"{self.name} {sign} {_grouped(other.name)}",
+            f"{self.name} {sign} {_parenthesize(other.name)}",
             lambda rows: operation(side(self, rows), side(other, rows)),
             replace(sampled[0], objects=objects) if sampled else self.replication,
         )
@@ -202,9 +209,16 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What a claim asks of a statistic: to lie above or below a threshold, or within a margin of it.
+    """A condition on the mean of a statistic: above or below a threshold, or within a margin of it.
 
-    Raises `InputError` for a threshold that is not finite or a margin that is not positive.
+    Args:
+        statistic: The statistic.
+        direction: "above", "below" or "equal".
+        threshold: The threshold, a finite number.
+        margin: Largest difference from the threshold for the direction "equal", above 0. Unused otherwise.
+
+    Raises:
+        InputError: The threshold or the margin is out of range.
     """
 
     statistic: Statistic
@@ -220,7 +234,7 @@ class Criterion:
 
     @property
     def region(self) -> tuple[float, float]:
-        """The values for which the claim is true; a finite end belongs to it only where `direction` is equal."""
+        """Interval of values that meet the criterion. Its ends are included only for the direction "equal"."""
         if self.direction == "above":
             return self.threshold, math.inf
         if self.direction == "below":
@@ -229,7 +243,11 @@ class Criterion:
 
 
 def decide(low: float, high: float, criterion: Criterion) -> Decision:
-    """Hold the interval `low..high` against the criterion's region: inside, outside, or across its edge."""
+    """Return the decision of the interval from `low` to `high`.
+
+    Returns:
+        "holds" if the interval is inside the region of the criterion, "refuted" if outside, otherwise "undecided".
+    """
     bottom, top = criterion.region
     if criterion.direction == "above":
         inside, outside = low > bottom, high <= bottom
@@ -240,9 +258,9 @@ def decide(low: float, high: float, criterion: Criterion) -> Decision:
     return "holds" if inside else "refuted" if outside else "undecided"
 
 
-def _word(value: object) -> str:
+def _format_argument(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
-def _grouped(name: str) -> str:
+def _parenthesize(name: str) -> str:
     return f"({name})" if " - " in name or " + " in name else name

@@ -1,11 +1,12 @@
-"""Verdicts: what the rows of a result answer to the claims of its study.
+"""Verdicts on claims, decided by the interval of a statistic.
 
-The interval decides. Error is controlled per study: `ALPHA` over its registered published claims with sampling error,
-and as much over ours (Bonferroni). Power explains an undecided claim; it never hides a decided one.
+The error rate is controlled per study. The registered published claims with sampling error share the error rate
+`ALPHA`, and so do the registered claims of this project (Bonferroni correction). A verdict never depends on the power
+of the run, which only explains why a claim is undecided.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trialogue.intervals import Interval
-from trialogue_lab.ledger.claims.claims import Claim, Precondition, Registration
+from trialogue_lab.ledger.claims.claims import ORIGINS, Claim, Origin, Precondition, Registration
 from trialogue_lab.ledger.claims.intervals import Counts, interval
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.claims.power import power, smallest_effect
@@ -21,16 +22,19 @@ from trialogue_lab.ledger.claims.statistics import Decision, decide
 from trialogue_lab.ledger.rows import Rows
 
 ALPHA = 0.05
-"""Error rate of the registered published claims of one study together, and of ours."""
+"""Error rate of all registered published claims of one study together, and of all registered claims of "ours"."""
 
 TOLERANCE = 1e-9
-"""How far estimates may differ from those stored with the rows, relative to their size where that is above 1."""
+"""Largest difference between stored and recomputed estimates. It is relative for estimates above 1."""
 
 LATE = "registered after the run"
 DECIDE_NOTHING = ("smoke", "pilot")
+"""Presets whose runs do not test claims."""
 
 Estimates = Mapping[str, Mapping[int, Sequence[float]]]
-"""Estimates by claim, then by the version of its statistic."""
+"""Estimates by claim id, then by version of the statistic."""
+
+Numbers = NDArray[np.floating[Any]]
 
 Answer = Literal["holds", "refuted", "undecided", "not tested", "altered since the run"]
 ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "altered since the run")
@@ -38,11 +42,17 @@ ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "a
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What claims are judged by: the rows of one result, and what was fixed with them.
+    """The rows of a result and the context in which its claims are tested.
 
-    `config` holds the values of the run's config, `registration` the claims as the run began, and `stored` what their
-    statistics gave when it ended. `reduced` holds the fields that make the run smaller than the preset `default`, with
-    both values: such a run decides nothing.
+    Args:
+        rows: The rows of the result.
+        config: The config values of the run.
+        preset: The preset of the run, None for any other config.
+        registration: The claims that were registered when the run began.
+        stored: The estimates that were stored when the run ended.
+        pilot: The pilot of the study.
+        reduced: Config fields that make the run smaller than the preset `default`, with the values of the run and of
+            the preset. If there are any, no claim is tested.
     """
 
     rows: Rows
@@ -56,10 +66,22 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What the rows answer to a claim.
+    """The verdict on a claim.
 
-    `power` is the pilot's and `smallest_effect` what the run could have seen, both NaN where unknown; `remarks` are
-    what a reader must know besides.
+    Args:
+        claim: The claim.
+        answer: The verdict in words.
+        reason: The reason for the verdict.
+        estimate: The estimate. NaN if there is none, as for all numbers below.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        replications: Number of replications in the rows.
+        needed: Number of replications that the config requires.
+        power: Probability that the run decides the claim, estimated from the pilot.
+        smallest_effect: Smallest distance from the threshold that the run could detect.
+        alpha: Error rate of the interval.
+        registered: Whether the claim was registered before the run.
+        remarks: Further information that is always shown with the verdict.
     """
 
     claim: Claim
@@ -77,13 +99,21 @@ class Verdict:
     remarks: tuple[str, ...] = ()
 
 
+def by_origin(verdicts: Iterable[Verdict]) -> dict[Origin, list[Verdict]]:
+    """Group verdicts by the origin of their claims. Origins without verdicts are omitted."""
+    groups: dict[Origin, list[Verdict]] = {origin: [] for origin in ORIGINS}
+    for verdict in verdicts:
+        groups[verdict.claim.origin].append(verdict)
+    return {origin: found for origin, found in groups.items() if found}
+
+
 def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
-    """The verdict on every claim, by the `evidence` of one result."""
+    """Return the verdict on every claim of a study, given the evidence of one result."""
     return [_judge(claim, claims, evidence) for claim in claims]
 
 
 def stored_estimates(claims: Sequence[Claim], rows: Rows) -> dict[str, dict[str, Any]]:
-    """What is stored with the rows when a run ends: version and estimates of every claim's statistic."""
+    """Return the version and the estimates of every claim's statistic, which are stored when a run ends."""
     return {
         claim.id: {"version": claim.statistic.version, "estimates": claim.statistic(rows).tolist()}
         for claim in claims
@@ -98,10 +128,11 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     alpha = evidence.registration.level(claim, claims, ALPHA) if claim.sampled else math.nan
     registered = evidence.registration.holds(claim)
     usable = len(estimates) > 0 and bool(np.isfinite(_scaled(claim, estimates)).all())
-    seen = _interval(claim, estimates, counts, alpha) if usable else Interval(math.nan, math.nan, math.nan)
-    # The power of the interval of shares is unknown: it depends on how trainings would fail that did not fail yet.
+    found = _interval(claim, estimates, counts, alpha) if usable else Interval(math.nan, math.nan, math.nan)
+    # The power is unknown for shares, because it depends on failures that have not been observed yet.
     has_power = claim.sampled and counts is None
-    foreseen = _foreseen(claim, evidence.pilot, needed, alpha) if has_power else math.nan
+    pilot = np.array(evidence.pilot.estimates.get(claim.statistic.name, ()), dtype=np.float64)
+    pilot_power = power(claim.criterion, pilot, needed, alpha) if has_power else math.nan
     effect = smallest_effect(claim.criterion, estimates, alpha) if usable and has_power else math.nan
     remarks = [] if registered else [LATE]
     stored = evidence.stored.get(claim.id, {})
@@ -109,36 +140,39 @@ def _judge(claim: Claim, claims: Sequence[Claim], evidence: Evidence) -> Verdict
     obstacle = _obstacle(claim, series.index.tolist(), needed, evidence)
     answer: Answer
     if changed:
-        answer, reason = "altered since the run", _both(stored[claim.statistic.version], estimates)
+        answer, reason = "altered since the run", _compare_means(stored[claim.statistic.version], estimates)
     elif obstacle:
         answer, reason = "not tested", obstacle
     elif not usable:
-        answer, reason = "undecided", "an estimate is not a finite number" + _above_zero(claim)
+        answer, reason = "undecided", "an estimate is not a finite number"
+        reason += " above zero" if claim.statistic.logarithmic else ""
     else:
-        answer = _decision(claim, seen)
+        answer = _decision(claim, found)
         reason = _REASONS[answer]
-        if math.isnan(seen.low):
-            reason = "all replications agree, so that there is no interval"
+        if math.isnan(found.low):
+            reason = "all replications are equal, so that there is no interval"
         elif answer == "undecided":
-            reason += _could_see(claim, foreseen, effect)
+            reason += _describe_power(claim, pilot_power, effect)
             if counts is not None and not counts.identical:
-                reason += _reach(claim, len(estimates), alpha)
+                reason += _describe_extreme_interval(claim, len(estimates), alpha)
         if claim.sampled:
-            remarks += _leaning(claim, series.index.tolist(), estimates, counts, alpha, answer)
+            remarks += _find_decisive_replication(
+                claim, series.index.tolist(), estimates, counts, alpha, answer
+            )
     if claim.statistic.corrections:
         first = stored.get(min(stored, default=1))
-        numbers = f": {_both(first, estimates)}" if first is not None else ""
+        numbers = f": {_compare_means(first, estimates)}" if first else ""
         remarks.append(f"corrected, {'; '.join(claim.statistic.corrections)}{numbers}")
     return Verdict(
         claim=claim,
         answer=answer,
         reason=reason,
-        estimate=seen.estimate,
-        low=seen.low,
-        high=seen.high,
+        estimate=found.estimate,
+        low=found.low,
+        high=found.high,
         replications=len(estimates),
         needed=needed,
-        power=foreseen,
+        power=pilot_power,
         smallest_effect=effect,
         alpha=alpha,
         registered=registered,
@@ -153,34 +187,30 @@ _REASONS = {
 }
 
 
-def _decision(claim: Claim, seen: Interval) -> Decision:
-    """What an interval decides; without one, nothing."""
-    return "undecided" if math.isnan(seen.low) else decide(seen.low, seen.high, claim.criterion)
-
-
-def _above_zero(claim: Claim) -> str:
-    return " above zero" if claim.statistic.logarithmic else ""
+def _decision(claim: Claim, found: Interval) -> Decision:
+    """Return the decision of an interval, "undecided" if its ends are NaN."""
+    return "undecided" if math.isnan(found.low) else decide(found.low, found.high, claim.criterion)
 
 
 def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evidence) -> str:
-    """Why the claim cannot be judged; empty where it can. `labels` name the replications of its estimates."""
+    """Return why the claim cannot be tested, empty if it can. `labels` are the replications in the rows."""
     if evidence.preset in DECIDE_NOTHING:
-        return f"the preset {evidence.preset} decides nothing"
+        return f"the preset {evidence.preset} tests no claims"
     if evidence.reduced:
         fields = ", ".join(
             f"{name} = {_short(mine)} (default: {_short(full)})"
             for name, (mine, full) in evidence.reduced.items()
         )
-        return f"this run is smaller than the preset default, so that it decides nothing: {fields}"
+        return f"the run is smaller than the preset default: {fields}"
     for precondition in claim.preconditions:
         if obstacle := _unmet(precondition, evidence.rows):
             return obstacle
     if not labels:
-        absent = claim.statistic.absence(evidence.rows)
-        return f"the rows hold no estimate: {absent}" if absent else "the rows hold no estimate"
+        missing = claim.statistic.missing_rows(evidence.rows)
+        return f"the rows hold no estimate: {missing}" if missing else "the rows hold no estimate"
     if not claim.sampled:
-        return "" if len(labels) == 1 else f"an exact claim has one number, the rows give {len(labels)}"
-    if _share_seeds(evidence):
+        return "" if len(labels) == 1 else f"the rows give {len(labels)} numbers, but an exact claim has one"
+    if set(evidence.pilot.seeds) & {record.get("seed") for record in evidence.rows.records}:
         return "the rows hold seeds of the pilot"
     if len(labels) != needed or len(set(labels)) < needed:
         return f"{len(labels)} of {needed} replications"
@@ -188,60 +218,48 @@ def _obstacle(claim: Claim, labels: Sequence[object], needed: int, evidence: Evi
 
 
 def _short(value: Any) -> str:
-    """Return the text of a value, or of its length if it is a long list."""
+    """Return a value as text. For a long list, this is its length."""
     return f"{len(value)} values" if isinstance(value, list) and len(value) > 4 else str(value)
 
 
 def _unmet(precondition: Precondition, rows: Rows) -> str:
-    """Return why a precondition is not met, empty if the mean of its statistic lies in its criterion's region."""
+    """Return why a precondition is not met, empty if it is met."""
     criterion = precondition.criterion
     estimates = criterion.statistic(rows).to_numpy(dtype=np.float64)
     if not len(estimates) or not np.isfinite(estimates).all():
-        return f"precondition cannot be checked, the rows hold no estimate: {precondition.statement}"
+        return f"precondition cannot be checked because the rows hold no estimate: {precondition.statement}"
     mean = float(np.exp(np.log(estimates).mean()) if criterion.statistic.logarithmic else estimates.mean())
     return (
         "" if decide(mean, mean, criterion) == "holds" else f"precondition not met: {precondition.statement}"
     )
 
 
-def _share_seeds(evidence: Evidence) -> bool:
-    return bool(set(evidence.pilot.seeds) & {record.get("seed") for record in evidence.rows.records})
-
-
-def _scaled(claim: Claim, estimates: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """The estimates on the scale on which they are averaged."""
+def _scaled(claim: Claim, estimates: Numbers) -> Numbers:
+    """Return the estimates on the scale on which they are averaged."""
     if not claim.statistic.logarithmic or not claim.sampled:
         return estimates
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(estimates)
 
 
-def _interval(
-    claim: Claim, estimates: NDArray[np.floating[Any]], counts: Counts | None, alpha: float
-) -> Interval:
+def _interval(claim: Claim, estimates: Numbers, counts: Counts | None, alpha: float) -> Interval:
     if not claim.sampled:
         return Interval(*[float(estimates[0])] * 3)
     return interval(estimates, alpha, logarithmic=claim.statistic.logarithmic, counts=counts)
 
 
-def _foreseen(claim: Claim, pilot: Pilot, needed: int, alpha: float) -> float:
-    """The power that the pilot showed, NaN without one."""
-    estimates = np.array(pilot.estimates.get(claim.statistic.name, ()), dtype=np.float64)
-    return power(claim.criterion, estimates, needed, alpha)
-
-
-def _could_see(claim: Claim, foreseen: float, effect: float) -> str:
-    said = "" if math.isnan(foreseen) else f"; the pilot showed a power of {foreseen:.2f}"
+def _describe_power(claim: Claim, pilot_power: float, effect: float) -> str:
+    shown = "" if math.isnan(pilot_power) else f"; the pilot showed a power of {pilot_power:.2f}"
     if math.isnan(effect):
-        return said
+        return shown
     size = f"a factor of {effect:.3g}" if claim.statistic.logarithmic else f"{effect:.3g}"
     if claim.criterion.direction == "equal":
-        return f"{said}; that it differs by less than {size} could have been confirmed"
-    return f"{said}; {size} from the threshold could have been seen"
+        return f"{shown}; a difference of less than {size} could have been confirmed"
+    return f"{shown}; a difference of {size} from the threshold could have been detected"
 
 
-def _reach(claim: Claim, replications: int, alpha: float) -> str:
-    """State where the interval of shares would end if all replications agreed with the claim."""
+def _describe_extreme_interval(claim: Claim, replications: int, alpha: float) -> str:
+    """Describe the interval of shares if every replication were the most favourable value."""
     if claim.criterion.direction == "equal":
         return ""
     reach = math.exp(math.log(alpha / 2) / replications)
@@ -251,37 +269,33 @@ def _reach(claim: Claim, replications: int, alpha: float) -> str:
     return f"; if all {replications} replications were {end}"
 
 
-def _leaning(
+def _find_decisive_replication(
     claim: Claim,
     labels: Sequence[object],
-    estimates: NDArray[np.floating[Any]],
+    estimates: Numbers,
     counts: Counts | None,
     alpha: float,
     answer: Answer,
 ) -> list[str]:
-    """A remark where the verdict would be another one if a single replication were left out."""
-    for place in sorted(np.unique(estimates, return_index=True)[1]):  # equal replications give equal answers
-        rest = np.delete(estimates, place)
-        counted = counts and _without(counts, place)
-        left = _decision(claim, _interval(claim, rest, counted, alpha))
-        if left != answer:
-            return [f"the verdict is {left} if {claim.unit} {labels[place]} is left out"]
+    """Return a remark if the verdict changes when one replication is left out."""
+    # It is enough to leave out one of several equal replications.
+    for index in sorted(np.unique(estimates, return_index=True)[1]):
+        kept = np.arange(len(estimates)) != index
+        kept_counts = counts and Counts(counts.successes[kept], counts.trials[kept], counts.identical)
+        decision = _decision(claim, _interval(claim, estimates[kept], kept_counts, alpha))
+        if decision != answer:
+            return [f"the verdict is {decision} if {claim.unit} {labels[index]} is left out"]
     return []
-
-
-def _without(counts: Counts, place: int) -> Counts:
-    successes, trials = (each.drop(each.index[place]) for each in counts[:2])
-    return Counts(successes, trials, counts.identical)
 
 
 def _differs(
     claim: Claim,
-    estimates: NDArray[np.floating[Any]],
+    estimates: Numbers,
     counts: Counts | None,
     alpha: float,
     stored: Sequence[float] | None,
 ) -> bool:
-    """Whether the statistic gives other numbers than those `stored`, or numbers that decide otherwise."""
+    """Return whether the estimates differ from the stored ones beyond rounding, or lead to another decision."""
     if stored is None:
         return False
     earlier = np.array(stored, dtype=np.float64)
@@ -298,13 +312,13 @@ def _differs(
     return _decision(claim, before) != _decision(claim, now)
 
 
-def _both(stored: Sequence[float], estimates: NDArray[np.floating[Any]]) -> str:
-    """Compare the stored mean with the current one, with as many digits as it takes to tell them apart."""
-    if not len(stored) or not len(estimates):
-        means = [f"{np.mean(values):.6g}" if len(values) else "nothing" for values in (stored, estimates)]
-        return f"the statistic gave {means[0]}, and gives {means[1]}"
-    before, now = float(np.mean(stored)), float(np.mean(estimates))
+def _compare_means(stored: Sequence[float], estimates: Numbers) -> str:
+    """Compare the stored mean with the current one, with enough digits to show a difference."""
     for digits in (6, 9, 12):
-        if f"{before:.{digits}g}" != f"{now:.{digits}g}":
-            return f"the statistic gave {before:.{digits}g}, and gives {now:.{digits}g}"
-    return f"the mean, {now:.6g}, is unchanged"
+        before, now = (
+            f"{np.mean(values):.{digits}g}" if len(values) else "no estimate"
+            for values in (stored, estimates)
+        )
+        if before != now:
+            return f"the statistic gave {before}, and gives {now}"
+    return f"the mean, {np.mean(estimates):.6g}, is unchanged"

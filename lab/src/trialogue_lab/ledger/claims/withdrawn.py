@@ -1,4 +1,4 @@
-"""Withdrawn claims: registered claims that a study no longer makes. They stay in the ledger with their last verdict."""
+"""Withdrawn claims, which a study no longer makes. They stay in the ledger with their last verdict."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from trialogue_lab.ledger.claims.documents import check_statement_id
 from trialogue_lab.ledger.claims.verdicts import Answer
 
 WITHDRAWN: Literal["withdrawn"] = "withdrawn"
-"""The verdict of the ledger on a withdrawn claim."""
+"""The verdict shown for a withdrawn claim."""
 
 
 @validated
@@ -31,9 +31,9 @@ class WithdrawnClaim:
         statement_id: The source's statement, as in `Claim`. Empty for claims of "ours".
         last_verdict: The last verdict before the claim was withdrawn.
         estimate: The last estimate, NaN if unknown.
-        low: Lower end of its last interval, NaN if unknown.
-        high: Upper end of its last interval, NaN if unknown.
-        result: Hash of the result that gave the last verdict, empty if unknown.
+        low: Lower end of the last interval, NaN if unknown.
+        high: Upper end of the last interval, NaN if unknown.
+        result: Hash of the result of the last verdict, empty if unknown.
         withdrawn_on: Date of the withdrawal, as YYYY-MM-DD.
         reason: Why the claim was withdrawn, and which claim replaces it, if any.
     """
@@ -63,22 +63,19 @@ def read_withdrawn(path: Path) -> tuple[WithdrawnClaim, ...]:
     """Read the withdrawn claims of a study.
 
     Args:
-        path: A JSON file that holds a list with one object per claim. Numbers that are null are NaN.
+        path: A JSON file with a list of objects, one per claim. Fields that are null have their defaults.
 
     Returns:
-        The claims in the file's order. Empty if there is no such file.
+        The claims in the order of the file. Empty if the file does not exist.
 
     Raises:
-        InputError: The file cannot be read, or an entry has missing or unknown fields.
+        InputError: The file cannot be read, or an object has missing, unknown or invalid fields.
     """
     if not path.is_file():
         return ()
     try:
         entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        numbers = ("estimate", "low", "high")
-        return tuple(
-            WithdrawnClaim(**(entry | {name: math.nan for name in numbers if entry.get(name) is None}))
-            for entry in entries
-        )
+        known = [{name: value for name, value in entry.items() if value is not None} for entry in entries]
+        return tuple(WithdrawnClaim(**fields) for fields in known)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError("withdrawn", str(path), f"cannot be read: {error}") from error

@@ -1,1 +1,1 @@
-"""Pages: tables, figures, terminal, report, and texts whose numbers come from rows."""
+"""Presentation of the ledger: terminal output, reports, figures and documentation pages."""

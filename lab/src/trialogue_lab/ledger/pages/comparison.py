@@ -1,4 +1,4 @@
-"""Two results of one study side by side: what differs in the configs, the claims and the tables."""
+"""Comparison of two results of one study."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -7,14 +7,20 @@ from typing import Any
 from trialogue.display.numbers import ABSENT, format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.entries import judged
-from trialogue_lab.ledger.pages.tables import Spread
+from trialogue_lab.ledger.pages.tables import CellValue
 from trialogue_lab.ledger.runs.results import Result
 from trialogue_lab.ledger.study import Study
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Lines of text, each a name, the first result's value, the second's, and what else there is to say."""
+    """Differences between two results, as rows of text.
+
+    Args:
+        config: Config fields that differ, with the value of each result.
+        claims: Claims, with the verdict of each result and the difference of the estimates.
+        tables: Titles of tables, with their cells in each result and the differences.
+    """
 
     config: list[tuple[str, str, str]]
     claims: list[tuple[str, str, str, str]]
@@ -22,10 +28,10 @@ class Comparison:
 
 
 def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
-    """Compare two results of `study`; raises `InputError` where either belongs to another study."""
+    """Compare two results of a study. Raises `InputError` if one of them belongs to another study."""
     for result in (first, second):
         if result.study != study.name:
-            hint = f"is of the study {result.study}, the other of {study.name}: compare results of one study"
+            hint = f"is a result of {result.study}, not of {study.name}: compare results of one study"
             raise InputError("result", str(result.folder), hint)
     return Comparison(_configs(first, second), _claims(study, first, second), _tables(study, first, second))
 
@@ -56,10 +62,10 @@ def _tables(
 ) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
     compared = []
     for table in study.tables:
-        left, right = table.filled(study.rows(first)), table.filled(study.rows(second))
+        left, right = table.evaluate(study.rows(first)), table.evaluate(study.rows(second))
         lines = []
         for key in dict.fromkeys([*left, *right]):
-            a, b = (cells.get(key, Spread(None)).value for cells in (left, right))
+            a, b = (cells.get(key, CellValue(None)).value for cells in (left, right))
             shown = (format_number(a, table.digits), format_number(b, table.digits))
             lines.append((" · ".join(key), *shown, difference(a, b)))
         compared.append((table.title, lines))
@@ -67,10 +73,9 @@ def _tables(
 
 
 def difference(first: object, second: object) -> str:
-    """The second number minus the first, with its sign; a dash where either is no number."""
-    if isinstance(first, bool) or isinstance(second, bool):
+    """Return the second number minus the first, with its sign, or a dash if one of them is not a number."""
+    numbers = [value for value in (first, second) if isinstance(value, Real) and not isinstance(value, bool)]
+    if len(numbers) < 2:
         return ABSENT
-    if not isinstance(first, Real) or not isinstance(second, Real):
-        return ABSENT
-    change = float(second) - float(first)
+    change = float(numbers[1]) - float(numbers[0])
     return f"{'+' if change > 0 else ''}{format_number(change)}"

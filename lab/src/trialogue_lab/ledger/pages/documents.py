@@ -1,34 +1,33 @@
-"""Texts whose numbers come from rows: templates of README and documentation, filled from the ledger.
+"""Documentation templates, which are filled with numbers from the ledger.
 
-A template is the text with Jinja expressions where numbers stand:
+A template is a Markdown text with Jinja expressions:
 
     {{ number("dyck-backtracking", "errors without a verifier") | digits(3) }}   mean over replications
-    {{ spread("dyck-backtracking", "errors without a verifier").median }}        or low, high, mean, deviation
+    {{ spread("dyck-backtracking", "errors without a verifier").median }}        also low, high and mean
     {{ claim("dyck-backtracking", "forced-backtrack").estimate | points }}       estimate of a claim, in points
-    {{ claim("dyck-backtracking", "forced-backtrack") | noted }}                 its verdict with all remarks
-    {{ count("dyck-backtracking", "published", "holds") }}                       claims by verdict; None for any
-    {{ statement_count("dyck-backtracking", "refuted", "thesis") }}              statements; None for any
+    {{ claim("dyck-backtracking", "forced-backtrack") | noted }}                 verdict on a claim and its remarks
+    {{ count("dyck-backtracking", "published", "holds") }}                       number of claims (None for any)
+    {{ statement_count("dyck-backtracking", "refuted", "thesis") }}              number of statements (None for any)
     {{ totals() }}                                                               table of all totals
-    {{ families() }}                                                             error of all verdicts, in a sentence
+    {{ families() }}                                                             sentence on the error rate
     {% for claim in traced("thesis:V-T311", "thesis:M-Q.*") %}                     claims about statements of a source
-    {{ measured("decoding", "ours", what="tokens/s", batch=1) | whole }}         a row of a benchmark
+    {{ measured("decoding", "ours", what="tokens/s", batch=1) | whole }}         number of a benchmark
 
-Statistics are those that a study names in `Study.numbers`.
+The statistics are those in `Study.numbers`.
 """
 
 import json
-import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined, TemplateError
+from jinja2 import TemplateError
 
+from trialogue.display.html import environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.claims import Origin
@@ -39,75 +38,60 @@ from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.summary import Families, LedgerAnswer, families, statements, totals_table
 
 WIDTH = 120
-"""Characters in a line of a filled text."""
+"""Number of characters in a line of a filled text."""
 
 _ITEM = re.compile(r"(?:[-*]|\d+\.) +")
 _VERBATIM = ("|", "#", "!", "    ", "<")
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Summary of a statistic over its replications; the mean of a logarithmic one is geometric, as in its interval."""
+class Summary(NamedTuple):
+    """Summary of a statistic over replications. The mean is geometric if the statistic is logarithmic."""
 
     mean: float
     median: float
-    deviation: float
     low: float
     high: float
 
 
 def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) -> str:
-    """The text of a `template`; raises `InputError` for what it names and the `entries` do not hold.
+    """Return the text of a template.
 
-    `measured` is a folder of rows that benchmarks wrote, `<benchmark>.jsonl`, with the number in `value`.
+    Args:
+        template: The template.
+        entries: Entries of the ledger.
+        measured: Folder with the rows of benchmarks, in files `<benchmark>.jsonl` (default: the current folder).
+
+    Raises:
+        InputError: The template is invalid, or names something that the entries or the rows do not have.
     """
-    environment = Environment(
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        comment_start_string="{##",
-    )
-    numbers = _Numbers(entries)
-    environment.globals |= {
-        "number": lambda study, name: numbers.spread(study, name).mean,
-        "spread": numbers.spread,
-        "claim": numbers.claim,
-        "count": numbers.count,
-        "statement_count": numbers.statement_count,
-        "totals": numbers.totals,
-        "families": numbers.families,
-        "traced": numbers.traced,
-        "documents": DOCUMENTS,
-        "verdicts": numbers.verdicts,
-        "measured": lambda benchmark, contender, **setting: _measured(
-            measured, benchmark, contender, setting
-        ),
-        "result": numbers.folder,
+    template_environment = environment().overlay(autoescape=False, comment_start_string="{##")
+    numbers = _Numbers(entries, measured or Path())
+    template_environment.globals |= {
+        name: getattr(numbers, name) for name in vars(_Numbers) if not name.startswith("_")
     }
-    environment.filters |= {
+    template_environment.globals["documents"] = DOCUMENTS
+    template_environment.filters |= {
         "digits": format_number,
-        "percent": _percent,
-        "points": _points,
-        "whole": _whole,
-        "noted": _noted,
+        "percent": lambda share, digits=0: f"{100 * share:.{digits}f} %",
+        "points": lambda share, digits=0: f"{100 * share:.{digits}f}",
+        "whole": lambda number: f"{number:,.0f}",
+        "noted": lambda verdict: "; ".join((verdict.answer, *verdict.remarks)),
     }
     try:
-        return reflowed(environment.from_string(template).render())
+        return reflow(template_environment.from_string(template).render())
     except TemplateError as error:
         raise InputError("template", getattr(error, "lineno", None), f"cannot be filled: {error}") from error
 
 
 def markdown_table(table: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table of lines of cells, the first of which are the heads. All columns but one are numbers."""
+    """Return a Markdown table of rows of cells. The first row has the headings. All columns but one are numbers."""
     heads, *lines = table
     rows = [heads, ["---", *["--:"] * (len(heads) - 1)], *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def reflowed(text: str) -> str:
-    """Markdown whose paragraphs and lists fill lines of `WIDTH`; code, tables and headings stay as they are."""
+def reflow(text: str) -> str:
+    """Wrap paragraphs and list items of Markdown at `WIDTH` characters. Code, tables and headings are unchanged."""
     lines: list[str] = []
     paragraph: list[str] = []
     in_code = False
@@ -144,50 +128,51 @@ def reflowed(text: str) -> str:
 
 
 class _Numbers:
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    """The functions that templates call, by name."""
+
+    def __init__(self, entries: Sequence[Entry], benchmarks: Path) -> None:
         self._entries = {entry.study.name: entry for entry in entries}
+        self._benchmarks = benchmarks
+
+    def number(self, study: str, name: str) -> float:
+        """Return the mean of a statistic over replications."""
+        return self.spread(study, name).mean
 
     def spread(self, study: str, name: str) -> Summary:
+        """Return the summary of a statistic over replications."""
         entry = self._entry(study)
         if name not in entry.study.numbers:
-            known = ", ".join(entry.study.numbers)
-            raise InputError("number", name, f"the study {study} names no such statistic, but {known}")
+            hint = f"the study {study} has no such statistic: use one of {', '.join(entry.study.numbers)}"
+            raise InputError("number", name, hint)
         statistic = entry.study.numbers[name]
         values = statistic(entry.rows).to_numpy(dtype=np.float64)
         if not len(values):
             raise InputError("number", name, f"the result of {study} has no rows for it")
-        deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-        ends = float(values.min()), float(values.max())
         mean = np.exp(np.log(values).mean()) if statistic.logarithmic else values.mean()
-        return Summary(float(mean), float(np.median(values)), deviation, *ends)
+        return Summary(*map(float, (mean, np.median(values), values.min(), values.max())))
 
     def claim(self, study: str, identity: str) -> Verdict:
-        for verdict in self._entry(study).verdicts:
+        """Return the verdict on a claim."""
+        for verdict in self.verdicts(study):
             if verdict.claim.id == identity:
                 return verdict
-        raise InputError("claim", identity, f"the study {study} makes no such claim")
+        raise InputError("claim", identity, f"the study {study} has no such claim")
 
     def count(
         self,
         study: str | Sequence[str] | None = None,
         origin: Origin | None = None,
         answer: LedgerAnswer | None = None,
-        registered: bool | None = None,
     ) -> int:
         """Return the number of claims with these properties, in one study, several or all. None stands for any.
 
         Withdrawn claims are counted only if `answer` is "withdrawn".
         """
-        entries = self._chosen(study)
+        entries = self._select(study)
         if answer == WITHDRAWN:
             return sum(origin in (None, claim.origin) for entry in entries for claim in entry.withdrawn)
-        return sum(
-            origin in (None, verdict.claim.origin)
-            and answer in (None, verdict.answer)
-            and registered in (None, verdict.registered or not verdict.replications)
-            for entry in entries
-            for verdict in entry.verdicts
-        )
+        verdicts = [verdict for entry in entries for verdict in entry.verdicts]
+        return sum(origin in (None, each.claim.origin) and answer in (None, each.answer) for each in verdicts)
 
     def statement_count(
         self,
@@ -195,100 +180,84 @@ class _Numbers:
         answer: LedgerAnswer | None = None,
         document: str | None = None,
     ) -> int:
-        """Return the number of statements of the sources, by combined answer and document. None stands for any.
+        """Return the number of statements of the sources, by combined verdict and document. None stands for any.
 
-        The combined answer follows from the claims of the chosen studies only (see `statements`).
+        The combined verdict depends only on the claims of the chosen studies (see `statements`).
         """
         if document not in (None, *DOCUMENTS):
             raise InputError("document", document, f"use one of {', '.join(DOCUMENTS)}")
         return sum(
             answer in (None, statement.answer) and document in (None, statement.document)
-            for statement in statements(self._chosen(study))
+            for statement in statements(self._select(study))
         )
 
     def totals(self, study: str | Sequence[str] | None = None) -> str:
-        """Return a Markdown table: the numbers of statements, then of claims, by verdict."""
-        return markdown_table(totals_table(self._chosen(study)))
+        """Return the totals of the ledger as a Markdown table."""
+        return markdown_table(totals_table(self._select(study)))
 
     def families(self, study: str | Sequence[str] | None = None) -> Families:
-        """Return the families of claims whose error is controlled together."""
-        return families(self._chosen(study))
+        """Return the families of claims whose error rates are controlled together."""
+        return families(self._select(study))
 
     def traced(self, *statement_ids: str) -> list[dict[str, str]]:
-        """Return every claim about the given statements, withdrawn ones included.
+        """Return all claims about the given statements, including withdrawn claims.
 
         Args:
-            statement_ids: Statement ids such as "thesis:V-T311". "thesis:V-T311.*" also stands for the statement's
-                parts, such as "thesis:V-T311.proof".
+            statement_ids: Statement ids such as "thesis:V-T311". The pattern "thesis:V-T311.*" also includes the parts
+                of the statement, such as "thesis:V-T311.proof".
 
         Returns:
-            The study, id and answer of each claim, in the order of `statement_ids`.
+            The study, id and verdict of each claim, in the order of `statement_ids`.
         """
-        claims = [
-            (statement_id, {"study": name, "id": claim_id, "answer": answer})
-            for name, entry in self._entries.items()
-            for statement_id, claim_id, answer in (
-                *((one.claim.statement_id, one.claim.id, one.answer) for one in entry.verdicts),
-                *((one.statement_id, one.id, WITHDRAWN) for one in entry.withdrawn),
-            )
-        ]
-        found: list[dict[str, str]] = []
-        for wanted in statement_ids:
-            found += [
-                claim
-                for name, claim in claims
-                if wanted in (name, f"{name}.*") or fnmatchcase(name, wanted)
-                if claim not in found
+        claims = []
+        for name, entry in self._entries.items():
+            found = [(one.claim.statement_id, one.claim.id, one.answer) for one in entry.verdicts]
+            found += [(one.statement_id, one.id, WITHDRAWN) for one in entry.withdrawn]
+            claims += [
+                (statement_id, {"study": name, "id": claim_id, "answer": answer})
+                for statement_id, claim_id, answer in found
             ]
-        return found
+        chosen: list[dict[str, str]] = []
+        for wanted in statement_ids:
+            for name, claim in claims:
+                is_wanted = wanted in (name, f"{name}.*") or fnmatchcase(name, wanted)
+                if is_wanted and claim not in chosen:
+                    chosen.append(claim)
+        return chosen
 
     def verdicts(self, study: str) -> tuple[Verdict, ...]:
-        """Every verdict of a study."""
+        """Return all verdicts of a study."""
         return self._entry(study).verdicts
 
-    def folder(self, study: str) -> str:
-        """The folder of the result, such as "dyck-backtracking/0a1b2c3d4e5f"."""
+    def result(self, study: str) -> str:
+        """Return the folder of the result, such as "dyck-backtracking/0a1b2c3d4e5f"."""
         result = self._entry(study).result
         if result is None:
             raise InputError("study", study, "has no finished result")
         return f"{study}/{result.hash}"
 
-    def _chosen(self, study: str | Sequence[str] | None) -> list[Entry]:
+    def measured(self, benchmark: str, contender: str, **setting: object) -> float:
+        """Return the number that a benchmark measured for a contender in a setting."""
+        path = self._benchmarks / f"{benchmark}.jsonl"
+        try:
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError) as error:
+            raise InputError("benchmark", str(path), f"cannot be read: {error}") from error
+        wanted = {"contender": contender, **setting}
+        values = [row["value"] for row in rows if wanted.items() <= row.items()]
+        if len(values) != 1:
+            raise InputError(
+                "benchmark", wanted, f"{path.name} has {len(values)} such rows: it must have one"
+            )
+        return float(values[0])
+
+    def _select(self, study: str | Sequence[str] | None) -> list[Entry]:
         names = self._entries if study is None else [study] if isinstance(study, str) else study
         return [self._entry(name) for name in names]
 
     def _entry(self, study: str) -> Entry:
         if study not in self._entries:
-            raise InputError("study", study, f"the ledger has {', '.join(self._entries)}")
+            raise InputError(
+                "study", study, f"the ledger has no such study: use one of {', '.join(self._entries)}"
+            )
         return self._entries[study]
-
-
-def _measured(folder: Path | None, benchmark: str, contender: str, setting: Mapping[str, object]) -> float:
-    """The one number of a contender in a setting."""
-    path = (folder or Path()) / f"{benchmark}.jsonl"
-    try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        raise InputError("benchmark", str(path), f"cannot be read: {error}") from error
-    asked = {"contender": contender, **setting}
-    values = [row["value"] for row in rows if asked.items() <= row.items()]
-    if len(values) != 1:
-        raise InputError("benchmark", asked, f"{path.name} has {len(values)} such rows, not one")
-    return float(values[0])
-
-
-def _noted(verdict: Verdict) -> str:
-    """The answer, and what a reader must know besides."""
-    return "; ".join((verdict.answer, *verdict.remarks))
-
-
-def _percent(value: Any, digits: int = 0) -> str:
-    return f"{100 * value:.{digits}f} %"
-
-
-def _points(value: Any, digits: int = 0) -> str:
-    return f"{100 * value:.{digits}f}"
-
-
-def _whole(value: Any) -> str:
-    return f"{value:,.0f}"

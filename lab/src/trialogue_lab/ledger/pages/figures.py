@@ -1,20 +1,12 @@
-"""Figures of a study, drawn from its rows alone."""
+"""Figures of a study, drawn from its rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue.display.figures import BAD as BAD
-from trialogue.display.figures import COLORS as COLORS
-from trialogue.display.figures import GOOD as GOOD
-from trialogue.display.figures import OURS as OURS
-from trialogue.display.figures import PUBLISHED as PUBLISHED
-from trialogue.display.figures import QUIET as QUIET
-from trialogue.display.figures import panels as panels
-from trialogue.display.figures import rendered
+from trialogue.display.figures import COLORS, rendered
 from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.rows import Rows
 
@@ -25,10 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure of a study; `draw(rows)` makes a `matplotlib.figure.Figure` without pyplot's global state.
+    """A figure of a study.
 
-    `name` is the file's name without suffix. The style is set around `draw`, which leaves fonts, grids and colours
-    alone; `panels` makes the axes.
+    Args:
+        name: Name of the file without its suffix.
+        caption: Caption below the figure.
+        draw: Function from rows to a `matplotlib.figure.Figure`. It creates axes by `panels`, does not use pyplot, and
+            leaves fonts, grids and colours to the common style.
     """
 
     name: str
@@ -37,7 +32,7 @@ class Figure:
 
 
 def figure(name: str, caption: str) -> "Callable[[Callable[[Rows], matplotlib.figure.Figure]], Figure]":
-    """Return a decorator that makes a `Figure` of the function that draws it."""
+    """Return a decorator that replaces a function of the rows, which draws a figure, by a `Figure`."""
     return lambda draw: Figure(name=name, caption=caption, draw=draw)
 
 
@@ -46,8 +41,8 @@ def finish(axes: "Axes", title: str = "", *, legend: str | bool = False, **setti
 
     Args:
         axes: The axes.
-        title: The title above them.
-        legend: Where the legend is placed, such as "upper left". True for the best place, False for no legend.
+        title: The title (default: none).
+        legend: Location of the legend, such as "upper left". True for the best location, False for no legend (default).
         **settings: Arguments of `Axes.set`, such as `xlabel` or `yscale`.
     """
     axes.set(**settings)
@@ -68,16 +63,16 @@ def curves(
     fmt: str = "o-",
     **style: Any,
 ) -> None:
-    """Draw one curve for each value of a column: means over rows of equal `x`, and bars of one standard deviation.
+    """Plot one curve for each value of a column, with means over rows of equal `x` and one standard deviation.
 
     Args:
         axes: The axes to draw on.
         table: The rows.
-        x: Column of the abscissa.
-        y: Column that is averaged.
-        by: Column whose values are drawn apart, in ascending order and in the colours of `COLORS`.
-        label: Label of a curve, with "{}" for the value of `by`.
-        fmt: Format of matplotlib, such as "o-".
+        x: Column of the x-axis.
+        y: Column whose mean is plotted.
+        by: Column with one value per curve. The curves are in ascending order and have the colours `COLORS`.
+        label: Label of a curve, in which "{}" stands for the value of `by` (default: the value).
+        fmt: Matplotlib format of the curves (default: "o-").
         **style: Further arguments of `Axes.errorbar`.
     """
     for color, (value, group) in zip(COLORS, table.groupby(by), strict=False):
@@ -96,13 +91,22 @@ def spread(
     fmt: str = "o-",
     **style: Any,
 ) -> None:
-    """Draw statistics, or series over replications, at `places`: means, and bars of one standard deviation."""
+    """Plot the means and standard deviations over replications of several statistics.
+
+    Args:
+        axes: The axes to draw on.
+        places: The x-coordinate of each statistic.
+        cells: The statistics, or series over replications.
+        rows: The rows from which the statistics are computed.
+        fmt: Matplotlib format (default: "o-").
+        **style: Further arguments of `Axes.errorbar`.
+    """
     series = [cell(rows) if isinstance(cell, Statistic) else cell for cell in cells]
     means = [float(each.mean()) for each in series]
-    bars = [float(each.std()) if len(each) > 1 else np.nan for each in series]
+    bars = [float(each.std()) for each in series]
     axes.errorbar(places, means, bars, fmt=fmt, **style)
 
 
 def svg(figure: Figure, rows: Rows) -> str:
-    """The text of an SVG file of `rows`: equal rows, equal bytes, whatever the user's settings."""
+    """Return a figure of `rows` as SVG text. It depends on the rows only, not on matplotlib settings of the user."""
     return rendered(lambda: figure.draw(rows), "svg", figure.name).decode()

@@ -1,4 +1,4 @@
-"""The claims of a study as one picture: a line each with estimate, interval, threshold and verdict."""
+"""Forest plot of the claims of a study, with a line per claim."""
 
 import math
 import textwrap
@@ -6,86 +6,87 @@ from typing import TYPE_CHECKING
 
 from trialogue.display.figures import BAD, GOOD, QUIET, panels
 from trialogue.display.numbers import format_number
-from trialogue_lab.ledger.claims.claims import NOT_PRINTED, ORIGINS
-from trialogue_lab.ledger.claims.verdicts import Verdict
+from trialogue_lab.ledger.claims.claims import NOT_PRINTED
+from trialogue_lab.ledger.claims.verdicts import Verdict, by_origin
 from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.pages.figures import Figure
-from trialogue_lab.ledger.pages.terminal import rule_text
+from trialogue_lab.ledger.pages.terminal import criterion_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 _COLOURS = {"holds": GOOD, "refuted": BAD, "undecided": "#bf8700"}
-_EDGE = 1.15  # half the width of the band in which a claim is drawn: its own threshold is at 0
 
-_PRINTED_WIDTH = 32
-"""Characters of the source's words that fit on a line; the rest stands in the tables of the page."""
+_HALF_WIDTH = 1.15
+"""Half the width of the band of a claim. Its threshold is at 0."""
+
+_PUBLISHED_WIDTH = 32
+"""Largest number of characters of the published numbers or words. The tables of the page show them in full."""
 
 
 def forest(entry: Entry) -> Figure:
-    """The picture of the claims of `entry`.
+    """Return a figure of the claims of `entry`.
 
-    Every line has a scale of its own, on which the threshold is the middle and the interval fills the band; a
-    logarithmic statistic is drawn by its logarithm. What the claim says is shaded.
+    Each line has its own scale, on which the threshold is in the middle and the interval spans the band. The scale is
+    logarithmic for logarithmic statistics. The region of the criterion is shaded.
     """
     caption = (
-        "The claims, each on a scale of its own: dot and bar are estimate and interval, the line in the middle is the "
-        "threshold, what is claimed is shaded. Hollow dots: registered after the run."
+        "The claims of the study. Each line has its own scale. The dot is the estimate, the bar is the interval, the "
+        "vertical line is the threshold, and the claimed values are shaded. Hollow dots mark claims that were "
+        "registered after the run."
     )
     return Figure(name="claims", caption=caption, draw=lambda _: _draw(entry))
 
 
-def _draw(entry: Entry) -> "Drawing":
-    groups = [
-        (origin, [verdict for verdict in entry.verdicts if verdict.claim.origin == origin])
-        for origin in ORIGINS
-    ]
-    groups = [(origin, verdicts) for origin, verdicts in groups if verdicts]
-    lines = sum(len(verdicts) + 1 for _, verdicts in groups)
-    drawing, [axes] = panels(width=9.6, height=0.23 * lines + 0.1)
-    axes.set(xlim=(-_EDGE, _EDGE), ylim=(lines - 0.4, -0.6))
+def _draw(entry: Entry) -> "MatplotlibFigure":
+    groups = by_origin(entry.verdicts)
+    lines = sum(len(verdicts) + 1 for verdicts in groups.values())
+    figure, [axes] = panels(width=9.6, height=0.23 * lines + 0.1)
+    axes.set(xlim=(-_HALF_WIDTH, _HALF_WIDTH), ylim=(lines - 0.4, -0.6))
     axes.axis("off")
-    place = 0
-    for origin, verdicts in groups:
-        axes.text(-_EDGE - 0.05, place, origin, ha="right", va="center", fontsize=9, weight="bold")
+    # Constrained layout would shrink the axes to make room for the texts at both sides.
+    figure.set_layout_engine("none")
+    y = 0
+    for origin, verdicts in groups.items():
+        axes.text(-_HALF_WIDTH - 0.05, y, origin, ha="right", va="center", fontsize=9, weight="bold")
         for verdict in verdicts:
-            place += 1
-            _line(axes, place, verdict)
-        place += 1
-    return drawing
+            y += 1
+            _draw_claim(axes, y, verdict)
+        y += 1
+    return figure
 
 
-def _line(axes: "Axes", place: int, verdict: Verdict) -> None:
-    """One claim at the height `place`."""
-    colour = _COLOURS.get(verdict.answer, QUIET)
-    axes.text(
-        -_EDGE - 0.05, place, verdict.claim.title or verdict.claim.id, ha="right", va="center", fontsize=8
-    )
+def _draw_claim(axes: "Axes", y: int, verdict: Verdict) -> None:
+    """Draw a claim at the height `y`."""
+    claim, colour = verdict.claim, _COLOURS.get(verdict.answer, QUIET)
+    label = claim.title or claim.id
+    axes.text(-_HALF_WIDTH - 0.05, y, label, ha="right", va="center", fontsize=8)
     words = f"{verdict.answer}   {format_number(verdict.estimate)}"
-    if verdict.claim.published != NOT_PRINTED:
-        words += f"   in print {textwrap.shorten(verdict.claim.published, _PRINTED_WIDTH, placeholder=' …')}"
-    words += f"   claimed {rule_text(verdict)}"
-    axes.text(_EDGE + 0.05, place, words, ha="left", va="center", fontsize=8, color=colour, parse_math=False)
-    ends = [_placed(verdict, value) for value in (verdict.low, verdict.estimate, verdict.high)]
-    bottom, top = (_placed(verdict, edge) for edge in verdict.claim.criterion.region)
-    scale = max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
-    if verdict.claim.criterion.direction == "equal":
-        scale = max(scale, abs(bottom), abs(top))
-    scale = scale or 1.0
-    left, right = (min(max(edge / scale, -_EDGE), _EDGE) for edge in (bottom, top))
-    axes.fill_betweenx([place - 0.36, place + 0.36], left, right, color="#e6f2e9", lw=0)
-    axes.plot([0, 0], [place - 0.36, place + 0.36], color="#57606a", lw=0.8)
-    low, middle, high = (min(max(end / scale, -_EDGE), _EDGE) for end in ends)
+    if claim.published != NOT_PRINTED:
+        words += f"   published: {textwrap.shorten(claim.published, _PUBLISHED_WIDTH, placeholder=' …')}"
+    words += f"   holds if {criterion_text(verdict)}"
+    axes.text(
+        _HALF_WIDTH + 0.05, y, words, ha="left", va="center", fontsize=8, color=colour, parse_math=False
+    )
+    ends = [_distance(verdict, value) for value in (verdict.low, verdict.estimate, verdict.high)]
+    region = [_distance(verdict, edge) for edge in claim.criterion.region]
+    sizes = [*ends, *region] if claim.criterion.direction == "equal" else ends
+    scale = max((abs(size) for size in sizes if math.isfinite(size)), default=0.0) or 1.0
+    low, middle, high, left, right = (
+        min(max(value / scale, -_HALF_WIDTH), _HALF_WIDTH) for value in (*ends, *region)
+    )
+    axes.fill_betweenx([y - 0.36, y + 0.36], left, right, color="#e6f2e9", lw=0)
+    axes.plot([0, 0], [y - 0.36, y + 0.36], color="#57606a", lw=0.8)
     if math.isfinite(low) and math.isfinite(high):
-        axes.plot([low, high], [place, place], color=colour, lw=2, solid_capstyle="butt")
+        axes.plot([low, high], [y, y], color=colour, lw=2, solid_capstyle="butt")
     if math.isfinite(middle):
         face = colour if verdict.registered else "white"
-        axes.plot([middle], [place], "o", ms=4.5, color=colour, markerfacecolor=face)
+        axes.plot([middle], [y], "o", ms=4.5, color=colour, markerfacecolor=face)
 
 
-def _placed(verdict: Verdict, value: float) -> float:
-    """`value` less the threshold, on the scale on which the claim's interval is symmetric."""
+def _distance(verdict: Verdict, value: float) -> float:
+    """Return the distance of `value` from the threshold, on the scale on which the interval is computed."""
     threshold = verdict.claim.criterion.threshold
     if not verdict.claim.statistic.logarithmic or threshold <= 0 or math.isnan(value):
         return value - threshold

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page, equal bytes for equal results."""
+"""The report of results, a self-contained HTML page."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from trialogue_lab.ledger.summary import families, totals
 
 
 def render_report(entries: Sequence[Entry]) -> str:
-    """The page of `entries` as text; it asks for nothing from the network."""
+    """Return the report of `entries` as HTML. It loads no other files, and equal results give equal text."""
     pages = environment("trialogue_lab.ledger.pages")
     pages.filters |= {**FILTERS, "prose": prose}
     template = pages.get_template("report.html.jinja")
@@ -23,13 +23,11 @@ def render_report(entries: Sequence[Entry]) -> str:
         totals=totals(entries),
         families=families(entries),
         sheet=sheet,
-        picture=picture,
+        embed=_embed,
         forest=forest,
     )
 
 
-def picture(entry: Entry, figure: Figure) -> Markup:
-    """The figure as SVG inside the page; its ids are made its own, as a page holds each id once."""
-    if entry.result is None:
-        return Markup()
+def _embed(entry: Entry, figure: Figure) -> Markup:
+    """Return a figure as SVG markup with ids that are unique within the page."""
     return embedded(svg(figure, entry.rows), f"{entry.study.name}-{figure.name}")

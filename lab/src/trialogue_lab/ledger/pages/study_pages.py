@@ -1,12 +1,13 @@
-"""One page a study, in Markdown, with its pictures: what a site of documentation is built from."""
+"""Documentation pages of the studies, in Markdown with SVG figures."""
 
 from collections.abc import Sequence
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
+from trialogue.display.html import environment
 from trialogue.display.numbers import format_number
 from trialogue.errors import InputError
-from trialogue_lab.ledger.claims.claims import ORIGINS
+from trialogue_lab.ledger.claims.verdicts import by_origin
 from trialogue_lab.ledger.entries import Entry
 from trialogue_lab.ledger.pages.documents import markdown_table
 from trialogue_lab.ledger.pages.figures import svg
@@ -19,39 +20,37 @@ _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[
 
 
 def study_page(entry: Entry) -> str:
-    """The page of a study as Markdown: question, claims, tables beside the published ones, figures.
+    """Return the page of a study as Markdown.
 
-    Its pictures are those of `study_pictures`, in a folder of the study's name beside it. Raises `InputError` where
-    the study has no finished result.
+    The page refers to the files of `study_pictures`, in a folder with the study's name next to the page.
+
+    Raises:
+        InputError: The study has no finished result.
     """
     study = entry.study
     if entry.result is None:
-        hint = f"has no finished result: `trialogue run {study.name}` makes one"
+        hint = f"has no finished result: use `trialogue run {study.name}`"
         raise InputError("study", study.name, hint)
-    origins = {
-        origin: [verdict for verdict in entry.verdicts if verdict.claim.origin == origin]
-        for origin in ORIGINS
-    }
     template = _environment().get_template("study.md.jinja")
     return template.render(
         entry=entry,
         study=study,
         forest=forest(entry),
-        origins={origin: verdicts for origin, verdicts in origins.items() if verdicts},
+        origins=by_origin(entry.verdicts),
         tables=[(table, sheet(table, entry.rows)) for table in study.tables],
     )
 
 
 def study_pictures(entry: Entry) -> dict[str, str]:
-    """The pictures of a study's page as SVG, by the name of their file."""
-    drawn = {f"{figure.name}.svg": svg(figure, entry.rows) for figure in entry.study.figures}
+    """Return the figures of a study's page as SVG text, by file name."""
+    pictures = {f"{figure.name}.svg": svg(figure, entry.rows) for figure in entry.study.figures}
     if entry.verdicts:
-        drawn["claims.svg"] = svg(forest(entry), entry.rows)
-    return drawn
+        pictures["claims.svg"] = svg(forest(entry), entry.rows)
+    return pictures
 
 
 def studies_page(entries: Sequence[Entry]) -> str:
-    """The list of all studies as Markdown: each question, and the numbers of its published statements by verdict."""
+    """Return the overview of all studies as Markdown, with the number of published statements by verdict."""
     template = _environment().get_template("studies.md.jinja")
     by_study = {entry.study.name: [one.answer for one in statements([entry])] for entry in entries}
     return template.render(
@@ -64,22 +63,16 @@ def studies_page(entries: Sequence[Entry]) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("trialogue_lab.ledger.pages", "."),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    pages = environment("trialogue_lab.ledger.pages").overlay(autoescape=False)
+    pages.filters |= {
         **FILTERS,
-        "prose": _escaped,
-        "cell": lambda text: " ".join(_escaped(text).split()),
+        "prose": _escape,
+        "cell": lambda text: " ".join(_escape(text).split()),
         "minutes": lambda seconds: f"{format_number(seconds / 60, 2)} minutes",
     }
-    return environment
+    return pages
 
 
-def _escaped(text: object) -> str:
-    """`text` as Markdown shows it, character by character."""
+def _escape(text: object) -> str:
+    """Escape the characters of `text` that are Markdown markup."""
     return str(text).translate(_MARKUP)

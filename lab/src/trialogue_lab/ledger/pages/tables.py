@@ -1,4 +1,4 @@
-"""Tables of our numbers beside the published ones: one object, shown by the terminal and by the report."""
+"""Tables that compare our numbers with the published ones, for the terminal and for pages."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,20 +12,25 @@ from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.rows import NoRows, Rows
 
 Cells = Mapping[str, Mapping[str, "Statistic | Series[float] | float | str | None"]]
-"""Cells by the label of their row, then of their column.
+"""Cells by row label, then by column label.
 
-A cell is a statistic or a series over replications, shown as mean ± deviation, or a number or text as it is.
+A statistic or a series over replications is shown as its mean ± one standard deviation. Numbers and strings are shown
+without a deviation.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultTable:
-    """A table of statistics, beside published numbers where there are some.
+    """A table of our numbers, next to published numbers if there are any.
 
-    `cells` are given by row label and column label, or by a function of the rows that returns them so, or as a
-    DataFrame. A `Statistic` or a series is shown as its mean ± one standard deviation over replications. `published`
-    has the same labels, and the number or the text in print. `digits` are significant digits, `rows_are` heads the
-    first column.
+    Args:
+        title: Title of the table.
+        source: Place in the source, such as "Table 3.1".
+        cells: The cells, or a function of the rows that returns them as `Cells` or as a DataFrame.
+        published: The published numbers or words, by row label and column label.
+        rows_are: Heading of the first column (default: empty).
+        note: Note below the table (default: empty).
+        digits: Number of significant digits (default: 3).
     """
 
     title: str
@@ -36,20 +41,16 @@ class ResultTable:
     note: str = ""
     digits: int = 3
 
-    def filled(self, rows: Rows) -> dict[tuple[str, str], "Spread"]:
-        """Every cell that `rows` fill, by the labels of its row and column."""
+    def evaluate(self, rows: Rows) -> dict[tuple[str, str], "CellValue"]:
+        """Return the value of every cell, by row label and column label. Empty if the required rows are missing."""
         try:
             cells = self.cells(rows) if callable(self.cells) else self.cells
         except NoRows:
             return {}
         if isinstance(cells, DataFrame):
-            return {
-                (str(label), str(head)): Spread(cells.iat[i, j])
-                for i, label in enumerate(cells.index)
-                for j, head in enumerate(cells.columns)
-            }
+            cells = cells.to_dict("index")
         return {
-            (str(label), str(head)): _spread(cell, rows)
+            (str(label), str(head)): _evaluate(cell, rows)
             for label, line in cells.items()
             for head, cell in line.items()
         }
@@ -58,36 +59,42 @@ class ResultTable:
 def result_table(
     title: str, source: str, **settings: Any
 ) -> "Callable[[Callable[[Rows], Cells | DataFrame]], ResultTable]":
-    """Return a decorator that makes a `ResultTable` of the function that returns its cells.
+    """Return a decorator that replaces a function of the rows, which returns cells, by a `ResultTable`.
 
     Args:
-        title: The title above the table.
+        title: Title of the table.
         source: Place in the source, such as "Table 3.1".
         **settings: Other fields of `ResultTable`, such as `rows_are` and `note`.
     """
     return lambda cells: ResultTable(title=title, source=source, cells=cells, **settings)
 
 
-class Spread(NamedTuple):
-    """What a cell holds: a number or text, and its standard deviation over replications, NaN where it has none."""
+class CellValue(NamedTuple):
+    """A number or text, and its standard deviation over replications (NaN if it has none)."""
 
     value: object
     deviation: float = math.nan
 
 
-def _spread(cell: "Statistic | Series[float] | float | str | None", rows: Rows) -> Spread:
+def _evaluate(cell: "Statistic | Series[float] | float | str | None", rows: Rows) -> CellValue:
     if isinstance(cell, Statistic):
         series = cell(rows)
         if cell.replication.unit == "exact":
-            return Spread(series.iloc[0] if len(series) else None)
+            return CellValue(series.iloc[0] if len(series) else None)
         cell = series
     if isinstance(cell, Series):
-        return Spread(float(cell.mean()), float(cell.std())) if len(cell) else Spread(None)
-    return Spread(cell)
+        return CellValue(float(cell.mean()), float(cell.std()))
+    return CellValue(cell)
 
 
 class Sheet(NamedTuple):
-    """A table as text: `columns` are pairs (label, whose number it is), `lines` pairs (row label, cells)."""
+    """A table as text.
+
+    Args:
+        corner: Heading of the first column.
+        columns: For each other column, its label and "published" or "ours".
+        lines: For each row, its label and its cells.
+    """
 
     corner: str
     columns: list[tuple[str, str]]
@@ -95,8 +102,8 @@ class Sheet(NamedTuple):
 
 
 def sheet(table: ResultTable, rows: Rows) -> Sheet:
-    """Our cells computed from `rows`, each beside the published one where there is one."""
-    cells, printed = table.filled(rows), table.published
+    """Return a table as text, with our numbers computed from `rows` next to the published numbers."""
+    cells, printed = table.evaluate(rows), table.published
     labels = list(dict.fromkeys([*(label for label, _ in cells), *printed]))
     published_heads = (head for line in printed.values() for head in line)
     heads = list(dict.fromkeys([*(head for _, head in cells), *published_heads]))
@@ -106,10 +113,10 @@ def sheet(table: ResultTable, rows: Rows) -> Sheet:
             columns.append((head, "published"))
         columns.append((head, "ours"))
 
-    def text(label: str, head: str, whose: str) -> str:
-        if whose == "published":
+    def text(label: str, head: str, origin: str) -> str:
+        if origin == "published":
             return format_number(printed.get(label, {}).get(head), table.digits)
-        value, deviation = cells.get((label, head), Spread(None))
+        value, deviation = cells.get((label, head), CellValue(None))
         shown = format_number(value, table.digits)
         return shown if math.isnan(deviation) else f"{shown} ± {format_number(deviation, 2)}"
 

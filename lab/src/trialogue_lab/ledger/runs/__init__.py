@@ -1,1 +1,1 @@
-"""Runs: measuring a study part by part, and the finished results on disk."""
+"""Execution of studies and storage of their results."""

@@ -1,7 +1,7 @@
-"""An unfinished result: parts measured one by one, kept when the run is killed, published together.
+"""Unfinished results, which keep the finished parts of an interrupted run.
 
-Everything unfinished lies in the folder `work` inside the result's folder, which git ignores: the finished
-parts, and the artifacts (trained models) that parts of the same run share.
+The finished parts, and the artifacts that the parts of a run share, are in the folder `work` inside the folder of the
+result. Git ignores this folder.
 """
 
 import json
@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,13 +29,21 @@ from trialogue_lab.ledger.runs.results import (
 )
 
 Row = Mapping[str, Any]
-"""One measurement: text, number, truth value or None by name of column."""
+"""One measurement: strings, numbers, booleans or None by column."""
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
 
 
-class Measured(NamedTuple):
-    """A finished part: its rows, when it was begun and finished (seconds since the epoch), the models that answered."""
+class MeasuredPart(NamedTuple):
+    """A finished part of a run.
+
+    Args:
+        part: Name of the part.
+        rows: The rows, including the column `part`.
+        started: Start time, in seconds since the epoch.
+        finished: End time, in seconds since the epoch.
+        models: Properties of the models that were used.
+    """
 
     part: str
     rows: list[dict[str, Any]]
@@ -45,14 +52,22 @@ class Measured(NamedTuple):
     models: list[dict[str, str]]
 
 
-def finished_part(part: str, rows: Sequence[Row], started: float, models: list[dict[str, str]]) -> Measured:
-    """What is kept of the `rows` of a part that ends now; raises `InputError` for a row that is no plain one."""
-    plain = [_checked({"part": part, **row}, row) for row in rows]
-    return Measured(part, plain, started, time.time(), models)
+def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dict[str, str]]) -> MeasuredPart:
+    """Return the measured part with the current time as its end time.
+
+    Raises:
+        InputError: A row has a column named `part` or a value that JSON cannot represent.
+    """
+    plain = []
+    for row in rows:
+        if "part" in row:
+            raise InputError("row", dict(row), "the column 'part' is reserved: use another name")
+        plain.append({"part": part, **{name: _to_scalar(name, value) for name, value in row.items()}})
+    return MeasuredPart(part, plain, started, time.time(), models)
 
 
 class Draft:
-    """An unfinished result in `folder`; hold it with `locked` while working on it."""
+    """An unfinished result in `folder`. Enter `locked` before changing it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,18 +81,18 @@ class Draft:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folders and keep other processes out; raises `InputError` where one is at work already."""
+        """Create the folders and lock them. Raises `InputError` if another process has the lock."""
         make_folder(self._work)
         atomic_write(self._work / ".gitignore", "*\n")
         make_folder(self.artifacts)
-        hint = "another process is running this config: wait for it, or stop it"
+        hint = "another process is running this config: wait until it ends, or stop it"
         with locked(self._work / "lock", "result", str(self.folder), hint):
             yield
 
     def clear(self) -> None:
-        """Forget what was measured before, DONE first, so that no moment shows a finished result without rows.
+        """Delete all measurements. The file DONE is deleted first, so that the result is unfinished at once.
 
-        The claims stay as they were registered: measuring anew makes no later claim an earlier one.
+        The registered claims are kept, because a new measurement must not register later claims.
         """
         with writing(self.folder):
             (self.folder / DONE).unlink(missing_ok=True)
@@ -89,18 +104,23 @@ class Draft:
         make_folder(self.artifacts)
 
     def register(self, config: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
-        """Write the config and, unless an earlier session of this run has, the claims as they now stand."""
-        atomic_write(self.folder / "config.json", _pretty(config))
+        """Write the config, and register the claims unless an earlier session of this run did so."""
+        atomic_write(self.folder / "config.json", _to_json(config))
         if not (self.folder / CLAIMS).exists():
             registered = {"commit": self._session.get("commit"), "claims": claims}
-            atomic_write(self.folder / CLAIMS, _pretty(registered))
+            atomic_write(self.folder / CLAIMS, _to_json(registered))
 
     def has(self, part: str) -> bool:
-        """Whether the part is finished."""
-        return self._part(part).is_file()
+        """Return whether the part is finished."""
+        return self._part_file(part).is_file()
 
-    def keep(self, measured: Measured, session: Mapping[str, object] | None = None) -> None:
-        """Keep a finished part in one atomic write; `session` is that of the process that measured it, if another."""
+    def keep(self, measured: MeasuredPart, session: Mapping[str, object] | None = None) -> None:
+        """Write a finished part to its file.
+
+        Args:
+            measured: The part.
+            session: Session of the process that measured the part. By default, the session of this process.
+        """
         content = {
             "started": measured.started,
             "finished": measured.finished,
@@ -108,39 +128,41 @@ class Draft:
             "models": measured.models,
             "rows": measured.rows,
         }
-        atomic_write(self._part(measured.part), json.dumps(content))
+        atomic_write(self._part_file(measured.part), json.dumps(content))
 
     def publish(
         self, parts: Sequence[str], estimates: Callable[[Sequence[Row]], Mapping[str, Any]]
     ) -> Result:
-        """Write rows, provenance and what `estimates` makes of the rows, then DONE; forget the parts."""
-        contents = [self._read(part) for part in parts]
+        """Write the finished result from its parts, and delete the parts.
+
+        Args:
+            parts: Names of the parts, in order.
+            estimates: Function from all rows to the contents of the file of estimates.
+        """
+        contents = [read_json(self._part_file(part)) for part in parts]
         rows = [row for content in contents for row in content["rows"]]
         atomic_write(self.folder / "rows.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
-        atomic_write(self.folder / "estimates.json", _pretty(estimates(rows)))
-        atomic_write(self.folder / "provenance.json", _pretty(_provenance(parts, contents)))
+        atomic_write(self.folder / "estimates.json", _to_json(estimates(rows)))
+        atomic_write(self.folder / "provenance.json", _to_json(_provenance(parts, contents)))
         done = {name: digest(self.folder / name) for name in FILES}
-        atomic_write(self.folder / DONE, _pretty(done))
+        atomic_write(self.folder / DONE, _to_json(done))
         shutil.rmtree(self._parts, ignore_errors=True)
         return open_result(self.folder)
 
-    def _part(self, part: str) -> Path:
+    def _part_file(self, part: str) -> Path:
         if not _PART.fullmatch(part):
-            raise InputError("part", part, "must be letters, digits and . _ = + - only, as it names a file")
+            raise InputError("part", part, "use only letters, digits and . _ = + - because it names a file")
         return self._parts / f"{part}.json"
-
-    def _read(self, part: str) -> dict[str, Any]:
-        return read_json(self._part(part))
 
 
 def _provenance(parts: Sequence[str], contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    sessions = _different(content["session"] for content in contents)
-    # Parts that an earlier version kept say nothing of models.
-    models = _different(model for content in contents for model in content.get("models", ()))
+    sessions = _unique(content["session"] for content in contents)
+    # Parts that an earlier version measured have no models.
+    models = _unique(model for content in contents for model in content.get("models", ()))
     seconds = [content["finished"] - content["started"] for content in contents]
     return {
-        "started": _clock(min(content["started"] for content in contents)),
-        "finished": _clock(max(content["finished"] for content in contents)),
+        "started": _utc_time(min(content["started"] for content in contents)),
+        "finished": _utc_time(max(content["finished"] for content in contents)),
         "seconds": round(sum(seconds), 3),
         "sessions": sessions,
         "models": models,
@@ -155,7 +177,7 @@ def _provenance(parts: Sequence[str], contents: Sequence[dict[str, Any]]) -> dic
     }
 
 
-def _different(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _unique(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for value in values:
         if value not in found:
@@ -163,28 +185,18 @@ def _different(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _clock(seconds: float) -> str:
+def _utc_time(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _pretty(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, indent=1) + "\n"
 
 
-def _checked(row: dict[str, Any], given: Row) -> dict[str, Any]:
-    if "part" in given:
-        raise InputError("row", dict(given), "the column 'part' is the engine's own: name yours otherwise")
-    return {name: _scalar(name, value) for name, value in row.items()}
-
-
-def _scalar(name: str, value: Any) -> Any:
+def _to_scalar(name: str, value: Any) -> Any:
+    """Return a value of a row, with NumPy and torch scalars as Python numbers."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value)
-    item = getattr(value, "item", None)
-    if item is not None and getattr(value, "ndim", 1) == 0:
-        return item()
-    raise InputError(name, value, "a row holds text, numbers, truth values and None only")
+    if getattr(value, "ndim", 1) == 0:
+        return value.item()
+    raise InputError(name, value, "use strings, numbers, booleans or None in rows")

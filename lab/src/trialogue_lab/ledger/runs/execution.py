@@ -1,4 +1,4 @@
-"""Running a study: part by part, resuming what a killed run left, publishing the result last."""
+"""Execution of studies, which resumes interrupted runs."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from trialogue.storage import atomic_write
 from trialogue_lab.ledger.claims.verdicts import stored_estimates
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.rows import Rows
-from trialogue_lab.ledger.runs.drafts import Draft, Measured, finished_part
+from trialogue_lab.ledger.runs.drafts import Draft, MeasuredPart, finish_part
 from trialogue_lab.ledger.runs.provenance import models_noted, own_command, session
 from trialogue_lab.ledger.runs.results import LATE, Result, config_values, is_finished, open_result, read_json
 from trialogue_lab.ledger.study import Part, Study, study_of
@@ -33,25 +33,37 @@ def execute(
     executor: Executor | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Result:
-    """Return the result of `config`, measuring the parts that no earlier run has finished.
+    """Measure the parts of a run that are not finished, and return the result.
 
-    A finished result returns at once, after drawing what figures it lacks and storing the estimates of claims added or
-    corrected since; `force` measures it anew. With more than one of `workers`, lanes of parts run at the same time in
-    as many processes of one thread, which import the study's module; an `executor` takes their place. `progress` is
-    told one line per part, in the process that keeps it. On Ctrl-C the `KeyboardInterrupt` says where the finished
-    parts are kept. Raises `InputError` where the folder cannot be written, holds corrupted files, or is in use by
-    another process.
+    A finished result is not measured again. Missing figures are drawn, and the estimates of claims that were added or
+    corrected after the run are stored.
+
+    Args:
+        study: The study.
+        config: The config of the run.
+        results: Folder of results (default: "runs").
+        force: Measure a finished result again (default: False).
+        workers: Number of processes that measure lanes of parts at the same time, with one thread each (default: 1).
+        executor: Executor that measures the lanes. By default, local processes.
+        progress: Called with a one-line message for each part.
+
+    Returns:
+        The finished result.
+
+    Raises:
+        InputError: The folder cannot be written, has corrupted files, or is in use by another process.
+        KeyboardInterrupt: The run was interrupted. The message names the folder of the finished parts.
     """
     whole_number("workers", workers, 1)
     executor = executor or Local(workers=workers)
     folder = study.result_folder(config, results)
-    tell = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     if is_finished(folder) and not force:
-        return _completed(study, open_result(folder))
+        return _complete(study, open_result(folder))
     parts = list(study.parts(config))
     names = [part.name for part in parts]
     if not parts or len(set(names)) < len(names):
-        raise InputError("parts", names, f"study {study.name} must have one or more parts, each name once")
+        raise InputError("parts", names, f"the study {study.name} needs one or more parts with unique names")
     draft = Draft(folder)
     with draft.locked():
         if force:
@@ -68,32 +80,32 @@ def execute(
         )
         try:
             for name in filter(draft.has, names):
-                tell(f"{study.name} {name}: kept from an earlier run")
+                report(f"{study.name} {name}: finished in an earlier run")
             lanes: dict[str, list[Part]] = {}
             for part in parts:
                 if not draft.has(part.name):
                     lanes.setdefault(part.lane or part.name, []).append(part)
             if (executor.workers or 1) > len(lanes) > 0:
-                bound = f"at most {len(lanes)} of {executor.workers} workers can measure at the same time"
-                tell(f"{study.name}: {bound}")
+                limit = f"at most {len(lanes)} of {executor.workers} workers can measure at the same time"
+                report(f"{study.name}: {limit}")
             if executor.alone(len(lanes)):
                 for lane in lanes.values():
                     for part in lane:
-                        _keep(study, draft, _measured(study, part, draft.artifacts), tell)
+                        _keep(study, draft, _measure(study, part, draft.artifacts), report)
             elif lanes:
-                _measure_apart(study, config, draft, list(lanes.values()), executor, tell)
+                _measure_in_workers(study, config, draft, list(lanes.values()), executor, report)
             result = draft.publish(
                 names, lambda rows: stored_estimates(study.claims, Rows(rows, study.kind, values))
             )
         except KeyboardInterrupt as error:
             kept = sum(map(draft.has, names))
             where = f"interrupted: {kept} of {len(names)} parts are kept in {folder}"
-            raise KeyboardInterrupt(f"{where}; the same command resumes") from error
-    return _completed(study, result)
+            raise KeyboardInterrupt(f"{where}. Run the same command to resume.") from error
+    return _complete(study, result)
 
 
-def _completed(study: Study[Config], result: Result) -> Result:
-    """`result`, with a file for every figure of the study, and the estimates of claims added or corrected since."""
+def _complete(study: Study[Config], result: Result) -> Result:
+    """Write missing figures, and estimates of claims that were added or corrected after the run."""
     known = result.estimates
     added = [claim for claim in study.claims if claim.statistic.version not in known.get(claim.id, ())]
     if added:
@@ -109,7 +121,7 @@ def _completed(study: Study[Config], result: Result) -> Result:
     return result
 
 
-def _measured(study: Study[Config], part: Part, artifacts: Path) -> Measured:
+def _measure(study: Study[Config], part: Part, artifacts: Path) -> MeasuredPart:
     started = time.time()
     try:
         with models_noted() as models:
@@ -119,57 +131,61 @@ def _measured(study: Study[Config], part: Part, artifacts: Path) -> Measured:
         raise
     for row in rows:
         if study.kind not in row:
-            hint = f"part {part.name} of {study.name}: every row says here of which kind it is"
+            hint = (
+                f"add this column, the kind of measurement, to every row of part {part.name} of {study.name}"
+            )
             raise InputError(study.kind, None, hint)
-    return finished_part(part.name, rows, started, models)
+    return finish_part(part.name, rows, started, models)
 
 
 def _keep(
     study: Study[Config],
     draft: Draft,
-    measured: Measured,
-    tell: Callable[[str], None],
+    measured: MeasuredPart,
+    report: Callable[[str], None],
     session: Mapping[str, object] | None = None,
 ) -> None:
     draft.keep(measured, session)
     seconds = time.time() - measured.started
-    tell(f"{study.name} {measured.part}: {len(measured.rows)} rows in {seconds:.1f} s")
+    report(f"{study.name} {measured.part}: {len(measured.rows)} rows in {seconds:.1f} s")
 
 
-def _measure_apart(
+def _measure_in_workers(
     study: Study[Config],
     config: Config,
     draft: Draft,
     lanes: Sequence[Sequence[Part]],
     executor: Executor,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
-    """Measure and keep the parts of `lanes` by workers, which import the study's module."""
+    """Measure the lanes in worker processes, which import the study's module, and store their parts."""
     with SharedFolder(draft.artifacts).open() as artifacts:
         if executor.same_disk:
-            # A worker that keeps its parts itself keeps each as soon as it has it.
-            start: Start = partial(_keeping, study.module, config, draft.folder, tell)
+            # A worker on the same disk stores each part as soon as it is finished.
+            start: Start = partial(_start_storing_worker, study.module, config, draft.folder, report)
         else:
-            start = partial(_bringing, study.module, config, artifacts, own_command())
+            start = partial(_start_returning_worker, study.module, config, artifacts, own_command())
         with executor.crew(start, len(lanes)) as crew:
-            for _, brought in crew.done([[part.name for part in lane] for lane in lanes]):
-                if brought is not None:
-                    measured, session = brought
-                    _keep(study, draft, measured, tell, session)
+            for _, returned in crew.done([[part.name for part in lane] for lane in lanes]):
+                if returned is not None:
+                    measured, session = returned
+                    _keep(study, draft, measured, report, session)
 
 
-def _keeping(module: str, config: object, folder: Path, tell: Callable[[str], None]) -> Callable[[str], None]:
-    """In a worker on the same disk: what measures a part, by its name, and keeps it."""
+def _start_storing_worker(
+    module: str, config: object, folder: Path, report: Callable[[str], None]
+) -> Callable[[str], None]:
+    """Return a function that measures a part and stores it, for a worker on the same disk."""
     study, draft = study_of(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}
-    return lambda name: _keep(study, draft, _measured(study, parts[name], draft.artifacts), tell)
+    return lambda name: _keep(study, draft, _measure(study, parts[name], draft.artifacts), report)
 
 
-def _bringing(
+def _start_returning_worker(
     module: str, config: object, artifacts: SharedFolder, command: str
-) -> Callable[[str], tuple[Measured, dict[str, object]]]:
-    """In a worker anywhere: what measures a part, by its name, and brings it back with the worker's session."""
+) -> Callable[[str], tuple[MeasuredPart, dict[str, object]]]:
+    """Return a function that measures a part and returns it with the worker's session, for a remote worker."""
     study = study_of(module)
     parts = {part.name: part for part in study.parts(config)}
     own = cache(partial(session, command))
-    return lambda name: (_measured(study, parts[name], artifacts.of_worker()), own())
+    return lambda name: (_measure(study, parts[name], artifacts.of_worker()), own())

@@ -1,25 +1,30 @@
-"""What is frozen of a pilot: estimates of every statistic that a claim with sampling error is about."""
+"""Computation of a pilot from the result of a run."""
 
 from typing import Any
 
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.pilots import Pilot
 from trialogue_lab.ledger.runs.results import Result, digest
-from trialogue_lab.ledger.settings import seeds_of
+from trialogue_lab.ledger.settings import collect_seeds
 from trialogue_lab.ledger.study import Study
 
 
-def pilot_of(study: Study[Any], result: Result) -> Pilot:
-    """The pilot that a finished `result` of the preset `pilot` shows.
+def compute_pilot(study: Study[Any], result: Result) -> Pilot:
+    """Return the pilot of a study, which has estimates of all statistics that claims with sampling error use.
 
-    Raises `InputError` where its seeds are those of another preset: a pilot never counts.
+    Args:
+        study: The study.
+        result: A finished result of the preset `pilot`.
+
+    Raises:
+        InputError: Another preset uses a seed of the pilot.
     """
     rows = study.rows(result)
     seeds = {int(record["seed"]) for record in result.records if record.get("seed") is not None}
     for name, config in study.presets.items():
-        shared = seeds & seeds_of(config) if name != "pilot" else set()
+        shared = seeds & collect_seeds(config) if name != "pilot" else set()
         if shared:
-            hint = f"are also those of the preset {name}: give the pilot its own"
+            hint = f"are also used by the preset {name}: give the pilot separate seeds"
             raise InputError("seeds", sorted(shared), hint)
     statistics = {claim.statistic.name: claim.statistic for claim in study.claims if claim.sampled}
     estimates = {name: tuple(map(float, statistic(rows))) for name, statistic in statistics.items()}

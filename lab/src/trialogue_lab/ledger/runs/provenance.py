@@ -1,4 +1,4 @@
-"""Where a result comes from: code, command, libraries and machine of a session of a run, models of its parts."""
+"""Provenance of results: code, command, libraries and machine of each session of a run, and the models it used."""
 
 import platform
 import shlex
@@ -15,12 +15,13 @@ import trialogue
 from trialogue.source_code import source_code
 
 _models: ContextVar[list[dict[str, str]] | None] = ContextVar("models", default=None)
-_distributions = cache(metadata.packages_distributions)  # reads the file list of every installed distribution
+# The result is cached because the call reads the file list of every installed distribution.
+_distributions = cache(metadata.packages_distributions)
 
 
 @contextmanager
 def models_noted() -> Iterator[list[dict[str, str]]]:
-    """Around the measuring of a part: a list of the models that `note_model` is told of, each once."""
+    """Collect the models that are passed to `note_model` inside the context, without duplicates."""
     models: list[dict[str, str]] = []
     before = _models.set(models)
     try:
@@ -30,16 +31,21 @@ def models_noted() -> Iterator[list[dict[str, str]]]:
 
 
 def note_model(described: Mapping[str, str]) -> None:
-    """Have the provenance of the part that is being measured say which model answers in it, as `described`."""
+    """Record a model in the provenance of the part that is being measured.
+
+    Args:
+        described: Properties of the model, such as its name and its data type.
+    """
     models = _models.get()
     if models is not None and described not in models:
         models.append(dict(described))
 
 
 def session(command: str | None = None) -> dict[str, object]:
-    """What distinguishes this process from another that could have measured the same rows, as JSON holds it.
+    """Return the code, command, libraries and machine of this process, as JSON represents them.
 
-    `command` is that of the process that has hired this one, where one has.
+    Args:
+        command: Command of the process that started this one as a worker. By default, the command of this process.
     """
     return {
         "command": own_command() if command is None else command,
@@ -53,7 +59,7 @@ def session(command: str | None = None) -> dict[str, object]:
 
 
 def own_command() -> str:
-    """This process' command, but for where its results were to go: whoever reads it has found them."""
+    """Return the command line of this process without the option `--results`."""
     kept = [Path(sys.argv[0]).name]
     for before, word in pairwise(sys.argv):
         if "--results" not in (word.partition("=")[0], before):
@@ -62,7 +68,7 @@ def own_command() -> str:
 
 
 def _device() -> dict[str, object]:
-    # A study that never touched torch must not pay for its import here.
+    # Importing torch here would be slow for a study that does not use it.
     torch = sys.modules.get("torch")
     if torch is None:
         return {"device": "cpu"}
@@ -71,7 +77,7 @@ def _device() -> dict[str, object]:
 
 
 def _libraries() -> dict[str, str]:
-    """Version of every distribution of which a module is loaded."""
+    """Return the version of every distribution that has a loaded module."""
     loaded = {name.partition(".")[0] for name in sys.modules}
     names = {name for module in loaded for name in _distributions().get(module, [])}
     return {name: metadata.version(name) for name in sorted(names)}

@@ -1,13 +1,13 @@
-"""Finished results on disk, `<results>/<study>/<hash>/`, read back whole or not at all.
+"""Finished results on disk, in folders `<results>/<study>/<hash>/`.
 
-config.json      study, version, preset and every value of the config; the folder's name is their hash
-claims.json      the claims as they were registered when the run began, with the commit
+config.json      study, version, preset and all values of the config, whose hash is the folder's name
+claims.json      the claims that were registered when the run began, and the commit
 provenance.json  code, command, library versions, device and times
-rows.jsonl       one measurement a line, as Python's `json` writes it (NaN and Infinity as such)
-estimates.json   what the claims' statistics gave when the run ended
-DONE             SHA-256 of each of the five files above; written last, and without it there is no result
-late.json        the same as estimates.json of claims added later and of corrected statistics, as first judged
-figures/*.svg    drawn from the rows
+rows.jsonl       one measurement per line, as Python's `json` writes it (including NaN and Infinity)
+estimates.json   estimates of the claims' statistics when the run ended
+DONE             SHA-256 hashes of the five files above, written last (a folder without it is not a result)
+late.json        estimates of claims that were added and of statistics that were corrected after the run
+figures/*.svg    figures of the rows
 """
 
 import dataclasses
@@ -27,56 +27,58 @@ from trialogue_lab.ledger.claims.claims import Registration
 from trialogue_lab.ledger.claims.verdicts import Estimates
 
 PRESETS = ("smoke", "pilot", "default", "night", "weekend", "paper")
-"""Names of presets in order of size. They take seconds, use pilot seeds, take minutes, hours, more hours, and are as
-published."""
+"""Names of presets, from small to large.
+
+"smoke" takes seconds, "default" minutes, "night" hours and "weekend" more hours. "pilot" has its own seeds, and "paper"
+has the published settings.
+"""
 
 COUNTING = ("default", "night", "weekend", "paper")
-"""The presets whose results count in the ledger: the largest that is finished."""
+"""Presets whose results count in the ledger. Of these, the largest finished one is used."""
 
 CLAIMS, ESTIMATES = "claims.json", "estimates.json"
 
 FILES = ("config.json", CLAIMS, "provenance.json", "rows.jsonl", ESTIMATES)
-"""What DONE vouches for."""
+"""Files whose hashes are in DONE."""
 
 DONE = "DONE"
 
 LATE = "late.json"
-"""Estimates of claims that were added, or whose statistics were corrected, when the result was finished."""
+"""File of estimates of claims that were added or corrected after the run."""
 
 ORIGINS = "origins.json"
-"""Whose the claims of a result are that did not say so when its run began."""
-
+"""File of the origins of claims that were registered without an origin."""
 
 ADDED: Mapping[str, bool] = {"added": True}
-"""Metadata of a config field that is newer than committed results, see `config_values`."""
+"""Metadata of a config field that is newer than committed results (see `config_values`)."""
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-SHIPPED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
-"""The committed results: those of an installed package, or of the checkout that an editable install points to."""
+COMMITTED = (_PACKAGE if (_PACKAGE / "results").is_dir() else _PACKAGE.parents[1]) / "results"
+"""Folder of the committed results, in an installed package or in the checkout of an editable installation."""
 
 RUNS = Path("runs")
-"""The folder that runs write to unless another one is given."""
+"""Default folder for the results of runs."""
 
 
-def folders_to_read(results: str | Path | None = None) -> list[Path]:
-    """Return the folders in which results are looked up, in this order.
+def search_folders(results: str | Path | None = None) -> list[Path]:
+    """Return the folders that are searched for results, in order.
 
     Args:
-        results: A folder of results. It is the only one if it is given. By default, the committed results come first,
-            then `./results`, which may hold the committed results of a study of your own, then `./runs`.
+        results: The only folder to search. By default, the committed results are searched first, then `./results`,
+            which can hold committed results of your own studies, then `./runs`.
     """
     if results is not None:
         return [Path(results)]
     own = Path("results")
-    same = own.is_dir() and SHIPPED.is_dir() and own.samefile(SHIPPED)
-    return [folder for folder in (SHIPPED, *([] if same else [own]), RUNS) if folder.is_dir()] or [RUNS]
+    same = own.is_dir() and COMMITTED.is_dir() and own.samefile(COMMITTED)
+    return [folder for folder in (COMMITTED, *([] if same else [own]), RUNS) if folder.is_dir()] or [RUNS]
 
 
 def config_values(config: Any) -> dict[str, Any]:
-    """Return every value of a config dataclass as JSON represents it.
+    """Return the values of a config dataclass by field, as JSON represents them.
 
-    A field that was added after results had been committed is left out while it has its default, so that the hashes
-    of those results stay valid. Declare such a field with `dataclasses.field(default=..., metadata=ADDED)`.
+    If a field was added after results had been committed, it is omitted while it has its default value. The hashes of
+    those results then stay valid. Declare such a field with `dataclasses.field(default=..., metadata=ADDED)`.
 
     Raises:
         InputError: A value has no JSON representation.
@@ -84,7 +86,7 @@ def config_values(config: Any) -> dict[str, Any]:
     try:
         values: dict[str, Any] = json.loads(json.dumps(config, allow_nan=False, default=_fields_of))
     except (TypeError, ValueError) as error:
-        raise InputError("config", config, f"holds a value that JSON cannot: {error}") from error
+        raise InputError("config", config, f"use values that JSON can represent: {error}") from error
     return values
 
 
@@ -99,7 +101,13 @@ def _fields_of(config: Any) -> dict[str, Any]:
 
 
 def config_hash(study: str, version: int, values: Mapping[str, Any]) -> str:
-    """Twelve hexadecimal digits that name a config of a study; 1 and 1.0 are the same value."""
+    """Return the hash of a config as 12 hexadecimal digits. The values 1 and 1.0 have the same hash.
+
+    Args:
+        study: Name of the study.
+        version: Version of the study.
+        values: The values of the config, as `config_values` returns them.
+    """
     canonical = json.dumps([study, version, _plain(values)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
@@ -114,59 +122,49 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
-    """A finished result; `open_result` makes one after holding every file against DONE."""
+    """A finished result. Use `open_result` to open one, which verifies its files.
+
+    Args:
+        folder: The folder of the result.
+        study: Name of the study.
+        version: Version of the study when the result was measured.
+        preset: Name of the preset, or None for any other config.
+        config: All values of the config.
+    """
 
     folder: Path
-
-    @cached_property
-    def _config(self) -> dict[str, Any]:
-        return read_json(self.folder / "config.json")
-
-    @property
-    def study(self) -> str:
-        """Name of the study."""
-        return str(self._config["study"])
-
-    @property
-    def version(self) -> int:
-        """Version of the study that wrote the rows."""
-        return int(self._config["version"])
-
-    @property
-    def preset(self) -> str | None:
-        """The preset whose config this is, or None for a config of the user's own."""
-        preset = self._config["preset"]
-        return None if preset is None else str(preset)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Every value of the config."""
-        return dict(self._config["config"])
+    study: str
+    version: int
+    preset: str | None
+    config: Mapping[str, Any]
 
     @property
     def hash(self) -> str:
-        """Hash of study, version and config: the folder's name."""
+        """Hash of study, version and config, which is the folder's name."""
         return self.folder.name
 
     @cached_property
     def registration(self) -> Registration:
-        """The claims as the run began."""
+        """The claims that were registered when the run began."""
         registered = read_json(self.folder / CLAIMS)
         if "commit" in registered:
             return Registration(registered["claims"])
-        # Results of before claims said whose they are: that was set later, once for all of a result's claims.
+        # Old results were registered without origins, which were added in a separate file.
         origins = self.folder / ORIGINS
         return Registration(registered, read_json(origins) if origins.is_file() else {})
 
     @property
     def estimates(self) -> Estimates:
-        """What each claim's statistic gave when the run ended, or the claim was added or corrected."""
+        """Stored estimates of each claim by version of its statistic.
+
+        They were computed when the run ended, or when the claim was added or corrected later.
+        """
         late = self.folder / LATE
         stored: dict[str, dict[int, list[float]]] = {}
         for identity, entry in read_json(self.folder / ESTIMATES).items():
-            stored.setdefault(identity, {})[entry["version"]] = entry["estimates"]
+            stored[identity] = {entry["version"]: entry["estimates"]}
         for identity, entries in (read_json(late) if late.is_file() else {}).items():
             for entry in entries:
                 stored.setdefault(identity, {}).setdefault(entry["version"], entry["estimates"])
@@ -179,7 +177,7 @@ class Result:
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """The measurements in order; the entry `part` names the part of the run."""
+        """The measurements in order. The column `part` is the name of the part of the run."""
         text = (self.folder / "rows.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
@@ -189,48 +187,52 @@ class Result:
         return DataFrame(self.records)
 
 
-def corrupted(folder: Path, what: str) -> InputError:
-    """The error for a folder whose files do not belong together."""
+def corrupted_error(folder: Path, what: str) -> InputError:
+    """Return the error for a folder with missing, unreadable or inconsistent files."""
     return InputError("result", str(folder), f"corrupted, {what}: delete the folder and run the study again")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of a result; raises `InputError` that names the folder where it cannot be read."""
+    """Read the JSON object in a file of a result. Raises `InputError` if the file has none."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise corrupted(path.parent, f"{path.name} cannot be read") from error
+        raise corrupted_error(path.parent, f"{path.name} cannot be read") from error
     if not isinstance(values, dict):
-        raise corrupted(path.parent, f"{path.name} is not a JSON object")
+        raise corrupted_error(path.parent, f"{path.name} is not a JSON object")
     return values
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file of a result; raises `InputError` that names the folder where it cannot be read."""
+    """Return the SHA-256 hash of a file of a result. Raises `InputError` if it cannot be read."""
     try:
         return sha256_of(path)
     except OSError as error:
-        raise corrupted(path.parent, f"{path.name} cannot be read") from error
+        raise corrupted_error(path.parent, f"{path.name} cannot be read") from error
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether the folder claims to hold a finished result."""
+    """Return whether the folder has a file DONE, which marks a finished result."""
     return (folder / DONE).is_file()
 
 
 def open_result(folder: Path) -> Result:
-    """Open a finished result; raises `InputError` where it is unfinished or a file is not what DONE says."""
+    """Open a finished result and verify its files.
+
+    Raises:
+        InputError: The result is unfinished, or a file does not have the hash in DONE.
+    """
     if not is_finished(folder):
         raise InputError("result", str(folder), "not a finished result: run the study to the end")
     done = read_json(folder / DONE)
     if sorted(done) != sorted(FILES):
-        raise corrupted(folder, "DONE does not list its files")
+        raise corrupted_error(folder, "DONE does not list its files")
     for name in FILES:
         if digest(folder / name) != done[name]:
-            raise corrupted(folder, f"{name} is not the file that DONE vouches for")
-    result = Result(folder.resolve())
+            raise corrupted_error(folder, f"{name} does not have the hash in DONE")
+    result = Result(folder.resolve(), **read_json(folder / "config.json"))
     if config_hash(result.study, result.version, result.config) != result.hash:
-        raise corrupted(folder, "its name is not the hash of its config")
+        raise corrupted_error(folder, "its name is not the hash of its config")
     return result
 
 
@@ -238,18 +240,18 @@ def find_result(reference: str | Path, results: str | Path | None = None) -> Res
     """Return the finished result that `reference` names.
 
     Args:
-        reference: A folder, the beginning of a hash, `study@hash`, or the name of a study. The name of a study alone
-            means the newest version at the largest preset in the first folder that has a result of it.
-        results: A folder of results. By default, the folders of `folders_to_read`.
+        reference: A folder, the beginning of a hash, `study@hash`, or the name of a study. The name of a study stands
+            for the newest version at the largest preset in the first folder with a result of this study.
+        results: A folder of results. By default, the folders of `search_folders`.
 
     Raises:
         InputError: No result or more than one matches, or a result that matches is corrupted.
     """
     if Path(reference).is_dir():
         return open_result(Path(reference))
-    folders = folders_to_read(results)
+    folders = search_folders(results)
     for folder in folders:
-        found = _named(str(reference), folder)
+        found = _find_in(str(reference), folder)
         if found:
             return found
     looked_in = " or ".join(map(str, folders))
@@ -263,7 +265,7 @@ def finished_results(study: str, results: Path, warn: Callable[[str], object]) -
     Args:
         study: Name of the study.
         results: Folder of results.
-        warn: Called with one line for each result that is corrupted, which is left out.
+        warn: Called with a one-line message for each corrupted result. These results are left out.
     """
     finished = []
     for done in sorted((results / study).glob(f"*/{DONE}")):
@@ -274,7 +276,7 @@ def finished_results(study: str, results: Path, warn: Callable[[str], object]) -
     return sorted(finished, key=lambda result: (str(result.provenance["finished"]), result.hash))
 
 
-def _named(name: str, results: Path) -> Result | None:
+def _find_in(name: str, results: Path) -> Result | None:
     """Return the result in the folder `results` that `name` refers to, or None."""
     study, at, prefix = name.rpartition("@")
     folders = [done.parent for done in sorted(results.glob(f"*/*/{DONE}"))]
@@ -287,7 +289,7 @@ def _named(name: str, results: Path) -> Result | None:
     ]
     if len(found) > 1:
         choices = ", ".join(f"{result.study}@{result.hash}" for result in found)
-        raise InputError("result", name, f"ambiguous, name one of {choices}")
+        raise InputError("result", name, f"ambiguous: use one of {choices}")
     return found[0] if found else None
 
 
@@ -296,5 +298,13 @@ def _rank(result: Result) -> tuple[int, int]:
 
 
 def load_rows(reference: str | Path, results: str | Path | None = None) -> DataFrame:
-    """Rows of the finished result that `reference` names (see `find_result`), one measurement a row."""
+    """Return the rows of a finished result as a DataFrame with one measurement per row.
+
+    Args:
+        reference: The result, as for `find_result`.
+        results: A folder of results, as for `find_result`.
+
+    Example:
+        `load_rows("dyck-backtracking")`
+    """
     return find_result(reference, results).rows

@@ -1,4 +1,4 @@
-"""How the config of a run differs from a study's presets, and whether the run is smaller than the preset `default`."""
+"""Comparison of the config of a run with the presets of its study."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -19,8 +19,8 @@ def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, D
         values: The config of the run, as `config_values` returns it.
 
     Returns:
-        The name of the counting preset from which the fewest fields differ (the smallest preset, if several), and
-        the fields that differ. Fields of nested configs are named with dots.
+        The name of the counting preset from which the fewest fields differ (the smallest such preset), and the fields
+        that differ. Names of fields of nested configs are joined by dots.
     """
     run = _run(study, values)
     presets = [name for name in COUNTING if name in study.presets]
@@ -32,17 +32,17 @@ def changed_fields(study: Study[Any], values: Mapping[str, Any]) -> tuple[str, D
 def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     """Return the fields that make a run smaller than the preset `default`.
 
-    A field counts if it holds the replications of a claim, or if the preset `smoke` makes it smaller: a smaller whole
-    number, a shorter list, or a list of the same length with a smaller whole number in some place. Such fields are
-    numbers of seeds, samples and training steps.
+    Only two kinds of fields are compared: fields that count the replications of a claim, and fields that the preset
+    `smoke` makes smaller, such as numbers of seeds, samples and training steps. A field is smaller if it holds a
+    smaller integer, a shorter list, or a list of equal length with a smaller integer at any position.
 
     Args:
         study: The study.
         values: The config of the run, as `config_values` returns it.
 
     Returns:
-        The fields in which the run is smaller than `default` in the same way, with both values. Empty for a run of
-        full size.
+        The fields in which the run is smaller than `default`, with the values of the run and of `default`. Empty for a
+        run of full size.
     """
     run, default = _run(study, values), _preset(study, "default")
     smoke = _preset(study, "smoke") if "smoke" in study.presets else {}
@@ -51,7 +51,7 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     for name in default.keys() & run.keys():
         given, full, small = run[name], default[name], smoke.get(name)
         is_shorter = _is_less(given, full) and (_is_less(small, full) or name in replications)
-        # The numbers of a list are sizes if those of `smoke` are smaller; seeds are labels.
+        # The integers of a list are sizes if `smoke` has smaller ones. Seeds are labels, not sizes.
         has_smaller = _has_less(given, full) and _has_less(small, full) and not name.endswith("seeds")
         if is_shorter or has_smaller:
             reduced[name] = (given, full)
@@ -59,18 +59,14 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
 
 
 def _run(study: Study[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a run, with the defaults of fields that `config_values` leaves out."""
-    return {**_omitted(study.presets["default"]), **dict(_flat(values))}
+    """Return the flattened fields of a run, including fields that `config_values` omits (see `ADDED`)."""
+    fields = dataclasses.fields(study.presets["default"])
+    omitted = {field.name: field.default for field in fields if field.metadata.get("added")}
+    return {**omitted, **dict(_flatten(values))}
 
 
 def _preset(study: Study[Any], name: str) -> dict[str, Any]:
-    config = study.presets[name]
-    return {**_omitted(config), **dict(_flat(config_values(config)))}
-
-
-def _omitted(config: Any) -> dict[str, Any]:
-    """Return the defaults of the fields that were added after results had been committed."""
-    return {field.name: field.default for field in dataclasses.fields(config) if field.metadata.get("added")}
+    return _run(study, config_values(study.presets[name]))
 
 
 def _differences(run: Mapping[str, Any], preset: Mapping[str, Any]) -> Differences:
@@ -78,26 +74,26 @@ def _differences(run: Mapping[str, Any], preset: Mapping[str, Any]) -> Differenc
     return {name: (run.get(name), preset.get(name)) for name in names if run.get(name) != preset.get(name)}
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
 
 def _is_less(value: Any, other: Any) -> bool:
-    """Return whether a whole number is smaller than another, or a list shorter than another."""
+    """Return whether an integer is smaller, or a list shorter, than the other value."""
     if isinstance(value, list) and isinstance(other, list):
         return len(value) < len(other)
-    return _is_whole(value) and _is_whole(other) and value < other
+    return _is_integer(value) and _is_integer(other) and value < other
 
 
 def _has_less(value: Any, other: Any) -> bool:
-    """Return whether a list has a smaller whole number than another list of its length in some place."""
+    """Return whether a list has a smaller integer than the other list of equal length at any position."""
     lists = isinstance(value, list) and isinstance(other, list) and len(value) == len(other)
     return lists and any(_is_less(mine, theirs) for mine, theirs in zip(value, other, strict=True))
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)

@@ -19,7 +19,7 @@ _FIGURE = cited(
     "negatively correlated with accuracy",
     "thesis:D-Fig2.13",
     setting=_SETTING,
-    preconditions=[_LEARNED],
+    preconditions=(_LEARNED,),
 )
 _control = partial(ours, source="Figure 2.13", preconditions=(_LEARNED,))
 
