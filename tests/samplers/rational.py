@@ -1,4 +1,4 @@
-"""What every sampler returns, in rational arithmetic: written from their definitions, without tensors or the engine."""
+"""Reference implementations of all samplers in rational arithmetic, without tensors or the engine."""
 
 import itertools
 import math
@@ -34,11 +34,11 @@ Prefix = tuple[int, ...]
 Distribution = dict[Prefix, Fraction]
 END = "end"
 FAIL = "fail"
-MOST = 1e12
+LARGEST_VALUE = 1e12
 
 
 class RationalTree:
-    """A tree of prefixes with a value of each, whose numbers are the rational values of floats."""
+    """A prefix tree with a value for each prefix, computed with the exact rational values of floats."""
 
     vocab: int
     horizon: int
@@ -54,7 +54,7 @@ class RationalTree:
         return len(prefix) >= self.horizon or (self.eos is not None and prefix[-1:] == (self.eos,))
 
     def children(self, prefix: Prefix) -> list[tuple[Prefix, Fraction]]:
-        """Children of positive probability, by the very floats of `conditional`."""
+        """Return the children of positive probability, from the floats that `conditional` returns."""
         weights = [Fraction(weight) for weight in self.conditional(prefix)]
         return [((*prefix, token), weight / sum(weights)) for token, weight in enumerate(weights) if weight]
 
@@ -75,7 +75,7 @@ class RationalTree:
 
 @dataclass(frozen=True)
 class ExtremeTree(RationalTree):
-    """A random tree whose probabilities go down to 1e-18 and whose values are 0 or spread over 1e-12 to 1e12."""
+    """A random tree with probabilities down to 1e-18 and values that are 0 or between 1e-12 and 1e12."""
 
     seed: int
     vocab: int = 2
@@ -85,7 +85,7 @@ class ExtremeTree(RationalTree):
 
     @cache  # noqa: B019 (trees are small)
     def conditional(self, prefix: Prefix) -> tuple[float, ...]:
-        """Weights of the next tokens, the greatest 1.0: exact floats."""
+        """Return the weights of the next tokens as exact floats. The largest weight is 1.0."""
         generator = numpy_generator(self.seed, "conditional", prefix)
         weights = 10.0 ** -generator.uniform(0, 18, self.vocab)
         weights[generator.integers(self.vocab)] = 1.0
@@ -99,7 +99,7 @@ class ExtremeTree(RationalTree):
 
 
 class ValuedTree(RationalTree):
-    """A `RandomTree` with the values that a `rule` gives."""
+    """A `RandomTree` with the values that a function `rule` returns."""
 
     def __init__(self, tree: RandomTree, rule: Callable[[Prefix], float]) -> None:
         self.vocab, self.horizon, self.eos = tree.vocab, tree.horizon, tree.eos
@@ -114,7 +114,7 @@ class ValuedTree(RationalTree):
 
 @dataclass
 class Expected:
-    """The distribution of outputs, the mass that fails or never halts, the expected calls and weights."""
+    """The exact result of a sampler: output distribution, failures, expected calls and expected weights."""
 
     distribution: Distribution
     calls: Fraction | float
@@ -132,9 +132,9 @@ def ancestral(sampler: Ancestral, tree: RationalTree) -> Expected:
 
 
 def rejection(sampler: Rejection | OutcomeRejection, tree: RationalTree) -> Expected:
-    most = Fraction(sampler.most) if isinstance(sampler, OutcomeRejection) else None
+    limit = Fraction(sampler.most) if isinstance(sampler, OutcomeRejection) else None
     kept = {
-        x: p * (tree.exact_value(x) / most if most else Fraction(tree.value(x) > 0))
+        x: p * (tree.exact_value(x) / limit if limit else Fraction(tree.value(x) > 0))
         for x, p in tree.distribution().items()
     }
     total = sum(kept.values(), Fraction(0))
@@ -147,7 +147,7 @@ def tokenwise(sampler: TokenwiseRejection | MaskedDecoding, tree: RationalTree) 
     """Also weighted rejection and action-level sampling, which differ in weights and in how often they call."""
     found = Expected({}, Fraction(0))
     redraw = isinstance(sampler, TokenwiseRejection)
-    most, weights = getattr(sampler, "max_rejections", None), {}
+    limit, weights = getattr(sampler, "max_rejections", None), {}
 
     def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
         if tree.complete(prefix):
@@ -159,13 +159,13 @@ def tokenwise(sampler: TokenwiseRejection | MaskedDecoding, tree: RationalTree) 
             found.calls += mass
             if not kept:
                 found.failed += mass
-        elif most is None:
+        elif limit is None:
             found.calls += mass / accepted if kept else math.inf
             if not kept:
                 found.never += mass
         else:
-            missed = (1 - accepted) ** most
-            found.calls += mass * ((1 - missed) / accepted if kept else most)
+            missed = (1 - accepted) ** limit
+            found.calls += mass * ((1 - missed) / accepted if kept else limit)
             found.failed += mass * missed
             mass *= 1 - missed
         for child, p in kept:
@@ -205,7 +205,7 @@ def action_level(sampler: ActionLevel, tree: RationalTree) -> Expected:
 
 
 def best_of_n(sampler: BestOfN, tree: RationalTree) -> Expected:
-    """The greatest of n has value v with probability F(v)^n - F(v-)^n, and is then a draw given that value."""
+    """Return the expected result. The best of n has value v with probability F(v)^n - F(v-)^n."""
     masses: dict[float, Fraction] = defaultdict(Fraction)
     for x, p in tree.distribution().items():
         masses[tree.value(x)] += p
@@ -218,7 +218,7 @@ def best_of_n(sampler: BestOfN, tree: RationalTree) -> Expected:
 
 
 def blocks(tree: RationalTree, start: Prefix, ends: Callable[[Prefix], bool]) -> Distribution:
-    """The prefixes at which a block after `start` ends: where the block `ends`, or a sequence is complete."""
+    """Return the distribution of the prefix at which a block after `start` ends."""
     found: Distribution = {}
     growing = [(start, Fraction(1))]
     while growing:
@@ -233,7 +233,7 @@ def blocks(tree: RationalTree, start: Prefix, ends: Callable[[Prefix], bool]) ->
 def candidates_of(
     tree: RationalTree, prefix: Prefix, ends: Callable[[Prefix], bool], number: int
 ) -> tuple[list[tuple[Fraction, list[Prefix]]], Fraction]:
-    """All tuples of so many independent blocks, and the expected number of their tokens."""
+    """Return all tuples of `number` independent blocks with their probabilities, and the expected number of tokens."""
     after = blocks(tree, prefix, ends)
     tuples = [
         (math.prod((after[end] for end in chosen), start=Fraction(1)), list(chosen))
@@ -290,8 +290,8 @@ Move = tuple[Fraction, str | State, Prefix | None]
 def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -> Expected:
     """Solve an absorbing chain by Gaussian elimination over the rationals.
 
-    `moves` gives for each state its moves (probability, next state or END or FAIL, output) and its expected calls. From
-    any state either all ends can be reached, or none.
+    `moves` returns the moves of a state (probability, next state or END or FAIL, output) and its expected
+    calls. Either every state can reach an end, or no state can.
     """
     states, rows, calls, outputs = [start], {}, {}, {}
     for state in states:
@@ -310,7 +310,7 @@ def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -
         rows[state], outputs[state] = row, ends
     if not any(outputs.values()):
         return Expected({}, math.inf, never=Fraction(1))
-    # The value of a state is what it yields plus the mean value of its successors; the start is solved for last.
+    # The value of a state is its own yield plus the mean value of its successors. The start is solved last.
     for state in reversed(states):
         stay = rows[state].pop(state, Fraction(0))
         yields = outputs[state]
@@ -333,7 +333,7 @@ def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -
 def neighbours(
     tree: RationalTree, prefix: Prefix, momentum: float, up: bool
 ) -> list[tuple[Fraction, Prefix, bool]]:
-    """The probabilities of moving to the parent and to the children, and whether that heads up."""
+    """Return the probability of each move to the parent or a child, and whether the move goes up."""
     parent = tree.exact_value(prefix) if prefix else Fraction(0)
     below = [] if tree.complete(prefix) else tree.children(prefix)
     children = [(child, p * tree.exact_value(child)) for child, p in below]
@@ -368,7 +368,7 @@ def value_guided(sampler: ValueGuided, tree: RationalTree) -> Expected:
 
 
 def stationary_value_guided(sampler: StationaryValueGuided, tree: RationalTree) -> Expected:
-    """A try is a chain of known length, so its end is computed step by step; tries are independent."""
+    """Propagate the distribution of one try step by step. Tries are independent."""
     wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
     steps = sampler.steps or 4 * tree.horizon**2
     distributions, stuck, calls = [{(): Fraction(1)}], [Fraction(0)], [Fraction(0)]
@@ -435,7 +435,7 @@ def block_value_guided(sampler: BlockValueGuided, tree: RationalTree) -> Expecte
 
 
 def accepted_draws(tree: RationalTree, prefix: Prefix) -> Iterable[tuple[Fraction, Prefix | None, Fraction]]:
-    """Probabilities, first accepted children and estimated masses Z' of weighted rejection after `prefix`."""
+    """Yield the outcomes of weighted rejection after `prefix`: probability, first accepted child, estimated mass Z'."""
     children = tree.children(prefix)
 
     def draw(
@@ -461,7 +461,7 @@ def accepted_draws(tree: RationalTree, prefix: Prefix) -> Iterable[tuple[Fractio
 
 
 def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) -> Expected:
-    """Every particle is (prefix y, p(y) / q(y)): all resamplings and draws are enumerated."""
+    """Enumerate all resampling steps and draws. A particle is a pair (prefix y, p(y) / q(y))."""
     found = Expected(defaultdict(Fraction), Fraction(0), weights=defaultdict(Fraction))
     n, mask = sampler.particles, sampler.proposal == "mask"
 
@@ -483,7 +483,7 @@ def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) ->
             yield high - low, [next(i for i in range(n) if j + u < bounds[i]) for j in range(n)]
 
     def draws(prefix: Prefix) -> Iterable[tuple[Fraction, Prefix, Fraction]]:
-        """Probability, child, and what the draw multiplies p / q by."""
+        """Yield the probability of a draw, the child, and the factor that multiplies p / q."""
         if sampler.proposal == "oracle":
             yield from ((p, child, Fraction(1)) for child, p in tree.children(prefix))
         elif mask:
@@ -497,10 +497,10 @@ def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) ->
     def step(particles: tuple[tuple[Prefix, Fraction], ...], p: Fraction) -> None:
         weights = [ratio * outlook(prefix) if ratio else Fraction(0) for prefix, ratio in particles]
         if mask:
-            asked = sum(bool(ratio) and not tree.complete(prefix) for prefix, ratio in particles)
-            found.calls += p * asked
+            active = sum(bool(ratio) and not tree.complete(prefix) for prefix, ratio in particles)
+            found.calls += p * active
         total = sum(weights, Fraction(0))
-        if not total:  # The first particle is what is left: an output of weight zero, if it is complete.
+        if not total:  # The first particle remains. If it is complete, it is an output of weight zero.
             if tree.complete(particles[0][0]):
                 found.distribution[particles[0][0]] += p
             else:
@@ -568,6 +568,6 @@ REFERENCES = {
 
 
 def expected(sampler: object, tree: RationalTree) -> Expected:
-    """What the sampler should return; a subclass should return what its base class does."""
+    """Return the expected result of the sampler. A subclass must match its base class."""
     reference = next(REFERENCES[kind] for kind in type(sampler).__mro__ if kind in REFERENCES)
     return reference(sampler, tree)

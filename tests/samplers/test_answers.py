@@ -1,6 +1,4 @@
-"""Distributions are remembered with their prefixes: the output head is applied once to each, and never to the
-wrong one.
-"""
+"""Cached distributions: the output head is applied once per prefix and never to another prefix."""
 
 from typing import ClassVar
 
@@ -20,9 +18,9 @@ from trialogue.samplers import (
 from trialogue.samplers.prefix.batch import answers, knowledge, tree
 from trialogue.testing.trees import RandomTree
 
-# A hidden state of 6 numbers is read by a head of 9 tokens.
+# The head maps a hidden state of 6 numbers to 9 tokens.
 TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
-# No prompt begins another, whose completions would be prefixes of their own.
+# No prompt is a prefix of another one.
 PROMPTS = [(0, 1), (1,), (0, 1)]
 RUNS = [
     (Rejection(), TREE.judges),
@@ -36,7 +34,7 @@ SETTINGS = {"num_samples": 4, "max_steps": 200, "seed": 3}
 
 
 class CountedHead(StoredContext):
-    """Lists the prefixes that the head was applied to."""
+    """A context that lists the prefixes to which the head was applied."""
 
     applied: ClassVar[list[tuple[int, ...]]] = []
 
@@ -52,7 +50,7 @@ def run(oracle, sampler, value, **settings):
 @pytest.mark.parametrize("memory", [1, 7, 1 << 16])
 @pytest.mark.parametrize("sharper", [False, True])
 @pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
-def test_samples_and_scores_are_those_without_memory(sampler, value, sharper, memory):
+def test_samples_and_scores_do_not_depend_on_the_cache(sampler, value, sharper, memory):
     plain, stored = TREE.table(), StoredTree(TREE)
     if sharper:
         plain, stored = (
@@ -66,7 +64,7 @@ def test_samples_and_scores_are_those_without_memory(sampler, value, sharper, me
     torch.testing.assert_close(found.log_prob, expected.log_prob, equal_nan=True)
 
 
-def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
+def test_distributions_stay_with_their_prefixes_after_a_removal(monkeypatch):
     monkeypatch.setattr(tree, "_FIRST_NODES", 16)
     prompts = [(one, other) for one in range(9) for other in range(9) if 2 not in (one, other)]
     settings = {"sampler": ValueGuided(lazy=False), "verifier": TREE.value, "num_samples": 3, "batch_size": 5}
@@ -89,7 +87,7 @@ def test_the_head_is_applied_once_to_each_prefix(sampler, value):
     assert len(CountedHead.applied) == len(set(CountedHead.applied)) < taken.total.queries
 
 
-def test_what_does_not_fit_is_forgotten_first_in_first_out(monkeypatch):
+def test_a_full_cache_removes_the_oldest_entries_first(monkeypatch):
     monkeypatch.setattr(
         knowledge, "Answers", lambda tree, limit: answers.Answers(tree, limit, most_bytes=5 * TREE.vocab * 8)
     )

@@ -1,4 +1,4 @@
-"""Samplers that draw candidates: best of n, its blocks, and value-guided sampling by blocks."""
+"""Samplers that draw candidates: best of n, best of n blocks, and value-guided sampling by blocks."""
 
 import pytest
 import torch
@@ -46,7 +46,7 @@ def test_the_first_of_equal_blocks_is_taken():
     assert not first_of_equals(mutants.LastCandidateBlocks)
 
 
-def test_a_block_is_judged_once_and_where_it_ends():
+def test_a_block_is_judged_once_at_its_end():
     judged = []
 
     def value(prefix):
@@ -65,7 +65,7 @@ def test_delimiters_may_be_a_tensor():
     assert hash(sampler) == hash(BlockBestOfN(2, (0, 2)))
 
 
-def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
+def test_blocks_end_at_a_text_if_the_oracle_has_a_tokenization():
     oracle = tiny_oracle()
     settings = {"verifier": lambda prefix: len(set(prefix)), "max_new_tokens": 12, "num_samples": 3}
     for text, given in (("\n", None), ("e", "e")):
@@ -85,6 +85,6 @@ def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
             run(BlockBestOfN(2), LINES.table(), LINES.value)
 
 
-def test_a_delimiter_outside_the_vocabulary_is_named():
+def test_a_delimiter_outside_the_vocabulary_is_refused():
     with pytest.raises(InputError, match="delimiters=7: use token ids below 3"):
         generate(LINES.table(), sampler=BlockBestOfN(2, (0, 7)), verifier=lambda prefix: True)

@@ -1,4 +1,4 @@
-"""The judge: single continuations, and products whose parts narrow what the others are asked about."""
+"""The judge: values of single continuations, and products that skip rejected continuations."""
 
 import math
 
@@ -21,15 +21,15 @@ OTHER = RandomTree(98, vocab=3, horizon=4, eos=2)
 
 
 class Recording(FunctionVerifier):
-    """Remembers about which prefixes it was asked."""
+    """A verifier that records the prefixes it is called with."""
 
     def __init__(self, function):
-        self.asked = []
-        super().__init__(lambda prefix: (self.asked.append(prefix), function(prefix))[1])
+        self.calls = []
+        super().__init__(lambda prefix: (self.calls.append(prefix), function(prefix))[1])
 
 
 class Masking(Recording):
-    """Answers for all children at once, in verdicts or in values, without judging any child by itself."""
+    """A verifier that returns verdicts or values for all children at once."""
 
     def __init__(self, function, dtype=torch.float64):
         super().__init__(function)
@@ -54,7 +54,7 @@ def batch_of(sequences):
 PREFIXES = [(0,), (1, 0), (0,), ()]
 
 
-def test_candidates_are_judged_one_by_one_and_once():
+def test_each_candidate_is_judged_once():
     verifier = Recording(TREE.value)
     batch = batch_of(PREFIXES)
     judge = Judge(verifier, batch)
@@ -62,16 +62,16 @@ def test_candidates_are_judged_one_by_one_and_once():
     rows = torch.arange(4)
     expected = [TREE.value((*prefix, token)) for prefix, token in zip(PREFIXES, tokens.tolist(), strict=True)]
     assert judge.candidates(rows, tokens).tolist() == expected
-    assert verifier.asked == [(0, 1), (1, 0, 2), (0,)]
+    assert verifier.calls == [(0, 1), (1, 0, 2), (0,)]
     assert judge.candidates(rows[1:2], tokens[1:2]).tolist() == [expected[1]]
-    assert judge.values(rows[:1]).tolist() == [TREE.value((0,))]  # the third candidate led here
-    assert len(verifier.asked) == 3
+    assert judge.values(rows[:1]).tolist() == [TREE.value((0,))]  # the third candidate is this prefix
+    assert len(verifier.calls) == 3
     assert batch.meter.verifier_calls.tolist() == [1, 1, 0, 1]
     assert batch.lengths.tolist() == [1, 2, 1, 0]
 
 
 def narrowing_error(judge_type, parts):
-    """Distance of the values of children from the product, and how many questions more than needed were asked."""
+    """Return the error of the values of children plus the number of unnecessary verifier calls."""
     batch = batch_of([(0,), (1, 0)])
     rows, support = torch.arange(2), torch.ones(2, 3, dtype=torch.bool)
     support[0, 1] = False
@@ -84,26 +84,26 @@ def narrowing_error(judge_type, parts):
                 factors = [float(part._rule(child)) for part in parts if isinstance(part, Masking)]
                 needed += all(factors)
                 expected[row, token] = math.prod(factors) * OTHER.value(child)
-    (asked,) = [part.asked for part in parts if not isinstance(part, Masking)]
-    return float((values - expected).abs().max()) + abs(len(asked) - needed)
+    (calls,) = [part.calls for part in parts if not isinstance(part, Masking)]
+    return float((values - expected).abs().max()) + abs(len(calls) - needed)
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float64])
 @pytest.mark.parametrize("masks_first", [True, False])
-def test_parts_that_answer_for_all_children_narrow_down_the_others(dtype, masks_first):
+def test_masks_reduce_the_calls_of_other_verifiers(dtype, masks_first):
     masks = [Masking(TREE.judges, dtype), Masking(TREE.value)]
     parts = [*masks, Recording(OTHER.value)] if masks_first else [Recording(OTHER.value), *masks]
     assert narrowing_error(Judge, parts) < 1e-12
     assert [mask.visits for mask in masks] == [2, 2]
-    assert [mask.asked for mask in masks] == [[], []]
+    assert [mask.calls for mask in masks] == [[], []]
 
 
 @pytest.mark.parametrize("mutant", [mutants.UnnarrowedJudge, mutants.LastPartJudge])
-def test_broken_products_are_told_apart(mutant):
+def test_faulty_products_are_detected(mutant):
     assert narrowing_error(mutant, [Masking(TREE.judges), Masking(TREE.value), Recording(OTHER.value)]) > 1e-3
 
 
-def test_children_are_evaluated_a_few_at_a_time_and_no_further_than_they_are_long():
+def test_children_are_evaluated_in_small_batches_of_their_own_length():
     forks, values, tree = [], [], RandomTree(99, vocab=7, horizon=4)
 
     class Watched(StoredContext):
@@ -124,7 +124,7 @@ def test_children_are_evaluated_a_few_at_a_time_and_no_further_than_they_are_lon
     assert forks == [(2, 2)] * 3 + [(2, 3)] * 4 + [(14, 3)]
 
 
-def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
+def test_a_product_counts_one_call_per_row_and_one_per_judged_child():
     other = Recording(OTHER.value)
     run = generate(
         TREE.table(),
@@ -133,12 +133,12 @@ def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
         num_samples=30,
     )
     inner = int((run.lengths - run.prompt_lengths).sum())
-    assert len(other.asked) == len(set(other.asked))
-    assert int(run.verifier_calls.sum()) == inner + len(other.asked)
+    assert len(other.calls) == len(set(other.calls))
+    assert int(run.verifier_calls.sum()) == inner + len(other.calls)
 
 
-class Boastful(Masking):
-    """Gives 5 where it says that it gives 1 at most."""
+class AboveMaximum(Masking):
+    """A verifier that returns 5 although its stated maximum is 1."""
 
     def __init__(self):
         super().__init__(lambda prefix: 5.0)
@@ -148,9 +148,12 @@ class Boastful(Masking):
         return torch.full((len(rows),), 5.0)
 
 
-def test_a_verifier_is_held_to_the_greatest_value_that_it_states():
-    judge = Judge(Boastful(), batch_of(PREFIXES))
+def test_a_value_above_the_stated_maximum_is_refused():
+    judge = Judge(AboveMaximum(), batch_of(PREFIXES))
     rows = torch.arange(4)
-    for ask in (lambda: judge.values(rows), lambda: judge.children(rows, torch.ones(4, 3, dtype=torch.bool))):
+    for call in (
+        lambda: judge.values(rows),
+        lambda: judge.children(rows, torch.ones(4, 3, dtype=torch.bool)),
+    ):
         with pytest.raises(InputError, match=r"verifier=5\.0: it says that it gives at most 1"):
-            ask()
+            call()

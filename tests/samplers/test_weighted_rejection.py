@@ -25,13 +25,13 @@ class Members:
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_drawing_by_blocks_of_the_vocabulary_is_the_same(monkeypatch, size):
+def test_drawing_by_blocks_of_the_vocabulary_gives_the_same_distribution(monkeypatch, size):
     tree = RandomTree(15, vocab=4, horizon=2)
-    whole = exact_distribution(WeightedRejection(), tree.table(), tree.judges)
+    single_block = exact_distribution(WeightedRejection(), tree.table(), tree.judges)
     monkeypatch.setattr(weighted_rejection, "_BLOCK", size)
     blocks = exact_distribution(WeightedRejection(), tree.table(), tree.judges)
-    assert blocks.probabilities == pytest.approx(whole.probabilities, abs=1e-12)
-    assert blocks.weights == pytest.approx(whole.weights, abs=1e-12)
+    assert blocks.probabilities == pytest.approx(single_block.probabilities, abs=1e-12)
+    assert blocks.weights == pytest.approx(single_block.weights, abs=1e-12)
 
 
 def test_little_mass_is_estimated_to_full_precision():
@@ -47,7 +47,7 @@ def test_little_mass_is_estimated_to_full_precision():
     assert (int(token), float(log_mass.exp())) == (2, pytest.approx(expected, rel=1e-12))
 
 
-def test_the_verifier_judges_what_is_drawn_and_not_the_vocabulary():
+def test_only_drawn_tokens_are_judged():
     wide = Table(lambda prefix: [0.45, 0.45] + [0.1 / 998] * 998, 1000, max_length=20)
     run = generate(wide, sampler=WeightedRejection(), verifier=lambda y: y[-1] != 0, num_samples=20)
     assert run.queries.tolist() == [20] * 20

@@ -1,6 +1,4 @@
-"""Small distributions over whole sequences, written down, and what chains may know of them: an energy, or
-conditionals.
-"""
+"""Small distributions over sequences, given as joint tables, as energies or as conditionals."""
 
 import torch
 
@@ -10,7 +8,7 @@ from trialogue.randomness import generator
 
 
 class Energies:
-    """An energy and nothing else: minus the logarithm of a joint distribution (vocab, ..., vocab)."""
+    """An energy with no other methods, defined by a joint distribution (vocab, ..., vocab)."""
 
     def __init__(self, distribution):
         self.distribution = distribution / distribution.sum()
@@ -24,14 +22,14 @@ class Energies:
 
 
 class Conditionals:
-    """A masked oracle and nothing else: the conditionals of a joint distribution (vocab, ..., vocab)."""
+    """A masked oracle with the conditionals of a joint distribution (vocab, ..., vocab)."""
 
     def __init__(self, distribution):
-        self._law = distribution / distribution.sum()
+        self._joint = distribution / distribution.sum()
         self.vocab_size, self.sites = distribution.shape[0], distribution.ndim
 
     def probabilities(self):
-        return self._law.flatten()
+        return self._joint.flatten()
 
     def log_probs(self, tokens, masked):
         states = whole_sequences(self.vocab_size, self.sites)
@@ -48,9 +46,7 @@ class Conditionals:
 
 
 class Contradictory(Conditionals):
-    """Conditionals that belong to no joint distribution: those of one distribution at even sites, of another at
-    odd ones.
-    """
+    """Conditionals of one distribution at even sites and of another at odd sites, without a joint distribution."""
 
     def __init__(self, even, odd):
         super().__init__(even)
@@ -81,10 +77,9 @@ def spins(tokens):
 
 
 def block_kernel(distribution, vocab, sites, block, tilt=None):
-    """P(x, y) = [x = y outside of the block] p(y | x outside), of a distribution (states,) times a function `tilt`
-    (states,).
+    """Return P(x, y) = [x = y outside the block] p(y | x outside), from the definition.
 
-    From the definition, state by state.
+    The distribution (states,) is multiplied by `tilt` (states,) if given.
     """
     states = whole_sequences(vocab, sites)
     outside = [site for site in range(sites) if site not in block]

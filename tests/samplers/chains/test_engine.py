@@ -1,4 +1,4 @@
-"""The engine of chains: hitting times against the exact ones, ergodicity, compiled steps, bad input."""
+"""The engine of chains: hitting times, ergodicity, compiled steps and errors for invalid input."""
 
 import math
 
@@ -31,8 +31,8 @@ def all_up(tokens):
 
 
 @pytest.mark.parametrize("chain", [Gibbs(), BlockGibbs(2), IndependentParallel()], ids=repr)
-def test_hitting_times_follow_their_exact_law(chain):
-    """E T solves (I - Q) t = 1 over the states outside; P(T > t) is the sum of the row of Q^t."""
+def test_hitting_times_follow_their_exact_distribution(chain):
+    """Outside the target, E T solves (I - Q) t = 1, and P(T > t) is the row sum of Q^t."""
     chains, budget = 4000, 60
     inside = all_up(whole_sequences(2, 4))
     outside = transition_matrix(chain, MODEL)[~inside][:, ~inside]
@@ -61,7 +61,7 @@ def test_a_chain_that_starts_in_the_target_takes_no_step():
     assert times.censored.tolist() == [False, True]
 
 
-def test_until_is_asked_after_the_burn_in():
+def test_the_stopping_condition_is_first_checked_after_the_burn_in():
     start = torch.ones(50, 4, dtype=torch.int64)
     run = run_chain(Gibbs("sweep"), MODEL, start=start, steps=5, burn_in=4, until=all_up, seed=2)
     plain = run_chain(Gibbs("sweep"), MODEL, start=start, steps=4, seed=2).tokens
@@ -69,8 +69,8 @@ def test_until_is_asked_after_the_burn_in():
     assert 0 < int(all_up(plain).sum()) < 50
 
 
-def test_compiled_steps_take_the_place_of_step(monkeypatch):
-    """The seam: exact types, the streams that the steps would use, and the right to decline."""
+def test_compiled_steps_replace_the_steps_of_the_chain(monkeypatch):
+    """A kernel serves only its exact types, uses the streams of the chain, and may decline a chain."""
     taken = []
 
     def kernel(chain, model):
@@ -119,8 +119,8 @@ def test_ergodicity_of_small_matrices(transitions, classes, period):
     assert found.ergodic == (classes == period == 1)
 
 
-def test_states_of_no_probability_do_not_count():
-    """x_1 = x_2 is all that is possible: single sites cannot move, blocks of two can."""
+def test_states_of_probability_zero_are_ignored():
+    """With x_1 = x_2, single sites cannot move but blocks of two sites can."""
     model = Energies(matrix([0.4, 0.0], [0.0, 0.6]))
     start = torch.zeros(2, 2, dtype=torch.int64)
     with pytest.raises(InputError, match="2 classes that it never leaves"):
@@ -132,7 +132,7 @@ def test_states_of_no_probability_do_not_count():
     )
 
 
-def test_a_law_that_covers_a_site_nowhere_is_refused():
+def test_a_distribution_over_blocks_that_omits_sites_is_refused():
     def first(tokens):
         return torch.tensor([[1.0, 0.0]]).expand(len(tokens), -1)
 
@@ -155,7 +155,7 @@ def test_a_periodic_chain_is_refused():
     assert chain_ergodicity(Flip(), flat) == (1, 2)
 
 
-def test_a_chain_is_checked_once_on_a_model(monkeypatch):
+def test_ergodicity_is_checked_once_per_chain_and_model(monkeypatch):
     checked = []
 
     def counting(chain, model, **settings):
@@ -169,18 +169,18 @@ def test_a_chain_is_checked_once_on_a_model(monkeypatch):
     assert checked == [Metropolis(), Metropolis()]
 
 
-class Answers:
-    """An energy of spins, with what is made of it, as people write them: neither hashable nor referred to weakly."""
+class FunctionEnergy:
+    """An energy of spins that is neither hashable nor weakly referenceable."""
 
     __slots__ = ("made",)
     __hash__ = None
     vocab_size, sites = 2, 4
 
-    def __init__(self, made):
-        self.made = made
+    def __init__(self, function):
+        self.function = function
 
     def energy(self, tokens):
-        return self.made(tokens)
+        return self.function(tokens)
 
 
 class Wide(Conditionals):
@@ -194,9 +194,9 @@ def test_models_and_chains_need_not_be_hashable():
     class Plain(Metropolis):
         __hash__ = None
 
-    own = Answers(lambda tokens: tokens.sum(1))
+    own = FunctionEnergy(lambda tokens: tokens.sum(1))
     for chain in (Gibbs(), Metropolis(), Plain(), BlockGibbs(2)):
-        expected = run_chain(chain, Answers(lambda x: x.sum(1).double()), start=START, steps=20).tokens
+        expected = run_chain(chain, FunctionEnergy(lambda x: x.sum(1).double()), start=START, steps=20).tokens
         assert torch.equal(run_chain(chain, own, start=START, steps=20).tokens, expected)
 
 
@@ -206,12 +206,12 @@ def run(**fields):
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "message"),
     [
         (lambda: run(chain=Gibbs), r"chain='Gibbs': give an instance: Gibbs\(\)"),
         (lambda: run(model=object()), "model='object'"),
         (
-            lambda: run(model=Answers(lambda x: x)),
+            lambda: run(model=FunctionEnergy(lambda x: x)),
             r"energy=\(\d+, 4\): answer with a tensor of shape \(\d+,\)",
         ),
         (lambda: run(model=Wide(random_law(3, 2, 4))), r"log_probs=\(1, 4, 3\): answer with .*4, 2\)"),
@@ -253,13 +253,13 @@ def run(**fields):
         ),
     ],
 )
-def test_what_cannot_be_is_named(make, named):
-    with pytest.raises(InputError, match=named) as caught:
+def test_invalid_input_is_reported(make, message):
+    with pytest.raises(InputError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
 
 
-def test_any_number_of_sites_is_taken_from_the_start():
+def test_the_start_determines_an_unspecified_number_of_sites():
     model = type("Any", (), {"vocab_size": 3, "energy": lambda self, x: x.double().sum(1)})()
     tokens = run_chain(Gibbs("sweep"), model, start=torch.zeros(500, 7).long(), steps=1).tokens
     weights = torch.tensor([0.0, -1.0, -2.0]).softmax(0)
@@ -269,14 +269,14 @@ def test_any_number_of_sites_is_taken_from_the_start():
     assert transition_matrix(Metropolis(), model, sites=2).shape == (9, 9)
 
 
-def test_progress_is_shown_only_when_asked(capsys):
+def test_progress_is_shown_only_on_request(capsys):
     run_chain(Gibbs(), MODEL, start=START, steps=300)
     assert capsys.readouterr().err == ""
     run_chain(Gibbs(), MODEL, start=START, steps=300, progress=True)
     assert "300" in capsys.readouterr().err
 
 
-def test_one_token_is_all_there_is():
+def test_a_vocabulary_of_one_token_is_allowed():
     alone = type("Alone", (), {"vocab_size": 1, "energy": lambda self, x: x.double().sum(1)})()
     for chain in (Gibbs(), Metropolis(), BlockGibbs(2), IndependentParallel()):
         assert not bool(run_chain(chain, alone, start=START, steps=3).tokens.any())

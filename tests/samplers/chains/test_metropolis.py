@@ -1,4 +1,4 @@
-"""Metropolis against its definition, and the ring on which a fixed order is wrong and the heat bath is right."""
+"""Metropolis from its definition, and a ring on which a fixed order of sites is not ergodic."""
 
 import pytest
 import torch
@@ -28,9 +28,7 @@ def test_transitions_are_those_of_the_definition(model):
 
 @pytest.mark.parametrize("sites", [4, 5, 6])
 def test_a_fixed_order_is_not_ergodic_on_a_ring_without_field(sites):
-    """It leaves the distribution invariant and yet never reaches it: the sites fall into classes that it never
-    leaves.
-    """
+    """The distribution is invariant, but the states fall into several closed classes."""
     model = ring(sites, 0.5)
     matrix = transition_matrix(Metropolis("sweep"), model)
     distribution = model.probabilities()

@@ -1,6 +1,4 @@
-"""Sites drawn apart: the parallel sampler against its product of conditionals, the chain rule against joint
-distributions.
-"""
+"""The parallel sampler and the chain rule, compared with products of conditionals and joint distributions."""
 
 from collections import Counter
 
@@ -19,7 +17,7 @@ MODELS = [random_ising(1, 4), Conditionals(random_law(2, 3, 3)), Energies(random
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_independent_parallel_is_the_product_of_conditionals(model):
-    """P(x, y) = prod over i of p(y_i | x_-i), each ratio from the joint distribution."""
+    """P(x, y) is the product over i of p(y_i | x_-i), computed from the joint distribution."""
     distribution = model.probabilities().view([model.vocab_size] * model.sites)
     states = whole_sequences(model.vocab_size, model.sites)
     expected = torch.ones(len(states), len(states), dtype=torch.float64)
@@ -31,7 +29,7 @@ def test_independent_parallel_is_the_product_of_conditionals(model):
     torch.testing.assert_close(transition_matrix(IndependentParallel(), model), expected, rtol=1e-12, atol=0)
 
 
-def drawn_law(model, tokens, block):
+def drawn_distribution(model, tokens, block):
     enumeration, distribution = Enumeration(1, 1), Counter()
     for weight, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
         distribution[tuple(drawn[0].tolist())] += float(weight)
@@ -40,56 +38,56 @@ def drawn_law(model, tokens, block):
 
 @pytest.mark.parametrize("order", ["forward", "random"])
 @pytest.mark.parametrize("sites", [[0], [0, 2], [0, 1, 2]], ids=str)
-def test_the_chain_rule_draws_joint_laws_where_there_are_any(order, sites):
+def test_the_chain_rule_draws_from_the_joint_distribution(order, sites):
     for model in (Conditionals(random_law(5, 2, 3)), random_ising(3, 3)):
         states, distribution = whole_sequences(2, 3), model.probabilities()
         block = torch.zeros(1, 3, dtype=torch.bool)
         block[:, sites] = True
         same = (states[:, ~block[0]] == states[6, ~block[0]]).all(1)
-        drawn = drawn_law(ChainRule(model, order), states[6:7], block)
+        drawn = drawn_distribution(ChainRule(model, order), states[6:7], block)
         for x, p in zip(
             states[same].tolist(), (distribution[same] / distribution[same].sum()).tolist(), strict=True
         ):
             assert drawn[tuple(x)] == pytest.approx(p, rel=1e-11)
 
 
-def test_the_order_matters_where_conditionals_contradict_each_other():
+def test_the_order_matters_for_contradictory_conditionals():
     model = Contradictory(random_law(6, 2, 3), random_law(7, 2, 3))
     matrices = [transition_matrix(BlockGibbs(3), ChainRule(model, order)) for order in ("forward", "random")]
     assert float((matrices[0] - matrices[1]).abs().max()) > 1e-2
 
 
-def test_a_block_of_k_sites_asks_k_times():
+def test_a_block_of_k_sites_needs_k_calls():
     class Counting(Conditionals):
-        asked = 0
+        calls = 0
 
         def log_probs(self, tokens, masked):
-            Counting.asked += 1
+            Counting.calls += 1
             return super().log_probs(tokens, masked)
 
     model = ChainRule(Counting(random_law(5, 2, 4)))
     block = torch.tensor([[True, True, False, True], [False, False, False, True]])
     enumeration = Enumeration(2, 1)
     next(enumeration.branches(lambda: model.draw_block(torch.zeros(2, 4).long(), block, enumeration.choose)))
-    assert Counting.asked == 3
+    assert Counting.calls == 3
 
 
-def test_the_law_of_a_block_by_the_chain_rule():
-    """Where conditionals contradict each other, what is listed is the distribution of what is drawn."""
+def test_the_listed_distribution_of_a_block_is_the_drawn_one():
+    """For contradictory conditionals, too, the listed probabilities are those of the drawn blocks."""
     model = ChainRule(Contradictory(random_law(6, 2, 3), random_law(7, 2, 3)))
     states = whole_sequences(2, 3)
     for sites in ([1], [0, 2], [0, 1, 2]):
         block = torch.zeros(1, 3, dtype=torch.bool)
         block[:, sites] = True
         listed = model.block_log_weights(states, block.expand(8, -1)).exp()
-        drawn = drawn_law(model, states[5:6], block)
+        drawn = drawn_distribution(model, states[5:6], block)
         same = (states[:, ~block[0]] == states[5, ~block[0]]).all(1)
         for x, p in zip(states[same].tolist(), listed[same].tolist(), strict=True):
             assert drawn[tuple(x)] == pytest.approx(p, rel=1e-11)
 
 
-def test_adaptive_blocks_of_a_masked_oracle():
-    """By the chain rule, those of the joint distribution that its conditionals belong to."""
+def test_adaptive_blocks_of_a_masked_oracle_use_the_chain_rule():
+    """With the chain rule, the transitions are those of the joint distribution."""
 
     def distribution(tokens):
         first = (1.0 + tokens[:, 0]) / 3
@@ -108,12 +106,12 @@ def test_adaptive_blocks_of_a_masked_oracle():
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "message"),
     [
         (lambda: ChainRule(Energies(random_law(2, 2, 2))), "model='Energies'"),
         (lambda: ChainRule(random_ising(0, 2), "backward"), "order='backward'"),
     ],
 )
-def test_what_cannot_be_is_named(make, named):
-    with pytest.raises(InputError, match=named):
-        make()
+def test_invalid_models_and_orders_are_reported(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
