@@ -22,15 +22,17 @@ BASH = shutil.which("bash")
     ],
     ids=" ".join,
 )
-def test_bash_completes(words: tuple[str, ...], offered: list[str], script: str) -> None:
+def test_bash_completes_words(words: tuple[str, ...], offered: list[str], script: str) -> None:
     line = ["trialogue", *words]
-    ask = (
+    completion = (
         f"COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; "
         f"_shtab_trialogue trialogue {line[-1]} {line[-2]} 2> /dev/null; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     )
     assert BASH is not None
-    told = subprocess.run([BASH, "-c", script + "\n" + ask], check=True, capture_output=True, text=True)
-    assert sorted(told.stdout.split()) == sorted(offered)
+    result = subprocess.run(
+        [BASH, "-c", script + "\n" + completion], check=True, capture_output=True, text=True
+    )
+    assert sorted(result.stdout.split()) == sorted(offered)
 
 
 @pytest.fixture(scope="module")

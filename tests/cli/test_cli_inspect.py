@@ -1,4 +1,4 @@
-"""`trialogue inspect` and `compare`: pages and files of tiny models, what goes on, and one clear line for bad input."""
+"""`trialogue inspect` and `trialogue compare`: pages, files, resumption and errors for invalid input."""
 
 import json
 import re
@@ -30,7 +30,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A causal model, two checkpoints of a training, and an inspection of the model."""
+    """Return a folder with a model, two training checkpoints and an inspection of the model."""
     folder = tmp_path_factory.mktemp("inspect")
     save_tiny(folder / "model")
     for step in (5, 10):
@@ -46,7 +46,7 @@ def run(run_command: Run) -> Run:
     return run_command
 
 
-def test_a_model_has_a_page_and_a_file(place: Path) -> None:
+def test_an_inspection_writes_a_page_and_a_file(place: Path) -> None:
     record = json.loads((place / "found" / "inspection.json").read_text())
     assert record["kind"] == "causal"
     measure = record["measures"]["copying"]
@@ -64,7 +64,7 @@ def test_a_model_has_a_page_and_a_file(place: Path) -> None:
     assert not re.search(r'(src|href)="http', page.replace('xlink:href="http', ""))
 
 
-def test_what_is_finished_is_not_measured_again(
+def test_finished_measures_are_not_repeated(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(place / "found", tmp_path / "found")
@@ -83,7 +83,7 @@ def test_what_is_finished_is_not_measured_again(
     code, _, err = run(*words)
     assert code == 0
     assert "loading" not in err
-    # Further measures join those that are there.
+    # Further measures are added to the existing ones.
     code, out, err = run(*words[:4], "--effort", 0.1, "--measures", "decoding")
     assert code == 0
     assert "copying: about" not in err
@@ -93,7 +93,7 @@ def test_what_is_finished_is_not_measured_again(
     assert "top-p 0.9" in out
 
 
-def test_checkpoints_of_a_training_are_followed(place: Path, tmp_path: Path, run: Run) -> None:
+def test_the_checkpoints_of_a_training_are_inspected(place: Path, tmp_path: Path, run: Run) -> None:
     code, out, err = run("inspect", place / "training", "--out", tmp_path / "found", *QUICK)
     assert code == 0
     assert err.count("copying of random weights: about") == 1
@@ -104,11 +104,11 @@ def test_checkpoints_of_a_training_are_followed(place: Path, tmp_path: Path, run
     page = (tmp_path / "found" / "inspection.html").read_text()
     assert 'id="copying-steps-' in page
     assert "step 5" in page
-    filed = tmp_path / "found" / "work" / "step-10" / "copying.json"
-    gone = json.loads(filed.read_text())
+    file = tmp_path / "found" / "work" / "step-10" / "copying.json"
+    refused = json.loads(file.read_text())
     for key in ("quantities", "tokens", "seconds"):
-        del gone[key]
-    filed.write_text(json.dumps({**gone, "refused": "it gives no finite number", "lacks": None}))
+        del refused[key]
+    file.write_text(json.dumps({**refused, "refused": "it gives no finite number", "lacks": None}))
     assert run("inspect", place / "training", "--out", tmp_path / "found", *QUICK)[0] == 0
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert [one["step"] for one in record["measures"]["copying"]["checkpoints"]] == [5]
@@ -116,14 +116,14 @@ def test_checkpoints_of_a_training_are_followed(place: Path, tmp_path: Path, run
     assert "copying of step-10" in (tmp_path / "found" / "inspection.html").read_text()
 
 
-def test_an_inspection_that_never_began_binds_nobody(place: Path, tmp_path: Path, run: Run) -> None:
+def test_a_failed_start_does_not_fix_the_settings(place: Path, tmp_path: Path, run: Run) -> None:
     words = ("inspect", place / "model", "--out", tmp_path / "found")
     assert "dtype='int3': use auto" in run(*words, *QUICK, "--dtype", "int3")[2]
     code, _, err = run(*words, "--effort", 7, "--measures", "copying", "--executor", "ray://head")
     assert code == 2
     assert "executor=" in err
     assert run(*words, *QUICK)[0] == 0
-    # What no type has is told as that, not as another type than the one that was inspected.
+    # An unknown type is reported as unknown, not as a changed setting.
     assert "dtype='int3': use auto" in run(*words, *QUICK, "--dtype", "int3")[2]
 
 
@@ -146,7 +146,7 @@ def test_inspections_are_compared(place: Path, tmp_path: Path, run: Run) -> None
     assert (code, "control=True: --control applies to inspections only" in err) == (2, True)
 
 
-def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, run: Run) -> None:
+def test_a_masked_model_has_the_measures_that_apply(tmp_path: Path, run: Run) -> None:
     shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.BertConfig(vocab_size=301, max_position_embeddings=64, **shape)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "masked")
@@ -160,9 +160,9 @@ def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, run: Run) -> Non
     words = ("--effort", 0.1, "--out", tmp_path / "found", "--no-control", "--text", text)
     code, out, err = run("inspect", tmp_path / "masked", *words, "--measures", *names)
     assert code == 0
-    said = "decoding: not taken: it is of causal models, and this is a masked one"
-    assert said in out
-    assert said in err
+    message = "decoding: not taken: it is of causal models, and this is a masked one"
+    assert message in out
+    assert message in err
     record = json.loads((tmp_path / "found" / "inspection.json").read_text())
     assert record["kind"] == "masked"
     assert list(record["measures"]) == ["copying", "consistency"]
@@ -171,7 +171,7 @@ def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, run: Run) -> Non
     assert "Not taken" in (tmp_path / "found" / "inspection.html").read_text()
 
 
-def test_without_a_text_what_needs_none_is_taken(place: Path, tmp_path: Path, run: Run) -> None:
+def test_without_a_text_the_other_measures_are_taken(place: Path, tmp_path: Path, run: Run) -> None:
     words = ("--out", tmp_path / "found", "--effort", 0.05)
     code, out, err = run("inspect", place / "model", *words)
     assert code == 0
@@ -188,7 +188,7 @@ def test_without_a_text_what_needs_none_is_taken(place: Path, tmp_path: Path, ru
     )
 
 
-def test_what_is_damaged_is_one_line(place: Path, tmp_path: Path, run: Run) -> None:
+def test_damaged_files_are_reported_in_one_line(place: Path, tmp_path: Path, run: Run) -> None:
     shutil.copytree(place / "found", tmp_path / "found")
     path = tmp_path / "found" / "work" / "control" / "copying.json"
     for text in ("{", "[]", "{}", '{"files": ""}'):
@@ -198,8 +198,8 @@ def test_what_is_damaged_is_one_line(place: Path, tmp_path: Path, run: Run) -> N
         assert f"out='{path}': it is damaged: delete it, and it is made anew" in err
 
 
-class Mine(Measure):
-    """How many tokens it knows; it cannot be asked of random weights."""
+class VocabularySize(Measure):
+    """A measure of the vocabulary size that does not apply to random weights."""
 
     question, reading, needs = "How many tokens does it know?", "", "text"
 
@@ -212,10 +212,10 @@ class Mine(Measure):
         return [number("tokens", Point(float(subject.vocab_size)))]
 
 
-def test_a_measure_of_ones_own_waits_for_its_text(
+def test_a_registered_measure_waits_for_its_text(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(MEASURES, "mine", Mine)
+    monkeypatch.setitem(MEASURES, "mine", VocabularySize)
     shutil.copytree(place / "found", tmp_path / "found")
     words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1, "--measures", "mine")
     code, out, _ = run(*words)
@@ -236,7 +236,7 @@ def test_a_measure_of_ones_own_waits_for_its_text(
 
 
 @pytest.mark.parametrize("measure", ["context", "topics"])
-def test_a_text_too_short_is_one_line_before_anything_runs(
+def test_a_short_text_is_refused_before_any_measure(
     measure: str, place: Path, tmp_path: Path, run: Run
 ) -> None:
     (tmp_path / "text.txt").write_text("too short", encoding="utf-8")
@@ -271,12 +271,16 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_bad_input_is_one_line(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_is_reported_in_one_line(
+    place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(place)
     assert not wrong_refusals(BAD, run, alone=False)
 
 
-def test_only_whole_inspections_of_one_question_are_compared(place: Path, tmp_path: Path, run: Run) -> None:
+def test_only_valid_inspections_with_equal_settings_are_compared(
+    place: Path, tmp_path: Path, run: Run
+) -> None:
     record = json.loads((place / "found" / "inspection.json").read_text())
 
     def written(name: str, **changes: object) -> Path:
@@ -299,7 +303,7 @@ def test_only_whole_inspections_of_one_question_are_compared(place: Path, tmp_pa
     assert not wrong_refusals(cases, run)
 
 
-def test_curves_are_compared_where_all_models_have_them() -> None:
+def test_curves_are_compared_at_the_common_points() -> None:
     def column(head: str, *places: int) -> Series:
         points = tuple(Point(float(place), at=place) for place in places)
         return Series(head, [Quantity(name="copied", points=points, along="tokens")])
@@ -310,7 +314,7 @@ def test_curves_are_compared_where_all_models_have_them() -> None:
     assert len(table([column("near", 4), column("far", 64)], every=False)[1]) == 2
 
 
-def test_a_folder_named_control_is_a_model_like_others(tmp_path: Path, run: Run) -> None:
+def test_a_model_folder_may_be_named_control(tmp_path: Path, run: Run) -> None:
     save_tiny(tmp_path / "control")
     code, _, err = run("inspect", tmp_path / "control", "--out", tmp_path / "found", *QUICK)
     assert code == 0, err
@@ -320,7 +324,7 @@ def test_a_folder_named_control_is_a_model_like_others(tmp_path: Path, run: Run)
     ]
 
 
-def test_a_checkpoint_that_cannot_be_had_is_told_before_any_is_measured(
+def test_an_incomplete_checkpoint_is_reported_before_any_measure(
     place: Path, tmp_path: Path, run: Run
 ) -> None:
     shutil.copytree(place / "training", tmp_path / "training")
@@ -331,7 +335,7 @@ def test_a_checkpoint_that_cannot_be_had_is_told_before_any_is_measured(
     assert "copying" not in err
 
 
-def test_a_control_is_that_of_any_checkpoint_of_a_training(place: Path, tmp_path: Path, run: Run) -> None:
+def test_all_checkpoints_of_a_training_share_one_control(place: Path, tmp_path: Path, run: Run) -> None:
     shutil.copytree(place / "training" / "checkpoint-10", tmp_path / "training" / "checkpoint-10")
     words = ("inspect", tmp_path / "training", "--out", tmp_path / "found", *QUICK)
     assert run(*words)[0] == 0
@@ -341,8 +345,8 @@ def test_a_control_is_that_of_any_checkpoint_of_a_training(place: Path, tmp_path
     assert "of random weights" not in err
 
 
-class Endless(Mine):
-    """It finds no number."""
+class NoFiniteResult(VocabularySize):
+    """A measure without a finite result."""
 
     needs = None
 
@@ -350,23 +354,23 @@ class Endless(Mine):
         return [number("loss", Point(float("nan")))]
 
 
-def test_what_gives_no_number_is_not_taken_and_not_asked_again(
+def test_a_measure_without_a_finite_result_is_not_repeated(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(MEASURES, "endless", Endless)
+    monkeypatch.setitem(MEASURES, "endless", NoFiniteResult)
     (tmp_path / "text.txt").write_text("a text", encoding="utf-8")
     text = ("--text", tmp_path / "text.txt")
     words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK, *text)
     code, out, _ = run(*words, "--measures", "endless")
     assert code == 0
     assert "endless: not taken: it gives no finite number for 'loss'" in out
-    monkeypatch.setattr(Endless, "needs", "text")
+    monkeypatch.setattr(NoFiniteResult, "needs", "text")
     code, out, err = run(*words, "--measures", "endless")
     assert code == 0
     assert "loading" not in err
 
 
-def test_a_random_model_is_of_the_type_of_its_model() -> None:
+def test_a_random_model_has_the_dtype_of_its_model() -> None:
     model = tiny_model().bfloat16()
     assert Subject(model, tiny_tokenizer(), "causal", name="tiny").control(0).model.dtype == model.dtype
 
@@ -378,29 +382,29 @@ def raising(error: Exception) -> Callable[..., None]:
     return fails
 
 
-def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
+def test_a_measure_beyond_the_memory_does_not_stop_the_others(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(MEASURES, "huge", Endless)
+    monkeypatch.setitem(MEASURES, "huge", NoFiniteResult)
     memory = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
-    monkeypatch.setattr(Endless, "take", raising(RuntimeError(memory)))
+    monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError(memory)))
     words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
     code, out, _ = run(*words, "--measures", "huge", "copying")
     assert code == 0
     assert "huge: not taken: memory did not suffice with --effort 0.1: give another folder" in out
     assert "How far back" in out
-    monkeypatch.setattr(Endless, "take", lambda *_: [number("rows", Point(1.0))])
+    monkeypatch.setattr(NoFiniteResult, "take", lambda *_: [number("rows", Point(1.0))])
     code, out, err = run(*words, "--measures", "huge", "copying")
     assert code == 0
     assert "not taken" not in out
     assert "copying: about" not in err
-    monkeypatch.setitem(MEASURES, "wrong", Endless)
-    monkeypatch.setattr(Endless, "take", raising(RuntimeError("shapes differ")))
+    monkeypatch.setitem(MEASURES, "wrong", NoFiniteResult)
+    monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError("shapes differ")))
     with pytest.raises(RuntimeError, match="shapes differ"):
         run(*words, "--measures", "wrong")
 
 
-def test_a_model_that_memory_does_not_hold_is_one_line(
+def test_a_model_beyond_the_memory_is_reported_in_one_line(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Subject, "load", raising(MemoryError()))
@@ -411,7 +415,7 @@ def test_a_model_that_memory_does_not_hold_is_one_line(
     )
 
 
-def test_a_measure_that_cannot_be_imported_is_told_and_the_others_are_taken(
+def test_a_measure_that_cannot_be_imported_does_not_stop_the_others(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in list(MEASURES):
@@ -427,7 +431,7 @@ def test_a_measure_that_cannot_be_imported_is_told_and_the_others_are_taken(
     assert code == 2
 
 
-def test_a_control_may_come_and_go(
+def test_the_control_may_be_added_and_removed(
     place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
@@ -456,7 +460,7 @@ def test_the_folder_is_named_after_the_model(
     assert (tmp_path / "inspection-latest" / "inspection.html").exists()
 
 
-def test_a_band_has_gaps_where_an_end_is_not_known() -> None:
+def test_a_confidence_band_has_gaps_at_unknown_ends() -> None:
     points = [Point(0.5, 0.4, 0.6, 1), Point(0.4, at=2), Point(0.3, 0.2, 0.4, 4), Point(0.2, 0.1, 0.3, 8)]
     axes = Figure().subplots()
     _curve(axes, points, "-", "k", "a", False)

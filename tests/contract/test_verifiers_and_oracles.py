@@ -8,7 +8,7 @@ import torch
 
 from mutants import storage
 from mutants.verifiers import ForgetfulRandomVerifier
-from samplers.stored_tree import ReadingVerifier, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
 from trialogue.data.puzzles.hidden_string import HiddenString, SubsetSum, fair_bits
 from trialogue.data.table import Table

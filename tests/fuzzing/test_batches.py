@@ -5,7 +5,7 @@ import math
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import INDEX_FAULTS, Draw, fuzz, result_or_none
+from fuzzing.faults import INDEX_FAULTS, Draw, fuzz, result_or_none
 from trialogue.data import Table
 from trialogue.samplers.prefix.batch.batch import Batch
 from trialogue.samplers.prefix.moves import Moves

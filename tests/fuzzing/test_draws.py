@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, fuzz, result_or_none
+from fuzzing.faults import HARMLESS, INDEX_FAULTS, Draw, fuzz, result_or_none
 from trialogue.data.alias import alias_table
 from trialogue.randomness import Streams, index_of
 from trialogue.samplers.nucleus import leading, nucleus

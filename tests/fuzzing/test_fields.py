@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, fuzz, log_softmax, result_or_none
+from fuzzing.faults import HARMLESS, INDEX_FAULTS, Draw, fuzz, log_softmax, result_or_none
 from trialogue.data import Ising, ManyBody, PottsChain
 from trialogue.oracles import Energy
 from trialogue.samplers.chains.simulation.many_body import ManyBodyHeatBath

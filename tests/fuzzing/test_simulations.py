@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import INDEX_FAULTS, Draw, fuzz, result_or_none
+from fuzzing.faults import INDEX_FAULTS, Draw, fuzz, result_or_none
 from samplers.chains.simulation.reference_kernels import heat_bath
 from trialogue.data import Ising
 from trialogue.data.site_tables import SiteTables, packed_alias, thresholds

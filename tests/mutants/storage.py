@@ -2,7 +2,7 @@
 
 import torch
 
-from samplers.stored_tree import EMPTY, StoredContext
+from samplers.stateful_tree import EMPTY, StoredContext
 
 
 class UncopiedContext(StoredContext):

@@ -39,7 +39,7 @@ from trialogue.samplers.prefix.sampler import LogWeight
 from trialogue.testing.distributions import rules_of
 from trialogue.testing.trees import VIABLE, RandomTree
 
-from .rational import LARGEST_VALUE, ExtremeTree, RationalTree, ValuedTree, expected
+from .rational_references import LARGEST_VALUE, ExtremeTree, RationalTree, ValuedTree, expected
 
 EXTREME_TREES = 10
 """Extreme trees for each sampler, other ones for each."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mutants import judges as mutants
-from samplers.stored_tree import ReadingVerifier, StoredContext, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.errors import InputError
 from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, generate

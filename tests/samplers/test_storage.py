@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mutants import storage as mutants
-from samplers.stored_tree import ReadingVerifier, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.samplers import (
     Ancestral,
     Backtracking,

@@ -57,7 +57,7 @@ class Contradictory(Conditionals):
         return torch.where(torch.arange(self.sites)[:, None] % 2 == 0, even, odd)
 
 
-def random_law(seed, vocab, sites):
+def random_distribution(seed, vocab, sites):
     return torch.rand([vocab] * sites, generator=generator(seed, "distribution"), dtype=torch.float64) + 0.05
 
 

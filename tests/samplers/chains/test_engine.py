@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from samplers.chains.small_models import Conditionals, Energies, random_ising, random_law
+from samplers.chains.small_models import Conditionals, Energies, random_ising, random_distribution
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.oracles import Sequences, StepInfo, whole_sequences
@@ -214,7 +214,7 @@ def run(**fields):
             lambda: run(model=FunctionEnergy(lambda x: x)),
             r"energy=\(\d+, 4\): answer with a tensor of shape \(\d+,\)",
         ),
-        (lambda: run(model=Wide(random_law(3, 2, 4))), r"log_probs=\(1, 4, 3\): answer with .*4, 2\)"),
+        (lambda: run(model=Wide(random_distribution(3, 2, 4))), r"log_probs=\(1, 4, 3\): answer with .*4, 2\)"),
         (lambda: run(start=[[0, 1], [0]]), "start=.*give token ids"),
         (lambda: run(chain_ids=[0.5, 1, 2]), "chain_ids=.*give 3 different whole numbers"),
         (lambda: run(thin=3), "thin=3: nothing would be kept of 2 steps"),

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from samplers.chains.small_models import Conditionals, block_kernel, random_ising, random_law
+from samplers.chains.small_models import Conditionals, block_kernel, random_ising, random_distribution
 from trialogue.data import Ising
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
@@ -118,7 +118,7 @@ TOKENS = torch.zeros(2, 4, dtype=torch.int64)
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("call", "message"),
     [
         (lambda: BlockGibbs(5).init(MODEL, TOKENS), "block_size=5: there are 4 sites: use at most 4"),
         (lambda: BlockDynamics(()), r"blocks=\[\]"),
@@ -155,7 +155,7 @@ def test_an_invalid_distribution_over_blocks_is_reported(answer):
 
 
 def test_blocks_of_a_masked_oracle_need_the_chain_rule():
-    masked = Conditionals(random_law(2, 2, 4))
+    masked = Conditionals(random_distribution(2, 2, 4))
     for chain in (BlockGibbs(2), BlockDynamics(BLOCKS)):
         with pytest.raises(
             InputError, match=r"block=2: Conditionals answers for single sites.*ChainRule\(model\)"

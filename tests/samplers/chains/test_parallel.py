@@ -5,14 +5,14 @@ from collections import Counter
 import pytest
 import torch
 
-from samplers.chains.small_models import Conditionals, Contradictory, Energies, random_ising, random_law
+from samplers.chains.small_models import Conditionals, Contradictory, Energies, random_ising, random_distribution
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import AdaptiveBlockDynamics, BlockGibbs, ChainRule, IndependentParallel
 from trialogue.samplers.exact import transition_matrix
 
-MODELS = [random_ising(1, 4), Conditionals(random_law(2, 3, 3)), Energies(random_law(2, 3, 3))]
+MODELS = [random_ising(1, 4), Conditionals(random_distribution(2, 3, 3)), Energies(random_distribution(2, 3, 3))]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
@@ -39,7 +39,7 @@ def drawn_distribution(model, tokens, block):
 @pytest.mark.parametrize("order", ["forward", "random"])
 @pytest.mark.parametrize("sites", [[0], [0, 2], [0, 1, 2]], ids=str)
 def test_the_chain_rule_draws_from_the_joint_distribution(order, sites):
-    for model in (Conditionals(random_law(5, 2, 3)), random_ising(3, 3)):
+    for model in (Conditionals(random_distribution(5, 2, 3)), random_ising(3, 3)):
         states, distribution = whole_sequences(2, 3), model.probabilities()
         block = torch.zeros(1, 3, dtype=torch.bool)
         block[:, sites] = True
@@ -52,7 +52,7 @@ def test_the_chain_rule_draws_from_the_joint_distribution(order, sites):
 
 
 def test_the_order_matters_for_contradictory_conditionals():
-    model = Contradictory(random_law(6, 2, 3), random_law(7, 2, 3))
+    model = Contradictory(random_distribution(6, 2, 3), random_distribution(7, 2, 3))
     matrices = [transition_matrix(BlockGibbs(3), ChainRule(model, order)) for order in ("forward", "random")]
     assert float((matrices[0] - matrices[1]).abs().max()) > 1e-2
 
@@ -65,7 +65,7 @@ def test_a_block_of_k_sites_needs_k_calls():
             Counting.calls += 1
             return super().log_probs(tokens, masked)
 
-    model = ChainRule(Counting(random_law(5, 2, 4)))
+    model = ChainRule(Counting(random_distribution(5, 2, 4)))
     block = torch.tensor([[True, True, False, True], [False, False, False, True]])
     enumeration = Enumeration(2, 1)
     next(enumeration.branches(lambda: model.draw_block(torch.zeros(2, 4).long(), block, enumeration.choose)))
@@ -74,7 +74,7 @@ def test_a_block_of_k_sites_needs_k_calls():
 
 def test_the_listed_distribution_of_a_block_is_the_drawn_one():
     """For contradictory conditionals, too, the listed probabilities are those of the drawn blocks."""
-    model = ChainRule(Contradictory(random_law(6, 2, 3), random_law(7, 2, 3)))
+    model = ChainRule(Contradictory(random_distribution(6, 2, 3), random_distribution(7, 2, 3)))
     states = whole_sequences(2, 3)
     for sites in ([1], [0, 2], [0, 1, 2]):
         block = torch.zeros(1, 3, dtype=torch.bool)
@@ -93,7 +93,7 @@ def test_adaptive_blocks_of_a_masked_oracle_use_the_chain_rule():
         first = (1.0 + tokens[:, 0]) / 3
         return torch.stack((first, 1 - first), 1)
 
-    joint = random_law(5, 3, 3)
+    joint = random_distribution(5, 3, 3)
     for blocks in (((0, 1), (1, 2)), ((0, 1, 2), (1,))):
         chain = AdaptiveBlockDynamics(blocks, distribution)
         expected = transition_matrix(chain, Energies(joint))
@@ -106,9 +106,9 @@ def test_adaptive_blocks_of_a_masked_oracle_use_the_chain_rule():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("call", "message"),
     [
-        (lambda: ChainRule(Energies(random_law(2, 2, 2))), "model='Energies'"),
+        (lambda: ChainRule(Energies(random_distribution(2, 2, 2))), "model='Energies'"),
         (lambda: ChainRule(random_ising(0, 2), "backward"), "order='backward'"),
     ],
 )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from models.tiny_pretrained import tiny_oracle
-from samplers.stored_tree import ReadingVerifier, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.oracles import Context, as_context, as_oracle, next_log_probs, padded

@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from samplers.stored_tree import StoredContext, StoredTree, prefix_of
+from samplers.stateful_tree import StoredContext, StoredTree, prefix_of
 from trialogue.samplers import (
     Backtracking,
     MaskedDecoding,
