@@ -6,6 +6,7 @@ import torch
 from contract.test_chains import BLOCKS, ISING, MODELS, REQUIRED, distribution
 from mutants import chains as mutants
 from mutants import streams
+from samplers.chains.small_models import FunctionEnergy
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.samplers import BlockDynamics, BlockGibbs, Gibbs
@@ -14,7 +15,7 @@ from trialogue.testing import chains as distributions
 from trialogue.testing import check_chain
 
 STEPWISE = BlockGibbs(2)
-"""A chain without compiled steps, which would draw the numbers of the streams themselves."""
+"""A chain without compiled steps. Compiled steps would bypass the faulty streams."""
 
 NOT_INVARIANT = [
     mutants.UniformGibbs(),
@@ -102,8 +103,8 @@ def test_an_unknown_target_must_be_given():
     with pytest.raises(InputError, match="target=None: Conditionals has no energies"):
         check_chain(Gibbs(), MODELS["masked"])
     check_chain(Gibbs(), MODELS["masked"], target=MODELS["masked"].probabilities())
-    anywhere = type("Any", (), {"vocab_size": 3, "energy": lambda self, x: x.double().sum(1)})()
-    with pytest.raises(InputError, match="sites=None: Any has any number of sites"):
+    anywhere = FunctionEnergy(lambda x: x.double().sum(1), vocab_size=3)
+    with pytest.raises(InputError, match="sites=None: FunctionEnergy has any number of sites"):
         check_chain(Gibbs(), anywhere)
     check_chain(Gibbs("sweep"), anywhere, sites=2)
     check_chain(BlockGibbs(2), Ising(torch.zeros(2, 2), torch.tensor([0.3, -0.2])))

@@ -6,7 +6,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 import torch
 
-from samplers.chains.small_models import Conditionals, Energies, random_ising, random_distribution
+from samplers.chains.small_models import Conditionals, Energies, random_ising, random_joint
 from trialogue.data import Ising, PottsChain
 from trialogue.oracles import Chain, whole_sequences
 from trialogue.samplers import CHAINS, ChainRule, IndependentParallel, MaskedMetropolis
@@ -27,10 +27,10 @@ REQUIRED = {
     "block-dynamics": {"blocks": BLOCKS, "weights": (1.0, 2.0, 0.5, 0.25)},
     "adaptive-block-dynamics": {"blocks": BLOCKS, "distribution": distribution},
 }
-"""Fields without which a chain cannot be."""
+"""Required fields of chains."""
 
 NAMES = [name for name in CHAINS if name != "refinement"]
-"""Refinement is no chain of an energy: what it keeps to is said in `tests/inference/chains/test_refinement.py`."""
+"""Refinement has no energy and is tested in `tests/samplers/chains/test_refinement.py`."""
 
 
 def variants(name: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -54,10 +54,10 @@ ISING = random_ising(1, 4)
 MODELS = {
     "ising": ISING,
     "clique": Ising.clique(4, 3, coupling=0.4, field=torch.tensor([0.3, -0.2, 0.5, 0.1])),
-    "energy": Energies(random_distribution(2, 3, 4)),
+    "energy": Energies(random_joint(2, 3, 4)),
     "energy-of-ising": Energies(ISING.probabilities().view(2, 2, 2, 2)),
-    "potts": PottsChain(-random_distribution(4, 2, 3).log()).at(4, temperature=2.0),
-    "masked": Conditionals(random_distribution(3, 2, 4)),
+    "potts": PottsChain(-random_joint(4, 2, 3).log()).at(4, temperature=2.0),
+    "masked": Conditionals(random_joint(3, 2, 4)),
 }
 
 

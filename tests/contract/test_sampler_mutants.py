@@ -94,7 +94,7 @@ def test_a_trace_without_a_move_is_rejected(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "liar",
+    "sampler",
     [
         mutants.StraightRejection(),
         mutants.StraightTokenwise(),

@@ -23,7 +23,7 @@ SETTINGS = {
     "block-value-guided": {"block_tokens": 2},
     "stationary-value-guided": {"steps": 8},
 }
-"""Fields without which a sampler cannot be, or takes long."""
+"""Required fields of samplers, and fields that shorten the tests."""
 
 
 def variants(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -115,7 +115,7 @@ class ConstantVerifier:
         return None
 
 
-@pytest.mark.parametrize("answer", [math.nan, math.inf, -1.0])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
 def test_values_out_of_range_are_refused(sampler, value):
     if sampler.uses != "nothing":
         with pytest.raises(InputError, match=f"verifier={value}"):

@@ -73,7 +73,7 @@ class WithoutParity(HiddenString):
         return super().sufficient(tokens, lengths)[:, :1]
 
 
-@pytest.mark.parametrize("broken", [Forgetful(Table(looking_back, 2)), WithoutParity((0, 1, 1, 0))])
+@pytest.mark.parametrize("faulty", [Forgetful(Table(looking_back, 2)), WithoutParity((0, 1, 1, 0))])
 def test_insufficient_statistics_are_rejected(faulty: Autoregressive) -> None:
     with pytest.raises(AssertionError, match="it answers otherwise after"):
         check_oracle(faulty)
@@ -92,7 +92,7 @@ class BatchDependentTable(Table):
 
 
 @pytest.mark.parametrize(
-    ("broken", "message"),
+    ("faulty", "message"),
     [
         (Unnormalised, "oracle=1.10517: the probabilities of a row must sum to 1"),
         (BatchDependentTable, "apart from a fresh"),
@@ -138,7 +138,7 @@ class CountOfOnes(SubsetSum):
 
 
 @pytest.mark.parametrize(
-    ("broken", "oracle"),
+    ("faulty", "oracle"),
     [(DepthAlone(8), LANGUAGE), (CountOfOnes(SUMS.weights, (4, 7)), fair_bits(5))],
 )
 def test_wrong_residuals_are_rejected(faulty: Verifier, oracle: Autoregressive) -> None:

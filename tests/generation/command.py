@@ -111,4 +111,4 @@ GATED = (
     "--prompt 'the cat' --prompt 'a list' --n 6 --max-new-tokens 5 --batch-size 2 "
     "--verifier python:rules.py:gated --verifier-whole --verifier-timeout 1000"
 )
-"""A run that waits, once it has kept three samples, until there is a file `go`."""
+"""Options of a run that stores three samples and then waits for a file `go`."""

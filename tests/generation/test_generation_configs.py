@@ -163,7 +163,7 @@ def by_letters(scores: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("ours", "mask"),
+    ("options", "mask"),
     [({}, lambda scores: scores), ({"sampler": MaskedDecoding(), "verifier": letters}, by_letters)],
     ids=["ancestral", "mask"],
 )

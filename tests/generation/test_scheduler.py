@@ -13,7 +13,7 @@ from trialogue.generation.settings import Sampling
 from trialogue.randomness import numpy_generator
 
 RULE = r"--prompt 'the cat' --max-new-tokens 3 --sampler ancestral --verifier 'regex:[\x00-\x7f]*'"
-"""About one in four of the tiny model's samples is accepted."""
+"""A verifier that accepts about one in four samples of the tiny model."""
 
 
 def run_schedule(

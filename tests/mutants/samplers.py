@@ -689,4 +689,4 @@ WRONG_DISTRIBUTIONS = [
     WeightlessActionLevel(),
     FirstCandidateGuided(2, 1),
 ]
-"""Mutants whose exact distribution, weights or expected calls differ from those of the samplers that they break."""
+"""Faulty samplers with another exact distribution, other weights or other expected calls."""

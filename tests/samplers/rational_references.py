@@ -7,31 +7,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 from trialogue.data import Table
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import (
-    ActionLevel,
-    Ancestral,
-    Backtracking,
-    BestOfN,
-    BlockBestOfN,
-    BlockValueGuided,
-    MaskedDecoding,
-    OutcomeRejection,
-    Rejection,
-    SequentialMonteCarlo,
-    StationaryValueGuided,
-    TokenwiseRejection,
-    ValueGuided,
-    WeightedRejection,
-)
+from trialogue.samplers import SAMPLERS
 from trialogue.testing.trees import RandomTree
 
 from . import reference_laws
 
 Prefix = tuple[int, ...]
 Distribution = dict[Prefix, Fraction]
+Grade = Callable[[Prefix], Fraction]
 END = "end"
 FAIL = "fail"
 LARGEST_VALUE = 1e12
@@ -68,6 +55,9 @@ class RationalTree:
 
     def exact_value(self, prefix: Prefix) -> Fraction:
         return Fraction(self.value(prefix))
+
+    def verdict(self, prefix: Prefix) -> Fraction:
+        return Fraction(self.value(prefix) > 0)
 
     def table(self) -> Table:
         return Table(self.conditional, self.vocab, eos=self.eos, max_length=self.horizon)
@@ -127,39 +117,24 @@ def length(tree: RationalTree) -> Fraction:
     return sum((p * len(x) for x, p in tree.distribution().items()), Fraction(0))
 
 
-def ancestral(sampler: Ancestral, tree: RationalTree) -> Expected:
-    return Expected(tree.distribution(), length(tree))
-
-
-def rejection(sampler: Rejection | OutcomeRejection, tree: RationalTree) -> Expected:
-    limit = Fraction(sampler.most) if isinstance(sampler, OutcomeRejection) else None
-    kept = {
-        x: p * (tree.exact_value(x) / limit if limit else Fraction(tree.value(x) > 0))
-        for x, p in tree.distribution().items()
-    }
+def rejection(tree: RationalTree, acceptance: Grade) -> Expected:
+    kept = {x: p * acceptance(x) for x, p in tree.distribution().items()}
     total = sum(kept.values(), Fraction(0))
     if not total:
         return Expected({}, math.inf, never=Fraction(1))
     return Expected({x: p / total for x, p in kept.items()}, length(tree) / total)
 
 
-def tokenwise(sampler: TokenwiseRejection | MaskedDecoding, tree: RationalTree) -> Expected:
-    """Also weighted rejection and action-level sampling, which differ in weights and in how often they call."""
-    found = Expected({}, Fraction(0))
-    redraw = isinstance(sampler, TokenwiseRejection)
-    limit, weights = getattr(sampler, "max_rejections", None), {}
+def tokenwise(sampler: Any, tree: RationalTree) -> Expected:
+    found, limit = Expected({}, Fraction(0)), sampler.max_rejections
 
-    def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
+    def grow(prefix: Prefix, mass: Fraction) -> None:
         if tree.complete(prefix):
-            found.distribution[prefix], weights[prefix] = mass, own
+            found.distribution[prefix] = mass
             return
         kept = [(child, p) for child, p in tree.children(prefix) if tree.value(child) > 0]
         accepted = sum((p for _, p in kept), Fraction(0))
-        if not redraw:
-            found.calls += mass
-            if not kept:
-                found.failed += mass
-        elif limit is None:
+        if limit is None:
             found.calls += mass / accepted if kept else math.inf
             if not kept:
                 found.never += mass
@@ -169,30 +144,22 @@ def tokenwise(sampler: TokenwiseRejection | MaskedDecoding, tree: RationalTree) 
             found.failed += mass * missed
             mass *= 1 - missed
         for child, p in kept:
-            grow(child, mass * p / accepted, own * p)
+            grow(child, mass * p / accepted)
 
-    grow((), Fraction(1), Fraction(1))
-    if not redraw:
-        found.weights = weights
+    grow((), Fraction(1))
     return found
 
 
-def weighted_rejection(sampler: WeightedRejection, tree: RationalTree) -> Expected:
-    found = tokenwise(MaskedDecoding(), tree)
-    assert found.weights is not None
-    found.weights = {x: weight * tree.exact_value(x) for x, weight in found.weights.items()}
-    return found
-
-
-def action_level(sampler: ActionLevel, tree: RationalTree) -> Expected:
+def masked(tree: RationalTree, grade: Grade, final_grade: Grade) -> Expected:
+    """Draw a child in proportion to p times its grade. The weight is p of the output times its final grade."""
     found = Expected({}, Fraction(0), weights={})
 
     def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
         if tree.complete(prefix):
-            found.distribution[prefix], found.weights[prefix] = mass, own * tree.exact_value(prefix)
+            found.distribution[prefix], found.weights[prefix] = mass, own * final_grade(prefix)
             return
         found.calls += mass
-        weighed = [(child, p, p * tree.exact_value(child)) for child, p in tree.children(prefix)]
+        weighed = [(child, p, p * grade(child)) for child, p in tree.children(prefix)]
         total = sum((weight for _, _, weight in weighed), Fraction(0))
         if not total:
             found.failed += mass
@@ -204,7 +171,7 @@ def action_level(sampler: ActionLevel, tree: RationalTree) -> Expected:
     return found
 
 
-def best_of_n(sampler: BestOfN, tree: RationalTree) -> Expected:
+def best_of_n(sampler: Any, tree: RationalTree) -> Expected:
     """Return the expected result. The best of n has value v with probability F(v)^n - F(v-)^n."""
     masses: dict[float, Fraction] = defaultdict(Fraction)
     for x, p in tree.distribution().items():
@@ -243,7 +210,7 @@ def candidates_of(
     return tuples, number * calls
 
 
-def block_best_of_n(sampler: BlockBestOfN, tree: RationalTree) -> Expected:
+def block_best_of_n(sampler: Any, tree: RationalTree) -> Expected:
     found = Expected(defaultdict(Fraction), Fraction(0))
 
     def ends(block: Prefix) -> bool:
@@ -267,7 +234,7 @@ def block_best_of_n(sampler: BlockBestOfN, tree: RationalTree) -> Expected:
     return found
 
 
-def backtracking(sampler: Backtracking, tree: RationalTree) -> Expected:
+def backtracking(sampler: Any, tree: RationalTree) -> Expected:
     def rule(prefix: Prefix) -> bool:
         return tree.value(prefix) > 0
 
@@ -348,7 +315,7 @@ def neighbours(
     return [(weight / total, target, heading) for weight, target, heading in weighed if weight]
 
 
-def value_guided(sampler: ValueGuided, tree: RationalTree) -> Expected:
+def value_guided(sampler: Any, tree: RationalTree) -> Expected:
     wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
 
     def moves(state: State) -> tuple[list[Move], Fraction]:
@@ -367,7 +334,7 @@ def value_guided(sampler: ValueGuided, tree: RationalTree) -> Expected:
     return chain(((), False), moves)
 
 
-def stationary_value_guided(sampler: StationaryValueGuided, tree: RationalTree) -> Expected:
+def stationary_value_guided(sampler: Any, tree: RationalTree) -> Expected:
     """Propagate the distribution of one try step by step. Tries are independent."""
     wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
     steps = sampler.steps or 4 * tree.horizon**2
@@ -410,7 +377,7 @@ def stationary_value_guided(sampler: StationaryValueGuided, tree: RationalTree) 
     return Expected({x: p * begun for x, p in distribution.items()}, called * begun, failed=failed)
 
 
-def block_value_guided(sampler: BlockValueGuided, tree: RationalTree) -> Expected:
+def block_value_guided(sampler: Any, tree: RationalTree) -> Expected:
     def moves(state: State) -> tuple[list[Move], Fraction]:
         prefix = state
         if tree.complete(prefix):
@@ -460,7 +427,7 @@ def accepted_draws(tree: RationalTree, prefix: Prefix) -> Iterable[tuple[Fractio
     yield from draw(children, Fraction(1), None, Fraction(1))
 
 
-def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) -> Expected:
+def sequential_monte_carlo(sampler: Any, tree: RationalTree) -> Expected:
     """Enumerate all resampling steps and draws. A particle is a pair (prefix y, p(y) / q(y))."""
     found = Expected(defaultdict(Fraction), Fraction(0), weights=defaultdict(Fraction))
     n, mask = sampler.particles, sampler.proposal == "mask"
@@ -549,25 +516,28 @@ def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) ->
     return found
 
 
-REFERENCES = {
-    Ancestral: ancestral,
-    Rejection: rejection,
-    OutcomeRejection: rejection,
-    TokenwiseRejection: tokenwise,
-    MaskedDecoding: tokenwise,
-    WeightedRejection: weighted_rejection,
-    ActionLevel: action_level,
-    BestOfN: best_of_n,
-    BlockBestOfN: block_best_of_n,
-    Backtracking: backtracking,
-    ValueGuided: value_guided,
-    StationaryValueGuided: stationary_value_guided,
-    BlockValueGuided: block_value_guided,
-    SequentialMonteCarlo: sequential_monte_carlo,
+REFERENCES: dict[str, Callable[[Any, RationalTree], Expected]] = {
+    "ancestral": lambda sampler, tree: Expected(tree.distribution(), length(tree)),
+    "rejection": lambda sampler, tree: rejection(tree, tree.verdict),
+    "outcome-rejection": lambda sampler, tree: rejection(
+        tree, lambda x: tree.exact_value(x) / Fraction(sampler.most)
+    ),
+    "tokenwise-rejection": tokenwise,
+    "masked-decoding": lambda sampler, tree: masked(tree, tree.verdict, tree.verdict),
+    "weighted-rejection": lambda sampler, tree: masked(tree, tree.verdict, tree.exact_value),
+    "action-level": lambda sampler, tree: masked(tree, tree.exact_value, tree.exact_value),
+    "best-of-n": best_of_n,
+    "block-best-of-n": block_best_of_n,
+    "backtracking": backtracking,
+    "value-guided": value_guided,
+    "stationary-value-guided": stationary_value_guided,
+    "block-value-guided": block_value_guided,
+    "smc": sequential_monte_carlo,
 }
 
 
 def expected(sampler: object, tree: RationalTree) -> Expected:
     """Return the expected result of the sampler. A subclass must match its base class."""
-    reference = next(REFERENCES[kind] for kind in type(sampler).__mro__ if kind in REFERENCES)
+    kinds = {SAMPLERS[name]: reference for name, reference in REFERENCES.items()}
+    reference = next(kinds[kind] for kind in type(sampler).__mro__ if kind in kinds)
     return reference(sampler, tree)

@@ -42,7 +42,7 @@ from trialogue.testing.trees import VIABLE, RandomTree
 from .rational_references import LARGEST_VALUE, ExtremeTree, RationalTree, ValuedTree, expected
 
 EXTREME_TREES = 10
-"""Extreme trees for each sampler, other ones for each."""
+"""Number of extreme trees per sampler. Each sampler has its own trees."""
 SMALLEST = Fraction(1e-300)
 
 EXACT_SAMPLERS: list[Sampler] = [

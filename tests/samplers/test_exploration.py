@@ -12,7 +12,7 @@ from trialogue.samplers.exact import exact_distribution, kullback_leibler, total
 from trialogue.samplers.prefix.sequential_monte_carlo import Particles
 
 PARTICLES = {"oracle": 2, "mask": 3, "rejection": 2}
-"""By proposal: rejected draws are branches too."""
+"""Number of particles per proposal. Rejected draws multiply the number of branches."""
 
 
 def skewed(prefix: tuple[int, ...]) -> list[float]:

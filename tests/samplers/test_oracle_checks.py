@@ -122,7 +122,7 @@ class FunctionEnergy(Energy):
 
 
 START = torch.zeros(2, 12).long()
-"""More states than are listed: nothing but the run itself calls the model."""
+"""A start with too many states for enumeration, so that only the run calls the model."""
 MODELS = {
     "three values": (FunctionMasked(lambda shape: torch.zeros(*shape, 3)), r"log_probs=\(1, 12, 3\)"),
     "a list": (FunctionMasked(lambda shape: [0.0]), "log_probs='list': return a tensor"),

@@ -127,7 +127,7 @@ def test_token_ids_and_stop_strings_are_accepted(client: openai.OpenAI, model: P
 
 
 @pytest.mark.parametrize(
-    ("sampler", "own"),
+    ("sampler", "expected_sampler"),
     [
         (None, MaskedDecoding()),
         ({"name": "smc", "particles": 3, "proposal": "mask"}, SequentialMonteCarlo(3, proposal="mask")),

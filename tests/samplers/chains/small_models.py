@@ -7,6 +7,19 @@ from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 
 
+class FunctionEnergy:
+    """An energy given by a function, neither hashable nor weakly referenceable."""
+
+    __slots__ = ("function", "sites", "vocab_size")
+    __hash__ = None
+
+    def __init__(self, function, vocab_size=2, sites=None):
+        self.function, self.vocab_size, self.sites = function, vocab_size, sites
+
+    def energy(self, tokens):
+        return self.function(tokens)
+
+
 class Energies:
     """An energy with no other methods, defined by a joint distribution (vocab, ..., vocab)."""
 
@@ -57,7 +70,7 @@ class Contradictory(Conditionals):
         return torch.where(torch.arange(self.sites)[:, None] % 2 == 0, even, odd)
 
 
-def random_distribution(seed, vocab, sites):
+def random_joint(seed, vocab, sites):
     return torch.rand([vocab] * sites, generator=generator(seed, "distribution"), dtype=torch.float64) + 0.05
 
 
@@ -68,12 +81,10 @@ def random_ising(seed, sites, scale=1.0):
 
 
 def ring(sites, coupling, field=0.0):
-    right = torch.roll(torch.eye(sites, dtype=torch.float64), 1, 1)
-    return Ising(coupling * (right + right.T), torch.full((sites,), field, dtype=torch.float64))
-
-
-def spins(tokens):
-    return 2 * tokens - 1
+    matrix = torch.zeros(sites, sites, dtype=torch.float64)
+    for site in range(sites):
+        matrix[site, (site + 1) % sites] = matrix[(site + 1) % sites, site] = coupling
+    return Ising(matrix, torch.full((sites,), field))
 
 
 def block_kernel(distribution, vocab, sites, block, tilt=None):

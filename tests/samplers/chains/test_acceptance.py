@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from samplers.chains.small_models import Energies, random_ising, random_distribution
+from samplers.chains.small_models import Energies, random_ising, random_joint
 from trialogue.enumeration import Enumeration
 from trialogue.oracles import StepInfo, whole_sequences
 from trialogue.samplers import BlockDynamics, BlockGibbs, Gibbs, MaskedMetropolis, Metropolis, run_chain
 
-MODEL = Energies(random_distribution(2, 3, 3))
+MODEL = Energies(random_joint(2, 3, 3))
 STATES = whole_sequences(3, 3)
 BLOCKS = ((0, 1), (2,))
 

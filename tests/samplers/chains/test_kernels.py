@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from mutants.modules import altered
-from samplers.chains.simulation.reference_kernels import disordered, ring, star
+from samplers.chains.simulation.reference_kernels import disordered, star
+from samplers.chains.small_models import ring
 from trialogue.data import Ising
 from trialogue.oracles import Sequences
 from trialogue.randomness import Streams, generator, index_of

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import small_network
-from samplers.chains.small_models import Conditionals, Energies, random_distribution
+from samplers.chains.small_models import Conditionals, Energies, random_joint
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.oracles import Masked, as_model, whole_sequences
@@ -13,7 +13,7 @@ from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.exact.chains import chain_transitions
 from trialogue.testing.chains import check_chain
 
-ORACLE = Conditionals(random_distribution(1, 2, 3))
+ORACLE = Conditionals(random_joint(1, 2, 3))
 SAMPLED = Refinement(choice="sampled", keep="nothing")
 
 
@@ -92,7 +92,7 @@ def test_mask_predict_keeps_the_most_confident_tokens():
 @pytest.mark.parametrize(("sites", "steps"), [(7, 3), (5, 5), (4, 1), (3, 10)])
 def test_the_schedule_ends_after_the_given_steps(sites, steps):
     chain, remaining = Refinement(start="mask", keep="confident", steps=steps), []
-    oracle = as_model(Conditionals(random_distribution(2, 2, sites)))
+    oracle = as_model(Conditionals(random_joint(2, 2, sites)))
     state = chain.init(oracle, torch.zeros(2, sites, dtype=torch.int64))
     while state.masked.any():
         state, _ = chain.step(oracle, state, refuse_choice)
@@ -123,7 +123,7 @@ def test_confident_tokens_require_a_masked_start():
 
 
 def test_an_energy_cannot_be_refined():
-    model = as_model(Energies(random_distribution(1, 2, 3)))
+    model = as_model(Energies(random_joint(1, 2, 3)))
     state = Refinement().init(model, torch.zeros(1, 3, dtype=torch.int64))
     with pytest.raises(InputError, match="masked oracle"):
         Refinement().step(model, state, refuse_choice)

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 DEVICE = torch.device("meta")
-"""Torch has the seams of this one everywhere."""
+"""The meta device is available in every build of torch."""
 COPIES = {"aten::_to_copy", "aten::copy_", "aten::to"}
 
 

@@ -13,13 +13,6 @@ SIGNIFICANCE = 1e-9
 GAMMA = 0x9E3779B97F4A7C15
 
 
-def ring(sites, coupling, field=0.0):
-    matrix = torch.zeros(sites, sites, dtype=torch.float64)
-    for site in range(sites):
-        matrix[site, (site + 1) % sites] = matrix[(site + 1) % sites, site] = coupling
-    return Ising(matrix, torch.full((sites,), field))
-
-
 def disordered(sites, seed=1, scale=0.5):
     """Return a model with different couplings, some of them zero, and different fields."""
     draw = torch.randn(sites, sites + 1, generator=generator(seed, "couplings"), dtype=torch.float64) * scale
@@ -84,6 +77,18 @@ class Xoshiro:
         return number
 
 
+def drawn_token(tables, tokens, site, number):
+    """Return the value that `tables` assign to `site` for a random integer `number` of 32 bits."""
+    neighbours = [tokens[neighbour] for neighbour in tables.neighbours[site]]
+    strides = [int(stride) for stride in tables.strides[site]]
+    place = int(tables.offsets[site]) + sum(map(int.__mul__, strides, neighbours))
+    if tables.vocab_size == 2:
+        return int(number < int(tables.entries[place]))
+    column, rest = divmod(number * tables.vocab_size, 2**32)
+    threshold, alias = divmod(int(tables.entries[place + column]), 32)
+    return column if rest // 32 < threshold else alias
+
+
 def heat_bath(tables, chain, seed, sweeps):
     """Return the tokens (N,) of one chain of `HeatBath` after some sweeps."""
     words = [
@@ -95,16 +100,7 @@ def heat_bath(tables, chain, seed, sweeps):
         tokens = [1 - token for token in tokens]
     for _ in range(sweeps):
         for site in range(tables.sites):
-            beside = [tokens[neighbour] for neighbour in tables.neighbours[site]]
-            strides = [int(stride) for stride in tables.strides[site]]
-            place = int(tables.offsets[site]) + sum(map(int.__mul__, strides, beside))
-            number = numbers.next()
-            if vocab == 2:
-                tokens[site] = int(number < int(tables.entries[place]))
-                continue
-            column, rest = divmod(number * vocab, 2**32)
-            threshold, alias = divmod(int(tables.entries[place + column]), 32)
-            tokens[site] = column if rest // 32 < threshold else alias
+            tokens[site] = drawn_token(tables, tokens, site, numbers.next())
     return tokens
 
 

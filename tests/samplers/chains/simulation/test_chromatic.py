@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from mutants.modules import altered
-from samplers.chains.simulation.reference_kernels import (
-    mix,
-)
+from samplers.chains.simulation.reference_kernels import drawn_token, mix
 from samplers.chains.simulation.test_heat_bath import TABLES
 from trialogue.randomness import GAMMA, Streams, seed_of
 from trialogue.samplers.chains.simulation import chromatic as module
@@ -35,16 +33,7 @@ def reference_tokens(tables, chain, seed, sweeps):
     tokens = [number(1 + site) * vocab >> 32 for site in range(sites)]
     for sweep in range(1, sweeps + 1):
         for site in (site for colour in colours_of(tables) for site in colour):
-            strides = [int(stride) for stride in tables.strides[site]]
-            neighbours = [tokens[neighbour] for neighbour in tables.neighbours[site]]
-            place = int(tables.offsets[site]) + sum(map(int.__mul__, strides, neighbours))
-            drawn = number(sweep * sites + 1 + site)
-            if vocab == 2:
-                tokens[site] = int(drawn < int(tables.entries[place]))
-                continue
-            column, rest = divmod(drawn * vocab, 2**32)
-            threshold, alias = divmod(int(tables.entries[place + column]), 32)
-            tokens[site] = column if rest // 32 < threshold else alias
+            tokens[site] = drawn_token(tables, tokens, site, number(sweep * sites + 1 + site))
     return tokens
 
 

@@ -11,9 +11,9 @@ from mutants.modules import altered
 from samplers.chains.simulation.reference_kernels import (
     disordered,
     multispin,
-    ring,
     star,
 )
+from samplers.chains.small_models import ring
 from trialogue.data import Ising, window_tables
 from trialogue.data.ising.neighbourhoods import SiteClass
 from trialogue.errors import InputError

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from samplers.chains.simulation.reference_kernels import SIGNIFICANCE, p_value, ring
+from samplers.chains.simulation.reference_kernels import SIGNIFICANCE, p_value
+from samplers.chains.small_models import ring
 from trialogue.data import PottsChain
 from trialogue.randomness import generator
 from trialogue.samplers.chains.simulation.sweeps import METHODS, run_sweeps
