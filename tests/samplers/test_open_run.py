@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -71,54 +72,34 @@ class RandomRequest:
     def __init__(self, number: int, sampler: Any) -> None:
         draw = numpy_generator(number, "request")
         self.prompt = draw.integers(0, 5, draw.integers(0, 4)).tolist()
-        self.number, self.seed, self.sampler = int(draw.integers(1, 4)), int(draw.integers(0, 3)), sampler
+        self.sampler = sampler
+        self.settings: dict[str, Any] = {
+            "num_samples": int(draw.integers(1, 4)),
+            "seed": int(draw.integers(0, 3)),
+            "max_steps": 200,
+            "token_log_probs": True,
+        }
         verifier = None if sampler.uses == "nothing" and draw.random() < 0.5 else VERIFIERS[draw.integers(4)]
-        self.longest = int(draw.integers(2, 9))
+        max_new_tokens = int(draw.integers(2, 9))
         self.truncation = TRUNCATIONS[draw.integers(len(TRUNCATIONS))]
-        self.terms = Terms(verifier, self.longest, **self.truncation)
-        self.queries = None if draw.random() < 0.8 else int(draw.integers(1, 9))
+        self.terms = Terms(verifier, max_new_tokens, **self.truncation)
+        self.settings["max_queries"] = None if draw.random() < 0.8 else int(draw.integers(1, 9))
 
     def alone(self) -> Samples:
-        return generate(
-            truncated(ORACLE, **self.truncation),
-            [self.prompt],
-            sampler=self.sampler,
-            verifier=self.terms.verifier,
-            max_new_tokens=self.longest,
-            num_samples=self.number,
-            seed=self.seed,
-            max_queries=self.queries,
-            max_steps=200,
-            token_log_probs=True,
-        )
+        oracle, verifier = truncated(ORACLE, **self.truncation), self.terms.verifier
+        own = {"sampler": self.sampler, "verifier": verifier, "max_new_tokens": self.terms.max_new_tokens}
+        return generate(oracle, [self.prompt], **own, **self.settings)
 
     def join(self, run: OpenRun) -> Any:
-        return run.submit(
-            self.prompt,
-            self.terms,
-            num_samples=self.number,
-            seed=self.seed,
-            max_queries=self.queries,
-            max_steps=200,
-            token_log_probs=True,
-        )
+        return run.submit(self.prompt, self.terms, **self.settings)
+
+
+FIELDS = attrgetter("index", "tokens", "accepted", "stopped", "log_prob", "log_weight", "queries")
 
 
 def comparable(samples: Samples) -> list[tuple[object, ...]]:
     """Return the fields of the samples that must not depend on other requests."""
-    return [
-        (
-            sample.index,
-            sample.tokens,
-            sample.accepted,
-            sample.stopped,
-            sample.log_prob,
-            sample.log_weight,
-            sample.queries,
-            tuple(sample.token_log_probs or ()),
-        )
-        for sample in samples
-    ]
+    return [(*FIELDS(sample), tuple(sample.token_log_probs or ())) for sample in samples]
 
 
 def results_of(

@@ -28,11 +28,8 @@ def test_max_new_tokens_shortens_the_horizon():
 def test_a_rejected_complete_prompt_is_not_continued():
     table = Table(lambda prefix: [0.5, 0.5], 2, eos=0, max_length=3)
     distribution = exact_distribution(Rejection(), table, lambda prefix: len(prefix) > 1, prompt=(0,))
-    assert (distribution.probabilities, distribution.never_halts, distribution.expected_calls) == (
-        {(0,): 1.0},
-        0.0,
-        0.0,
-    )
+    assert distribution.probabilities == {(0,): 1.0}
+    assert distribution.never_halts == distribution.expected_calls == 0
     samples = generate(table, [(0,)], sampler=Rejection(), verifier=lambda prefix: len(prefix) > 1)
     assert samples.sequences() == [(0,)]
     assert not bool(samples.accepted)
@@ -40,21 +37,10 @@ def test_a_rejected_complete_prompt_is_not_continued():
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_the_target_distribution_is_proportional_to_probability_times_value(tree):
-    assert (
-        largest_difference(target_distribution(tree.table(), tree.allows), restricted(tree, tree.allows))
-        < 1e-12
-    )
-    assert (
-        largest_difference(target_distribution(tree.table(), tree.value), restricted(tree, tree.value))
-        < 1e-12
-    )
-    prompt = next(x for x in tree.nodes() if len(x) == 1)
-    assert (
-        largest_difference(
-            target_distribution(tree.table(), tree.value, prompt=prompt), restricted(tree, tree.value, prompt)
-        )
-        < 1e-12
-    )
+    start = next(x for x in tree.nodes() if len(x) == 1)
+    for rule, prompt in ((tree.allows, ()), (tree.value, ()), (tree.value, start)):
+        target = target_distribution(tree.table(), rule, prompt=prompt)
+        assert largest_difference(target, restricted(tree, rule, prompt)) < 1e-12
 
 
 def test_total_variation_counts_missing_mass_as_an_outcome():

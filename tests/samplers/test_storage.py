@@ -22,67 +22,59 @@ from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import RandomTree
 
 TREE = RandomTree(101, vocab=3, horizon=6, eos=2)
+# The head maps a hidden state of 6 numbers to 9 tokens.
+WIDE_TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
 PROMPTS = [(), (0, 1), (1,), (0, 0, 1), (0, 1)]
-RUNS = [
-    (Ancestral(), TREE.value),
-    (Rejection(), TREE.judges),
-    (MaskedDecoding(), TREE.value),
-    (Backtracking(3, 2), TREE.judges),
-    (Backtracking(3, 4, erase_prompt=True), TREE.judges),
-    (BestOfN(3), TREE.value),
-    (SequentialMonteCarlo(4, 1.0), TREE.value),
-    (ValueGuided(), TREE.value),
-]
+RUNS = {
+    "ancestral": (Ancestral(), "value"),
+    "rejection": (Rejection(), "judges"),
+    "masked": (MaskedDecoding(), "value"),
+    "backtracking": (Backtracking(3, 2), "judges"),
+    "erasing": (Backtracking(3, 4, erase_prompt=True), "judges"),
+    "best of n": (BestOfN(3), "value"),
+    "smc": (SequentialMonteCarlo(4, 1.0), "value"),
+    "guided": (ValueGuided(), "value"),
+}
 
 
-def same_as_without_storage(sampler, value, context=None, **settings) -> bool:
-    """Return whether samples and counts are the same with and without storage."""
-    settings |= {"num_samples": 4, "max_steps": 200}
-    plain = generate(TREE.table(), PROMPTS, sampler=sampler, verifier=value, **settings)
+def has_same_results(run, tree=TREE, context=None, truncation=None, **settings) -> bool:
+    """Return whether samples, scores and counts are the same with and without storage."""
+    sampler, value = RUNS[run]
+    verifier = getattr(tree, value)
+    settings |= {"sampler": sampler, "num_samples": 4, "max_steps": 200}
+    plain, stored = (
+        truncated(oracle, **truncation or {}) for oracle in (tree.table(), StoredTree(tree, context))
+    )
+    expected = generate(plain, PROMPTS, verifier=verifier, **settings)
     try:
-        stored = generate(
-            StoredTree(TREE, context), PROMPTS, sampler=sampler, verifier=ReadingVerifier(value), **settings
-        )
+        found = generate(stored, PROMPTS, verifier=ReadingVerifier(verifier), **settings)
     except (AssertionError, IndexError, ValueError):
         return False
-    return plain.sequences() == stored.sequences() and torch.equal(plain.queries, stored.queries)
-
-
-NAMES = [type(sampler).__name__ for sampler, _ in RUNS]
+    is_same = expected.sequences() == found.sequences() and torch.equal(expected.queries, found.queries)
+    return is_same and torch.allclose(expected.log_prob, found.log_prob, equal_nan=True)
 
 
 @pytest.mark.parametrize(("memory", "batch_size"), [(1, 1), (1, 64), (7, 5), (1 << 16, 5)])
-@pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
-def test_results_come_from_the_correct_prefixes(sampler, value, memory, batch_size):
-    assert same_as_without_storage(sampler, value, memory=memory, batch_size=batch_size)
+@pytest.mark.parametrize("truncation", [{}, {"temperature": 0.7, "top_k": 2}], ids=str)
+@pytest.mark.parametrize("tree", [TREE, WIDE_TREE], ids=str)
+@pytest.mark.parametrize("run", RUNS)
+def test_results_come_from_the_correct_prefixes(run, tree, truncation, memory, batch_size):
+    settings = {"memory": memory, "batch_size": batch_size}
+    assert has_same_results(run, tree, truncation=truncation, **settings)
 
 
 @pytest.mark.parametrize(
-    ("context", "sampler", "value"),
+    ("context", "run"),
     [
-        (mutants.UncopiedContext, *RUNS[6]),
-        (mutants.ShortCopyContext, *RUNS[6]),
-        (mutants.FreshForkContext, *RUNS[7]),
-        (mutants.SharedForkContext, *RUNS[7]),
+        (mutants.UncopiedContext, "smc"),
+        (mutants.ShortCopyContext, "smc"),
+        (mutants.FreshForkContext, "guided"),
+        (mutants.SharedForkContext, "guided"),
     ],
-    ids=["uncopied", "short-copy", "fresh-fork", "shared-fork"],
+    ids=["uncopied", "short copy", "fresh fork", "shared fork"],
 )
-def test_contexts_that_lose_positions_are_detected(context, sampler, value):
-    assert not same_as_without_storage(sampler, value, context, memory=1, batch_size=64)
-
-
-def test_truncation_keeps_storage_and_hidden_states():
-    value = TREE.value
-    for sampler in (ValueGuided(), SequentialMonteCarlo(3)):
-        plain = generate(truncated(TREE.table(), top_k=2), PROMPTS, sampler=sampler, verifier=value)
-        stored = generate(
-            truncated(StoredTree(TREE), top_k=2),
-            PROMPTS,
-            sampler=sampler,
-            verifier=ReadingVerifier(value),
-            memory=1,
-        )
-        assert plain.sequences() == stored.sequences()
+def test_contexts_that_lose_positions_are_detected(context, run):
+    assert not has_same_results(run, context=context, memory=1, batch_size=64)
 
 
 def test_only_new_positions_are_evaluated():
@@ -109,14 +101,13 @@ def test_positions_after_a_shortened_row_are_not_reused_after_packing():
 
 @pytest.mark.parametrize("memory", [1, 1 << 16])
 @pytest.mark.parametrize(
-    ("sampler", "value"),
-    [RUNS[0], RUNS[6], (SequentialMonteCarlo(16, 1.0, resampling="systematic"), TREE.value)],
-    ids=["ancestral", "smc", "systematic"],
+    "sampler",
+    [Ancestral(), SequentialMonteCarlo(4, 1.0), SequentialMonteCarlo(16, 1.0, resampling="systematic")],
+    ids=repr,
 )
-def test_rows_with_the_same_prefix_are_evaluated_once(sampler, value, memory):
-    run = generate(
-        StoredTree(TREE), sampler=sampler, verifier=value, num_samples=8, batch_size=1024, memory=memory
-    )
+def test_rows_with_the_same_prefix_are_evaluated_once(sampler, memory):
+    settings = {"num_samples": 8, "batch_size": 1024, "memory": memory}
+    run = generate(StoredTree(TREE), sampler=sampler, verifier=TREE.value, **settings)
     # All samples advance at the same pace, so that each requested prefix is one position.
     assert run.total.positions == run.total.distinct_queries
     assert run.total.queries > 1.5 * run.total.distinct_queries
@@ -157,10 +148,8 @@ def appending(batch, rows, token):
     return moves
 
 
-@pytest.mark.parametrize(
-    ("sampler", "value"), [RUNS[2], RUNS[3], RUNS[7]], ids=[NAMES[2], NAMES[3], NAMES[7]]
-)
-def test_exact_distributions_of_stateful_oracles_equal_those_of_tables(sampler, value):
+@pytest.mark.parametrize("sampler", [MaskedDecoding(), Backtracking(3, 2), ValueGuided()], ids=repr)
+def test_exact_distributions_of_stateful_oracles_equal_those_of_tables(sampler):
     tree = RandomTree(102, vocab=2, horizon=3)
     stored = exact_distribution(sampler, StoredTree(tree), ReadingVerifier(tree.value))
     plain = exact_distribution(sampler, tree.table(), tree.value)

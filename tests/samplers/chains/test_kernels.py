@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from mutants.modules import altered
-from samplers.chains.simulation.reference_kernels import disordered, star
-from samplers.chains.small_models import ring
+from samplers.chains.simulation.reference_kernels import SMALL_MODELS, disordered
 from trialogue.data import Ising
 from trialogue.oracles import Sequences
 from trialogue.randomness import Streams, generator, index_of
@@ -16,11 +15,7 @@ from trialogue.samplers.chains import kernels
 from trialogue.samplers.chains.chain import KERNELS, advancing
 
 MODELS = {
-    "ring": ring(7, 0.5),
-    "clique": Ising.clique(6, 4, 0.3, 0.1),
-    "disordered": disordered(8),
-    "frozen": disordered(6, scale=300.0),
-    "star": star(5),
+    **SMALL_MODELS,
     "one site": Ising(torch.zeros(1, 1), torch.tensor([0.4])),
     "many sites": disordered(300, scale=0.1),
 }

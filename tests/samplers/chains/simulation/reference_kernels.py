@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from scipy import stats
 
+from samplers.chains.small_models import ring
 from trialogue.data import Ising
 from trialogue.randomness import Streams, generator, seed_of
 
@@ -25,6 +26,15 @@ def star(sites):
     matrix = torch.zeros(sites, sites, dtype=torch.float64)
     matrix[0, 1 : sites - 1] = matrix[1 : sites - 1, 0] = -0.4
     return Ising(matrix, torch.linspace(-0.3, 0.5, sites, dtype=torch.float64))
+
+
+SMALL_MODELS = {
+    "ring": ring(7, 0.5),
+    "clique": Ising.clique(6, 4, 0.3, 0.1),
+    "disordered": disordered(8),
+    "frozen": disordered(6, scale=300.0),
+    "star": star(5),
+}
 
 
 def p_value(tokens, distribution, vocab=2):

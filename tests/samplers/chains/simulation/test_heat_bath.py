@@ -9,9 +9,9 @@ import torch
 from mutants.modules import altered
 from refusals import wrong_errors
 from samplers.chains.simulation.reference_kernels import (
+    SMALL_MODELS,
     disordered,
     heat_bath,
-    star,
 )
 from samplers.chains.small_models import ring
 from trialogue.data import Ising, window_tables
@@ -23,12 +23,8 @@ from trialogue.samplers.chains.simulation import heat_bath as module
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 
 MODELS = {
-    "ring": ring(7, 0.5),
+    **SMALL_MODELS,
     "ring of two": ring(2, 0.5, 0.1),
-    "clique": Ising.clique(6, 4, 0.3, 0.1),
-    "disordered": disordered(8),
-    "frozen": disordered(6, scale=300.0),
-    "star": star(5),
     "free": Ising(torch.zeros(3, 3), torch.tensor([0.4, 0.0, -30.0])),
 }
 
