@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from batches import batch_of
 from trialogue.oracles import PrefixOracle
 from trialogue.samplers import TokenwiseRejection, ValueGuided, generate
 from trialogue.samplers.prefix.batch import batch as batches
@@ -92,9 +93,7 @@ def test_a_node_visited_again_is_evaluated_once():
 
 
 def test_moves_after_a_removal_use_the_correct_prefix(narrow):
-    batch = batches.Batch(TREE.table(), 1, 7, memory=1)
-    zeros = torch.zeros(1, dtype=torch.int64)
-    batch.add(torch.zeros(1, 7, dtype=torch.int64), zeros, zeros, zeros + 7)
+    batch = batch_of(TREE.table(), [()], 7, memory=1)
     stay = torch.zeros(1, dtype=torch.bool)
     for number in range(300):
         back, token = int(batch.lengths) >= 5, torch.tensor([number % 3])

@@ -5,12 +5,11 @@ import math
 import pytest
 import torch
 
+from batches import AllChildrenVerifier, batch_of, prefixes_of
 from mutants import judges as mutants
 from samplers.stateful_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.errors import InputError
-from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, generate
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.combination import Product
@@ -28,27 +27,20 @@ class Recording(FunctionVerifier):
         super().__init__(lambda prefix: (self.calls.append(prefix), function(prefix))[1])
 
 
-class Masking(Recording):
-    """A verifier that returns verdicts or values for all children at once."""
+class Masking(AllChildrenVerifier):
+    """A verifier of all children at once that records its calls."""
 
     def __init__(self, function, dtype=torch.float64):
         super().__init__(function)
-        self._rule, self._dtype, self.visits = function, dtype, 0
+        self.calls, self.dtype, self.visits = [], dtype, 0
+
+    def values(self, decoding, rows):
+        self.calls += prefixes_of(decoding, rows)
+        return super().values(decoding, rows)
 
     def children(self, decoding, rows):
         self.visits += len(rows)
-        prefixes = [
-            tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
-        ]
-        answers = [[self._rule((*prefix, token)) for token in range(3)] for prefix in prefixes]
-        return torch.tensor(answers, dtype=torch.float64).to(self._dtype)
-
-
-def batch_of(sequences):
-    tokens, lengths = padded(sequences, 4)
-    batch = Batch(TREE.table(), len(sequences), 4)
-    batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
-    return batch
+        return super().children(decoding, rows).to(self.dtype)
 
 
 PREFIXES = [(0,), (1, 0), (0,), ()]
@@ -56,7 +48,7 @@ PREFIXES = [(0,), (1, 0), (0,), ()]
 
 def test_each_candidate_is_judged_once():
     verifier = Recording(TREE.value)
-    batch = batch_of(PREFIXES)
+    batch = batch_of(TREE.table(), PREFIXES, 4)
     judge = Judge(verifier, batch)
     tokens = torch.tensor([1, 2, 1, 0])
     rows = torch.arange(4)
@@ -72,7 +64,7 @@ def test_each_candidate_is_judged_once():
 
 def narrowing_error(judge_type, parts):
     """Return the error of the values of children plus the number of unnecessary verifier calls."""
-    batch = batch_of([(0,), (1, 0)])
+    batch = batch_of(TREE.table(), [(0,), (1, 0)], 4)
     rows, support = torch.arange(2), torch.ones(2, 3, dtype=torch.bool)
     support[0, 1] = False
     values = judge_type(Product(*parts), batch).children(rows, support)
@@ -81,7 +73,7 @@ def narrowing_error(judge_type, parts):
         for token in range(3):
             child = (*prefix, token)
             if support[row, token]:
-                factors = [float(part._rule(child)) for part in parts if isinstance(part, Masking)]
+                factors = [float(part.function(child)) for part in parts if isinstance(part, Masking)]
                 needed += all(factors)
                 expected[row, token] = math.prod(factors) * OTHER.value(child)
     (calls,) = [part.calls for part in parts if not isinstance(part, Masking)]
@@ -114,10 +106,7 @@ def test_children_are_evaluated_in_small_batches_of_their_own_length():
     for at_once in (2, 1024):
         oracle = StoredTree(tree, Watched)
         oracle.batch_size = at_once
-        tokens, lengths = padded([(0,), (1, 0)], 4)
-        batch = Batch(oracle, 2, 4)
-        batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
-        judge = Judge(ReadingVerifier(tree.value), batch)
+        judge = Judge(ReadingVerifier(tree.value), batch_of(oracle, [(0,), (1, 0)], 4))
         values.append(judge.children(torch.arange(2), torch.ones(2, 7, dtype=torch.bool)))
     assert torch.equal(*values)
     assert values[0][1].tolist() == [tree.value((1, 0, token)) for token in range(7)]
@@ -149,7 +138,7 @@ class AboveMaximum(Masking):
 
 
 def test_a_value_above_the_stated_maximum_is_refused():
-    judge = Judge(AboveMaximum(), batch_of(PREFIXES))
+    judge = Judge(AboveMaximum(), batch_of(TREE.table(), PREFIXES, 4))
     rows = torch.arange(4)
     for call in (
         lambda: judge.values(rows),

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
+from batches import AllChildrenVerifier, batch_of
 from mutants import judges
 from mutants import truncation as mutants
 from samplers.reference_laws import largest_difference, masked_first
 from trialogue.data.table import Table
-from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import (
     MaskedDecoding,
@@ -21,7 +21,6 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import masked_decoding, sequential_monte_carlo
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.testing.distributions import ruled
 from trialogue.testing.trees import VIABLE, RandomTree
@@ -39,27 +38,10 @@ CUTS = [
 ]
 
 
-class AllChildrenVerifier(Verifier):
-    """A verifier that returns the values of all children of a prefix at once."""
+class BoundedAllChildren(AllChildrenVerifier):
+    """A verifier of all children at once with values of at most 1."""
 
     most = 1.0
-
-    def __init__(self, rule):
-        self._rule = rule
-
-    def values(self, decoding, rows):
-        prefixes = [
-            tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
-        ]
-        return torch.tensor([float(self._rule(prefix)) for prefix in prefixes], dtype=torch.float64)
-
-    def children(self, decoding, rows):
-        tokens = range(decoding.vocab_size)
-        prefixes = [
-            tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
-        ]
-        answers = [[float(self._rule((*prefix, token))) for token in tokens] for prefix in prefixes]
-        return torch.tensor(answers, dtype=torch.float64)
 
 
 class Bounded(FunctionVerifier):
@@ -85,7 +67,7 @@ def mask_error(sampler, tree, rule, cut, truncation=Truncated, verifier=Bounded)
     )
 
 
-@pytest.mark.parametrize("verifier", [Bounded, AllChildrenVerifier])
+@pytest.mark.parametrize("verifier", [Bounded, BoundedAllChildren])
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_the_mask_is_applied_before_the_truncation(tree, cut, verifier):
@@ -116,7 +98,7 @@ def test_faulty_truncations_are_detected(sampler, mutant, monkeypatch):
 
 @pytest.mark.parametrize("sampler", [MaskedDecoding(), SequentialMonteCarlo(1, proposal="mask")], ids=repr)
 def test_a_missing_temperature_is_detected(sampler):
-    assert largest_mask_error(sampler, truncation=mutants.UntemperedLaws) > 1e-3
+    assert largest_mask_error(sampler, truncation=mutants.UntemperedDistributions) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -167,9 +149,7 @@ def count_judged_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tup
     verifier = FunctionVerifier(value)
     verifier.most = most
     oracle = truncated(Table(lambda prefix: all_laws[prefix[0]].exp(), VOCAB, max_length=2), **cut)
-    batch = Batch(oracle, 30, 2)
-    rows = torch.arange(30)
-    batch.add(torch.stack((rows, rows), 1), torch.ones_like(rows), torch.ones_like(rows), rows * 0 + 2)
+    batch, rows = batch_of(oracle, [(row,) for row in range(30)], 2, start=1), torch.arange(30)
     judge = judge_type(Product(*parts, verifier), batch)
     uncut = batch.log_probs(rows, cut=False)
     found = judge.leading_children(rows, uncut)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from batches import batch_of
 from trialogue.data.table import Table
 from trialogue.samplers import (
     Backtracking,
@@ -10,7 +11,6 @@ from trialogue.samplers import (
     TokenwiseRejection,
     generate,
 )
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.batch.tree import Memory, NodeTree
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.function import FunctionVerifier
@@ -47,9 +47,7 @@ def test_only_evaluated_prefixes_are_cached_in_bounded_memory():
     oracle = Table(
         lambda prefix: [1 + (7 * len(prefix) + sum(prefix) + token) % 11 for token in range(vocab)], vocab
     )
-    batch = Batch(oracle, 1, CAPACITY)
-    one = torch.ones(1, dtype=torch.int64)
-    batch.add(torch.zeros(1, CAPACITY, dtype=torch.int64), one, one, one * CAPACITY)
+    batch = batch_of(oracle, [(0,)], CAPACITY, start=1)
     batch.knowledge.memory = memory = Memory(batch.knowledge.tree, 100, most_bytes=places * vocab * 8 + 7)
     children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
     rows = torch.arange(8)

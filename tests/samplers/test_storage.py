@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from batches import batch_of
 from mutants import storage as mutants
 from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.samplers import (
@@ -17,7 +18,6 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import RandomTree
 
@@ -85,7 +85,7 @@ def test_only_new_positions_are_evaluated():
 
 def test_positions_after_a_shortened_row_are_not_reused_after_packing():
     tree = RandomTree(seed=3, vocab=2, horizon=5)
-    batch = batch_of(tree, 4)
+    batch = batch_of(StoredTree(tree), [()] * 4, tree.horizon, memory=1)
     active = torch.tensor([3])
     for token in (0, 1, 0, 1):
         batch.apply(appending(batch, active, token))
@@ -115,7 +115,7 @@ def test_rows_with_the_same_prefix_are_evaluated_once(sampler, memory):
 
 def test_rows_that_were_not_evaluated_continue_from_copied_positions():
     tree = RandomTree(seed=4, vocab=2, horizon=5)
-    batch, rows = batch_of(tree, 4), torch.arange(4)
+    batch, rows = batch_of(StoredTree(tree), [()] * 4, tree.horizon, memory=1), torch.arange(4)
     for token in (0, 1):
         batch.apply(appending(batch, rows, token))
     before = int(batch.meter.positions.sum())
@@ -131,14 +131,6 @@ def test_rows_that_were_not_evaluated_continue_from_copied_positions():
     expected = [tree.conditional((0, 1, token)) for token in (1, 0, 1, 0)]
     assert answers == [pytest.approx(distribution) for distribution in expected]
     assert int(batch.meter.positions.sum()) - before == 3 + 2
-
-
-def batch_of(tree, rows):
-    """Return a batch of rows at the empty prefix with a cache of one node."""
-    batch = Batch(StoredTree(tree), rows, tree.horizon, memory=1)
-    zeros = torch.zeros(rows, dtype=torch.int64)
-    batch.add(torch.zeros(rows, tree.horizon, dtype=torch.int64), zeros, zeros, zeros + tree.horizon)
-    return batch
 
 
 def appending(batch, rows, token):
