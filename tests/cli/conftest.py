@@ -10,7 +10,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run_command(capfd: pytest.CaptureFixture[str]) -> Run:
+def run_command(capfd):
     """Run a command in this process, and return its exit code, output and errors."""
 
     def ran(*words: object) -> tuple[int, str, str]:

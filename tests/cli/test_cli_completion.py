@@ -22,7 +22,7 @@ BASH = shutil.which("bash")
     ],
     ids=" ".join,
 )
-def test_bash_completes_words(words: tuple[str, ...], offered: list[str], script: str) -> None:
+def test_bash_completes_words(words, offered, script):
     line = ["trialogue", *words]
     completion = (
         f"COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; "
@@ -36,7 +36,7 @@ def test_bash_completes_words(words: tuple[str, ...], offered: list[str], script
 
 
 @pytest.fixture(scope="module")
-def script() -> str:
+def script():
     page = io.StringIO()
     with contextlib.redirect_stdout(page):
         assert main(["completion", "bash"]) == 0
@@ -44,6 +44,6 @@ def script() -> str:
 
 
 @pytest.mark.parametrize("shell", ["zsh", "tcsh"])
-def test_other_shells_have_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_shells_have_a_script(shell, capsys):
     assert main(["completion", shell]) == 0
     assert "generate" in capsys.readouterr().out

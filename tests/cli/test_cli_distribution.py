@@ -35,7 +35,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path, monkeypatch, capfd):
     """Run the command in a folder with a table."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
@@ -84,7 +84,7 @@ def allowed(prefix: tuple[int, ...]) -> bool:
     return fits if whole else fits or any(word.startswith(text) for word in WORDS)
 
 
-def test_the_distribution_equals_that_of_the_library(run: Run) -> None:
+def test_the_distribution_equals_that_of_the_library(run):
     found = record(run, f"--table table.json --max-new-tokens 4 --verifier {RULE} {MASKED}")
     sampler = exact_distribution(MaskedDecoding(), as_oracle(), allowed, max_new_tokens=4)
     target = target_distribution(as_oracle(), allowed, max_new_tokens=4)
@@ -102,7 +102,7 @@ def test_the_distribution_equals_that_of_the_library(run: Run) -> None:
     assert {one["text"] for one in found["outputs"]} >= WORDS - {"abb", "abbc"}
 
 
-def test_rejected_outputs_are_counted(run: Run) -> None:
+def test_rejected_outputs_are_counted(run):
     ruled = "--table table.json --max-new-tokens 4"
     found = record(run, f"{ruled} --verifier {RULE} --sampler ancestral")
     # Masked decoding is the default, because the verifier has a mask.
@@ -115,7 +115,7 @@ def test_rejected_outputs_are_counted(run: Run) -> None:
     assert found["reverse_kl"] == pytest.approx(-math.log(found["accepted_mass"]), abs=1e-12)
 
 
-def test_exact_values_make_the_first_leaf_exact(run: Run) -> None:
+def test_exact_values_make_the_first_leaf_exact(run):
     coins = """--distribution 'uniform:{"tokens": ["0", "1"]}' --max-new-tokens 4 --verifier 'regex:[01]*1'"""
     sampler = "--sampler value-guided"
     found = record(run, f"{coins} {sampler} --values exact")
@@ -125,7 +125,7 @@ def test_exact_values_make_the_first_leaf_exact(run: Run) -> None:
     assert record(run, f"{coins} {sampler}")["leaf_mass"] < 1 / 8
 
 
-def test_values_may_come_from_a_file(run: Run) -> None:
+def test_values_may_come_from_a_file(run):
     values = {"": 1, "0": 0.5, "1": 1, "0 0": 1, "0 1": 2, "1 0": 1, "1 1": 1}
     Path("values.json").write_text(json.dumps(values))
     coins = """--distribution 'uniform:{"tokens": ["0", "1"], "length": 2}' --sampler value-guided"""
@@ -136,7 +136,7 @@ def test_values_may_come_from_a_file(run: Run) -> None:
     assert found["total_variation"] > 0.01
 
 
-def test_structured_distributions_accept_prompts(run: Run) -> None:
+def test_structured_distributions_accept_prompts(run):
     dyck = 'dyck:{"length": 6, "type_probs": [0.5, 0.5]}'
     found = record(run, f"--distribution '{dyck}' --prompt '[('")
     distribution = Dyck(6, (0.5, 0.5))
@@ -146,7 +146,7 @@ def test_structured_distributions_accept_prompts(run: Run) -> None:
     assert record(run, """--distribution 'primes:{"digits": 1}'""")["outputs"][0]["text"] in "2357"
 
 
-def test_a_language_model_with_a_short_horizon_is_enumerated(run: Run, tmp_path: Path) -> None:
+def test_a_language_model_with_a_short_horizon_is_enumerated(run, tmp_path):
     model = str(save_tiny(tmp_path / "tiny"))
     words = f"--model {model} --prompt the --max-new-tokens 3 --verifier 'regex: (cat|dog|mat)'"
     found = record(run, f"{words} {MASKED}")
@@ -156,7 +156,7 @@ def test_a_language_model_with_a_short_horizon_is_enumerated(run: Run, tmp_path:
     assert found["weighted_variation"] < 1e-6
 
 
-def test_tables_and_figures_are_written(run: Run) -> None:
+def test_tables_and_figures_are_written(run):
     words = f"--table table.json --max-new-tokens 4 --verifier {RULE} --top 5 {MASKED}"
     code, out, _ = run(f"{words} --figure tree.svg")
     assert code == 0
@@ -170,7 +170,7 @@ def test_tables_and_figures_are_written(run: Run) -> None:
     assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_missing_extra_for_figures_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_for_figures_is_reported(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, err = run(f"{TWO_COINS} --figure tree.svg")
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -234,7 +234,7 @@ COMMANDS: list[tuple[str, str]] = [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line(run: Run) -> None:
+def test_invalid_input_is_reported_in_one_line(run):
     cases = [({}, {}, command, message) for command, message in COMMANDS]
     cases += [
         (TABLE | changed, {}, "--table table.json --max-new-tokens 2", message) for changed, message in TABLES
@@ -253,7 +253,7 @@ def test_invalid_input_is_reported_in_one_line(run: Run) -> None:
     assert not wrong
 
 
-def test_positive_values_of_rejected_prefixes_are_refused(run: Run) -> None:
+def test_positive_values_of_rejected_prefixes_are_refused(run):
     Path("rule.py").write_text("def apart(text):\n    return len(text) < 2 or text[0] != text[1]\n")
     values = {"": 1, "0": 1, "1": 1, "0 0": 0, "0 1": 1, "1 0": 1, "1 1": 0}
     for rule in ("regex:01|10", "python:rule.py:apart"):

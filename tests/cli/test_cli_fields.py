@@ -60,11 +60,11 @@ def parsed(*tokens: str, **own: Any) -> tuple[Sampling, SamplerOptions]:
         ((), ()),
     ],
 )
-def test_repeated_texts_are_collected(tokens: tuple[str, ...], texts: tuple[str, ...]) -> None:
+def test_repeated_texts_are_collected(tokens, texts):
     assert parsed(*tokens)[0].texts == texts
 
 
-def test_values_have_the_types_of_the_fields() -> None:
+def test_values_have_the_types_of_the_fields():
     plain, own = parsed(
         *("--max-new-tokens", "3", "--max_new_tokens", "7", "--top-k=2", "--top-p", "1e-1", "--reads=tokens"),
         *("--name", "None", "--quota", "None", "--no-lazy", "--ids", "5", "-6"),
@@ -94,14 +94,14 @@ REFUSED = [
 ]
 
 
-def test_invalid_options_are_reported() -> None:
+def test_invalid_options_are_reported():
     for command, words in REFUSED:
         with pytest.raises(InputError) as message:
             parsed(*command.split())
         assert words in str(message.value)
 
 
-def test_help_describes_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_describes_the_fields(capsys):
     with pytest.raises(SystemExit):
         parsed("--help")
     message = capsys.readouterr().out
@@ -118,7 +118,7 @@ def test_help_describes_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert message.count("--top-p") == 1
 
 
-def test_options_of_generate_are_available_without_torch() -> None:
+def test_options_of_generate_are_available_without_torch():
     code = (
         "import sys; from trialogue.generation import settings, verifier_kinds; "
         "assert settings.OPTIONS and verifier_kinds.KINDS; "

@@ -4,7 +4,6 @@ import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -32,7 +31,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder with clones, two training checkpoints, and a network with another vocabulary."""
     folder = tmp_path_factory.mktemp("order")
     own = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2}, unk_token="a"))
@@ -53,13 +52,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(run_command: Run) -> Run:
+def run(run_command):
     return partial(run_command, "interaction-order")
 
 
-def test_the_checkpoints_of_a_training_are_listed(
-    place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_checkpoints_of_a_training_are_listed(place, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     code, out, err = run("--model", place / "kept", "--clones", place / "clones")
     assert code == 0
@@ -76,7 +73,7 @@ def test_the_checkpoints_of_a_training_are_listed(
     assert ElementTree.parse(figure).getroot().tag.endswith("svg")
 
 
-def test_all_numbers_are_printed_as_json(place: Path, run: Run) -> None:
+def test_all_numbers_are_printed_as_json(place, run):
     files = [place / "kept" / f"step-{step}.safetensors" for step in (150, 0)]
     picture = place / "of both.png"
     words = ("--model", *files, "--clones", place / "clones", "--rows", 1, "--json", "--figure", picture)
@@ -94,7 +91,7 @@ def test_all_numbers_are_printed_as_json(place: Path, run: Run) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_single_model_is_a_column(place: Path, run: Run) -> None:
+def test_a_single_model_is_a_column(place, run):
     words = ("--model", place / "kept" / "step-0.safetensors", "--clones", place / "clones")
     code, out, _ = run(*words)
     assert code == 0
@@ -102,7 +99,7 @@ def test_a_single_model_is_a_column(place: Path, run: Run) -> None:
     assert "It tells no clone from the text" in out
 
 
-def test_a_model_with_a_fixed_context_predicts_the_following_tokens(place: Path, run: Run) -> None:
+def test_a_model_with_a_fixed_context_predicts_the_following_tokens(place, run):
     shape = {"vocab_size": 3, "width": 4, "heads": 1, "head_width": 2}
     for context in (2, 6):
         save_model(
@@ -134,8 +131,6 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line(
-    place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_input_is_reported_in_one_line(place, run, monkeypatch):
     monkeypatch.chdir(place)
     assert not wrong_refusals(BAD, run, alone=False)

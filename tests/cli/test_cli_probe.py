@@ -27,7 +27,7 @@ FAST = ("--layers", "1", "--depths", "1", "--epochs", "5", "--threshold", "youde
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Return a folder with a tiny model and labelled texts."""
     folder = tmp_path_factory.mktemp("probe")
     save_tiny(folder / "tiny", seed=1)
@@ -47,15 +47,13 @@ def write(path: Path, *lines: object) -> None:
 
 
 @pytest.fixture
-def run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, run_command: Callable[..., tuple[int, str, str]]
-) -> Run:
+def run(folder, monkeypatch, run_command):
     """Run the command in the folder, in this process."""
     monkeypatch.chdir(folder)
     return lambda *tokens: Answer(*run_command("probe", *tokens))
 
 
-def test_a_probe_and_a_card_are_written(run: Run, folder: Path) -> None:
+def test_a_probe_and_a_card_are_written(run, folder):
     (folder / "made").mkdir()
     answer = run("--model", "tiny", "--data", "texts.jsonl", "--out", "made/p.safetensors", *FAST)
     assert (answer.code, answer.err) == (0, "")
@@ -67,7 +65,7 @@ def test_a_probe_and_a_card_are_written(run: Run, folder: Path) -> None:
     assert (folder / "made" / "p.md").exists()
 
 
-def test_settings_are_passed_to_the_training(run: Run, folder: Path) -> None:
+def test_settings_are_passed_to_the_training(run, folder):
     tokens = ("--layers", "all", "--depths", "1", "2", "--epochs", "2", "--seed", "3", "--chat", "--eos")
     more = ("--validation", "0.4", "--test", "0.2", "--false-rejections", "0.3", "--correct-prefixes", "2")
     answer = run("--model", "tiny", "--data", "texts.jsonl", *tokens, *more, "--calibration", "none")
@@ -102,14 +100,12 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line(run: Run) -> None:
+def test_invalid_input_is_reported_in_one_line(run):
     assert not wrong_refusals(BAD, partial(run, "--model", "tiny", "--data", "texts.jsonl", *FAST))
 
 
 @pytest.mark.parametrize("positions", [False, True])
-def test_too_few_texts_are_reported_before_the_model_is_loaded(
-    positions: bool, run: Run, folder: Path
-) -> None:
+def test_too_few_texts_are_reported_before_the_model_is_loaded(positions, run, folder):
     # Six texts are for calibration, half of them correct. So few prefixes cannot guarantee the rate.
     labels = [
         {"error": 0 if index % 2 else None} if positions else {"label": index % 2} for index in range(60)

@@ -8,7 +8,7 @@ import torch
 
 from samplers.chains.small_models import Conditionals, Energies, random_ising, random_joint
 from trialogue.data import Ising, PottsChain
-from trialogue.oracles import Chain, whole_sequences
+from trialogue.oracles import whole_sequences
 from trialogue.samplers import CHAINS, ChainRule, IndependentParallel, MaskedMetropolis
 from trialogue.samplers.exact import transition_matrix
 from trialogue.testing import chains as distributions
@@ -45,7 +45,7 @@ def variants(name: str) -> Iterator[tuple[str, dict[str, str]]]:
     params=[variant for name in NAMES for variant in variants(name)],
     ids=lambda variant: "-".join((variant[0], *variant[1].values())),
 )
-def chain(request) -> Chain:
+def chain(request):
     name, options = request.param
     return CHAINS[name](**REQUIRED.get(name, {}), **options)
 

@@ -49,7 +49,7 @@ def build(name: str, **options: Any) -> Sampler:
     params=[variant for name in SAMPLERS for variant in variants(name)],
     ids=lambda variant: "-".join((variant[0], *map(str, variant[1].values()))),
 )
-def sampler(request) -> Sampler:
+def sampler(request):
     name, options = request.param
     return build(name, **options)
 

@@ -41,7 +41,7 @@ def are_distributions(found: torch.Tensor, prefixes: list[list[int]]) -> bool:
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["rows", "lengths", "both", "own lengths"]))
-def test_distributions_of_rows_are_correct(draw: Draw, where: str) -> None:
+def test_distributions_of_rows_are_correct(draw, where):
     batch, contents = make_batch(draw)
     rows = draw.indices((draw.whole(1, 4),), len(contents))
     lengths = torch.tensor([draw.whole(0, len(contents[row])) for row in rows.tolist()])
@@ -64,7 +64,7 @@ def test_distributions_of_rows_are_correct(draw: Draw, where: str) -> None:
 
 
 @fuzz((*INDEX_FAULTS, "other kept", "other token"), st.sampled_from(["source", "length", "token"]))
-def test_moved_rows_hold_the_correct_tokens(draw: Draw, where: str) -> None:
+def test_moved_rows_hold_the_correct_tokens(draw, where):
     batch, contents = make_batch(draw)
     every = torch.arange(len(contents))
     batch.log_probs(every)
@@ -103,7 +103,7 @@ def test_moved_rows_hold_the_correct_tokens(draw: Draw, where: str) -> None:
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["rows", "tokens"]))
-def test_distributions_of_children_are_correct(draw: Draw, where: str) -> None:
+def test_distributions_of_children_are_correct(draw, where):
     batch, contents = make_batch(draw)
     growing = [row for row, tokens in enumerate(contents) if len(tokens) < CAPACITY]
     if not growing:

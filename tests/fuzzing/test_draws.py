@@ -53,7 +53,7 @@ def is_inverse(index: int, uniform: float, weights: np.ndarray) -> bool:
 
 
 @fuzz(INDEX_FAULTS)
-def test_streams_return_the_same_numbers_in_any_batch(draw: Draw) -> None:
+def test_streams_return_the_same_numbers_in_any_batch(draw):
     streams, plain = (Streams(draw.whole(0, 0), torch.arange(7) * 3) for _ in range(2))
     rows = draw.spoiled(draw.indices((draw.whole(1, 70),), 7), 7)
     uniform = result_or_none(lambda: streams.uniform(rows))
@@ -69,7 +69,7 @@ def test_streams_return_the_same_numbers_in_any_batch(draw: Draw) -> None:
 
 
 @fuzz(tuple({*WEIGHTS, *INDEX_FAULTS}), st.booleans())
-def test_choices_of_streams_invert_the_cdf(draw: Draw, weights_are_wrong: bool) -> None:
+def test_choices_of_streams_invert_the_cdf(draw, weights_are_wrong):
     number, columns = draw.whole(1, 9), draw.whole(0, 300) if draw.whole(0, 4) == 0 else draw.whole(1, 6)
     rows, right = draw.indices((number,), 7), Draw(draw.whole(0, 99), "nothing")
     weights = log_weights(draw if weights_are_wrong else right, number, columns)
@@ -90,7 +90,7 @@ def test_choices_of_streams_invert_the_cdf(draw: Draw, weights_are_wrong: bool) 
 
 
 @fuzz(WEIGHTS, st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, -0.1, 1.1, math.nan, math.inf])))
-def test_indices_invert_the_cdf(draw: Draw, uniform: float) -> None:
+def test_indices_invert_the_cdf(draw, uniform):
     rows, columns = draw.whole(1, 6), draw.whole(0, 9)
     weights = log_weights(draw, rows, columns)
     index = result_or_none(lambda: index_of(torch.full((rows,), uniform, dtype=torch.float64), weights))
@@ -121,7 +121,7 @@ def is_cut(cut: np.ndarray, log_probs: np.ndarray, top_k: int | None, top_p: flo
 
 
 @fuzz(WEIGHTS, st.one_of(st.none(), st.integers(-1, 9), st.sampled_from([2.0, "3"])), NUMBERS)
-def test_truncations_of_small_vocabularies_are_correct(draw: Draw, top_k: object, top_p: object) -> None:
+def test_truncations_of_small_vocabularies_are_correct(draw, top_k, top_p):
     rows, vocab = draw.whole(1, 5), draw.whole(0, 9)
     distributions = log_weights(draw, rows, vocab)
     cut = result_or_none(lambda: leading(distributions, top_k, top_p))
@@ -140,7 +140,7 @@ def test_truncations_of_small_vocabularies_are_correct(draw: Draw, top_k: object
 
 
 @fuzz(WEIGHTS, NUMBERS)
-def test_the_nucleus_of_large_vocabularies_is_correct(draw: Draw, top_p: object) -> None:
+def test_the_nucleus_of_large_vocabularies_is_correct(draw, top_p):
     rows, vocab = draw.whole(1, 4), draw.whole(0, 80)
     distributions = log_weights(draw, rows, vocab)
     distributions = (
@@ -157,7 +157,7 @@ def test_the_nucleus_of_large_vocabularies_is_correct(draw: Draw, top_p: object)
 
 
 @fuzz(WEIGHTS, st.sampled_from(["bool", "int64", "narrow", "flat"]))
-def test_masked_distributions_are_correct(draw: Draw, kind: str) -> None:
+def test_masked_distributions_are_correct(draw, kind):
     rows, vocab = draw.whole(0, 4), draw.whole(0, 6)
     distributions, allowed = log_weights(draw, max(1, rows), vocab), draw.floats((max(1, rows), vocab)) > 0
     allowed = draw.reshaped(allowed) if draw.fault in ("no rows", "more rows", "one row") else allowed
@@ -176,7 +176,7 @@ def test_masked_distributions_are_correct(draw: Draw, kind: str) -> None:
     st.integers(-1, 70),
     st.integers(-1, 70),
 )
-def test_alias_tables_have_the_given_distribution(draw: Draw, coin_bits: int, alias_bits: int) -> None:
+def test_alias_tables_have_the_given_distribution(draw, coin_bits, alias_bits):
     contexts, vocab = draw.whole(1, 4), draw.whole(1, 9)
     distribution = log_weights(draw, contexts, vocab).float().softmax(-1).double().numpy()
     changes = {

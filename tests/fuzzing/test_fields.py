@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.faults import HARMLESS, INDEX_FAULTS, Draw, fuzz, log_softmax, result_or_none
+from fuzzing.faults import HARMLESS, INDEX_FAULTS, fuzz, log_softmax, result_or_none
 from trialogue.data import Ising, ManyBody, PottsChain
 from trialogue.oracles import Energy
 from trialogue.samplers.chains.simulation.many_body import ManyBodyHeatBath
@@ -26,7 +26,7 @@ MODELS = {
 }
 
 
-def test_the_models_use_both_compiled_kernels() -> None:
+def test_the_models_use_both_compiled_kernels():
     kinds = {type(model.kernel).__name__ for model in MODELS.values() if isinstance(model, ManyBody)}
     assert kinds == {"PairSums", "SubsetBins"}
 
@@ -66,7 +66,7 @@ def conditional(name: str, tokens: list[int], site: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", MODELS)
 @fuzz(INDEX_FAULTS, st.sampled_from(["tokens", "sites", "both"]))
-def test_weights_of_sites_are_correct(name: str, draw: Draw, where: str) -> None:
+def test_weights_of_sites_are_correct(name, draw, where):
     model, rows = MODELS[name], draw.whole(1, 70)
     tokens, sites = draw.indices((rows, model.sites), model.vocab_size), draw.indices((rows,), model.sites)
     if where != "sites":
@@ -85,7 +85,7 @@ def test_weights_of_sites_are_correct(name: str, draw: Draw, where: str) -> None
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["rank one", "four bodies", "three bodies"]))
-def test_sweeps_of_many_body_distributions_return_valid_tokens(draw: Draw, name: str) -> None:
+def test_sweeps_of_many_body_distributions_return_valid_tokens(draw, name):
     model, chains, seed = MODELS[name], draw.whole(1, 9), draw.whole(-1, 2**40)
     assert isinstance(model, ManyBody)
     start = draw.spoiled(draw.indices((chains, model.sites), model.vocab_size), model.vocab_size)

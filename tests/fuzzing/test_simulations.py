@@ -37,9 +37,7 @@ TABLE_FAULTS = (
 @fuzz(
     INDEX_FAULTS, st.sampled_from(["random", "sweep"]), st.sampled_from([-1, 0, 1, 3, 2.0]), st.integers(0, 3)
 )
-def test_gibbs_steps_of_ising_models_are_correct(
-    draw: Draw, order: str, steps: object, fewer_streams: int
-) -> None:
+def test_gibbs_steps_of_ising_models_are_correct(draw, order, steps, fewer_streams):
     rows = draw.whole(1, 5)
     start = draw.spoiled(draw.indices((rows, 3), 2), 2)
     number = max(0, start.shape[0] if start.ndim else 0) - (fewer_streams == 3)
@@ -82,7 +80,7 @@ def tables_of(draw: Draw) -> dict[str, object]:
 
 
 @fuzz(TABLE_FAULTS, st.sampled_from(ARRAYS), st.integers(-1, 200), st.integers(-1, 3))
-def test_heat_bath_of_random_tables_is_correct(draw: Draw, field: str, chains: int, sweeps: int) -> None:
+def test_heat_bath_of_random_tables_is_correct(draw, field, chains, sweeps):
     arguments = tables_of(draw)
     array = arguments[field]
     if isinstance(array, np.ndarray) and array.size:
@@ -99,7 +97,7 @@ def test_heat_bath_of_random_tables_is_correct(draw: Draw, field: str, chains: i
         arguments[field] = changes.get(draw.fault, array)
     elif draw.fault != "nothing":
         arguments[field] = {"too high": 33, "type": 2.0, "negative": -1}.get(draw.fault, array)
-    tables = result_or_none(lambda: SiteTables(**arguments))  # type: ignore[arg-type]
+    tables = result_or_none(lambda: SiteTables(**arguments))
     if draw.fault == "nothing":
         assert tables is not None
     if tables is None:
@@ -119,7 +117,7 @@ def test_heat_bath_of_random_tables_is_correct(draw: Draw, field: str, chains: i
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["heat-bath", "multispin"]), st.integers(-1, 70), st.integers(-1, 2))
-def test_chains_begin_at_the_given_start(draw: Draw, method: str, chains: int, sweeps: int) -> None:
+def test_chains_begin_at_the_given_start(draw, method, chains, sweeps):
     start = draw.spoiled(draw.indices((max(chains, 1), 4), 2), 2)
     kind = HeatBath if method == "heat-bath" else Multispin
     simulation = result_or_none(lambda: kind(RING, chains, 1, start))

@@ -5,7 +5,7 @@ import math
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.faults import INDEX_FAULTS, Draw, fuzz, result_or_none
+from fuzzing.faults import INDEX_FAULTS, fuzz, result_or_none
 from trialogue.data.dyck.kernels import DyckError
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.states import innermost_types
@@ -58,7 +58,7 @@ def partners(string: list[int]) -> tuple[list[int], list[int]]:
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(LANGUAGES), st.sampled_from(["tokens", "lengths", "both"]))
-def test_prefixes_have_the_correct_log_probability(draw: Draw, language: Dyck, where: str) -> None:
+def test_prefixes_have_the_correct_log_probability(draw, language, where):
     rows, width = draw.whole(1, 5), draw.whole(0, language.length + 2)
     # Half of the strings are in the language, so that not all fail at their first token.
     tokens = draw.indices((rows, width), language.vocab_size + 1)
@@ -88,7 +88,7 @@ def test_prefixes_have_the_correct_log_probability(draw: Draw, language: Dyck, w
     st.sampled_from(LANGUAGES),
     st.one_of(st.none(), st.integers(-2, 8), st.sampled_from([2**62, 2**63, 2**70, -(2**70), 4.0])),
 )
-def test_errors_of_complete_strings_are_correct(draw: Draw, language: Dyck, eos: object) -> None:
+def test_errors_of_complete_strings_are_correct(draw, language, eos):
     shape = (draw.whole(0, 4), draw.whole(0, language.length + 2))
     tokens = draw.spoiled(draw.indices(shape, language.vocab_size + 2), language.vocab_size + 2)
     found = result_or_none(lambda: language.errors(tokens, eos=eos))
@@ -105,7 +105,7 @@ def test_errors_of_complete_strings_are_correct(draw: Draw, language: Dyck, eos:
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(LANGUAGES))
-def test_partners_of_brackets_are_correct(draw: Draw, language: Dyck) -> None:
+def test_partners_of_brackets_are_correct(draw, language):
     shape = (draw.whole(0, 4), draw.whole(0, 9))
     x = draw.spoiled(draw.indices(shape, language.vocab_size), language.vocab_size)
     found = result_or_none(lambda: language.matching(x))
@@ -120,7 +120,7 @@ def test_partners_of_brackets_are_correct(draw: Draw, language: Dyck) -> None:
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["tokens", "lengths", "both"]))
-def test_distributions_of_words_sum_to_one(draw: Draw, where: str) -> None:
+def test_distributions_of_words_sum_to_one(draw, where):
     rows, width = draw.whole(1, 5), draw.whole(0, 8)
     tokens, lengths = draw.indices((rows, width), WORDS.vocab_size), draw.indices((rows,), width + 1)
     if where != "lengths":

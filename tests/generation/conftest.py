@@ -1,24 +1,21 @@
 """Fixtures for `trialogue generate`: a tiny model on disk and the command in an empty folder."""
 
 import shlex
-from pathlib import Path
 
 import pytest
 
-from generation.command import RULES, Answer, Run
+from generation.command import RULES, Answer
 from models.tiny_pretrained import save_tiny
 from trialogue import cli
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(tmp_path_factory):
     return str(save_tiny(tmp_path_factory.mktemp("tiny")))
 
 
 @pytest.fixture
-def run(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Run:
+def run(model, tmp_path, monkeypatch, capfd):
     """Run `trialogue generate` with the tiny model in an empty folder, in this process."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules.py").write_text(RULES, encoding="utf-8")
@@ -35,7 +32,7 @@ def run(
 
 
 @pytest.fixture
-def shell(run: Run) -> Run:
+def shell(run):
     """Run `trialogue generate` with the words of one or several texts, split like in a shell."""
 
     def run_words(*texts: str, own_model: bool = True) -> Answer:

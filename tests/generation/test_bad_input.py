@@ -22,7 +22,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import logging as hub_logging
 
-from generation.command import CAT, REGEX, RULES, Run, environment
+from generation.command import CAT, REGEX, RULES, environment
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from refusals import wrong_refusals
 from trialogue.generation import drawing
@@ -122,7 +122,7 @@ BAD += [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line(run: Run, tmp_path: Path) -> None:
+def test_invalid_input_is_reported_in_one_line(run, tmp_path):
     (tmp_path / "bad.jsonl").write_text('"a"\n{"prompt"\n', encoding="utf-8")
     lines = [{"prompt": "cat", "id": "a"}, {"prompt": "cat " * 300, "id": "b"}]
     (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
@@ -136,13 +136,13 @@ def test_invalid_input_is_reported_in_one_line(run: Run, tmp_path: Path) -> None
     assert not (tmp_path / "none").exists()
 
 
-def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell: Run, tmp_path: Path) -> None:
+def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell, tmp_path):
     settings = save_tiny(tmp_path / "short") / "tokenizer_config.json"
     changed = json.loads(settings.read_text(encoding="utf-8")) | {"model_max_length": 256}
     settings.write_text(json.dumps(changed), encoding="utf-8")
     answer: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = answer.append  # type: ignore[method-assign]
+    handler.emit = answer.append
     logger = logging.getLogger("transformers")
     logger.addHandler(handler)
     try:
@@ -152,13 +152,13 @@ def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell: Run, tmp_path: P
     assert answer == []
 
 
-def test_a_model_is_required(shell: Run) -> None:
+def test_a_model_is_required(shell):
     answer = shell(CAT, own_model=False)
     assert (answer.code, answer.err.count("\n")) == (2, 1)
     assert "model=None: name one" in answer.err
 
 
-def test_samples_before_an_error_are_kept(shell: Run, tmp_path: Path) -> None:
+def test_samples_before_an_error_are_kept(shell, tmp_path):
     (tmp_path / "p.jsonl").write_text('"a"\n"b"\n', encoding="utf-8")
     options = "--prompts p.jsonl --batch-size 1 --max-new-tokens 2 --out out.jsonl --n 3"
     answer = shell(f"{options} --verifier python:rules.py:late --max-new-tokens 3")
@@ -171,9 +171,7 @@ def test_samples_before_an_error_are_kept(shell: Run, tmp_path: Path) -> None:
     )
 
 
-def test_errors_of_standard_output_are_reported_in_one_line(
-    shell: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_standard_output_are_reported_in_one_line(shell, monkeypatch):
     expected = "trialogue: error: standard output cannot be written: No space left on device\n"
     for buffering in (1, 4096):
         with Path("/dev/full").open("w", buffering=buffering) as full:
@@ -202,9 +200,7 @@ def test_errors_of_standard_output_are_reported_in_one_line(
     ],
     ids=repr,
 )
-def test_every_out_of_memory_error_suggests_smaller_batches(
-    error: Exception, shell: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_out_of_memory_error_suggests_smaller_batches(error, shell, monkeypatch):
     def exhausted(*_: object, **__: object) -> None:
         raise error
 
@@ -254,9 +250,7 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", HUB)
-def test_errors_of_the_hub_are_reported_in_one_line(
-    case: str, shell: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_the_hub_are_reported_in_one_line(case, shell, tmp_path, monkeypatch):
     error, words = HUB[case]
     requests = []
 
@@ -279,9 +273,7 @@ def test_errors_of_the_hub_are_reported_in_one_line(
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 
-def test_errors_in_the_code_are_not_reported_as_network_errors(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_errors_in_the_code_are_not_reported_as_network_errors(monkeypatch, tmp_path):
     def broken(url: str, **_: object) -> None:
         raise TypeError(url)
 
@@ -306,13 +298,13 @@ BEFORE_WEIGHTS: list[tuple[str, str]] = [
 ]
 
 
-def test_prompts_and_verifiers_are_checked_before_weights_are_read(run: Run, tmp_path: Path) -> None:
+def test_prompts_and_verifiers_are_checked_before_weights_are_read(run, tmp_path):
     (tmp_path / "bad.lark").write_text("start: foo", encoding="utf-8")
     (save_tiny(tmp_path / "broken") / "model.safetensors").write_bytes(b"no weights")
     assert not wrong_refusals(BEFORE_WEIGHTS, partial(run, "--model", "broken"))
 
 
-def test_a_completion_cut_by_the_context_is_reported(shell: Run, tmp_path: Path) -> None:
+def test_a_completion_cut_by_the_context_is_reported(shell, tmp_path):
     lines = [{"prompt": "cat " * 100, "id": "long"}, {"prompt": "cat"}]
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     assert shell("--prompts p.jsonl --top-k 1").err.count("\n") == 1
@@ -323,7 +315,7 @@ def test_a_completion_cut_by_the_context_is_reported(shell: Run, tmp_path: Path)
     assert {line["ended"] for line in answer.lines if line["id"] == "long"} == {"context"}
 
 
-def test_remarks_of_a_verifier_are_printed_once(shell: Run) -> None:
+def test_remarks_of_a_verifier_are_printed_once(shell):
     schema = 'json-schema:{"type": "array", "uniqueItems": true}'
     answer = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3")
     assert answer.code == 0

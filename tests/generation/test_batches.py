@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generation.command import CAT, COSTS, RULES, Run, read_samples
+from generation.command import CAT, COSTS, RULES, read_samples
 from trialogue.executors import EXECUTORS, Crew, Executor, Start
 
 UNTIL = f"{CAT} --prompt 'a list' --until 2 --verifier python:rules.py:lower"
@@ -24,7 +24,7 @@ def lines(path: str) -> list[dict[str, object]]:
     )
 
 
-def test_two_processes_draw_the_same_samples_as_one(shell: Run) -> None:
+def test_two_processes_draw_the_same_samples_as_one(shell):
     """In batches of one, samples are equal to the last bit."""
     run = f"{UNTIL} {SHORT} --batch-size 1"
     apart = shell(f"{run} --workers 2 --out apart.jsonl")
@@ -37,7 +37,7 @@ def test_two_processes_draw_the_same_samples_as_one(shell: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # warnings of Ray itself
-def test_ray_actors_draw_the_same_samples_as_one_process(shell: Run) -> None:
+def test_ray_actors_draw_the_same_samples_as_one_process(shell):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
     run = f"{UNTIL} {SHORT} --batch-size 1 --ordered"
     shell(f"{run} --out alone.jsonl")
@@ -51,7 +51,7 @@ def test_ray_actors_draw_the_same_samples_as_one_process(shell: Run) -> None:
     assert lines("apart.jsonl") == lines("alone.jsonl")
 
 
-def test_errors_are_reported_once_before_workers_start(shell: Run) -> None:
+def test_errors_are_reported_once_before_workers_start(shell):
     answer = shell(f"{CAT} --n 4 --batch-size 2 --workers 2 --verifier python:rules.py:absent")
     assert answer.code == 2
     assert answer.err.count("\n") == 1
@@ -81,9 +81,7 @@ class OtherFilesCrew(Crew):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_samples_of_other_verifier_files_are_refused(
-    own: bool, shell: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_of_other_verifier_files_are_refused(own, shell, monkeypatch):
     monkeypatch.setitem(EXECUTORS, "other-files", OtherFiles)
     rule = "python:rules.py:lower"
     ruled = f"{CAT} --verifier {rule}"

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import torch
 
 from trialogue.generation import values
@@ -33,7 +32,7 @@ def cached_values(graded: Graded, *tokens: int) -> list[float | None]:
     return graded.final(samples)
 
 
-def test_only_the_latest_values_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_latest_values_are_cached(monkeypatch):
     monkeypatch.setattr(values, "_REMEMBERED", 8)
     graded = Graded(FunctionVerifier(lambda prefix: float(prefix[0])))
     for first in range(0, 100, 2):

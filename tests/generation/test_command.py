@@ -2,11 +2,10 @@
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 
-from generation.command import REGEX, Run
+from generation.command import REGEX
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
 from trialogue.samplers import SAMPLERS, Backtracking, generate, values
@@ -15,7 +14,7 @@ from trialogue.training.probe_training import ProbeTrainingConfig, train_verifie
 from trialogue.verifiers import GrammarVerifier, ProbeVerifier
 
 
-def test_samples_equal_those_of_the_library(shell: Run, model: str) -> None:
+def test_samples_equal_those_of_the_library(shell, model):
     options = "--sampler backtracking --quota 2 --stride=1 --no-argmax-redo --seed 5"
     answer = shell(f"--prompt 'the cat' --n 4 --max-new-tokens 9 --verifier 'regex:[a-z ]*' {options}")
     assert answer.code == 0
@@ -56,7 +55,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_every_sampler_runs(sampler: str, shell: Run) -> None:
+def test_every_sampler_runs(sampler, shell):
     budget = "--max-queries 300 --max-new-tokens 4 --n 2 --top-k 300"
     answer = shell(
         f"--prompt a --verifier python:rules.py:no_cat --sampler {sampler} {budget}",
@@ -67,7 +66,7 @@ def test_every_sampler_runs(sampler: str, shell: Run) -> None:
     assert all(line["accepted"] for line in answer.lines)
 
 
-def test_every_end_has_a_reason(shell: Run) -> None:
+def test_every_end_has_a_reason(shell):
     prompt = "--prompt 'the cat'"
     cut = shell(f"{prompt} --verifier {REGEX} --sampler ancestral --max-new-tokens 3").lines[0]
     assert (cut["accepted"], cut["ended"]) == (False, "max_new_tokens")
@@ -92,7 +91,7 @@ def test_every_end_has_a_reason(shell: Run) -> None:
     assert (ended["ended"], ended["reason"]) == ("eos", None)
 
 
-def test_validation_errors_of_complete_texts_are_reported(shell: Run) -> None:
+def test_validation_errors_of_complete_texts_are_reported(shell):
     schema = """--verifier 'json-schema:{"enum": ["a"], "not": {"const": "a"}}'"""
     why = "$: 'a' should not be valid under {'const': 'a'}"
     drawn = shell(f"--prompt 'the cat' {schema} --sampler masked-decoding --n 2")
@@ -100,7 +99,7 @@ def test_validation_errors_of_complete_texts_are_reported(shell: Run) -> None:
     assert {line["reason"] for line in drawn.lines} == {f"failed: the text is whole and not valid: {why}"}
 
 
-def test_every_failure_has_a_reason(shell: Run) -> None:
+def test_every_failure_has_a_reason(shell):
     prompt = "--prompt 'the cat' --n 20"
     schema = """--verifier 'json-schema:{"type": "array", "items": {"enum": ["abc"]}, "minItems": 3}'"""
     mask = "--sampler masked-decoding"
@@ -129,9 +128,7 @@ def test_every_failure_has_a_reason(shell: Run) -> None:
         ("smc", "python", False),
     ],
 )
-def test_a_warning_about_many_verifier_calls_is_printed(
-    sampler: str, kind: str, warned: bool, shell: Run, probe: str
-) -> None:
+def test_a_warning_about_many_verifier_calls_is_printed(sampler, kind, warned, shell, probe):
     spec = {"probe": f"probe:{probe}", "python": "python:rules.py:no_cat", "regex": "'regex:(?s:.*)'"}[kind]
     options = f"--prompt 'the cat' --verifier {spec} --max-new-tokens 2 --sampler {sampler}"
     words = f"asks about up to {tiny_oracle().vocab_size} continuations of every prefix"
@@ -142,7 +139,7 @@ def test_a_warning_about_many_verifier_calls_is_printed(
         assert words not in shell(f"{options} --candidates 5").err
 
 
-def test_samples_without_a_weight_have_the_weight_null(shell: Run) -> None:
+def test_samples_without_a_weight_have_the_weight_null(shell):
     common = "--prompt 'the cat' --n 12 --max-new-tokens 3"
     for sampler in ("best-of-n", "value-guided"):
         lines = shell(f"{common} --verifier python:rules.py:no_cat --sampler {sampler} --top-k 9").lines
@@ -154,14 +151,14 @@ def test_samples_without_a_weight_have_the_weight_null(shell: Run) -> None:
     assert [(line["accepted"], line["log_weight"]) for line in given_up.lines] == [(False, None)] * 12
 
 
-def test_a_replacement_character_is_not_a_stop_string(shell: Run) -> None:
+def test_a_replacement_character_is_not_a_stop_string(shell):
     lines = shell("--prompt 'the cat' --stop '�' --n 8 --max-new-tokens 20").lines
     # Invalid UTF-8 is displayed as the replacement character but does not equal it.
     assert any("\ufffd" in line["text"] for line in lines)
     assert {line["ended"] for line in lines} <= {"eos", "max_new_tokens"}
 
 
-def test_functions_receive_text_or_tokens_as_requested(shell: Run) -> None:
+def test_functions_receive_text_or_tokens_as_requested(shell):
     common = "--sampler weighted-rejection --max-new-tokens 12 --n 4"
     tokens = shell(f"--prompt aaaa --verifier python:rules.py:few_a --verifier-reads tokens {common}").lines
     assert all(line["accepted"] and line["tokens"].count(68) < 2 for line in tokens)
@@ -173,7 +170,7 @@ def test_functions_receive_text_or_tokens_as_requested(shell: Run) -> None:
 
 
 @pytest.fixture(scope="module")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> str:
+def probe(tmp_path_factory):
     config = ProbeTrainingConfig(layers=(1,), depths=(1,), threshold="youden", epochs=5)
     file = train_verifier(tiny_oracle(), marked_texts(120), config, name="marked.jsonl")
     path = tmp_path_factory.mktemp("probe") / "a@b.safetensors"
@@ -185,9 +182,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("sampler", "threshold"),
     [("rejection", 0.3), ("block-best-of-n", None), ("ancestral", None), ("ancestral", 0.3), ("smc", 0.3)],
 )
-def test_a_probe_gives_verdicts_or_values_depending_on_the_sampler(
-    sampler: str, threshold: float | None, shell: Run, probe: str
-) -> None:
+def test_a_probe_gives_verdicts_or_values_depending_on_the_sampler(sampler, threshold, shell, probe):
     spec = f"probe:{probe}" + (f"@{threshold}" if threshold else "")
     answer = shell(f"--prompt 'the cat' --verifier {spec} --sampler {sampler} --n 6 --max-new-tokens 4")
     assert answer.code == 0, answer.err
@@ -218,7 +213,7 @@ def test_a_probe_gives_verdicts_or_values_depending_on_the_sampler(
         assert {line["accepted"] for line in lines} == {True, False}
 
 
-def test_values_of_functions_are_recorded(shell: Run) -> None:
+def test_values_of_functions_are_recorded(shell):
     common = "--prompt 'the cat' --n 8 --max-new-tokens 6"
     lines = shell(f"{common} --verifier python:rules.py:share_of_a --sampler best-of-n").lines
     assert [line["value"] for line in lines] == [(1 + line["text"].count("a")) / 100 for line in lines]
@@ -229,7 +224,7 @@ def test_values_of_functions_are_recorded(shell: Run) -> None:
     assert {line["value"] for line in shell(common).lines} == {None}
 
 
-def test_a_probe_of_another_model_is_refused(shell: Run, probe: str, tmp_path: Path) -> None:
+def test_a_probe_of_another_model_is_refused(shell, probe, tmp_path):
     tiny_model(hidden_size=32).save_pretrained(tmp_path / "wide")
     tiny_tokenizer().save_pretrained(tmp_path / "wide")
     answer = shell(f"--prompt a --verifier probe:{probe} --model wide")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from generation.command import Run
 from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
 from refusals import wrong_refusals
 from trialogue.errors import InputError
@@ -32,7 +31,7 @@ def text_of(messages: object, **settings: object) -> str:
     return TOKENIZATION.tokenizer.decode(TOKENIZATION.chat(messages, **settings))
 
 
-def test_messages_are_formatted_by_the_template() -> None:
+def test_messages_are_formatted_by_the_template():
     assert text_of([USER], system="be brief") == "<s>system: be brief</s><s>user: hi</s><s>assistant: "
     parts = [{"role": "user", "content": [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]}]
     assert text_of(parts) == "<s>user: h\ni</s><s>assistant: "
@@ -58,7 +57,7 @@ def test_messages_are_formatted_by_the_template() -> None:
         ([{"role": "system", "content": "x"}, USER], r"system='y': the messages begin with a system"),
     ],
 )
-def test_invalid_messages_are_reported(messages: object, message: str | None) -> None:
+def test_invalid_messages_are_reported(messages, message):
     if message is None:
         assert TOKENIZATION.chat(messages)
         return
@@ -66,7 +65,7 @@ def test_invalid_messages_are_reported(messages: object, message: str | None) ->
         TOKENIZATION.chat(messages, system="y")
 
 
-def test_errors_of_the_template_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_template_are_reported(monkeypatch):
     monkeypatch.setattr(TOKENIZATION.tokenizer, "chat_template", "{{ raise_exception('no system here') }}")
     with pytest.raises(
         InputError, match=r"messages=\['user'\]: the model's chat template refuses them: .*no sys"
@@ -74,7 +73,7 @@ def test_errors_of_the_template_are_reported(monkeypatch: pytest.MonkeyPatch) ->
         TOKENIZATION.chat("hi")
 
 
-def test_records_contain_the_conversation(shell: Run) -> None:
+def test_records_contain_the_conversation(shell):
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
     write_prompts(
         a={"messages": [USER], "id": "a", "metadata": {"split": "test", "n": 1.5}, "tools": tools},
@@ -95,7 +94,7 @@ def test_records_contain_the_conversation(shell: Run) -> None:
     assert first["generation_config"] == {"used": {"eos_token_id": 2}, "ignored": {}}
 
 
-def test_a_system_message_precedes_every_prompt(shell: Run) -> None:
+def test_a_system_message_precedes_every_prompt(shell):
     write_prompts(a={"messages": [USER]})
     message = shell("--prompts prompts.jsonl --system 'be brief' --max-new-tokens 5")
     plain = shell("--prompts prompts.jsonl --max-new-tokens 5")
@@ -105,9 +104,7 @@ def test_a_system_message_precedes_every_prompt(shell: Run) -> None:
     assert message.lines[0]["run"] != plain.lines[0]["run"]
 
 
-def test_records_list_the_used_and_ignored_generation_settings(
-    shell: Run, model: str, tmp_path: Path
-) -> None:
+def test_records_list_the_used_and_ignored_generation_settings(shell, model, tmp_path):
     shutil.copytree(model, tmp_path / "own")
     config = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": [2, 7], "pad_token_id": 0}
     (tmp_path / "own" / "generation_config.json").write_text(json.dumps(config))
@@ -131,7 +128,7 @@ LINES: list[tuple[dict[str, object], str]] = [
 ]
 
 
-def test_an_invalid_line_is_reported(run: Run) -> None:
+def test_an_invalid_line_is_reported(run):
     for line, words in LINES:
         write_prompts(a=line)
         assert not wrong_refusals([("--prompts prompts.jsonl", words)], run)

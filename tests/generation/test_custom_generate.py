@@ -51,13 +51,13 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_faulty_calls_are_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faulty_calls_are_detected(mutant, monkeypatch):
     monkeypatch.setattr(call, *MUTANTS[mutant])
     with pytest.raises(AssertionError):
         test_samples_equal_those_of_generate_on_the_truncated_oracle()
 
 
-def test_samples_equal_those_of_generate_on_the_truncated_oracle() -> None:
+def test_samples_equal_those_of_generate_on_the_truncated_oracle():
     output = draw(**SETTINGS, return_dict_in_generate=True, num_return_sequences=2)
     oracle = PretrainedOracle(tiny_model(3), tiny_tokenizer())
     expected = generate(truncated(oracle, **SETTINGS), PROMPTS, num_samples=2, max_new_tokens=12)
@@ -68,7 +68,7 @@ def test_samples_equal_those_of_generate_on_the_truncated_oracle() -> None:
     assert torch.equal(output.sequences[::2, :WIDTH], inputs(PROMPTS)["input_ids"])
 
 
-def test_the_ends_of_sequence_of_the_call_are_used() -> None:
+def test_the_ends_of_sequence_of_the_call_are_used():
     ends = sorted(set(draw(max_new_tokens=4)[:, WIDTH:].flatten().tolist()) - {0, 1, 2})[:2]
     for row in draw(eos_token_id=ends, max_new_tokens=40, num_return_sequences=8)[:, WIDTH:].tolist():
         places = [place for place, token in enumerate(row) if token in ends]
@@ -84,7 +84,7 @@ SPELLED: dict[str, Any] = {
 }
 
 
-def test_ends_of_sequence_beyond_the_vocabulary_are_never_drawn() -> None:
+def test_ends_of_sequence_beyond_the_vocabulary_are_never_drawn():
     for ends in (-1, [-1], 300, []):
         samples = draw(eos_token_id=ends, **SPELLED).samples
         assert {len(completion) for completion in samples.completions()} == {12}
@@ -94,7 +94,7 @@ def test_ends_of_sequence_beyond_the_vocabulary_are_never_drawn() -> None:
     assert {len(completion) for completion in given.completions()} != {12}
 
 
-def test_padding_without_a_padding_token_uses_a_valid_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_padding_without_a_padding_token_uses_a_valid_token(monkeypatch):
     monkeypatch.setattr(MODEL.generation_config, "pad_token_id", None)
     for ends, pad in ((-1, 0), ([-1, 2], 2)):
         stopped = draw(eos_token_id=ends, stop="e", num_return_sequences=8, max_new_tokens=60)[:, WIDTH:]
@@ -102,7 +102,7 @@ def test_padding_without_a_padding_token_uses_a_valid_token(monkeypatch: pytest.
         assert any(row[-1] == pad for row in stopped.tolist())
 
 
-def test_the_default_seed_comes_from_torch() -> None:
+def test_the_default_seed_comes_from_torch():
     def twice(seed: int | None) -> tuple[torch.Tensor, torch.Tensor]:
         set_seed(5)
         return draw(seed=seed), draw(seed=seed)
@@ -116,7 +116,7 @@ def test_the_default_seed_comes_from_torch() -> None:
     assert torch.equal(fixed, same)
 
 
-def test_weights_compare_the_samples_of_one_prompt() -> None:
+def test_weights_compare_the_samples_of_one_prompt():
     samples = draw(
         sampler=WeightedRejection(),
         verifier=lambda tokenization: GrammarVerifier.regex("[a-z]{2}", tokenization),
@@ -130,14 +130,14 @@ def test_weights_compare_the_samples_of_one_prompt() -> None:
     assert len(set(chosen.completions()[:12])) < len(set(samples.completions()[:12]))
 
 
-def test_a_streamer_is_ended_if_the_call_fails() -> None:
+def test_a_streamer_is_ended_if_the_call_fails():
     reader = Reader()
     with pytest.raises(InputError, match="Backtracking needs one"):
         draw_one(streamer=reader, sampler=Backtracking())
     assert reader.ended == 1
 
 
-def test_the_batch_size_does_not_change_samples() -> None:
+def test_the_batch_size_does_not_change_samples():
     whole, batched = (
         draw(return_dict_in_generate=True, num_return_sequences=4, **size).samples
         for size in ({}, {"batch_size": 3})
@@ -145,7 +145,7 @@ def test_the_batch_size_does_not_change_samples() -> None:
     assert whole.completions() == batched.completions()
 
 
-def test_the_verifier_judges_the_text_before_the_stop_string() -> None:
+def test_the_verifier_judges_the_text_before_the_stop_string():
     tokenization = Tokenization(tiny_tokenizer())
     samples = draw(
         sampler=MaskedDecoding(),
@@ -162,7 +162,7 @@ def test_the_verifier_judges_the_text_before_the_stop_string() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_model_in_training_mode_is_evaluated_and_restored(fails: bool) -> None:
+def test_a_model_in_training_mode_is_evaluated_and_restored(fails):
     model = tiny_model(3, attention_dropout=0.5)
 
     def called(**settings: Any) -> torch.Tensor:
@@ -186,7 +186,7 @@ def test_a_model_in_training_mode_is_evaluated_and_restored(fails: bool) -> None
         assert {name: module.training for name, module in model.named_modules()} == flags
 
 
-def test_dropout_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_is_detected(monkeypatch):
     monkeypatch.setattr(decoder, "evaluating", nullcontext)
     with pytest.raises(AssertionError):
         test_a_model_in_training_mode_is_evaluated_and_restored(False)
@@ -230,12 +230,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("output", ["output_scores", "output_attentions", "output_hidden_states"])
-def test_outputs_that_are_not_returned_are_ignored(output: str) -> None:
+def test_outputs_that_are_not_returned_are_ignored(output):
     rule = {"sampler": TokenwiseRejection(), "verifier": FunctionVerifier(lambda tokens: tokens[-1] % 2 == 0)}
     assert torch.equal(draw(**rule, **{output: True}), draw(**rule))
 
 
-def test_unsupported_options_are_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_options_are_refused_in_one_line(monkeypatch):
     def loaded(*arguments: Any, **settings: Any) -> None:
         raise AssertionError("the model was loaded")
 

@@ -91,7 +91,7 @@ def make_settings(case: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", OF_TOKENS)
-def test_greedy_decoding_equals_transformers_on_each_prompt(case: str) -> None:
+def test_greedy_decoding_equals_transformers_on_each_prompt(case):
     settings = make_settings(OF_TOKENS[case])
     plain = MODEL.generate(**inputs(PROMPTS), max_new_tokens=30, do_sample=False)
     found = draw(**settings)
@@ -106,7 +106,7 @@ def test_greedy_decoding_equals_transformers_on_each_prompt(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", OF_LENGTHS)
-def test_greedy_decoding_counts_tokens_like_transformers_on_a_batch(case: str) -> None:
+def test_greedy_decoding_counts_tokens_like_transformers_on_a_batch(case):
     prompts = PROMPTS[::2]
     settings = {"max_new_tokens": 40, "do_sample": False, **OF_LENGTHS[case]}
     expected = MODEL.generate(**inputs(prompts), **settings)
@@ -119,7 +119,7 @@ def test_greedy_decoding_counts_tokens_like_transformers_on_a_batch(case: str) -
     assert not torch.equal(expected, MODEL.generate(**inputs(prompts), **plain))
 
 
-def test_counting_without_padding_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_without_padding_is_detected(monkeypatch):
     monkeypatch.setattr(processors._Padding, "padded", lambda padding, prefix: prefix)
     with pytest.raises(AssertionError):
         test_greedy_decoding_counts_tokens_like_transformers_on_a_batch("a forced end")
@@ -167,9 +167,7 @@ def by_letters(scores: Tensor) -> Tensor:
     [({}, lambda scores: scores), ({"sampler": MaskedDecoding(), "verifier": letters}, by_letters)],
     ids=["ancestral", "mask"],
 )
-def test_scores_equal_those_of_transformers_with_the_mask(
-    options: dict[str, Any], mask: Callable[[Tensor], Tensor]
-) -> None:
+def test_scores_equal_those_of_transformers_with_the_mask(options, mask):
     output = draw(
         **options,
         **SAMPLED,
@@ -213,7 +211,7 @@ SCORE_MUTANTS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("mutant", SCORE_MUTANTS)
-def test_faulty_scores_are_detected(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faulty_scores_are_detected(mutant, monkeypatch):
     right = processors.split
     monkeypatch.setattr(call, "split", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
     with pytest.raises(AssertionError):
@@ -235,7 +233,7 @@ def no_e(tokens: tuple[int, ...]) -> bool:
     ],
     ids=["ancestral", "function"],
 )
-def test_samples_do_not_depend_on_the_returned_outputs(rule: dict[str, Any], drawing: dict[str, Any]) -> None:
+def test_samples_do_not_depend_on_the_returned_outputs(rule, drawing):
     settings = {**rule, **drawing, "repetition_penalty": 1.2, "return_dict_in_generate": True}
     plain = draw(**settings)
     asked = draw(**settings, output_scores=True, output_logits=True)
@@ -254,13 +252,13 @@ def test_samples_do_not_depend_on_the_returned_outputs(rule: dict[str, Any], dra
 RULE = r"(Paris|Rome|Madrid) in (19|20)[0-9]{2}"
 
 
-def test_a_mask_after_the_truncation_fails_with_a_reason() -> None:
+def test_a_mask_after_the_truncation_fails_with_a_reason():
     rule = {"verifier": lambda tokenization: GrammarVerifier.regex(RULE, tokenization)}
     with pytest.raises(RejectedSamplesError, match="no token allowed of those that temperature"):
         draw(sampler=MaskedDecoding(mask_first=False), **rule, temperature=0.6, top_p=0.9)
 
 
-def test_rejected_samples_raise_or_warn() -> None:
+def test_rejected_samples_raise_or_warn():
     rule = {"sampler": Ancestral(), "verifier": letters, "num_return_sequences": 3}
     with pytest.raises(RejectedSamplesError) as caught:
         draw(**rule)
@@ -281,12 +279,12 @@ def test_rejected_samples_raise_or_warn() -> None:
     assert draw(num_return_sequences=2).shape[0] == 6
 
 
-def test_an_exhausted_budget_is_a_reason() -> None:
+def test_an_exhausted_budget_is_a_reason():
     with pytest.raises(RejectedSamplesError, match="stopped by max_queries"):
         draw(["a"], sampler=Rejection(), verifier=lambda _: GrammarVerifier.regex("zzzz", _), max_queries=30)
 
 
-def test_pipelines_follow_the_policy_for_rejected_samples() -> None:
+def test_pipelines_follow_the_policy_for_rejected_samples():
     pipe = pipeline("text-generation", model=MODEL, tokenizer=tiny_tokenizer())
 
     def written(**options: Any) -> list[str]:
@@ -302,7 +300,7 @@ def test_pipelines_follow_the_policy_for_rejected_samples() -> None:
 
 
 @pytest.mark.parametrize("given", [{"tokenizer": tiny_tokenizer()}, {}], ids=["tokenizer", "ours"])
-def test_stop_strings_of_the_call_are_used(given: dict[str, Any]) -> None:
+def test_stop_strings_of_the_call_are_used(given):
     settings = {"max_new_tokens": 40, "do_sample": False, "stop_strings": ["8", "\x13"]}
     expected = MODEL.generate(**inputs(PROMPTS), **settings, tokenizer=tiny_tokenizer())
     found = draw(**settings, **given)
@@ -322,7 +320,7 @@ class Ending(StoppingCriteria):
         return input_ids.sum(1) % 5 == 0
 
 
-def test_custom_criteria_and_stop_strings_end_rows() -> None:
+def test_custom_criteria_and_stop_strings_end_rows():
     ending = Ending()
     output = draw(
         stopping_criteria=StoppingCriteriaList([ending]),
@@ -348,7 +346,7 @@ def test_custom_criteria_and_stop_strings_end_rows() -> None:
 
 
 @pytest.mark.parametrize("lengths", [(5,), (3, 6), (6, 3), (30,)], ids=str)
-def test_the_smallest_maximum_length_applies(lengths: tuple[int, ...]) -> None:
+def test_the_smallest_maximum_length_applies(lengths):
     width = inputs(PROMPTS)["input_ids"].shape[1]
     settings = {"max_new_tokens": 20, "do_sample": False, "eos_token_id": -1}
 
@@ -360,7 +358,7 @@ def test_the_smallest_maximum_length_applies(lengths: tuple[int, ...]) -> None:
     assert torch.equal(draw(**settings, stopping_criteria=criteria()), expected)
 
 
-def test_errors_in_processors_and_criteria_are_reported_in_one_line() -> None:
+def test_errors_in_processors_and_criteria_are_reported_in_one_line():
     class Broken(LogitsProcessor):
         def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
             raise KeyError("no\nsuch token")
@@ -376,7 +374,7 @@ def test_errors_in_processors_and_criteria_are_reported_in_one_line() -> None:
         draw(stopping_criteria=StoppingCriteriaList([Scored()]))
 
 
-def test_a_processor_with_state_is_refused() -> None:
+def test_a_processor_with_state_is_refused():
     class Counting(LogitsProcessor):
         calls = 0
 
@@ -388,7 +386,7 @@ def test_a_processor_with_state_is_refused() -> None:
         draw(logits_processor=LogitsProcessorList([Counting()]))
 
 
-def test_a_single_prompt_may_have_a_function_of_allowed_tokens() -> None:
+def test_a_single_prompt_may_have_a_function_of_allowed_tokens():
     allowed = {"prefix_allowed_tokens_fn": lambda row, tokens: [10 + len(tokens), 40 + row]}
     settings = {"do_sample": False, "max_new_tokens": 9, **allowed}
     assert torch.equal(draw(PROMPTS[:1], **settings), MODEL.generate(**inputs(PROMPTS[:1]), **settings))
@@ -404,7 +402,7 @@ def test_a_single_prompt_may_have_a_function_of_allowed_tokens() -> None:
     ],
     ids=repr,
 )
-def test_a_streamer_receives_each_token_when_it_is_drawn(sampler: Any, live: bool) -> None:
+def test_a_streamer_receives_each_token_when_it_is_drawn(sampler, live):
     reader, distances = Reader(), []
 
     class Watching(StoppingCriteria):
@@ -418,9 +416,7 @@ def test_a_streamer_receives_each_token_when_it_is_drawn(sampler: Any, live: boo
     assert (set(distances) == {1}) == live
 
 
-def test_an_oracle_is_built_once_and_the_latest_is_stored_with_its_model(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_oracle_is_built_once_and_the_latest_is_stored_with_its_model(monkeypatch):
     made: list[Any] = []
 
     def counted(*arguments: Any, **settings: Any) -> PretrainedOracle:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.command import PROMPT, Run
+from generation.command import PROMPT
 from refusals import wrong_refusals
 
 MASK = ("--sampler", "masked-decoding", "--n", "4", "--max-new-tokens", "60")
@@ -45,7 +45,7 @@ class Failing(BaseModel):
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> None:
+def files(tmp_path):
     (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")
     (tmp_path / "bounds.py").write_text("MOST = 1", encoding="utf-8")
     tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in ("f", "g")]
@@ -53,7 +53,7 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{", encoding="utf-8")
 
 
-def test_each_kind_of_grammar_has_an_option_and_a_default_mask(run: Run, files: None) -> None:
+def test_each_kind_of_grammar_has_an_option_and_a_default_mask(run, files):
     Path("schema.json").write_text(json.dumps(SCHEMA), encoding="utf-8")
     Path("words.lark").write_text('start: "ab" | "ac"', encoding="utf-8")
     for options, spec in (
@@ -78,7 +78,7 @@ def test_each_kind_of_grammar_has_an_option_and_a_default_mask(run: Run, files: 
     assert not all(line["accepted"] for line in drawn.lines)
 
 
-def test_white_space_is_optional(run: Run) -> None:
+def test_white_space_is_optional(run):
     spec = ("--verifier", f"json-schema:{json.dumps(SCHEMA)}", *MASK)
     compact = [line["text"] for line in run(*PROMPT, *spec).lines if line["accepted"]]
     assert compact
@@ -87,7 +87,7 @@ def test_white_space_is_optional(run: Run) -> None:
     assert any(set(" \n\t\r") & set(line["text"]) for line in flexible)
 
 
-def test_a_pydantic_model_is_read_from_a_file(run: Run, files: None) -> None:
+def test_a_pydantic_model_is_read_from_a_file(run, files):
     answer = run(*PROMPT, "--verifier", "pydantic:models.py:Pair", *MASK)
     assert answer.code == 0, answer.err
     accepted = [json.loads(line["text"]) for line in answer.lines if line["accepted"]]
@@ -96,7 +96,7 @@ def test_a_pydantic_model_is_read_from_a_file(run: Run, files: None) -> None:
     assert "judging" in answer.err
 
 
-def test_tool_calls_follow_their_definitions(run: Run, files: None) -> None:
+def test_tool_calls_follow_their_definitions(run, files):
     answer = run(*PROMPT, "--verifier", "tools:tools.json", *MASK)
     assert answer.code == 0, answer.err
     accepted = [json.loads(line["text"]) for line in answer.lines if line["accepted"]]
@@ -123,5 +123,5 @@ MISTAKES: list[tuple[str, str]] = [
 ]
 
 
-def test_mistakes_are_reported_in_one_line(run: Run, files: None) -> None:
+def test_mistakes_are_reported_in_one_line(run, files):
     assert not wrong_refusals(MISTAKES, partial(run, *PROMPT, *MASK))

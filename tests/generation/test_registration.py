@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from generation.command import Run
 from models.tiny_pretrained import tiny_oracle
 from trialogue.errors import InputError
 from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
@@ -54,12 +53,12 @@ class Halving(Sampler[Halved]):
 
 
 @pytest.fixture
-def halving(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+def halving(monkeypatch):
     monkeypatch.setitem(SAMPLERS, "halving", Halving)
     return ("--prompt", "the cat", "--sampler", "halving", "--n", "6", "--max-new-tokens", "3")
 
 
-def test_a_registered_sampler_runs(halving: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+def test_a_registered_sampler_runs(halving, run, tmp_path):
     answer = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--out", "out.jsonl")
     assert answer.code == 0, answer.err
     assert "effective sample size" in answer.err
@@ -74,7 +73,7 @@ def test_a_registered_sampler_runs(halving: tuple[str, ...], run: Run, tmp_path:
     )
 
 
-def test_help_lists_the_registered_classes(halving: tuple[str, ...], run: Run) -> None:
+def test_help_lists_the_registered_classes(halving, run):
     answer = run("--sampler", "halving", "--help", own_model=False)
     for words in (*SAMPLERS, *(kind.written(name) for name, kind in KINDS.items())):
         assert words in answer.out
@@ -94,9 +93,7 @@ class Reading(Verifier):
 
 
 @pytest.mark.parametrize("layers", [(), (0,)])
-def test_a_verifier_of_hidden_states_judges_prompts_after_the_model_is_loaded(
-    layers: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, run: Run
-) -> None:
+def test_a_verifier_of_hidden_states_judges_prompts_after_the_model_is_loaded(layers, monkeypatch, run):
     kind = VerifierKind("NAME", "everything", lambda wanted: Reading(layers), path=lambda _: None)
     monkeypatch.setitem(KINDS, "reading", kind)
     common = ("--prompt", "the cat", "--max-new-tokens", "3", "--sampler", "backtracking")
@@ -107,7 +104,7 @@ def test_a_verifier_of_hidden_states_judges_prompts_after_the_model_is_loaded(
         assert answer.lines[0]["accepted"]
 
 
-def test_a_registered_verifier_is_built(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+def test_a_registered_verifier_is_built(monkeypatch, run):
     built: list[Wanted] = []
 
     def at_most(wanted: Wanted) -> FunctionVerifier:
@@ -136,7 +133,7 @@ def test_a_registered_verifier_is_built(monkeypatch: pytest.MonkeyPatch, run: Ru
     assert hopeless.lines[0]["reason"] == "failed: no first token has a value above 0"
 
 
-def test_a_registered_verifier_may_have_no_content(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+def test_a_registered_verifier_may_have_no_content(monkeypatch, run):
     def no_repeat(wanted: Wanted) -> FunctionVerifier:
         return FunctionVerifier(lambda prefix: len(set(prefix)) == len(prefix), scope="completion")
 
@@ -168,9 +165,7 @@ class Shelf(Pretrained):
         return self.oracle
 
 
-def test_a_registered_kind_of_model_is_opened_by_its_name(
-    monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
-) -> None:
+def test_a_registered_kind_of_model_is_opened_by_its_name(monkeypatch, run, tmp_path):
     monkeypatch.setitem(MODELS, "shelf", Shelf)
     common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+")
     more = ("--max-new-tokens", "3", "--n", "4")

@@ -3,19 +3,18 @@
 import json
 import math
 import re
-from pathlib import Path
 
 import pytest
 import torch
 
-from generation.command import CAT, REGEX, Run, read_samples
+from generation.command import CAT, REGEX, read_samples
 from trialogue.generation import outputs
 
 WEIGHTED = f"--verifier {REGEX} --sampler weighted-rejection --n 4 --out out.jsonl"
 HOPELESS = "--verifier python:rules.py:has_dog --verifier-scope sequence --verifier-whole"
 
 
-def test_samples_are_resampled_by_weight(shell: Run, tmp_path: Path) -> None:
+def test_samples_are_resampled_by_weight(shell, tmp_path):
     answer = shell(
         f"--prompt the --verifier {REGEX} --sampler weighted-rejection --n 60 --resample --out r.jsonl"
     )
@@ -33,7 +32,7 @@ def test_samples_are_resampled_by_weight(shell: Run, tmp_path: Path) -> None:
     assert len({line["log_weight"] for line in kept}) == 1
 
 
-def test_the_file_of_another_run_is_not_overwritten(shell: Run, tmp_path: Path) -> None:
+def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
     out = tmp_path / "out.jsonl"
     assert shell(f"--prompt the {WEIGHTED}").code == 0
     weighted = out.read_bytes()
@@ -51,7 +50,7 @@ def test_the_file_of_another_run_is_not_overwritten(shell: Run, tmp_path: Path) 
     assert out.read_bytes() != weighted
 
 
-def test_force_does_not_overwrite_an_unrelated_file(shell: Run, tmp_path: Path) -> None:
+def test_force_does_not_overwrite_an_unrelated_file(shell, tmp_path):
     own = tmp_path / "out.weighted.jsonl"
     own.write_text("mine\n", encoding="utf-8")
     answer = shell(f"--prompt the {WEIGHTED} --resample --force")
@@ -64,7 +63,7 @@ def test_force_does_not_overwrite_an_unrelated_file(shell: Run, tmp_path: Path) 
         assert shell(f"--prompt the {WEIGHTED} --resample --force").code == 0
 
 
-def test_resampled_files_are_not_extended_as_weighted_ones(shell: Run, tmp_path: Path) -> None:
+def test_resampled_files_are_not_extended_as_weighted_ones(shell, tmp_path):
     out = tmp_path / "out.jsonl"
     assert shell(f"--prompt the {WEIGHTED} --resample").code == 0
     drawn = out.read_bytes()
@@ -81,7 +80,7 @@ def test_resampled_files_are_not_extended_as_weighted_ones(shell: Run, tmp_path:
     assert out.read_bytes() == drawn
 
 
-def test_the_same_command_resamples_the_same_and_can_be_extended(shell: Run, tmp_path: Path) -> None:
+def test_the_same_command_resamples_the_same_and_can_be_extended(shell, tmp_path):
     out = tmp_path / "out.jsonl"
     assert shell(f"--prompt the {WEIGHTED} --resample").code == 0
     drawn = out.read_bytes()
@@ -92,7 +91,7 @@ def test_the_same_command_resamples_the_same_and_can_be_extended(shell: Run, tmp
 
 
 @pytest.mark.parametrize("to_file", [True, False])
-def test_a_prompt_without_weight_keeps_the_other_prompts(to_file: bool, shell: Run, tmp_path: Path) -> None:
+def test_a_prompt_without_weight_keeps_the_other_prompts(to_file, shell, tmp_path):
     prompts = [
         {"prompt": "the dog", "id": "d"},
         {"prompt": "the cat", "id": "c"},
@@ -119,15 +118,13 @@ def test_a_prompt_without_weight_keeps_the_other_prompts(to_file: bool, shell: R
         assert (len(spent), sum(spent)) == (3, refused["queries"])
 
 
-def test_many_prompts_without_weight_are_counted(shell: Run) -> None:
+def test_many_prompts_without_weight_are_counted(shell):
     answer = shell(f"{CAT} " * 8, f"{HOPELESS} --sampler smc --max-new-tokens 2 --resample")
     assert (answer.code, len(answer.lines)) == (2, 8)
     assert "of the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in answer.err
 
 
-def test_resampled_files_with_the_id_of_the_weighted_run_are_detected(
-    shell: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resampled_files_with_the_id_of_the_weighted_run_are_detected(shell, tmp_path, monkeypatch):
     monkeypatch.setattr(outputs, "_resampling", lambda settings: settings.identity())
     with pytest.raises(AssertionError):
         test_resampled_files_are_not_extended_as_weighted_ones(shell, tmp_path)

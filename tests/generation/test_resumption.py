@@ -25,7 +25,7 @@ def wait_for(lines: int, path: Path, process: "subprocess.Popen[str]") -> None:
         time.sleep(0.01)
 
 
-def test_a_killed_run_is_resumed(shell: Run, model: str, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed(shell, model, tmp_path):
     out = tmp_path / "out.jsonl"
     process = start(tmp_path, f"--model {model} {GATED} --out out.jsonl")
     wait_for(3, out, process)
@@ -58,7 +58,7 @@ def test_a_killed_run_is_resumed(shell: Run, model: str, tmp_path: Path) -> None
     assert len(read_samples(out)) == 2
 
 
-def test_force_keeps_the_old_samples_until_the_first_new_one(shell: Run, tmp_path: Path) -> None:
+def test_force_keeps_the_old_samples_until_the_first_new_one(shell, tmp_path):
     options = "--prompt the --max-new-tokens 3 --out out.jsonl"
     assert shell(f"{options} --n 3").code == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
@@ -83,14 +83,12 @@ def is_extended_correctly(shell: Run, folder: Path) -> bool:
     return read_samples(folder / "some.jsonl") == read_samples(folder / "all.jsonl")
 
 
-def test_further_samples_are_appended(shell: Run, tmp_path: Path) -> None:
+def test_further_samples_are_appended(shell, tmp_path):
     assert is_extended_correctly(shell, tmp_path)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_sample_depends_on_the_id_and_not_on_other_prompts(
-    weighted: bool, shell: Run, tmp_path: Path
-) -> None:
+def test_a_sample_depends_on_the_id_and_not_on_other_prompts(weighted, shell, tmp_path):
     x, z = '{"id": "x", "prompt": "the"}\n', '{"id": "z", "prompt": "the"}\n'
     (tmp_path / "x.jsonl").write_text(x, encoding="utf-8")
     (tmp_path / "zx.jsonl").write_text(z + x, encoding="utf-8")
@@ -112,16 +110,14 @@ def test_a_sample_depends_on_the_id_and_not_on_other_prompts(
     assert fresh == lines
 
 
-def test_samples_identified_by_their_place_are_detected(
-    shell: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_identified_by_their_place_are_detected(shell, tmp_path, monkeypatch):
     monkeypatch.setattr(
         drawing, "generate", lambda *args, **options: generate(*args, **options | {"sample_ids": None})
     )
     assert not is_extended_correctly(shell, tmp_path)
 
 
-def test_an_interrupt_keeps_the_finished_samples(model: str, tmp_path: Path) -> None:
+def test_an_interrupt_keeps_the_finished_samples(model, tmp_path):
     process = start(tmp_path, f"--model {model} {GATED} --out out.jsonl")
     wait_for(2, tmp_path / "out.jsonl", process)
     process.send_signal(signal.SIGINT)
@@ -141,9 +137,7 @@ UNTIL = "--until 4 --max-tries 9 --verifier python:rules.py:lower --verifier-who
     ("asked", "resumed"),
     [("--n 6 --ordered", "in any order"), (UNTIL, "as it was"), (f"{UNTIL} --ordered", "as it was")],
 )
-def test_samples_waiting_for_their_turn_are_not_drawn_again(
-    asked: str, resumed: str, shell: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_waiting_for_their_turn_are_not_drawn_again(asked, resumed, shell, tmp_path, monkeypatch):
     options = "--prompt 'the cat' --prompt 'a list' --max-new-tokens 12 --batch-size 4"
     options += " --stop e --seed 3"
     out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
@@ -177,9 +171,7 @@ def test_samples_waiting_for_their_turn_are_not_drawn_again(
         assert keys == sorted(keys)
 
 
-def test_waiting_samples_are_written_in_order_to_standard_output(
-    shell: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_samples_are_written_in_order_to_standard_output(shell, monkeypatch):
     options = "--prompt 'the cat' --max-new-tokens 12 --batch-size 4 --n 6 --stop e"
     filed, drawn = drawing.RecordObserver.filed, list[int]()
 
@@ -196,7 +188,7 @@ def test_waiting_samples_are_written_in_order_to_standard_output(
     assert f"interrupted: {len(drawn)} of 6 samples are written" in answer.err
 
 
-def test_a_closed_pipe_is_not_an_error(shell: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_pipe_is_not_an_error(shell, monkeypatch):
     reading, writing = os.pipe()
     first: list[dict[str, object]] = []
 
@@ -216,7 +208,7 @@ def test_a_closed_pipe_is_not_an_error(shell: Run, monkeypatch: pytest.MonkeyPat
     assert (answer.code, answer.err) == (1, "")
 
 
-def test_a_terminal_displays_only_the_text(shell: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_displays_only_the_text(shell, monkeypatch):
     terminal, end = pty.openpty()
     with os.fdopen(terminal, "rb", buffering=0) as screen, os.fdopen(end, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)

@@ -35,7 +35,7 @@ def write(path: Path, *records: dict[str, Any], force: bool = False) -> list[tup
         return list(file.kept)
 
 
-def test_lines_are_kept_and_appended(tmp_path: Path) -> None:
+def test_lines_are_kept_and_appended(tmp_path):
     out = tmp_path / "out.jsonl"
     assert write(out, record(0, 0), record(1, 0)) == []
     assert write(out, record(0, 1)) == [(0, 0), (1, 0)]
@@ -44,7 +44,7 @@ def test_lines_are_kept_and_appended(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.parent.iterdir()) == ["out.jsonl", "out.jsonl.settings.json"]
 
 
-def test_waiting_samples_are_stored_in_a_second_file(tmp_path: Path) -> None:
+def test_waiting_samples_are_stored_in_a_second_file(tmp_path):
     out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
     with opened(out, SAMPLING, PROMPTS) as file:
         file.hold((1, 0), record(1, 0))
@@ -72,7 +72,7 @@ def test_waiting_samples_are_stored_in_a_second_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 20, -1])
-def test_an_incomplete_last_line_is_removed(length: int, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_removed(length, tmp_path):
     out = tmp_path / "out.jsonl"
     write(out, record(0, 0), record(1, 0))
     complete = out.read_bytes()
@@ -82,7 +82,7 @@ def test_an_incomplete_last_line_is_removed(length: int, tmp_path: Path) -> None
     assert out.read_bytes() == complete
 
 
-def test_force_starts_a_new_file(tmp_path: Path) -> None:
+def test_force_starts_a_new_file(tmp_path):
     out = tmp_path / "out.jsonl"
     out.write_text("something else", encoding="utf-8")
     assert write(out, record(0, 0), force=True) == []
@@ -90,7 +90,7 @@ def test_force_starts_a_new_file(tmp_path: Path) -> None:
     assert write(out) == [(0, 0)]
 
 
-def test_changed_settings_are_reported_by_name(tmp_path: Path) -> None:
+def test_changed_settings_are_reported_by_name(tmp_path):
     out = tmp_path / "out.jsonl"
     write(out, record(0, 0))
     before = out.read_bytes()
@@ -115,7 +115,7 @@ REFUSED: list[tuple[bytes, str]] = [
 ]
 
 
-def test_a_file_of_another_run_is_not_changed(tmp_path: Path) -> None:
+def test_a_file_of_another_run_is_not_changed(tmp_path):
     for number, (line, words) in enumerate(REFUSED):
         out = tmp_path / f"{number}.jsonl"
         if "settings" not in words:
@@ -127,7 +127,7 @@ def test_a_file_of_another_run_is_not_changed(tmp_path: Path) -> None:
         assert out.read_bytes() == content
 
 
-def test_two_processes_cannot_write_to_one_file(tmp_path: Path) -> None:
+def test_two_processes_cannot_write_to_one_file(tmp_path):
     with (
         FileLock(tmp_path / ".out.jsonl.lock"),
         pytest.raises(InputError, match="another process is writing"),

@@ -1,11 +1,10 @@
 """Samples until enough are accepted: reproducible sets of samples, and exit codes for too few."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generation.command import Run, read_samples
+from generation.command import read_samples
 from refusals import wrong_refusals
 from trialogue.generation import scheduler
 from trialogue.generation.scheduler import Schedule
@@ -36,7 +35,7 @@ def run_schedule(
     return written
 
 
-def test_sorted_output_includes_samples_that_waited_for_the_last() -> None:
+def test_sorted_output_includes_samples_that_waited_for_the_last():
     """The last sample of a prompt may finish before an earlier one."""
     schedule = Schedule(Sampling(until=1, max_tries=4), 2, {}, ordered=True)
     order = [((0, 0), False), ((0, 2), True), ((1, 0), True), ((0, 1), False)]
@@ -54,7 +53,7 @@ def first_until(accepted: list[bool], until: int, max_tries: int) -> int:
 
 
 @pytest.fixture
-def outcomes() -> list[list[bool]]:
+def outcomes():
     stream = numpy_generator(3, "outcomes")
     return [(stream.random(60) < share).tolist() for share in (0.0, 0.1, 0.5, 0.9, 1.0)]
 
@@ -74,13 +73,11 @@ def samples_are_the_first(outcomes: list[list[bool]]) -> bool:
     return True
 
 
-def test_the_samples_are_the_first_up_to_the_last_accepted_one(outcomes: list[list[bool]]) -> None:
+def test_the_samples_are_the_first_up_to_the_last_accepted_one(outcomes):
     assert samples_are_the_first(outcomes)
 
 
-def test_keeping_samples_drawn_in_advance_is_detected(
-    outcomes: list[list[bool]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keeping_samples_drawn_in_advance_is_detected(outcomes, monkeypatch):
     class Greedy(Schedule):
         def finish(self, key: Any, record: Any) -> Any:
             super().finish(key, record)
@@ -92,7 +89,7 @@ def test_keeping_samples_drawn_in_advance_is_detected(
         assert samples_are_the_first(outcomes)
 
 
-def test_more_samples_are_drawn_at_once_if_few_are_accepted(outcomes: list[list[bool]]) -> None:
+def test_more_samples_are_drawn_at_once_if_few_are_accepted(outcomes):
     def rounds(schedule: Schedule, accepted: list[bool]) -> list[int]:
         sizes = []
         while pending := schedule.pending():
@@ -109,7 +106,7 @@ def test_more_samples_are_drawn_at_once_if_few_are_accepted(outcomes: list[list[
     assert (never[:2], sum(never), len(never) < 10) == ([2, 8], 100, True)
 
 
-def test_a_fixed_number_of_samples_is_written_in_order_of_completion() -> None:
+def test_a_fixed_number_of_samples_is_written_in_order_of_completion():
     drawing = Schedule(Sampling(n=3), 2, {(0, 1): {"accepted": True}})
     assert drawing.pending() == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)]
     for key in [(1, 2), (0, 2), (0, 0), (1, 1), (1, 0)]:
@@ -118,7 +115,7 @@ def test_a_fixed_number_of_samples_is_written_in_order_of_completion() -> None:
     assert drawing.keys() == [(place, sample) for place in range(2) for sample in range(3)]
 
 
-def test_until_gives_the_first_samples_of_a_longer_run(shell: Run, tmp_path: Path) -> None:
+def test_until_gives_the_first_samples_of_a_longer_run(shell, tmp_path):
     whole = shell(f"{RULE} --n 60 --out whole.jsonl")
     assert whole.code == 0, whole.err
     drawn = read_samples(tmp_path / "whole.jsonl")
@@ -155,7 +152,7 @@ TOO_FEW = [
 
 
 @pytest.mark.parametrize(("command", "words"), TOO_FEW)
-def test_too_few_accepted_samples_have_their_own_exit_code(command: str, words: str, shell: Run) -> None:
+def test_too_few_accepted_samples_have_their_own_exit_code(command, words, shell):
     answer = shell(command)
     assert (answer.code, "error" in answer.err) == (0, False)
     assert words in answer.err
@@ -176,11 +173,11 @@ REFUSED = [
 ]
 
 
-def test_invalid_numbers_of_samples_are_refused(run_schedule: Run) -> None:
+def test_invalid_numbers_of_samples_are_refused(run_schedule):
     assert not wrong_refusals(REFUSED, run_schedule)
 
 
-def test_samples_are_drawn_in_blocks_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_drawn_in_blocks_of_bounded_size(monkeypatch):
     monkeypatch.setattr(scheduler, "AT_ONCE", 4)
     accepted = [[True] * 7, [False] * 7]
     tries, sizes = Schedule(Sampling(n=7), 2, {(0, 2): {"accepted": True}}), []

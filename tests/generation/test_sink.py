@@ -32,11 +32,11 @@ def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
     return raw.getvalue().decode()
 
 
-def test_a_file_receives_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_receives_json(monkeypatch):
     assert [json.loads(line) for line in shown(monkeypatch, False).splitlines()] == RECORDS
 
 
-def test_a_terminal_receives_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_receives_text(monkeypatch):
     assert shown(monkeypatch, True).splitlines() == [
         "say",
         "     -1.50  yes",

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from generation.command import Run
 from trialogue.oracles import Decoding, Verifier
 from trialogue.verifiers.tolerant import Raised, tolerant
 
@@ -27,7 +26,7 @@ def write(lines: list[dict[str, object]]) -> None:
     Path("prompts.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
 
 
-def test_every_prompt_follows_its_own_verifier(run: Run) -> None:
+def test_every_prompt_follows_its_own_verifier(run):
     write([line for place, line in enumerate(LINES) if place != 2])
     answer = run("--prompts", "prompts.jsonl", "--ordered", *MASK)
     assert answer.code == 0, answer.err
@@ -54,14 +53,14 @@ def test_every_prompt_follows_its_own_verifier(run: Run) -> None:
     )
 
 
-def test_contradictory_verifiers_are_reported_with_the_line(run: Run) -> None:
+def test_contradictory_verifiers_are_reported_with_the_line(run):
     write(LINES[:3])
     answer = run("--prompts", "prompts.jsonl", *MASK)
     assert answer.code == 2
     assert "prompts.jsonl:3': verifier=['regex:[a-f]+', 'json-schema:" in answer.err
 
 
-def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run: Run) -> None:
+def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run):
     rules = Path("words.lark")
     rules.write_text('start: "ab" | "ac"')
     write([{"prompt": "the cat", "rule": "lark:words.lark"}])
@@ -79,9 +78,7 @@ def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run: Run) -> None:
     assert run(*first).code == 2
 
 
-def test_verifier_files_are_found_next_to_the_prompts(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verifier_files_are_found_next_to_the_prompts(run, tmp_path, monkeypatch):
     rules, words = ["python:rules.py:short", "lark:words.lark"], 'start: "ab" | "abc"'
     folder = Path("questions")
     folder.mkdir()
@@ -105,7 +102,7 @@ def test_verifier_files_are_found_next_to_the_prompts(
     assert run("--prompts", "prompts.jsonl", *options).code == 2
 
 
-def test_options_for_functions_apply_to_the_verifiers_of_prompts(run: Run) -> None:
+def test_options_for_functions_apply_to_the_verifiers_of_prompts(run):
     write([{"prompt": "the cat", "rule": "python:rules.py:has_dog"}])
     answer = run("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
     assert answer.code == 0, answer.err
@@ -134,9 +131,7 @@ def hangs(text):
         ("hangs", r"it did not return within 0.3 s: fix it, or raise the timeout"),
     ],
 )
-def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(
-    run: Run, name: str, words: str
-) -> None:
+def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, name, words):
     Path("bad.py").write_text(RAISING)
     sizes = ("--n", "12", "--max-new-tokens", "8")
     options = ("--prompt", "the cat", *sizes, "--verifier", f"python:bad.py:{name}")
@@ -158,7 +153,7 @@ def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(
     assert run(*options, "--verifier-whole", "--verifier-timeout", "0.3").code == 2
 
 
-def test_a_sorted_output_is_kept_or_refused(run: Run) -> None:
+def test_a_sorted_output_is_kept_or_refused(run):
     options = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "2")
     assert run(*options, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
     answer = run(*options, "--n", "4", "--out", "out.jsonl", "--ordered")
@@ -182,7 +177,7 @@ def test_a_sorted_output_is_kept_or_refused(run: Run) -> None:
     assert len(keys) > 3
 
 
-def test_values_of_children_are_unknown_if_one_row_has_none() -> None:
+def test_values_of_children_are_unknown_if_one_row_has_none():
     class Unsure(Verifier):
         def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
             return torch.ones(len(rows))

@@ -1,7 +1,6 @@
 """Comparison of exact output distributions with rational arithmetic, on trees with probabilities down to 1e-18."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -158,7 +157,7 @@ ORDINARY_SAMPLERS: list[Sampler] = [
 ]
 
 
-def test_every_registered_sampler_is_compared_with_its_reference() -> None:
+def test_every_registered_sampler_is_compared_with_its_reference():
     assert {type(sampler) for sampler in EXACT_SAMPLERS} == {SAMPLERS[name] for name in SAMPLERS}
 
 
@@ -183,17 +182,17 @@ def require_reference(sampler: Sampler, trees: list[RationalTree]) -> None:
 @pytest.mark.parametrize(
     "place", range(len(EXACT_SAMPLERS)), ids=lambda place: f"{place}-{EXACT_SAMPLERS[place]}"
 )
-def test_extreme_trees_have_the_distribution_of_rational_arithmetic(place: int) -> None:
+def test_extreme_trees_have_the_distribution_of_rational_arithmetic(place):
     require_reference(EXACT_SAMPLERS[place], trees_for(place))
 
 
 @pytest.mark.parametrize("sampler", ORDINARY_SAMPLERS, ids=repr)
-def test_ordinary_trees_have_the_distribution_of_rational_arithmetic(sampler: Sampler) -> None:
+def test_ordinary_trees_have_the_distribution_of_rational_arithmetic(sampler):
     require_reference(sampler, ordinary_trees(sampler))
 
 
 @pytest.mark.parametrize("mutant", mutants.WRONG_DISTRIBUTIONS, ids=repr)
-def test_faulty_samplers_differ_from_the_reference(mutant: Sampler) -> None:
+def test_faulty_samplers_differ_from_the_reference(mutant):
     trees = ordinary_trees(mutant)
     assert any(error_of(distribution_of(mutant, tree), mutant, tree) > 1e-3 for tree in trees)
 
@@ -220,9 +219,7 @@ class LosingEnds(AbsorbingChain):
 
 @pytest.mark.parametrize("mutant", [SubtractiveSolver, LosingEnds])
 @pytest.mark.parametrize("sampler", [Rejection(), TokenwiseRejection(), ValueGuided()], ids=str)
-def test_faulty_solvers_differ_from_the_reference(
-    sampler: Sampler, mutant: type[AbsorbingChain], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faulty_solvers_differ_from_the_reference(sampler, mutant, monkeypatch):
     monkeypatch.setattr(samplers, "AbsorbingChain", mutant)
     monkeypatch.setattr(samplers, "require_distribution", lambda *given: None)
     worst = 0.0
@@ -246,7 +243,7 @@ def starts_with_ones(sequence: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("chance", [1e-6, 1e-8, 1e-12, 1e-18, 1e-100, 1e-149])
 @pytest.mark.parametrize("sampler", [ValueGuided(), Rejection()], ids=str)
-def test_a_rare_end_keeps_all_probability_mass(sampler: Sampler, chance: float) -> None:
+def test_a_rare_end_keeps_all_probability_mass(sampler, chance):
     distribution = exact_distribution(sampler, rare(chance), starts_with_ones)
     assert {x: p for x, p in distribution.probabilities.items() if p} == pytest.approx(
         {(1, 1, 0): 0.5, (1, 1, 1): 0.5}
@@ -277,9 +274,7 @@ def test_a_rare_end_keeps_all_probability_mass(sampler: Sampler, chance: float) 
         (lambda: target_distribution(rare(1e-200), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
     ],
 )
-def test_numbers_beyond_double_precision_are_refused_in_one_line(
-    call: Callable[[], object], message: str
-) -> None:
+def test_numbers_beyond_double_precision_are_refused_in_one_line(call, message):
     with pytest.raises(InputError, match=f"^{message}"):
         call()
 
@@ -293,7 +288,7 @@ class UnderflowingOracle(PrefixOracle):
         return torch.tensor([[0.0, -1000.0]], dtype=torch.float64).expand(len(lengths), 2)
 
 
-def test_outputs_of_tiny_probability_are_included() -> None:
+def test_outputs_of_tiny_probability_are_included():
     distribution = exact_distribution(Ancestral(), UnderflowingOracle(), None)
     assert distribution.probabilities[0,] == 1
     assert distribution.probabilities[1,] < 1e-300
@@ -319,7 +314,7 @@ class ReweightedRejection(Rejection):
 @pytest.mark.parametrize(
     ("chance", "factor"), [(1e-18, 1.0), (0.25, 0.5), (0.5, 1.25), (1e-18, 0.5), (0.5, 1e-9)]
 )
-def test_weights_of_a_sampler_that_returns_to_a_prefix_are_exact(chance: float, factor: float) -> None:
+def test_weights_of_a_sampler_that_returns_to_a_prefix_are_exact(chance, factor):
     sampler = ReweightedRejection()
     object.__setattr__(sampler, "factor", factor)
     distribution = exact_distribution(
@@ -331,7 +326,7 @@ def test_weights_of_a_sampler_that_returns_to_a_prefix_are_exact(chance: float, 
     assert distribution.weights[1,] == pytest.approx(float(weight), rel=1e-12, abs=0)
 
 
-def test_infinite_weights_are_refused_in_one_line() -> None:
+def test_infinite_weights_are_refused_in_one_line():
     sampler = ReweightedRejection()
     object.__setattr__(sampler, "factor", 2.0)
     with pytest.raises(InputError, match=r"^log_weight=.*weights grow where the sampler comes back"):

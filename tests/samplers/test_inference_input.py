@@ -82,7 +82,7 @@ OUT_OF_RANGE = [
 ]
 
 
-def test_every_field_of_samplers_and_chains_is_validated() -> None:
+def test_every_field_of_samplers_and_chains_is_validated():
     """Try an object of the wrong type for each field, and the first value out of range."""
     kinds = [*SAMPLERS.values(), *CHAINS.values()]
     untyped = [
@@ -159,14 +159,14 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line() -> None:
+def test_invalid_input_is_reported_in_one_line():
     for call, message in CALLS:
         with pytest.raises(InputError, match=f"^{message}") as error:
             call()
         assert "\n" not in str(error.value)
 
 
-def test_numpy_numbers_are_accepted() -> None:
+def test_numpy_numbers_are_accepted():
     sampler = Backtracking(quota=np.int64(1), stride=np.int8(2))
     drawn = generate(
         truncated(COINS, temperature=np.float32(0.5), top_k=np.int64(2)),

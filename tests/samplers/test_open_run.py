@@ -148,7 +148,7 @@ def count_differences(sampler: Any, requests: int = 16) -> int:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-def test_requests_have_the_same_result_as_alone(sampler: Any) -> None:
+def test_requests_have_the_same_result_as_alone(sampler):
     assert count_differences(sampler) == 0
 
 
@@ -157,7 +157,7 @@ def with_first_truncation(self: View, log_laws: Any, rows: Any, alter: Any) -> A
     return alter(self._truncations[int(self._rows.rule[rows][0])], log_laws) if len(rows) else log_laws
 
 
-def test_the_check_rejects_a_truncation_shared_by_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_rejects_a_truncation_shared_by_all_rows(monkeypatch):
     monkeypatch.setattr(View, "_each", with_first_truncation)
     assert count_differences(Ancestral()) > 0
     assert count_differences(MaskedDecoding()) > 0
@@ -166,7 +166,7 @@ def test_the_check_rejects_a_truncation_shared_by_all_rows(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "forgotten", [("max_new_tokens",), ("temperature", "top_p", "top_k", "min_p"), ("verifier",)]
 )
-def test_the_check_rejects_different_terms_that_compare_equal(forgotten: tuple[str, ...]) -> None:
+def test_the_check_rejects_different_terms_that_compare_equal(forgotten):
     class EqualTerms(Terms):
         def __eq__(self, other: object) -> bool:
             mine, theirs = dict(vars(self)), dict(vars(other))
@@ -188,7 +188,7 @@ def test_the_check_rejects_different_terms_that_compare_equal(forgotten: tuple[s
     )
 
 
-def test_a_withdrawn_request_does_not_affect_the_others() -> None:
+def test_a_withdrawn_request_does_not_affect_the_others():
     for sampler in (MaskedDecoding(), SequentialMonteCarlo(3)):
         requests = [RandomRequest(number, sampler) for number in range(15)]
         run = OpenRun(ORACLE, sampler, batch_size=7)
@@ -201,7 +201,7 @@ def test_a_withdrawn_request_does_not_affect_the_others() -> None:
         assert not run._truncations
 
 
-def test_finished_requests_leave_no_state() -> None:
+def test_finished_requests_leave_no_state():
     run = OpenRun(ORACLE, MaskedDecoding(), batch_size=8)
     sizes = []
     for _ in range(3):
@@ -215,7 +215,7 @@ def test_finished_requests_leave_no_state() -> None:
     assert max(sizes) <= 2048
 
 
-def test_texts_are_stopped_and_parsed_under_their_own_terms() -> None:
+def test_texts_are_stopped_and_parsed_under_their_own_terms():
     oracle = tiny_oracle()
     number = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
     word = GrammarVerifier.regex("[a-c]+", oracle.tokenization)
@@ -266,9 +266,7 @@ def test_texts_are_stopped_and_parsed_under_their_own_terms() -> None:
         (lambda run: OpenRun(Table(distribution, vocab_size=6)), "capacity"),
     ],
 )
-def test_invalid_requests_are_refused_and_change_nothing(
-    ask: Callable[[OpenRun], object], field: str
-) -> None:
+def test_invalid_requests_are_refused_and_change_nothing(ask, field):
     run = OpenRun(ORACLE)
     with pytest.raises(InputError) as error:
         ask(run)
@@ -278,9 +276,7 @@ def test_invalid_requests_are_refused_and_change_nothing(
 
 
 @pytest.mark.parametrize(("tokens", "steps"), [(7, [2, 2, 1]), (1, [1, 1, 1, 1, 1]), (1000, [5])])
-def test_prompts_start_within_a_budget_of_tokens_per_step(
-    tokens: int, steps: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prompts_start_within_a_budget_of_tokens_per_step(tokens, steps, monkeypatch):
     """Requests under way wait for a bounded number of prompt tokens of new requests."""
     monkeypatch.setattr(running, "_ADMIT_TOKENS", tokens)
     run = OpenRun(ORACLE, batch_size=40)

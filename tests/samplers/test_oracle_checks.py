@@ -17,7 +17,6 @@ from trialogue.samplers import (
     BlockBestOfN,
     Gibbs,
     Metropolis,
-    Sampler,
     TokenwiseRejection,
     ValueGuided,
 )
@@ -79,15 +78,13 @@ RUNS: dict[str, Callable[[PrefixOracle], object]] = {
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize(("oracle", "line"), WRONG.values(), ids=WRONG)
-def test_an_invalid_first_result_is_refused(
-    oracle: PrefixOracle, line: str, run: Callable[[PrefixOracle], object]
-) -> None:
+def test_an_invalid_first_result_is_refused(oracle, line, run):
     with pytest.raises(InputError, match=f"^{line}"):
         run(oracle)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_results_normalised_up_to_rounding_are_accepted(dtype: torch.dtype) -> None:
+def test_results_normalised_up_to_rounding_are_accepted(dtype):
     logits = torch.linspace(-8, 8, 1000).to(dtype)
     oracle = FunctionOracle(lambda rows: logits.log_softmax(-1).expand(rows, -1), 1000)
     assert next_log_probs(oracle, torch.zeros(1, 1).long()).dtype == dtype
@@ -140,7 +137,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize(("model", "line"), MODELS.values(), ids=MODELS)
-def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: str) -> None:
+def test_a_model_of_sequences_is_checked_before_a_chain_runs(model, line):
     chain = Gibbs() if isinstance(model, Masked) else Metropolis()
     with pytest.raises(InputError, match=f"^{line}"):
         run_chain(chain, model, start=START, steps=1)
@@ -150,13 +147,13 @@ def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: s
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("sampler", [Ancestral(), ValueGuided(), TokenwiseRejection()], ids=repr)
-def test_oracles_of_half_precision_can_be_sampled(sampler: Sampler[Any], dtype: torch.dtype) -> None:
+def test_oracles_of_half_precision_can_be_sampled(sampler, dtype):
     oracle = FunctionOracle(lambda rows: uniform(rows).to(dtype))
     samples = generate(oracle, sampler=sampler, verifier=lambda prefix: True, num_samples=4, max_new_tokens=3)
     assert samples.lengths.tolist() == [3] * 4
 
 
-def test_only_the_first_result_of_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_result_of_a_run_is_checked(monkeypatch):
     checked = []
     for module in ("trialogue.samplers.prefix.batch.view", "trialogue.oracles.prefixes"):
         monkeypatch.setattr(f"{module}.require_log_probs", lambda *arguments: checked.append(arguments))
@@ -168,7 +165,7 @@ def test_only_the_first_result_of_a_run_is_checked(monkeypatch: pytest.MonkeyPat
     assert len(checked) == 3  # the distributions before and after truncation
 
 
-def test_counts_beyond_int64_are_refused() -> None:
+def test_counts_beyond_int64_are_refused():
     for field, make in {
         "max_rejections": lambda number: TokenwiseRejection(max_rejections=number),
         "block_tokens": lambda number: BlockBestOfN(candidates=2, block_tokens=number),
@@ -180,6 +177,6 @@ def test_counts_beyond_int64_are_refused() -> None:
             make(10**19)
 
 
-def test_a_budget_beyond_int64_is_unlimited() -> None:
+def test_a_budget_beyond_int64_is_unlimited():
     samples = generate(FunctionOracle(uniform), num_samples=2, max_new_tokens=3, max_queries=10**30)
     assert samples.lengths.tolist() == [3, 3]

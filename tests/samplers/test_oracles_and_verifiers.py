@@ -24,7 +24,7 @@ PREFIXES = [(), (0, 1), (1,), (0, 0, 1, 1, 0), (0, 1)]
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4096])
 @pytest.mark.parametrize("oracle", [TREE.table(), StoredTree(TREE)], ids=["table", "stored"])
-def test_an_oracle_is_evaluated_on_given_prefixes(oracle: Any, batch_size: int) -> None:
+def test_an_oracle_is_evaluated_on_given_prefixes(oracle, batch_size):
     answers = next_log_probs(oracle, *padded(PREFIXES), batch_size=batch_size)
     assert answers.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in PREFIXES]
     found = next_log_probs(oracle, torch.tensor([[0, 1], [1, 1]]))
@@ -32,7 +32,7 @@ def test_an_oracle_is_evaluated_on_given_prefixes(oracle: Any, batch_size: int) 
     assert next_log_probs(oracle, torch.zeros(0, 3, dtype=torch.int64)).shape == (0, 3)
 
 
-def test_invalid_prefixes_are_reported() -> None:
+def test_invalid_prefixes_are_reported():
     tokens = torch.zeros(2, 3, dtype=torch.int64)
     for lengths, wrong in (([1, 4], "4"), ([-1, 2], "-1")):
         with pytest.raises(InputError, match=f"lengths={wrong}"):
@@ -40,7 +40,7 @@ def test_invalid_prefixes_are_reported() -> None:
     with pytest.raises(InputError, match="does not answer for the empty prefix"):
         next_log_probs(tiny_oracle(), tokens, torch.tensor([1, 0]))
 
-    class NaNTable(type(TREE.table())):  # type: ignore[misc]
+    class NaNTable(type(TREE.table())):
         def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
             return torch.full((len(lengths), 3), math.nan)
 
@@ -49,7 +49,7 @@ def test_invalid_prefixes_are_reported() -> None:
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, None])
-def test_a_verifier_is_evaluated_on_given_sequences(batch_size: int | None) -> None:
+def test_a_verifier_is_evaluated_on_given_sequences(batch_size):
     sequences = [(), (0,), (0, 1, 1, 0, 1, 0), (0, 2)]
     found = values(TREE.value, TREE.table(), sequences, batch_size=batch_size)
     assert found.tolist() == [TREE.value(x) for x in sequences]
@@ -58,14 +58,14 @@ def test_a_verifier_is_evaluated_on_given_sequences(batch_size: int | None) -> N
     assert values(TREE.value, TREE.table(), []).tolist() == []
 
 
-def test_complete_sequences_are_judged_as_complete() -> None:
+def test_complete_sequences_are_judged_as_complete():
     verifier = FunctionVerifier(lambda prefix: 0.25, whole=True)
     sequences = [(0, 1), (0, 2), (0, 1, 1)]
     assert values(verifier, TREE.table(), sequences).tolist() == [1.0, 0.25, 1.0]
     assert values(verifier, TREE.table(), sequences, max_length=3).tolist() == [1.0, 0.25, 0.25]
 
 
-def test_the_prompt_is_not_part_of_a_completion() -> None:
+def test_the_prompt_is_not_part_of_a_completion():
     seen: list[tuple[int, ...]] = []
     verifier = FunctionVerifier(lambda completion: seen.append(completion) is None, "completion")
     values(verifier, TREE.table(), [(0, 1), (1, 1, 0)], prompt_lengths=[1, 0])
@@ -89,7 +89,7 @@ class Methods:
 
 
 @pytest.mark.parametrize("thing", [Methods(), StoredTree(TREE)], ids=["answers", "opens"])
-def test_an_object_with_the_methods_of_an_oracle_is_an_oracle(thing: Any) -> None:
+def test_an_object_with_the_methods_of_an_oracle_is_an_oracle(thing):
     settings: dict[str, Any] = {"sampler": Rejection(), "verifier": TREE.judges, "num_samples": 20}
     assert generate(thing, **settings).sequences() == generate(TREE.table(), **settings).sequences()
     distribution = exact_distribution(Ancestral(), thing).probabilities
@@ -112,7 +112,7 @@ class OneMethod:
         return (decoding.lengths[rows] % 2 == 0).double()
 
 
-def test_an_object_with_a_values_method_is_a_verifier_but_a_class_is_not() -> None:
+def test_an_object_with_a_values_method_is_a_verifier_but_a_class_is_not():
     found = values(OneMethod(), TREE.table(), [(0,), (0, 1)])
     assert (
         found.tolist() == values(lambda prefix: len(prefix) % 2 == 0, TREE.table(), [(0,), (0, 1)]).tolist()

@@ -44,7 +44,7 @@ def settings(**others: object) -> dict[str, object]:
     } | others
 
 
-def test_a_stream_yields_the_samples_of_generate() -> None:
+def test_a_stream_yields_the_samples_of_generate():
     options = settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair)
     expected = list(generate(COIN, **options))
     drawn = list(stream(COIN, **options))
@@ -57,7 +57,7 @@ def test_a_stream_yields_the_samples_of_generate() -> None:
     assert list(map(alike, stream(COIN, ordered=True, **options))) == list(map(alike, expected))
 
 
-def test_a_stream_can_be_iterated_asynchronously_and_left_early() -> None:
+def test_a_stream_can_be_iterated_asynchronously_and_left_early():
     async def first(many: int) -> list[Sample]:
         drawn = []
         async for sample in stream(COIN, ordered=True, **settings()):
@@ -75,7 +75,7 @@ def test_a_stream_can_be_iterated_asynchronously_and_left_early() -> None:
     assert [sample.tokens for sample in begun] == expected.completions()[:3]
 
 
-def test_partial_samples_grow_into_complete_ones() -> None:
+def test_partial_samples_grow_into_complete_ones():
     shown: dict[int, list[tuple[int, ...]]] = {}
     finished = []
     for sample in stream(COIN, partial=True, **settings(sampler=MaskedDecoding(), verifier=no_pair)):
@@ -89,7 +89,7 @@ def test_partial_samples_grow_into_complete_ones() -> None:
         assert grown == [grown[-1][:length] for length in (1, 2, 3, 4)]
 
 
-def test_partial_texts_contain_no_part_of_a_stop_string() -> None:
+def test_partial_texts_contain_no_part_of_a_stop_string():
     oracle, message = tiny_oracle(), {}
     drawn = {"prompts": ["the cat"], "max_new_tokens": 12, "num_samples": 8, "seed": 1}
     first = generate(oracle, **drawn).texts()[0]
@@ -117,21 +117,19 @@ def test_partial_texts_contain_no_part_of_a_stop_string() -> None:
         ({"trace": True}, "trace=True: leave it out of stream: it is part of the Samples"),
     ],
 )
-def test_invalid_input_is_reported_before_the_first_sample(
-    arguments: dict[str, object], message: str
-) -> None:
+def test_invalid_input_is_reported_before_the_first_sample(arguments, message):
     with pytest.raises(InputError, match=message):
         stream(COIN, **settings(**arguments))
 
 
-def test_two_loops_cannot_share_a_stream() -> None:
+def test_two_loops_cannot_share_a_stream():
     samples = stream(COIN, **settings())
     next(iter(samples))
     with pytest.raises(InputError, match="stream='in use': another loop has its samples"):
         next(iter(samples))
 
 
-def test_samples_can_be_indexed() -> None:
+def test_samples_can_be_indexed():
     oracle = tiny_oracle()
     verifier = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
     options = {
@@ -161,7 +159,7 @@ def test_samples_can_be_indexed() -> None:
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
 
 
-def test_samples_keep_their_index_and_refuse_invalid_indices() -> None:
+def test_samples_keep_their_index_and_refuse_invalid_indices():
     samples = generate(COIN, **settings(num_samples=4))
     assert [sample.index for sample in samples] == list(range(8))
     assert (samples[3:][0].index, samples[3:][2:][-1].index, samples[torch.tensor(-1)].index) == (3, 7, 7)
@@ -189,7 +187,7 @@ SAMPLERS = (
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-def test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(sampler: object) -> None:
+def test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(sampler):
     """Equal prompts under different verifiers share neither verdicts nor distributions."""
     rules = [no_pair, no_zero, None, no_pair]
     shared = settings(prompts=[[0]] * 4, sampler=sampler, sample_ids=range(80))
@@ -206,7 +204,7 @@ def test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(sampler
         assert torch.equal(own.log_weight, alone.log_weight)
 
 
-def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch):
     """With one root for both verifiers, the verdicts of the first apply to the second."""
     root = NodeTree._root
     monkeypatch.setattr(NodeTree, "_root", lambda tree, one: root(tree, Root(one.prompt)))
@@ -214,7 +212,7 @@ def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch: pytest.MonkeyPat
         test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(Backtracking(quota=2, stride=1))
 
 
-def test_token_log_probabilities_are_those_of_the_oracle() -> None:
+def test_token_log_probabilities_are_those_of_the_oracle():
     samples = generate(
         COIN, **settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair), token_log_probs=True
     )
@@ -227,7 +225,7 @@ def test_token_log_probabilities_are_those_of_the_oracle() -> None:
     assert generate(COIN, **settings()).token_log_probs is None
 
 
-def test_a_raised_error_rejects_the_sequence() -> None:
+def test_a_raised_error_rejects_the_sequence():
     def rule(prefix: tuple[int, ...]) -> bool:
         if prefix[-2:] == (1, 1):
             raise LookupError("twice")
@@ -255,7 +253,7 @@ def broken(prefix: tuple[int, ...]) -> bool:
     raise LookupError("broken")
 
 
-def test_an_error_belongs_to_the_sample_of_the_verifier_that_raised_it() -> None:
+def test_an_error_belongs_to_the_sample_of_the_verifier_that_raised_it():
     def refuses(prefix: tuple[int, ...]) -> bool:
         return False
 
@@ -269,7 +267,7 @@ def test_an_error_belongs_to_the_sample_of_the_verifier_that_raised_it() -> None
         assert {(sample.prompt, sample.error is None) for sample in samples} == {(0, False), (1, True)}
 
 
-def test_errors_about_continuations_are_reported_for_failed_samples() -> None:
+def test_errors_about_continuations_are_reported_for_failed_samples():
     def rule(prefix: tuple[int, ...]) -> bool:
         if prefix == (0, 1, 1):
             raise LookupError("this one")

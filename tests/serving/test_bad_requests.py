@@ -6,9 +6,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Event
 from typing import Any
 from unittest.mock import Mock
@@ -31,7 +29,7 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type":
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
+def server():
     with serving(tiny_oracle(), rows=4, context=64, max_new_tokens=32, samples=6, body=5000) as loopback:
         yield loopback
 
@@ -116,7 +114,7 @@ CHATS = [
 ]
 
 
-def test_the_invalid_field_is_reported(server: Loopback) -> None:
+def test_the_invalid_field_is_reported(server):
     cases = [("/v1/completions", body and {"prompt": "the cat"} | body, field) for body, field in COMPLETIONS]
     cases += [("/v1/chat/completions", {"messages": MESSAGES} | body, field) for body, field in CHATS]
     for path, body, field in cases:
@@ -128,7 +126,7 @@ def test_the_invalid_field_is_reported(server: Loopback) -> None:
     assert not server.worker.unfinished
 
 
-def test_malformed_requests_are_refused(server: Loopback) -> None:
+def test_malformed_requests_are_refused(server):
     path = "/v1/completions"
     assert send(server, path, b"{")[0] == 400
     assert send(server, path, b'{"prompt": "a", "temperature": NaN}')[1]["error"]["param"] == "body"
@@ -143,7 +141,7 @@ def test_malformed_requests_are_refused(server: Loopback) -> None:
     assert send(server, "/health", key="")[:2] == (200, {"status": "ok", "requests": 0})
 
 
-def test_equal_verifiers_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_verifiers_are_built_once(monkeypatch):
     rules, started = VerifierCache(tiny_oracle(), {}), Event()
     built: list[RequestedVerifier] = []
 
@@ -159,13 +157,13 @@ def test_equal_verifiers_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert (len(judgings), len(built)) == (1, 1)
 
 
-def test_the_length_of_a_grammar_is_limited() -> None:
+def test_the_length_of_a_grammar_is_limited():
     with pytest.raises(InputError, match="65536 characters") as error:
         RequestedVerifier("response_format", "json-schema", "a" * (1 << 16) + "a")
     assert error.value.field == "response_format"
 
 
-def test_a_full_queue_returns_a_retry_time() -> None:
+def test_a_full_queue_returns_a_retry_time():
     with serving(tiny_oracle(), requests=1) as server:
         server.worker._unfinished = 1
         status, answer, headers = send(server, "/v1/completions", {"prompt": "a", "rule": {"regex": "("}})
@@ -174,7 +172,7 @@ def test_a_full_queue_returns_a_retry_time() -> None:
         assert send(server, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
 
 
-def test_an_error_in_the_worker_fails_only_the_current_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_worker_fails_only_the_current_requests(monkeypatch):
     body = {"prompt": "a", "max_tokens": 2}
     with serving(tiny_oracle()) as server:
         with monkeypatch.context() as broken:
@@ -187,7 +185,7 @@ def test_an_error_in_the_worker_fails_only_the_current_requests(monkeypatch: pyt
         assert send(server, "/v1/completions", body)[0] == 503
 
 
-def test_a_waiting_sampler_is_not_delayed_indefinitely(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_sampler_is_not_delayed_indefinitely(monkeypatch):
     """Later requests wait too if their sampler's run must end first."""
     monkeypatch.setattr(workers, "OpenRun", lambda *_, **__: Mock(busy=True))
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, samplers=2, layers=(), memory=1)
@@ -205,7 +203,7 @@ def test_a_waiting_sampler_is_not_delayed_indefinitely(monkeypatch: pytest.Monke
     assert [one in worker._waiting for one in jobs] == [False, False, False, True, False]
 
 
-def test_a_client_with_partial_text_does_not_see_the_errors_of_others() -> None:
+def test_a_client_with_partial_text_does_not_see_the_errors_of_others():
     answer: list[object] = []
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=2, samplers=1, layers=(), memory=1)
     run, key = Mock(), (Mock(), None)
@@ -219,7 +217,7 @@ def test_a_client_with_partial_text_does_not_see_the_errors_of_others() -> None:
     assert len(answer) == 2
 
 
-def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
     """An oracle, a sampler or a verifier may raise an error during a step of several requests."""
     (tmp_path / "rules.py").write_text("def value(text):\n    return 2.0\n", encoding="utf-8")
     with serving(tiny_oracle(), rule=(f"two=python:{tmp_path}/rules.py:value",)) as server:
@@ -256,14 +254,14 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyP
         assert server.settled()
 
 
-def test_settings_are_validated() -> None:
+def test_settings_are_validated():
     for wrong in ({"model": None}, {"context": 1}, {"requests": 0}, {"rule": ("regex:a",)}):
         with pytest.raises(InputError) as error:
             Serving(**{"model": "tiny"} | wrong)
         assert {error.value.field} == wrong.keys()
 
 
-def test_an_unavailable_address_is_reported() -> None:
+def test_an_unavailable_address_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as error:
         listening(Address(port=taken.getsockname()[1]))
     assert error.value.field == "port"
@@ -272,14 +270,14 @@ def test_an_unavailable_address_is_reported() -> None:
     assert error.value.field == "host"
 
 
-def test_missing_and_unknown_options_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_and_unknown_options_are_reported(capsys):
     assert cli.main(["serve"]) == 2
     assert "model=None" in capsys.readouterr().err
     assert cli.main(["serve", "--model", "x", "--prot", "1"]) == 2
     assert "--port" in capsys.readouterr().err
 
 
-def test_a_missing_extra_is_reported() -> None:
+def test_a_missing_extra_is_reported():
     code = "import sys; sys.modules['uvicorn'] = None; from trialogue import cli; "
     code += "sys.exit(cli.main(['serve', '--model', 'x']))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

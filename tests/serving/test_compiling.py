@@ -6,7 +6,6 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
-from pathlib import Path
 from threading import Event, Semaphore
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +21,7 @@ from trialogue.serving.errors import Refused
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 
-def test_a_slow_compilation_delays_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_compilation_delays_no_other_request(monkeypatch):
     """Samples under way and later requests with known or no verifiers continue."""
     begun, go, built = Semaphore(0), Event(), VerifierCache._built
 
@@ -62,9 +61,7 @@ def test_a_slow_compilation_delays_no_other_request(monkeypatch: pytest.MonkeyPa
         assert server.settled()
 
 
-def test_abandoned_compilations_count_until_they_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_abandoned_compilations_count_until_they_end(monkeypatch):
     go, made = Event(), list[str]()
 
     def build_slowly(rules: VerifierCache, request: RequestedVerifier, *_: Any) -> list[Built]:
@@ -95,9 +92,7 @@ def test_abandoned_compilations_count_until_they_end(
     rules.close()
 
 
-def test_a_client_that_disconnects_during_compilation_frees_its_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_client_that_disconnects_during_compilation_frees_its_place(monkeypatch):
     begun, go, built = Event(), Event(), VerifierCache._built
 
     def build_slowly(*options: Any) -> list[Built]:
@@ -120,7 +115,7 @@ def test_a_client_that_disconnects_during_compilation_frees_its_place(
             go.set()
 
 
-def test_named_verifiers_are_loaded_once_for_all_stop_strings(tmp_path: Path) -> None:
+def test_named_verifiers_are_loaded_once_for_all_stop_strings(tmp_path):
     (tmp_path / "rules.py").write_text(
         "from pathlib import Path\n\n"
         "with (Path(__file__).parent / 'loaded').open('a') as log:\n    log.write('x')\n\n\n"
@@ -139,7 +134,7 @@ def test_named_verifiers_are_loaded_once_for_all_stop_strings(tmp_path: Path) ->
     rules.close()
 
 
-def test_failed_compilations_are_not_cached() -> None:
+def test_failed_compilations_are_not_cached():
     rules = VerifierCache(tiny_oracle(), {})
     assert rules.judging((RequestedVerifier("rule", "regex", "("),), Ancestral(), ()).exception() is not None
     rules.close()

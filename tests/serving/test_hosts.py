@@ -23,7 +23,7 @@ def is_accepted(address: Address, bound: str, name: str) -> bool:
 @pytest.mark.parametrize(
     ("host", "bound"), [("127.0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("::1", "::1")]
 )
-def test_a_loopback_address_accepts_no_other_name(host: str, bound: str) -> None:
+def test_a_loopback_address_accepts_no_other_name(host, bound):
     address = Address(host=host)
     for name in ("localhost", "127.0.0.1", "[::1]", "LOCALHOST"):
         assert is_accepted(address, bound, name)
@@ -32,14 +32,14 @@ def test_a_loopback_address_accepts_no_other_name(host: str, bound: str) -> None
         assert not is_accepted(address, bound, name)
 
 
-def test_another_loopback_address_accepts_only_itself() -> None:
+def test_another_loopback_address_accepts_only_itself():
     address = Address(host="127.0.0.2")
     assert is_accepted(address, "127.0.0.2", "127.0.0.2:80")
     assert not is_accepted(address, "127.0.0.2", "127.0.0.3")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
-def test_an_external_address_accepts_the_names_that_are_given(host: str) -> None:
+def test_an_external_address_accepts_the_names_that_are_given(host):
     assert is_accepted(Address(host=host), host, "host.example")
     named = Address(host=host, allowed_host=("host.example", "*.lab.example"))
     for name in ("host.example:8000", "one.lab.example", "localhost", f"[{host}]" if ":" in host else host):
@@ -47,13 +47,13 @@ def test_an_external_address_accepts_the_names_that_are_given(host: str) -> None
     assert not is_accepted(named, host, "other.example")
 
 
-def test_names_may_be_added() -> None:
+def test_names_may_be_added():
     assert is_accepted(Address(allowed_host=("box.example",)), "127.0.0.1", "box.example")
     assert is_accepted(Address(allowed_host=("*",)), "127.0.0.1", "any.example")
 
 
 @pytest.mark.parametrize("name", ["", "http://a.example", "a.example:80", "a*", "**", "a b", "[::1]:80"])
-def test_invalid_names_are_refused(name: str) -> None:
+def test_invalid_names_are_refused(name):
     with pytest.raises(InputError) as error:
         Address(allowed_host=(name,))
     assert error.value.field == "allowed_host"

@@ -32,7 +32,7 @@ def numbers(text: str) -> list[float]:
     return [float(found) for found in re.findall(r"\d+(?:\.\d+)?", text)]
 
 
-def test_the_documented_limits_are_the_current_ones() -> None:
+def test_the_documented_limits_are_the_current_ones():
     rows: dict[str, Any] = dict(
         re.findall(r"^\| (.+?) \| (.+?) \| .+ \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     )

@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -12,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
-from serving.loopback import Loopback, serving
+from serving.loopback import serving
 from trialogue import generate, truncated
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.samplers import Backtracking, MaskedDecoding, SequentialMonteCarlo
@@ -38,13 +36,13 @@ SCHEMA = {"enum": ["yes", "no", {"a": 1}]}
 
 
 @pytest.fixture(scope="module")
-def model() -> PretrainedOracle:
+def model():
     """Return the tiny model in double precision, so that rounding does not change samples."""
     return PretrainedOracle(tiny_model().double(), tiny_tokenizer(), name="tiny")
 
 
 @pytest.fixture(scope="module")
-def server(model: PretrainedOracle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
+def server(model, tmp_path_factory):
     rules = tmp_path_factory.mktemp("rules") / "rules.py"
     rules.write_text(
         "def short(text):\n    return len(text) <= 3\n\n\ndef broken(text):\n    raise KeyError('no key')\n",
@@ -56,7 +54,7 @@ def server(model: PretrainedOracle, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def client(server: Loopback) -> Iterator[openai.OpenAI]:
+def client(server):
     with server.client() as client:
         yield client
 
@@ -75,13 +73,13 @@ def chat(client: openai.OpenAI, messages: Any = USER, **settings: Any) -> Any:
 EXTRA = {"rule", "sampler", "top_k", "min_p", "max_queries", "max_steps"}
 
 
-def test_models_and_health_are_reported(client: openai.OpenAI) -> None:
+def test_models_and_health_are_reported(client):
     [model] = client.models.list().data
     assert (model.id, model.owned_by) == ("tiny", "trialogue")
     assert client.models.retrieve("tiny").context == 128
 
 
-def test_a_completion_equals_the_sample_of_generate(client: openai.OpenAI, model: PretrainedOracle) -> None:
+def test_a_completion_equals_the_sample_of_generate(client, model):
     answer = complete(
         client, ["the cat", "a list"], n=2, max_tokens=12, temperature=0.8, top_p=0.9, seed=3, logprobs=0
     )
@@ -106,13 +104,13 @@ def test_a_completion_equals_the_sample_of_generate(client: openai.OpenAI, model
     assert answer.trialogue["sampler"] == {"name": "ancestral"}
 
 
-def test_a_random_seed_is_reported(client: openai.OpenAI) -> None:
+def test_a_random_seed_is_reported(client):
     first = complete(client, max_tokens=8)
     again = complete(client, max_tokens=8, seed=first.trialogue["seed"])
     assert again.choices[0].text == first.choices[0].text
 
 
-def test_token_ids_and_stop_strings_are_accepted(client: openai.OpenAI, model: PretrainedOracle) -> None:
+def test_token_ids_and_stop_strings_are_accepted(client, model):
     ids = model.tokenization.encode("the cat")
     text = complete(client, "the cat", max_tokens=12, seed=1).choices[0].text
     assert complete(client, ids, max_tokens=12, seed=1).choices[0].text == text
@@ -134,9 +132,7 @@ def test_token_ids_and_stop_strings_are_accepted(client: openai.OpenAI, model: P
         ({"name": "backtracking", "quota": 2, "stride": 2}, Backtracking(2, 2)),
     ],
 )
-def test_samplers_follow_the_verifier_of_the_request(
-    client: openai.OpenAI, model: PretrainedOracle, sampler: Any, expected_sampler: Any
-) -> None:
+def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, expected_sampler):
     chosen = {} if sampler is None else {"sampler": sampler}
     answer = complete(client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen)
     drawn = generate(
@@ -166,7 +162,7 @@ class Answer(BaseModel):
     a: bool
 
 
-def test_answers_follow_a_schema(client: openai.OpenAI) -> None:
+def test_answers_follow_a_schema(client):
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
     answer = chat(client, n=8, response_format=schema, seed=1)
     values = [json.loads(choice.message.content) for choice in answer.choices]
@@ -180,7 +176,7 @@ def test_answers_follow_a_schema(client: openai.OpenAI) -> None:
     assert not cut.trialogue["accepted"] or isinstance(json.loads(cut.message.content), dict)
 
 
-def test_tools_are_called(client: openai.OpenAI) -> None:
+def test_tools_are_called(client):
     for choice, names in (
         ("required", {"count", "list"}),
         ({"type": "function", "function": {"name": "list"}}, {"list"}),
@@ -221,7 +217,7 @@ def joined(stream: Any) -> tuple[dict[int, list[str]], dict[int, Any], list[Any]
 
 
 @pytest.mark.parametrize("ask", [complete, chat])
-def test_streams_contain_the_complete_answer(client: openai.OpenAI, ask: Any) -> None:
+def test_streams_contain_the_complete_answer(client, ask):
     settings = {"n": 3, "max_tokens": 20, "seed": 6, "temperature": 0.7}
     complete_answer = ask(client, **settings)
     pieces, ended, [closing] = joined(
@@ -242,7 +238,7 @@ def test_streams_contain_the_complete_answer(client: openai.OpenAI, ask: Any) ->
     assert not any(hasattr(piece, "trialogue") for piece in plain[:-1])
 
 
-def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client: openai.OpenAI) -> None:
+def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client):
     settings = {"rule": {"regex": "[a-c]{2,9}"}, "sampler": {"name": "backtracking", "quota": 2}, "seed": 1}
     pieces, ended, _ = joined(complete(client, stream=True, n=2, max_tokens=6, **settings))
     complete_answer = complete(client, n=2, max_tokens=6, **settings)
@@ -258,7 +254,7 @@ def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client: openai.Ope
     assert [call.function.name in ("count", "list") for call in calls] == [True]
 
 
-def test_verifiers_of_the_server_are_selected_by_name(client: openai.OpenAI) -> None:
+def test_verifiers_of_the_server_are_selected_by_name(client):
     answer = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
     assert all(len(choice.text) <= 3 for choice in answer.choices if choice.trialogue["accepted"])
     assert any(choice.trialogue["accepted"] for choice in answer.choices)
@@ -268,9 +264,7 @@ def test_verifiers_of_the_server_are_selected_by_name(client: openai.OpenAI) -> 
     assert broken.finish_reason in ("length", "content_filter")
 
 
-def test_a_verifier_of_the_server_may_judge_complete_texts_only(
-    model: PretrainedOracle, tmp_path: Path
-) -> None:
+def test_a_verifier_of_the_server_may_judge_complete_texts_only(model, tmp_path):
     (tmp_path / "rules.py").write_text("def long(text):\n    return len(text) >= 15\n", encoding="utf-8")
     named = (f"long=python:{tmp_path}/rules.py:long",)
     for complete_answer in (True, False):
@@ -307,7 +301,7 @@ def comparable(answer: Any) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_concurrent_requests_have_the_same_answers_as_alone(server: Loopback) -> None:
+def test_concurrent_requests_have_the_same_answers_as_alone(server):
     with server.client() as client:
 
         def answer(number: int) -> list[tuple[Any, ...]]:
@@ -329,7 +323,7 @@ def test_concurrent_requests_have_the_same_answers_as_alone(server: Loopback) ->
     assert server.settled()
 
 
-def test_a_client_that_disconnects_frees_its_rows(server: Loopback) -> None:
+def test_a_client_that_disconnects_frees_its_rows(server):
     endless = {"rule": {"regex": "zq{40}"}, "sampler": "rejection", "max_steps": 65536, "max_tokens": 60}
     with server.client() as client:
         with pytest.raises(openai.APITimeoutError):

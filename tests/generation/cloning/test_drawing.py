@@ -1,6 +1,5 @@
 """Chains of clones: target distributions, recorded energies, and resumption."""
 
-from pathlib import Path
 
 import pytest
 import torch
@@ -55,7 +54,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("sampler", ["gibbs", "metropolis"])
 @pytest.mark.parametrize("often", [True, False], ids=["after every step", "at the end alone"])
-def test_a_killed_run_is_resumed(tmp_path: Path, monkeypatch, sampler, often):
+def test_a_killed_run_is_resumed(tmp_path, monkeypatch, sampler, often):
     chain, path = chain_of(sampler, 3), tmp_path / "chains.safetensors"
     complete = draw(chain, NETWORK, START, (3, 6), seed=1)
     if often:
@@ -79,7 +78,7 @@ def test_a_killed_run_is_resumed(tmp_path: Path, monkeypatch, sampler, often):
     assert again.acceptance == complete.acceptance
 
 
-def test_further_sweeps_continue_from_the_saved_ones(tmp_path: Path):
+def test_further_sweeps_continue_from_the_saved_ones(tmp_path):
     chain, path = chain_of("metropolis", 3), tmp_path / "chains.safetensors"
     draw(chain, NETWORK, START, 3, seed=1, path=path)
     reports = []
@@ -98,7 +97,7 @@ def test_further_sweeps_continue_from_the_saved_ones(tmp_path: Path):
 
 
 @pytest.mark.parametrize("often", [True, False], ids=["within a sweep", "after it"])
-def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path: Path, monkeypatch, often):
+def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path, monkeypatch, often):
     chain, path = chain_of("metropolis", 3), tmp_path / "chains.safetensors"
     few = draw(chain, NETWORK, START, 3, seed=1)
     if often:
@@ -109,7 +108,7 @@ def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path: Path, monkeypa
     assert again.acceptance == few.acceptance != more.acceptance
 
 
-def test_the_file_of_another_run_is_refused(tmp_path: Path):
+def test_the_file_of_another_run_is_refused(tmp_path):
     chain, path = chain_of("gibbs", 3), tmp_path / "chains.safetensors"
     draw(chain, NETWORK, START, 2, path=path)
     with pytest.raises(InputError, match="other chains"):

@@ -35,7 +35,7 @@ SMALL = {
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     path = tmp_path / "stories.txt"
     path.write_text(STORIES, encoding="utf-8")
     return path
@@ -53,7 +53,7 @@ def read_clones(out: Path) -> dict[str, tuple[list[list[int]], object]]:
     return {clone.name: (clone.tokens.tolist(), clone.acceptance) for clone in Clones(out)}
 
 
-def test_a_folder_of_clones_is_made(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_clones_is_made(text, tmp_path, capsys):
     assert run(text, tmp_path / "out") == 0
     answer = capsys.readouterr()
     clones = Clones(tmp_path / "out")
@@ -70,27 +70,21 @@ def test_a_folder_of_clones_is_made(text: Path, tmp_path: Path, capsys: pytest.C
     assert "sweep 8 of 8" in answer.err
 
 
-def test_the_text_among_the_clones_is_held_out_text(text: Path, tmp_path: Path) -> None:
+def test_the_text_among_the_clones_is_held_out_text(text, tmp_path):
     run(text, tmp_path / "out", layers="1", sweeps=1)
     clones = Clones(tmp_path / "out")
     for answer in clones.decode(clones["text"].tokens):
         assert answer.replace("<|endoftext|>", "") in STORIES
 
 
-def test_short_sequences_keep_all_orders(text: Path, tmp_path: Path) -> None:
+def test_short_sequences_keep_all_orders(text, tmp_path):
     run(text, tmp_path / "out", layers="2 4", length=3, sweeps=1, sampler="metropolis-by-order")
     clones = Clones(tmp_path / "out")
     assert [(clone.max_order, clone.bodies) for clone in clones][1:] == [(None, 3.0), (None, 3.0)]
 
 
 @pytest.mark.parametrize("place", ["training", "drawing"])
-def test_an_interrupted_run_is_resumed(
-    text: Path,
-    tmp_path: Path,
-    place: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_interrupted_run_is_resumed(text, tmp_path, place, monkeypatch, capsys):
     assert run(text, tmp_path / "whole", sampler="metropolis") == 0
     name = "factored_network" if place == "training" else "draw"
     original, calls = getattr(maker, name), []
@@ -112,7 +106,7 @@ def test_an_interrupted_run_is_resumed(
     assert read_clones(tmp_path / "out") == read_clones(tmp_path / "whole")
 
 
-def test_further_sweeps_and_depths_are_added(text: Path, tmp_path: Path) -> None:
+def test_further_sweeps_and_depths_are_added(text, tmp_path):
     run(text, tmp_path / "out", layers="1", sweeps=4)
     run(text, tmp_path / "out", layers="2", sweeps=4)
     run(text, tmp_path / "out", layers="1", sweeps=8)
@@ -125,7 +119,7 @@ def test_further_sweeps_and_depths_are_added(text: Path, tmp_path: Path) -> None
     assert Clones(tmp_path / "out")["layers-1"].sweeps == 8
 
 
-def test_the_loss_of_a_network_approaches_the_optimum(tmp_path: Path) -> None:
+def test_the_loss_of_a_network_approaches_the_optimum(tmp_path):
     distribution = ManyBody.random(sites=4, vocab_size=3, order=2, rank=1, scale=1.5, seed=1)
     states, p = distribution.states(), distribution.probabilities()
     tokens = states[torch.multinomial(p, 4000, replacement=True, generator=generator(0, "rows"))]
@@ -154,9 +148,7 @@ BAD: list[tuple[dict[str, object], str]] = [
 ]
 
 
-def test_invalid_options_are_reported_in_one_line(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_options_are_reported_in_one_line(text, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.txt").write_text("")
     for changes, message in BAD:
@@ -172,9 +164,7 @@ def test_invalid_options_are_reported_in_one_line(
         NetworkSettings(layers=())
 
 
-def test_a_folder_of_other_clones_is_not_changed(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_other_clones_is_not_changed(text, tmp_path, capsys):
     out = tmp_path / "out"
     run(text, out, layers="1", sweeps=1)
     before = read_clones(out)
@@ -194,9 +184,7 @@ def test_a_folder_of_other_clones_is_not_changed(
     assert "damaged" in capsys.readouterr().err
 
 
-def test_two_runs_cannot_use_the_same_folder(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_runs_cannot_use_the_same_folder(text, tmp_path, capsys):
     (tmp_path / "out" / "making").mkdir(parents=True)
     with FileLock(tmp_path / "out" / "making" / "lock"):
         assert run(text, tmp_path / "out") == 2

@@ -18,7 +18,7 @@ from trialogue.generation.cloning.making import _making
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     path = tmp_path / "stories.txt"
     path.write_text(STORIES, encoding="utf-8")
     return path
@@ -36,9 +36,7 @@ def chains(out: Path) -> dict[str, dict[str, Any]]:
     return {path.name: {name: value.tolist() for name, value in load_file(path).items()} for path in kept}
 
 
-def test_a_worker_uses_the_requested_threads(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_uses_the_requested_threads(text, tmp_path, monkeypatch):
     threads: list[int] = []
     monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
@@ -46,9 +44,7 @@ def test_a_worker_uses_the_requested_threads(
     assert threads == [3, 3]
 
 
-def test_two_processes_make_the_same_clones_as_one(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_processes_make_the_same_clones_as_one(text, tmp_path, capsys):
     assert run(text, tmp_path / "alone") == 0
     assert run(text, tmp_path / "apart", workers=2) == 0
     assert read_clones(tmp_path / "apart") == read_clones(tmp_path / "alone")
@@ -58,9 +54,7 @@ def test_two_processes_make_the_same_clones_as_one(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_clones_made_without_a_shared_folder_are_returned_and_resumed(
-    workers: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clones_made_without_a_shared_folder_are_returned_and_resumed(workers, text, tmp_path, monkeypatch):
     monkeypatch.setattr(SharedFolder, "shared", False)
     monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
     assert run(text, tmp_path / "alone") == 0
@@ -75,7 +69,7 @@ def test_clones_made_without_a_shared_folder_are_returned_and_resumed(
     assert all(clone.sweeps in (None, 0, 10) for clone in Clones(tmp_path / "apart"))
 
 
-def test_a_worker_that_cannot_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_start_leaves_no_folder(tmp_path, monkeypatch):
     (tmp_path / "work").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with SharedFolder(tmp_path / "work").open() as folder:
