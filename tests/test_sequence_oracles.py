@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from samplers.chains.small_models import Conditionals, Energies, random_law
+from samplers.chains.small_models import Conditionals, Energies, random_joint
 from trialogue.errors import InputError
 from trialogue.oracles import (
     Chain,
@@ -19,7 +19,7 @@ from trialogue.oracles import (
 from trialogue.samplers import Gibbs, run_chain
 from trialogue.samplers.exact import transition_matrix
 
-LAW = random_law(2, 3, 3)
+LAW = random_joint(2, 3, 3)
 STATES = whole_sequences(3, 3)
 
 

@@ -1,4 +1,4 @@
-"""What the tests of commands share."""
+"""Fixtures for tests of commands."""
 
 from collections.abc import Callable
 
@@ -10,8 +10,8 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run_command(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process, and return its exit code, what it printed and its errors."""
+def run_command(capfd):
+    """Run a command in this process, and return its exit code, output and errors."""
 
     def ran(*words: object) -> tuple[int, str, str]:
         capfd.readouterr()

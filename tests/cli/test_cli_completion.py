@@ -22,19 +22,21 @@ BASH = shutil.which("bash")
     ],
     ids=" ".join,
 )
-def test_bash_completes(words: tuple[str, ...], offered: list[str], script: str) -> None:
+def test_bash_completes_words(words, offered, script):
     line = ["trialogue", *words]
-    ask = (
+    completion = (
         f"COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; "
         f"_shtab_trialogue trialogue {line[-1]} {line[-2]} 2> /dev/null; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     )
     assert BASH is not None
-    told = subprocess.run([BASH, "-c", script + "\n" + ask], check=True, capture_output=True, text=True)
-    assert sorted(told.stdout.split()) == sorted(offered)
+    result = subprocess.run(
+        [BASH, "-c", script + "\n" + completion], check=True, capture_output=True, text=True
+    )
+    assert sorted(result.stdout.split()) == sorted(offered)
 
 
 @pytest.fixture(scope="module")
-def script() -> str:
+def script():
     page = io.StringIO()
     with contextlib.redirect_stdout(page):
         assert main(["completion", "bash"]) == 0
@@ -42,6 +44,6 @@ def script() -> str:
 
 
 @pytest.mark.parametrize("shell", ["zsh", "tcsh"])
-def test_other_shells_have_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_shells_have_a_script(shell, capsys):
     assert main(["completion", shell]) == 0
     assert "generate" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`trialogue distribution`: exact distributions on the command line, and one clear line for every bad input."""
+"""`trialogue distribution`: exact distributions on the command line, and errors for invalid input."""
 
 import json
 import math
@@ -35,7 +35,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path, monkeypatch, capfd):
     """Run the command in a folder with a table."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
@@ -84,7 +84,7 @@ def allowed(prefix: tuple[int, ...]) -> bool:
     return fits if whole else fits or any(word.startswith(text) for word in WORDS)
 
 
-def test_the_law_is_that_of_the_library(run: Run) -> None:
+def test_the_distribution_equals_that_of_the_library(run):
     found = record(run, f"--table table.json --max-new-tokens 4 --verifier {RULE} {MASKED}")
     sampler = exact_distribution(MaskedDecoding(), as_oracle(), allowed, max_new_tokens=4)
     target = target_distribution(as_oracle(), allowed, max_new_tokens=4)
@@ -102,10 +102,10 @@ def test_the_law_is_that_of_the_library(run: Run) -> None:
     assert {one["text"] for one in found["outputs"]} >= WORDS - {"abb", "abbc"}
 
 
-def test_what_breaks_the_rule_is_counted(run: Run) -> None:
+def test_rejected_outputs_are_counted(run):
     ruled = "--table table.json --max-new-tokens 4"
     found = record(run, f"{ruled} --verifier {RULE} --sampler ancestral")
-    # The verifier has a mask, so masked decoding is the default.
+    # Masked decoding is the default, because the verifier has a mask.
     short = record(run, f"{ruled} --regex {RULE.removeprefix('regex:')}")
     assert short["rejected"] == 0
     assert short == record(run, f"{ruled} --verifier {RULE} --sampler masked-decoding")
@@ -115,7 +115,7 @@ def test_what_breaks_the_rule_is_counted(run: Run) -> None:
     assert found["reverse_kl"] == pytest.approx(-math.log(found["accepted_mass"]), abs=1e-12)
 
 
-def test_exact_values_make_the_first_leaf_exact(run: Run) -> None:
+def test_exact_values_make_the_first_leaf_exact(run):
     coins = """--distribution 'uniform:{"tokens": ["0", "1"]}' --max-new-tokens 4 --verifier 'regex:[01]*1'"""
     sampler = "--sampler value-guided"
     found = record(run, f"{coins} {sampler} --values exact")
@@ -125,7 +125,7 @@ def test_exact_values_make_the_first_leaf_exact(run: Run) -> None:
     assert record(run, f"{coins} {sampler}")["leaf_mass"] < 1 / 8
 
 
-def test_values_come_from_a_file_too(run: Run) -> None:
+def test_values_may_come_from_a_file(run):
     values = {"": 1, "0": 0.5, "1": 1, "0 0": 1, "0 1": 2, "1 0": 1, "1 1": 1}
     Path("values.json").write_text(json.dumps(values))
     coins = """--distribution 'uniform:{"tokens": ["0", "1"], "length": 2}' --sampler value-guided"""
@@ -136,7 +136,7 @@ def test_values_come_from_a_file_too(run: Run) -> None:
     assert found["total_variation"] > 0.01
 
 
-def test_structured_laws_and_prompts(run: Run) -> None:
+def test_structured_distributions_accept_prompts(run):
     dyck = 'dyck:{"length": 6, "type_probs": [0.5, 0.5]}'
     found = record(run, f"--distribution '{dyck}' --prompt '[('")
     distribution = Dyck(6, (0.5, 0.5))
@@ -146,7 +146,7 @@ def test_structured_laws_and_prompts(run: Run) -> None:
     assert record(run, """--distribution 'primes:{"digits": 1}'""")["outputs"][0]["text"] in "2357"
 
 
-def test_a_language_model_with_a_short_horizon(run: Run, tmp_path: Path) -> None:
+def test_a_language_model_with_a_short_horizon_is_enumerated(run, tmp_path):
     model = str(save_tiny(tmp_path / "tiny"))
     words = f"--model {model} --prompt the --max-new-tokens 3 --verifier 'regex: (cat|dog|mat)'"
     found = record(run, f"{words} {MASKED}")
@@ -156,7 +156,7 @@ def test_a_language_model_with_a_short_horizon(run: Run, tmp_path: Path) -> None
     assert found["weighted_variation"] < 1e-6
 
 
-def test_tables_and_pictures(run: Run) -> None:
+def test_tables_and_figures_are_written(run):
     words = f"--table table.json --max-new-tokens 4 --verifier {RULE} --top 5 {MASKED}"
     code, out, _ = run(f"{words} --figure tree.svg")
     assert code == 0
@@ -170,16 +170,16 @@ def test_tables_and_pictures(run: Run) -> None:
     assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_extra_for_figures_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_for_figures_is_reported(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = run(f"{TWO} --figure tree.svg")
+    code, out, err = run(f"{TWO_COINS} --figure tree.svg")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "pip install 'trialogue[plot]'" in err
 
 
 UNIFORM = """--distribution 'uniform:{"tokens": ["0", "1"]}'"""
-TWO = f"{UNIFORM} --max-new-tokens 2"
-GUIDED = f"{TWO} --sampler value-guided --values values.json"
+TWO_COINS = f"{UNIFORM} --max-new-tokens 2"
+GUIDED = f"{TWO_COINS} --sampler value-guided --values values.json"
 TABLES: list[tuple[dict[str, Any], str]] = [
     (
         {"distribution": {"": [0.5, 0.4, 0, 0]}},
@@ -217,15 +217,15 @@ COMMANDS: list[tuple[str, str]] = [
     ("--table table.json --prompt d --max-new-tokens 2", "prompt='d': no tokens spell it"),
     ("--distribution coins", "distribution='coins': no such distribution: there are dyck"),
     ("""--distribution 'dyck:{"length": 5}'""", "length=5: must be even for complete strings"),
-    (f"{TWO} --sampler rejection", "verifier=None: the sampler rejection needs one"),
+    (f"{TWO_COINS} --sampler rejection", "verifier=None: the sampler rejection needs one"),
     (f"{UNIFORM} --sampler value-guided", "give --verifier SPEC or --values FILE"),
     (f"{UNIFORM} --values exact", "the sampler ancestral uses no values"),
     (f"{UNIFORM} --sampler value-guided --values exact", "they are of a rule"),
     (
-        f"{TWO} --verifier regex:000",
+        f"{TWO_COINS} --verifier regex:000",
         "verifier=0.0: it accepts nothing that the oracle can give within the horizon",
     ),
-    (f"{TWO} --figure tree.pdf", "ends in .svg or .png"),
+    (f"{TWO_COINS} --figure tree.pdf", "ends in .svg or .png"),
     (f"{UNIFORM} --quota 3", "it belongs to the sampler backtracking"),
     (
         f"{UNIFORM} --on-error reject",
@@ -234,34 +234,34 @@ COMMANDS: list[tuple[str, str]] = [
 ]
 
 
-def test_bad_input_is_one_line(run: Run) -> None:
-    cases = [({}, {}, command, told) for command, told in COMMANDS]
+def test_invalid_input_is_reported_in_one_line(run):
+    cases = [({}, {}, command, message) for command, message in COMMANDS]
     cases += [
-        (TABLE | changed, {}, "--table table.json --max-new-tokens 2", told) for changed, told in TABLES
+        (TABLE | changed, {}, "--table table.json --max-new-tokens 2", message) for changed, message in TABLES
     ]
-    cases += [({}, values, GUIDED, told) for values, told in VALUES]
+    cases += [({}, values, GUIDED, message) for values, message in VALUES]
     dead = {"": 1, "0": 1, "1": 0.3, "0 0": 1, "0 1": 1, "1 0": 0, "1 1": 0}
     hint = "of '1' it is 0.3, but nothing that the rule accepts begins so: give 0 there"
     cases.append(({}, dead, f"{GUIDED} --verifier 'regex:0[01]'", hint))
     wrong = []
-    for table, values, command, told in cases:
+    for table, values, command, message in cases:
         Path("table.json").write_text(json.dumps(table or TABLE))
         Path("values.json").write_text(json.dumps(values))
         code, out, err = run(command)
-        if (code, out, err.count("\n")) != (2, "", 1) or told not in err:
-            wrong.append((command, told, code, out, err))
+        if (code, out, err.count("\n")) != (2, "", 1) or message not in err:
+            wrong.append((command, message, code, out, err))
     assert not wrong
 
 
-def test_values_hope_for_nothing_that_the_rule_rejects(run: Run) -> None:
+def test_positive_values_of_rejected_prefixes_are_refused(run):
     Path("rule.py").write_text("def apart(text):\n    return len(text) < 2 or text[0] != text[1]\n")
     values = {"": 1, "0": 1, "1": 1, "0 0": 0, "0 1": 1, "1 0": 1, "1 1": 0}
     for rule in ("regex:01|10", "python:rule.py:apart"):
-        for wrong, told in (
+        for wrong, message in (
             ({"0": 0.5, "1": 0.1}, ""),
             ({"0 0": 0.2}, "of '0 0' it is 0.2, but the rule rejects it: give 0 there"),
             ({"1": 0.5, "1 0": 0, "1 1": 3}, "of '1 1' it is 3, but the rule rejects it"),
         ):
             Path("values.json").write_text(json.dumps(values | wrong))
             code, _, err = run(f"{GUIDED} --verifier '{rule}'")
-            assert (code, told in err) == (2 if told else 0, True), err
+            assert (code, message in err) == (2 if message else 0, True), err

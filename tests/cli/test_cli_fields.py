@@ -1,4 +1,4 @@
-"""Dataclasses as options: what a command line may look like, and the one line for what it may not."""
+"""Dataclasses as command-line options: parsing, help and errors of one line."""
 
 import os
 import subprocess
@@ -15,8 +15,8 @@ from trialogue.errors import InputError
 
 
 @dataclass(frozen=True)
-class Plain:
-    """What is drawn."""
+class Sampling:
+    """Settings of a sampler."""
 
     texts: tuple[str, ...] = ()
     """Texts to continue."""
@@ -33,17 +33,17 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class Own:
+class SamplerOptions:
     quota: int | None = 4
     lazy: bool = True
     ids: tuple[int, ...] = (1, 2)
     top_p: float = 0.5
 
 
-def parsed(*tokens: str, **own: Any) -> tuple[Plain, Own]:
-    groups = {"sampling": Group(Plain, "What is drawn."), "own": Group(Own(**own), terse=False)}
-    said = parse(groups, tokens, prog="draw", description="Draw.", unknown="nobody has it")
-    return said["sampling"], said["own"]
+def parsed(*tokens: str, **own: Any) -> tuple[Sampling, SamplerOptions]:
+    groups = {"sampling": Group(Sampling, "What is drawn."), "own": Group(SamplerOptions(**own), terse=False)}
+    groups_by_name = parse(groups, tokens, prog="draw", description="Draw.", unknown="nobody has it")
+    return groups_by_name["sampling"], groups_by_name["own"]
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ def parsed(*tokens: str, **own: Any) -> tuple[Plain, Own]:
         ((), ()),
     ],
 )
-def test_texts_come_one_by_one(tokens: tuple[str, ...], texts: tuple[str, ...]) -> None:
+def test_repeated_texts_are_collected(tokens, texts):
     assert parsed(*tokens)[0].texts == texts
 
 
-def test_values_have_the_types_of_the_fields() -> None:
+def test_values_have_the_types_of_the_fields():
     plain, own = parsed(
         *("--max-new-tokens", "3", "--max_new_tokens", "7", "--top-k=2", "--top-p", "1e-1", "--reads=tokens"),
         *("--name", "None", "--quota", "None", "--no-lazy", "--ids", "5", "-6"),
     )
-    assert plain == Plain((), 7, 2, 0.1, "tokens", "None", False)
-    # The option of a name that both have is the first's.
-    assert own == Own(None, False, (5, -6), 0.5)
-    assert parsed(quota=9, ids=(3,))[1] == Own(9, ids=(3,))
+    assert plain == Sampling((), 7, 2, 0.1, "tokens", "None", False)
+    # An option that belongs to both groups sets the first.
+    assert own == SamplerOptions(None, False, (5, -6), 0.5)
+    assert parsed(quota=9, ids=(3,))[1] == SamplerOptions(9, ids=(3,))
     assert parsed("--lazy", lazy=False)[1].lazy is True
 
 
@@ -94,17 +94,17 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_used_is_named() -> None:
+def test_invalid_options_are_reported():
     for command, words in REFUSED:
-        with pytest.raises(InputError) as told:
+        with pytest.raises(InputError) as message:
             parsed(*command.split())
-        assert words in str(told.value)
+        assert words in str(message.value)
 
 
-def test_help_is_that_of_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_describes_the_fields(capsys):
     with pytest.raises(SystemExit):
         parsed("--help")
-    told = capsys.readouterr().out
+    message = capsys.readouterr().out
     for words in (
         "usage: draw",
         "What is drawn.",
@@ -113,17 +113,17 @@ def test_help_is_that_of_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
         "(5)",
         "--no-lazy",
     ):
-        assert words in told
-    assert "--no-chat" not in told
-    assert told.count("--top-p") == 1
+        assert words in message
+    assert "--no-chat" not in message
+    assert message.count("--top-p") == 1
 
 
-def test_options_of_generate_are_known_without_torch() -> None:
+def test_options_of_generate_are_available_without_torch():
     code = (
         "import sys; from trialogue.generation import settings, verifier_kinds; "
         "assert settings.OPTIONS and verifier_kinds.KINDS; "
         "assert not {'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules)"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])}
-    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
+    message = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert message.returncode == 0, message.stderr

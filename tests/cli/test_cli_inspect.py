@@ -1,10 +1,11 @@
-"""`trialogue inspect` and `compare`: pages and files of tiny models, what goes on, and one clear line for bad input."""
+"""`trialogue inspect` and `trialogue compare`: pages, files, resumption and errors for invalid input."""
 
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,115 +23,152 @@ from trialogue.inspection.page import Series, table
 from trialogue.inspection.picture import _curve
 from trialogue.inspection.subject import Subject
 
-QUICK = ("--measures", "copying", "--effort", "0.1")
-
-
 Run = Callable[..., tuple[int, str, str]]
 
 
+class Inspection(NamedTuple):
+    """The result of `trialogue inspect`."""
+
+    code: int
+    out: str
+    err: str
+    folder: Path
+
+    @property
+    def record(self) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads((self.folder / "inspection.json").read_text())
+        return parsed
+
+    @property
+    def page(self) -> str:
+        return (self.folder / "inspection.html").read_text()
+
+
+Inspect = Callable[..., Inspection]
+
+
+@pytest.fixture
+def inspect(run_command, tmp_path):
+    """Inspect a subject into the folder `found`, by default with one quick measure."""
+
+    def run_inspect(
+        subject: Path,
+        *words: object,
+        measures: Sequence[str] = ("copying",),
+        effort: float = 0.1,
+        code: int = 0,
+    ) -> Inspection:
+        options = ("--out", tmp_path / "found", "--effort", effort, "--measures", *measures)
+        answer = run_command("inspect", subject, *(options if measures else options[:-1]), *words)
+        assert answer[0] == code, answer[2]
+        return Inspection(*answer, tmp_path / "found")
+
+    return run_inspect
+
+
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A causal model, two checkpoints of a training, and an inspection of the model."""
+def place(tmp_path_factory):
+    """Return a folder with a model, two training checkpoints and an inspection of the model."""
     folder = tmp_path_factory.mktemp("inspect")
     save_tiny(folder / "model")
     for step in (5, 10):
         save_tiny(folder / "training" / f"checkpoint-{step}", seed=step)
-    assert cli.main(["inspect", str(folder / "model"), "--out", str(folder / "found"), *QUICK]) == 0
+    options = ["--out", str(folder / "found"), "--measures", "copying", "--effort", "0.1"]
+    assert cli.main(["inspect", str(folder / "model"), *options]) == 0
     shutil.copytree(folder / "found", folder / "moved")
     (folder / "moved" / "work" / "model-model").rename(folder / "moved" / "work" / "model-checkpoint-5")
     return folder
 
 
 @pytest.fixture
-def run(run_command: Run) -> Run:
-    return run_command
+def model(place):
+    return place / "model"
 
 
-def test_a_model_has_a_page_and_a_file(place: Path) -> None:
-    record = json.loads((place / "found" / "inspection.json").read_text())
-    assert record["kind"] == "causal"
-    measure = record["measures"]["copying"]
+@pytest.fixture
+def found(place, tmp_path):
+    """Return a copy of the inspection of the model, in the folder used by `inspect`."""
+    return Path(shutil.copytree(place / "found", tmp_path / "found"))
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("a text", encoding="utf-8")
+    return path
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    return fails
+
+
+def test_an_inspection_writes_a_page_and_a_file(place):
+    inspection = Inspection(0, "", "", place / "found")
+    measure = inspection.record["measures"]["copying"]
     [checkpoint] = measure["checkpoints"]
+    assert inspection.record["kind"] == "causal"
     assert checkpoint["files"].startswith("sha256 ")
-    assert [one["name"] for one in checkpoint["quantities"]][:2] == [
-        "copied, mean over distances 4 to 64",
-        "copied",
-    ]
-    assert len(measure["control"]) == len(checkpoint["quantities"])
-    page = (place / "found" / "inspection.html").read_text()
-    assert "<svg" in page
-    assert "random weights" in page
-    assert "color-scheme" in page
-    assert not re.search(r'(src|href)="http', page.replace('xlink:href="http', ""))
+    names = [one["name"] for one in checkpoint["quantities"]]
+    assert names[:2] == ["copied, mean over distances 4 to 64", "copied"]
+    assert len(measure["control"]) == len(names)
+    for part in ("<svg", "random weights", "color-scheme"):
+        assert part in inspection.page
+    assert not re.search(r'(src|href)="http', inspection.page.replace('xlink:href="http', ""))
 
 
-def test_what_is_finished_is_not_measured_again(
-    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(place / "found", tmp_path / "found")
-    (tmp_path / "found" / "work" / "control" / "copying.json").unlink()
-    words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
-    code, _, err = run(*words)
-    assert code == 0
-    assert "copying of random weights: about" in err
-    assert "copying: about" not in err
-    before, after = (json.loads((at / "found" / "inspection.json").read_text()) for at in (place, tmp_path))
-    assert before == after
-    pages = [(at / "found" / "inspection.html").read_bytes() for at in (place, tmp_path)]
-    assert pages[0] == pages[1]
-
+def test_finished_measures_are_not_repeated(place, model, found, inspect, monkeypatch):
+    (found / "work" / "control" / "copying.json").unlink()
+    again = inspect(model)
+    assert "copying of random weights: about" in again.err
+    assert "copying: about" not in again.err
+    for name in ("inspection.json", "inspection.html"):
+        assert (found / name).read_bytes() == (place / "found" / name).read_bytes()
     monkeypatch.setattr(Copying, "take", raising(AssertionError()))
-    code, _, err = run(*words)
-    assert code == 0
-    assert "loading" not in err
-    # Further measures join those that are there.
-    code, out, err = run(*words[:4], "--effort", 0.1, "--measures", "decoding")
-    assert code == 0
-    assert "copying: about" not in err
-    assert re.search(r"decoding: about [\d,]+ tokens, \d+ s", err)
-    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
-    assert list(record["measures"]) == ["copying", "decoding"]
-    assert "top-p 0.9" in out
+    assert "loading" not in inspect(model).err
+    # Further measures are added to the existing ones.
+    more = inspect(model, measures=["decoding"])
+    assert "copying: about" not in more.err
+    assert re.search(r"decoding: about [\d,]+ tokens, \d+ s", more.err)
+    assert list(more.record["measures"]) == ["copying", "decoding"]
+    assert "top-p 0.9" in more.out
 
 
-def test_checkpoints_of_a_training_are_followed(place: Path, tmp_path: Path, run: Run) -> None:
-    code, out, err = run("inspect", place / "training", "--out", tmp_path / "found", *QUICK)
-    assert code == 0
-    assert err.count("copying of random weights: about") == 1
-    assert "step 10" in out
-    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
-    steps = [one["step"] for one in record["measures"]["copying"]["checkpoints"]]
-    assert steps == [5, 10]
-    page = (tmp_path / "found" / "inspection.html").read_text()
-    assert 'id="copying-steps-' in page
-    assert "step 5" in page
-    filed = tmp_path / "found" / "work" / "step-10" / "copying.json"
-    gone = json.loads(filed.read_text())
+def test_the_checkpoints_of_a_training_are_inspected(place, inspect):
+    def steps(inspection: Inspection) -> list[int]:
+        return [one["step"] for one in inspection.record["measures"]["copying"]["checkpoints"]]
+
+    first = inspect(place / "training")
+    assert first.err.count("copying of random weights: about") == 1
+    assert "step 10" in first.out
+    assert steps(first) == [5, 10]
+    assert 'id="copying-steps-' in first.page
+    assert "step 5" in first.page
+    file = first.folder / "work" / "step-10" / "copying.json"
+    refused = json.loads(file.read_text()) | {"refused": "it gives no finite number", "lacks": None}
     for key in ("quantities", "tokens", "seconds"):
-        del gone[key]
-    filed.write_text(json.dumps({**gone, "refused": "it gives no finite number", "lacks": None}))
-    assert run("inspect", place / "training", "--out", tmp_path / "found", *QUICK)[0] == 0
-    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
-    assert [one["step"] for one in record["measures"]["copying"]["checkpoints"]] == [5]
-    assert record["refused"] == {"copying of step-10": "it gives no finite number"}
-    assert "copying of step-10" in (tmp_path / "found" / "inspection.html").read_text()
+        del refused[key]
+    file.write_text(json.dumps(refused))
+    again = inspect(place / "training")
+    assert steps(again) == [5]
+    assert again.record["refused"] == {"copying of step-10": "it gives no finite number"}
+    assert "copying of step-10" in again.page
 
 
-def test_an_inspection_that_never_began_binds_nobody(place: Path, tmp_path: Path, run: Run) -> None:
-    words = ("inspect", place / "model", "--out", tmp_path / "found")
-    assert "dtype='int3': use auto" in run(*words, *QUICK, "--dtype", "int3")[2]
-    code, _, err = run(*words, "--effort", 7, "--measures", "copying", "--executor", "ray://head")
-    assert code == 2
-    assert "executor=" in err
-    assert run(*words, *QUICK)[0] == 0
-    # What no type has is told as that, not as another type than the one that was inspected.
-    assert "dtype='int3': use auto" in run(*words, *QUICK, "--dtype", "int3")[2]
+def test_a_failed_start_does_not_fix_the_settings(model, inspect):
+    assert "dtype='int3': use auto" in inspect(model, "--dtype", "int3", code=2).err
+    assert "executor=" in inspect(model, "--executor", "ray://head", effort=7, code=2).err
+    inspect(model)
+    # An unknown type is reported as unknown, not as a changed setting.
+    assert "dtype='int3': use auto" in inspect(model, "--dtype", "int3", code=2).err
 
 
-def test_inspections_are_compared(place: Path, tmp_path: Path, run: Run) -> None:
-    run("inspect", place / "training" / "checkpoint-5", "--out", tmp_path / "other", *QUICK)
-    words = (place / "found" / "inspection.json", tmp_path / "other", "--out", tmp_path / "both.html")
-    code, out, _ = run("compare", *words)
+def test_inspections_are_compared(place, tmp_path, inspect, run_command):
+    inspect(place / "training" / "checkpoint-5")
+    words = (place / "found" / "inspection.json", tmp_path / "found", "--out", tmp_path / "both.html")
+    code, out, _ = run_command("compare", *words)
     assert code == 0
     assert "copied, tokens to the source: 64" in out
     assert "checkpoint-5" in " ".join(out.split())
@@ -138,15 +176,14 @@ def test_inspections_are_compared(place: Path, tmp_path: Path, run: Run) -> None
     assert "checkpoint-5" in page
     assert "copied, tokens to the source: 16" in page
     assert "random weights" not in page
-    code, out, _ = run("compare", *words, "--control")
-    assert code == 0
-    assert "random weights" in " ".join(out.split())
+    code, out, _ = run_command("compare", *words, "--control")
+    assert (code, "random weights" in " ".join(out.split())) == (0, True)
     assert (tmp_path / "both.html").read_text().count(", random weights</th>") == 2
-    code, _, err = run("compare", "biased-coin", "biased-coin", "--control")
+    code, _, err = run_command("compare", "biased-coin", "biased-coin", "--control")
     assert (code, "control=True: --control applies to inspections only" in err) == (2, True)
 
 
-def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, run: Run) -> None:
+def test_a_masked_model_has_the_measures_that_apply(tmp_path, text, inspect):
     shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.BertConfig(vocab_size=301, max_position_embeddings=64, **shape)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "masked")
@@ -154,52 +191,45 @@ def test_a_masked_model_is_asked_what_it_can_be(tmp_path: Path, run: Run) -> Non
         tokenizer_object=tiny_tokenizer()._tokenizer, pad_token="<pad>", mask_token="[MASK]"
     )
     tokenizer.save_pretrained(tmp_path / "masked")
-    text = tmp_path / "text.txt"
     text.write_text("the cat sat on the mat, and the dog ran after the cat. " * 200, encoding="utf-8")
     names = ("copying", "consistency", "decoding")
-    words = ("--effort", 0.1, "--out", tmp_path / "found", "--no-control", "--text", text)
-    code, out, err = run("inspect", tmp_path / "masked", *words, "--measures", *names)
-    assert code == 0
-    said = "decoding: not taken: it is of causal models, and this is a masked one"
-    assert said in out
-    assert said in err
-    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
+    answer = inspect(tmp_path / "masked", "--no-control", "--text", text, measures=names)
+    message = "decoding: not taken: it is of causal models, and this is a masked one"
+    assert message in answer.out
+    assert message in answer.err
+    record = answer.record
     assert record["kind"] == "masked"
     assert list(record["measures"]) == ["copying", "consistency"]
     assert record["settings"]["text"] is not None
     assert record["measures"]["copying"]["control"] is None
-    assert "Not taken" in (tmp_path / "found" / "inspection.html").read_text()
+    assert "Not taken" in answer.page
 
 
-def test_without_a_text_what_needs_none_is_taken(place: Path, tmp_path: Path, run: Run) -> None:
-    words = ("--out", tmp_path / "found", "--effort", 0.05)
-    code, out, err = run("inspect", place / "model", *words)
-    assert code == 0
-    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
+def test_without_a_text_the_other_measures_are_taken(model, inspect):
+    answer = inspect(model, measures=(), effort=0.05)
+    record = answer.record
     assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
     assert {"copying", "brackets", "decoding"} <= set(record["measures"])
     assert record["refused"]["context"] == "it needs a text: --text FILE"
-    assert "interactions: not taken: it needs clones of a text" in out
-    assert err.count("context: not taken") == 1
-    page = (tmp_path / "found" / "inspection.html").read_text()
-    assert page.count("<svg") == sum(
+    assert "interactions: not taken: it needs clones of a text" in answer.out
+    assert answer.err.count("context: not taken") == 1
+    assert answer.page.count("<svg") == sum(
         any(one["along"] for one in measure["checkpoints"][0]["quantities"])
         for measure in record["measures"].values()
     )
 
 
-def test_what_is_damaged_is_one_line(place: Path, tmp_path: Path, run: Run) -> None:
-    shutil.copytree(place / "found", tmp_path / "found")
-    path = tmp_path / "found" / "work" / "control" / "copying.json"
-    for text in ("{", "[]", "{}", '{"files": ""}'):
-        path.write_text(text, encoding="utf-8")
-        code, out, err = run("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
-        assert (code, out) == (2, ""), text
-        assert f"out='{path}': it is damaged: delete it, and it is made anew" in err
+def test_damaged_files_are_reported_in_one_line(model, found, inspect):
+    path = found / "work" / "control" / "copying.json"
+    for content in ("{", "[]", "{}", '{"files": ""}'):
+        path.write_text(content, encoding="utf-8")
+        answer = inspect(model, code=2)
+        assert answer.out == "", content
+        assert f"out='{path}': it is damaged: delete it, and it is made anew" in answer.err
 
 
-class Mine(Measure):
-    """How many tokens it knows; it cannot be asked of random weights."""
+class VocabularySize(Measure):
+    """A measure of the vocabulary size that does not apply to random weights."""
 
     question, reading, needs = "How many tokens does it know?", "", "text"
 
@@ -212,40 +242,28 @@ class Mine(Measure):
         return [number("tokens", Point(float(subject.vocab_size)))]
 
 
-def test_a_measure_of_ones_own_waits_for_its_text(
-    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(MEASURES, "mine", Mine)
-    shutil.copytree(place / "found", tmp_path / "found")
-    words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1, "--measures", "mine")
-    code, out, _ = run(*words)
-    assert code == 0
-    assert "mine: not taken: it needs a text" in out
-    (tmp_path / "text.txt").write_text("a text", encoding="utf-8")
-    code, out, err = run(*words, "--text", tmp_path / "text.txt")
-    assert code == 0
-    assert "not taken" not in out
-    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
-    assert list(record["measures"]) == ["copying", "mine"]
-    assert record["measures"]["mine"]["checkpoints"][0]["quantities"][0]["points"] == [{"value": 300}]
-    assert record["measures"]["mine"]["control"] is None
-    code, _, err = run(*words)
-    assert code == 2
-    assert "text='left out'" in err
-    assert run("compare", place / "found", tmp_path / "found")[0] == 0
+def test_a_registered_measure_waits_for_its_text(
+    place, model, found, text, inspect, run_command, monkeypatch
+):
+    monkeypatch.setitem(MEASURES, "mine", VocabularySize)
+    assert "mine: not taken: it needs a text" in inspect(model, measures=["mine"]).out
+    answer = inspect(model, "--text", text, measures=["mine"])
+    assert "not taken" not in answer.out
+    assert list(answer.record["measures"]) == ["copying", "mine"]
+    mine = answer.record["measures"]["mine"]
+    assert mine["checkpoints"][0]["quantities"][0]["points"] == [{"value": 300}]
+    assert mine["control"] is None
+    assert "text='left out'" in inspect(model, measures=["mine"], code=2).err
+    assert run_command("compare", place / "found", found)[0] == 0
 
 
 @pytest.mark.parametrize("measure", ["context", "topics"])
-def test_a_text_too_short_is_one_line_before_anything_runs(
-    measure: str, place: Path, tmp_path: Path, run: Run
-) -> None:
-    (tmp_path / "text.txt").write_text("too short", encoding="utf-8")
-    words = ("--out", tmp_path / "found", "--measures", "copying", measure, "--text", tmp_path / "text.txt")
-    code, out, err = run("inspect", place / "model", *words)
-    assert (code, out) == (2, "")
-    assert "text=" in err.splitlines()[-1]
-    assert "give a longer text" in err.splitlines()[-1]
-    assert "copying: about" not in err
+def test_a_short_text_is_refused_before_any_measure(measure, model, text, inspect):
+    answer = inspect(model, "--text", text, measures=["copying", measure], code=2)
+    assert answer.out == ""
+    assert "text=" in answer.err.splitlines()[-1]
+    assert "give a longer text" in answer.err.splitlines()[-1]
+    assert "copying: about" not in answer.err
 
 
 BAD: list[tuple[str, str]] = [
@@ -271,35 +289,43 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_bad_input_is_one_line(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_is_reported_in_one_line(place, run_command, monkeypatch):
     monkeypatch.chdir(place)
-    assert not wrong_refusals(BAD, run, alone=False)
+    assert not wrong_refusals(BAD, run_command, alone=False)
 
 
-def test_only_whole_inspections_of_one_question_are_compared(place: Path, tmp_path: Path, run: Run) -> None:
+def test_only_valid_inspections_with_equal_settings_are_compared(place, tmp_path, run_command):
     record = json.loads((place / "found" / "inspection.json").read_text())
+    settings = record["settings"]
 
     def written(name: str, **changes: object) -> Path:
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(record | changes))
         return path
 
-    settings = record["settings"]
     without, one, other = (
         written(f"{text}", settings=settings | {"text": text}) for text in (None, "one", "other")
     )
-    assert run("compare", without, one)[0] == 0
-    whole = "it is no trialogue inspection of this version"
-    cases = [(f"compare {without} {one} {other}", f"text='{other}': {one} was taken with another text")]
-    changed = written("effort", settings=settings | {"effort": 2.0})
-    cases.append((f"compare {place / 'found'} {changed}", "was taken with another effort"))
-    for index, change in enumerate(({"settings": {}}, {"measures": {"copying": {}}}, {"measures": []},
-                                     {"refused": None}, {"settings": None})):  # fmt: skip
-        cases.append((f"compare {place / 'found'} {written(str(index), **change)}", whole))
-    assert not wrong_refusals(cases, run)
+    assert run_command("compare", without, one)[0] == 0
+    effort = written("effort", settings=settings | {"effort": 2.0})
+    cases = [
+        (f"compare {without} {one} {other}", f"text='{other}': {one} was taken with another text"),
+        (f"compare {place / 'found'} {effort}", "was taken with another effort"),
+    ]
+    damaged = [
+        ("settings", {}),
+        ("measures", {"copying": {}}),
+        ("measures", []),
+        ("refused", None),
+        ("settings", None),
+    ]
+    for index, (field, value) in enumerate(damaged):
+        path = written(str(index), **{field: value})
+        cases.append((f"compare {place / 'found'} {path}", "it is no trialogue inspection of this version"))
+    assert not wrong_refusals(cases, run_command)
 
 
-def test_curves_are_compared_where_all_models_have_them() -> None:
+def test_curves_are_compared_at_the_common_points():
     def column(head: str, *places: int) -> Series:
         points = tuple(Point(float(place), at=place) for place in places)
         return Series(head, [Quantity(name="copied", points=points, along="tokens")])
@@ -310,39 +336,29 @@ def test_curves_are_compared_where_all_models_have_them() -> None:
     assert len(table([column("near", 4), column("far", 64)], every=False)[1]) == 2
 
 
-def test_a_folder_named_control_is_a_model_like_others(tmp_path: Path, run: Run) -> None:
+def test_a_model_folder_may_be_named_control(tmp_path, inspect):
     save_tiny(tmp_path / "control")
-    code, _, err = run("inspect", tmp_path / "control", "--out", tmp_path / "found", *QUICK)
-    assert code == 0, err
-    assert sorted(path.name for path in (tmp_path / "found" / "work").glob("*/")) == [
-        "control",
-        "model-control",
-    ]
+    work = inspect(tmp_path / "control").folder / "work"
+    assert sorted(path.name for path in work.glob("*/")) == ["control", "model-control"]
 
 
-def test_a_checkpoint_that_cannot_be_had_is_told_before_any_is_measured(
-    place: Path, tmp_path: Path, run: Run
-) -> None:
+def test_an_incomplete_checkpoint_is_reported_before_any_measure(place, tmp_path, inspect):
     shutil.copytree(place / "training", tmp_path / "training")
     (tmp_path / "training" / "checkpoint-10" / "config.json").unlink()
-    code, _, err = run("inspect", tmp_path / "training", "--out", tmp_path / "found", *QUICK)
-    assert code == 2
+    err = inspect(tmp_path / "training", code=2).err
     assert "checkpoint-10" in err.splitlines()[-1]
     assert "copying" not in err
 
 
-def test_a_control_is_that_of_any_checkpoint_of_a_training(place: Path, tmp_path: Path, run: Run) -> None:
-    shutil.copytree(place / "training" / "checkpoint-10", tmp_path / "training" / "checkpoint-10")
-    words = ("inspect", tmp_path / "training", "--out", tmp_path / "found", *QUICK)
-    assert run(*words)[0] == 0
-    shutil.copytree(place / "training" / "checkpoint-5", tmp_path / "training" / "checkpoint-5")
-    code, _, err = run(*words)
-    assert code == 0, err
-    assert "of random weights" not in err
+def test_all_checkpoints_of_a_training_share_one_control(place, tmp_path, inspect):
+    for name in ("checkpoint-10", "checkpoint-5"):
+        shutil.copytree(place / "training" / name, tmp_path / "training" / name)
+        answer = inspect(tmp_path / "training")
+    assert "of random weights" not in answer.err
 
 
-class Endless(Mine):
-    """It finds no number."""
+class NoFiniteResult(VocabularySize):
+    """A measure without a finite result."""
 
     needs = None
 
@@ -350,113 +366,76 @@ class Endless(Mine):
         return [number("loss", Point(float("nan")))]
 
 
-def test_what_gives_no_number_is_not_taken_and_not_asked_again(
-    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(MEASURES, "endless", Endless)
-    (tmp_path / "text.txt").write_text("a text", encoding="utf-8")
-    text = ("--text", tmp_path / "text.txt")
-    words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK, *text)
-    code, out, _ = run(*words, "--measures", "endless")
-    assert code == 0
+def test_a_measure_without_a_finite_result_is_not_repeated(model, text, inspect, monkeypatch):
+    monkeypatch.setitem(MEASURES, "endless", NoFiniteResult)
+    out = inspect(model, "--text", text, measures=["endless"]).out
     assert "endless: not taken: it gives no finite number for 'loss'" in out
-    monkeypatch.setattr(Endless, "needs", "text")
-    code, out, err = run(*words, "--measures", "endless")
-    assert code == 0
-    assert "loading" not in err
+    monkeypatch.setattr(NoFiniteResult, "needs", "text")
+    assert "loading" not in inspect(model, "--text", text, measures=["endless"]).err
 
 
-def test_a_random_model_is_of_the_type_of_its_model() -> None:
+def test_a_random_model_has_the_dtype_of_its_model():
     model = tiny_model().bfloat16()
     assert Subject(model, tiny_tokenizer(), "causal", name="tiny").control(0).model.dtype == model.dtype
 
 
-def raising(error: Exception) -> Callable[..., None]:
-    def fails(*_: object, **__: object) -> None:
-        raise error
-
-    return fails
-
-
-def test_what_memory_does_not_hold_is_not_taken_and_the_others_are(
-    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(MEASURES, "huge", Endless)
+def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, monkeypatch):
+    monkeypatch.setitem(MEASURES, "huge", NoFiniteResult)
     memory = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
-    monkeypatch.setattr(Endless, "take", raising(RuntimeError(memory)))
-    words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
-    code, out, _ = run(*words, "--measures", "huge", "copying")
-    assert code == 0
+    monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError(memory)))
+    out = inspect(model, measures=["huge", "copying"]).out
     assert "huge: not taken: memory did not suffice with --effort 0.1: give another folder" in out
     assert "How far back" in out
-    monkeypatch.setattr(Endless, "take", lambda *_: [number("rows", Point(1.0))])
-    code, out, err = run(*words, "--measures", "huge", "copying")
-    assert code == 0
-    assert "not taken" not in out
-    assert "copying: about" not in err
-    monkeypatch.setitem(MEASURES, "wrong", Endless)
-    monkeypatch.setattr(Endless, "take", raising(RuntimeError("shapes differ")))
+    monkeypatch.setattr(NoFiniteResult, "take", lambda *_: [number("rows", Point(1.0))])
+    again = inspect(model, measures=["huge", "copying"])
+    assert "not taken" not in again.out
+    assert "copying: about" not in again.err
+    monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError("shapes differ")))
+    monkeypatch.setitem(MEASURES, "wrong", NoFiniteResult)
     with pytest.raises(RuntimeError, match="shapes differ"):
-        run(*words, "--measures", "wrong")
+        inspect(model, measures=["wrong"])
 
 
-def test_a_model_that_memory_does_not_hold_is_one_line(
-    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_beyond_the_memory_is_reported_in_one_line(model, inspect, monkeypatch):
     monkeypatch.setattr(Subject, "load", raising(MemoryError()))
-    code, _, err = run("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
-    assert code == 2
-    assert err.splitlines()[-1].endswith(
-        "memory does not suffice to load it: use a smaller --dtype, or another --device"
-    )
+    message = "memory does not suffice to load it: use a smaller --dtype, or another --device"
+    assert inspect(model, code=2).err.splitlines()[-1].endswith(message)
 
 
-def test_a_measure_that_cannot_be_imported_is_told_and_the_others_are_taken(
-    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_measure_that_cannot_be_imported_does_not_stop_the_others(model, inspect, monkeypatch):
     for name in list(MEASURES):
         if name != "copying":
             monkeypatch.delitem(MEASURES, name)
     monkeypatch.setitem(MEASURES, "broken", "nowhere_to_be_found:Measure")
-    words = ("inspect", place / "model", "--out", tmp_path / "found", "--effort", 0.1)
-    code, out, err = run(*words)
-    assert code == 0
-    assert "nowhere_to_be_found" in err
-    assert "How far back" in out
-    code, _, err = run(*words, "--measures", "broken")
-    assert code == 2
+    answer = inspect(model, measures=())
+    assert "nowhere_to_be_found" in answer.err
+    assert "How far back" in answer.out
+    inspect(model, measures=["broken"], code=2)
 
 
-def test_a_control_may_come_and_go(
-    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("inspect", place / "model", "--out", tmp_path / "found", *QUICK)
-    assert run(*words, "--no-control")[0] == 0
-    code, _, err = run(*words)
-    assert code == 0
-    assert "copying: about" not in err
-    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
-    assert record["measures"]["copying"]["control"]
-    assert run(*words, "--no-control")[0] == 0
-    record = json.loads((tmp_path / "found" / "inspection.json").read_text())
-    assert not record["settings"]["control"]
-    assert not record["measures"]["copying"]["control"]
+def test_the_control_may_be_added_and_removed(model, inspect):
+    inspect(model, "--no-control")
+    added = inspect(model)
+    assert "copying: about" not in added.err
+    assert added.record["measures"]["copying"]["control"]
+    removed = inspect(model, "--no-control").record
+    assert not removed["settings"]["control"]
+    assert not removed["measures"]["copying"]["control"]
 
 
-def test_the_folder_is_named_after_the_model(
-    place: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(place / "model", tmp_path / "model")
+def test_the_folder_is_named_after_the_model(model, tmp_path, run_command, monkeypatch):
+    options = ("--measures", "copying", "--effort", 0.1, "--no-control")
+    shutil.copytree(model, tmp_path / "model")
     monkeypatch.chdir(tmp_path / "model")
-    assert run("inspect", ".", *QUICK, "--no-control")[0] == 0
+    assert run_command("inspect", ".", *options)[0] == 0
     assert (tmp_path / "model" / "inspection-model" / "inspection.html").exists()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latest").symlink_to(tmp_path / "model")
-    assert run("inspect", "latest", *QUICK, "--no-control")[0] == 0
+    assert run_command("inspect", "latest", *options)[0] == 0
     assert (tmp_path / "inspection-latest" / "inspection.html").exists()
 
 
-def test_a_band_has_gaps_where_an_end_is_not_known() -> None:
+def test_a_confidence_band_has_gaps_at_unknown_ends():
     points = [Point(0.5, 0.4, 0.6, 1), Point(0.4, at=2), Point(0.3, 0.2, 0.4, 4), Point(0.2, 0.1, 0.3, 8)]
     axes = Figure().subplots()
     _curve(axes, points, "-", "k", "a", False)

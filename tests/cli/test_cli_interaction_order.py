@@ -1,10 +1,9 @@
-"""`trialogue interaction-order`: what it prints of models on clones, and one clear line for every bad input."""
+"""`trialogue interaction-order`: losses of models on clones, and errors for invalid input."""
 
 import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ from trialogue.training import TrainingConfig, packed_token_loss, save_model, tr
 
 
 def batch(step: int, rows: int = 16) -> torch.Tensor:
-    """Each token is the one two before it, but for noise: its neighbours say nothing of it."""
+    """Return sequences in which each token depends on the token two places before it."""
     draw = generator(step, "period")
     tokens = torch.randint(0, 3, (rows, 6), generator=draw)
     for place in range(2, 6):
@@ -32,8 +31,8 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with clones, two checkpoints of a training, and a network that reads other tokens."""
+def place(tmp_path_factory):
+    """Return a folder with clones, two training checkpoints, and a network with another vocabulary."""
     folder = tmp_path_factory.mktemp("order")
     own = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2}, unk_token="a"))
     own.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -53,11 +52,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(run_command: Run) -> Run:
+def run(run_command):
     return partial(run_command, "interaction-order")
 
 
-def test_a_training_is_followed(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checkpoints_of_a_training_are_listed(place, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     code, out, err = run("--model", place / "kept", "--clones", place / "clones")
     assert code == 0
@@ -74,25 +73,25 @@ def test_a_training_is_followed(place: Path, run: Run, monkeypatch: pytest.Monke
     assert ElementTree.parse(figure).getroot().tag.endswith("svg")
 
 
-def test_all_numbers_are_printed_as_json(place: Path, run: Run) -> None:
+def test_all_numbers_are_printed_as_json(place, run):
     files = [place / "kept" / f"step-{step}.safetensors" for step in (150, 0)]
     picture = place / "of both.png"
     words = ("--model", *files, "--clones", place / "clones", "--rows", 1, "--json", "--figure", picture)
     code, out, _ = run(*words)
     assert code == 0
-    told = json.loads(out)
-    assert [(one["model"], one["clone"], one["step"]) for one in told["losses"]] == [
+    message = json.loads(out)
+    assert [(one["model"], one["clone"], one["step"]) for one in message["losses"]] == [
         (str(file), clone, step)
         for file, step in zip(files, (150, 0), strict=True)
         for clone in ("independent", "text")
     ]
-    assert all(one["error"] is None for one in told["losses"])  # of a single row
-    assert all(one["per"] == "token" and one["targets"] == 5 for one in told["losses"])
-    assert told["readings"][0]["gap"]["error"] is None
+    assert all(one["error"] is None for one in message["losses"])  # a single row has no error
+    assert all(one["per"] == "token" and one["targets"] == 5 for one in message["losses"])
+    assert message["readings"][0]["gap"]["error"] is None
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_model_at_rest_is_a_column(place: Path, run: Run) -> None:
+def test_a_single_model_is_a_column(place, run):
     words = ("--model", place / "kept" / "step-0.safetensors", "--clones", place / "clones")
     code, out, _ = run(*words)
     assert code == 0
@@ -100,7 +99,7 @@ def test_a_model_at_rest_is_a_column(place: Path, run: Run) -> None:
     assert "It tells no clone from the text" in out
 
 
-def test_a_model_of_a_fixed_context_is_asked_what_follows_it(place: Path, run: Run) -> None:
+def test_a_model_with_a_fixed_context_predicts_the_following_tokens(place, run):
     shape = {"vocab_size": 3, "width": 4, "heads": 1, "head_width": 2}
     for context in (2, 6):
         save_model(
@@ -112,11 +111,11 @@ def test_a_model_of_a_fixed_context_is_asked_what_follows_it(place: Path, run: R
     assert [one["targets"] for one in json.loads(out)["losses"]] == [4, 4]
     code, out, err = run("--model", place / "6.safetensors", *words)
     assert (code, out) == (2, "")
-    told = (
+    message = (
         "it reads 6 tokens before it predicts one, and the rows of the clones have 6: "
         "make clones of longer rows, or give a model of a shorter context"
     )
-    assert told in err.splitlines()[-1]
+    assert message in err.splitlines()[-1]
 
 
 BAD: list[tuple[str, str]] = [
@@ -132,6 +131,6 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_bad_input_is_one_line(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_is_reported_in_one_line(place, run, monkeypatch):
     monkeypatch.chdir(place)
     assert not wrong_refusals(BAD, run, alone=False)

@@ -1,4 +1,4 @@
-"""The command `trialogue probe`: what it writes and prints, and one clear line for every bad input."""
+"""`trialogue probe`: the written files, the printed results, and errors for invalid input."""
 
 import json
 from collections.abc import Callable
@@ -14,21 +14,21 @@ from training.planted_signal import marked_texts
 from trialogue.training.probe_files import load_probe
 
 
-class Told(NamedTuple):
-    """What the command answered."""
+class Answer(NamedTuple):
+    """The result of a command."""
 
     code: int
     out: str
     err: str
 
 
-Say = Callable[..., Told]
+Run = Callable[..., Answer]
 FAST = ("--layers", "1", "--depths", "1", "--epochs", "5", "--threshold", "youden")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tiny model and labelled texts."""
+def folder(tmp_path_factory):
+    """Return a folder with a tiny model and labelled texts."""
     folder = tmp_path_factory.mktemp("probe")
     save_tiny(folder / "tiny", seed=1)
     lines = [
@@ -47,31 +47,29 @@ def write(path: Path, *lines: object) -> None:
 
 
 @pytest.fixture
-def say(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, run_command: Callable[..., tuple[int, str, str]]
-) -> Say:
+def run(folder, monkeypatch, run_command):
     """Run the command in the folder, in this process."""
     monkeypatch.chdir(folder)
-    return lambda *tokens: Told(*run_command("probe", *tokens))
+    return lambda *tokens: Answer(*run_command("probe", *tokens))
 
 
-def test_it_writes_a_probe_and_a_card_and_says_how_good_it_is(say: Say, folder: Path) -> None:
+def test_a_probe_and_a_card_are_written(run, folder):
     (folder / "made").mkdir()
-    told = say("--model", "tiny", "--data", "texts.jsonl", "--out", "made/p.safetensors", *FAST)
-    assert (told.code, told.err) == (0, "")
+    answer = run("--model", "tiny", "--data", "texts.jsonl", "--out", "made/p.safetensors", *FAST)
+    assert (answer.code, answer.err) == (0, "")
     file = load_probe(folder / "made" / "p.safetensors")
     assert (file.layer, file.probe.depth, file.model, file.data) == (1, 1, "tiny", "texts.jsonl")
-    assert f"AUROC {file.numbers.auroc:.3f}" in told.out
-    assert f"threshold {file.threshold:.4g}: rejects" in told.out
-    assert told.out.endswith("probe: made/p.safetensors\ncard: made/p.md\n")
+    assert f"AUROC {file.numbers.auroc:.3f}" in answer.out
+    assert f"threshold {file.threshold:.4g}: rejects" in answer.out
+    assert answer.out.endswith("probe: made/p.safetensors\ncard: made/p.md\n")
     assert (folder / "made" / "p.md").exists()
 
 
-def test_settings_reach_the_training(say: Say, folder: Path) -> None:
+def test_settings_are_passed_to_the_training(run, folder):
     tokens = ("--layers", "all", "--depths", "1", "2", "--epochs", "2", "--seed", "3", "--chat", "--eos")
     more = ("--validation", "0.4", "--test", "0.2", "--false-rejections", "0.3", "--correct-prefixes", "2")
-    told = say("--model", "tiny", "--data", "texts.jsonl", *tokens, *more, "--calibration", "none")
-    assert told.code == 0
+    answer = run("--model", "tiny", "--data", "texts.jsonl", *tokens, *more, "--calibration", "none")
+    assert answer.code == 0
     file = load_probe(folder / "probe.safetensors")
     assert {(entry.layer, entry.depth) for entry in file.grid} == {(1, 1), (1, 2), (-1, 1), (-1, 2)}
     assert file.calibration == (1.0, 0.0)
@@ -102,19 +100,19 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_bad_input_is_one_line_and_code_2(say: Say) -> None:
-    assert not wrong_refusals(BAD, partial(say, "--model", "tiny", "--data", "texts.jsonl", *FAST))
+def test_invalid_input_is_reported_in_one_line(run):
+    assert not wrong_refusals(BAD, partial(run, "--model", "tiny", "--data", "texts.jsonl", *FAST))
 
 
 @pytest.mark.parametrize("positions", [False, True])
-def test_too_few_texts_are_told_before_the_model_is_loaded(positions: bool, say: Say, folder: Path) -> None:
-    # Six texts are for calibration, half of them correct: that many prefixes vouch for no such rate.
+def test_too_few_texts_are_reported_before_the_model_is_loaded(positions, run, folder):
+    # Six texts are for calibration, half of them correct. So few prefixes cannot guarantee the rate.
     labels = [
         {"error": 0 if index % 2 else None} if positions else {"label": index % 2} for index in range(60)
     ]
     write(folder / "few.jsonl", *({"text": f"cat {index}"} | label for index, label in enumerate(labels)))
     rate = ("--false-rejections", "0.001") if positions else ()
-    told = say("--model", "none/such", "--data", "few.jsonl", *rate)
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+    answer = run("--model", "none/such", "--data", "few.jsonl", *rate)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
     number = 3 * 8 if positions else 3
-    assert f"{number} correct examples calibrate it: use at least {1 / (number + 1):.4f}" in told.err
+    assert f"{number} correct examples calibrate it: use at least {1 / (number + 1):.4f}" in answer.err

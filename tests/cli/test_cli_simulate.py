@@ -1,4 +1,4 @@
-"""`trialogue simulate`: named chains on named distributions, their diagnostics, and the files it writes."""
+"""`trialogue simulate`: registered chains and distributions, diagnostics and output files."""
 
 import io
 import json
@@ -27,14 +27,14 @@ POTTS = 'potts:{"length": 6, "temperature": 0.8, "patterns": [[0, 1], [1, 1]]}'
 def simulated(capsys):
     def run(*words):
         code = cli.main(["simulate", *map(str, words), "--json"])
-        told = capsys.readouterr()
-        assert code == 0, told.err
-        return json.loads(told.out)
+        captured = capsys.readouterr()
+        assert code == 0, captured.err
+        return json.loads(captured.out)
 
     return run
 
 
-def test_a_chain_gives_what_run_chain_gives(simulated, tmp_path):
+def test_a_chain_gives_the_samples_of_run_chain(simulated, tmp_path):
     file = tmp_path / "samples.npz"
     settings = {"steps": 60, "burn_in": 5, "thin": 2, "seed": 3}
     options = (f"--{name.replace('_', '-')}={value}" for name, value in settings.items())
@@ -70,14 +70,14 @@ def test_a_chain_gives_what_run_chain_gives(simulated, tmp_path):
         ('many-body:{"sites": 5, "vocab_size": 3, "scale": 0.8, "seed": 1}', "metropolis"),
     ],
 )
-def test_the_mean_energy_is_the_exact_one(simulated, spec, chain):
+def test_the_mean_energy_is_exact(simulated, spec, chain):
     model = DISTRIBUTIONS.build(spec)
     energy = model.energy(whole_sequences(model.vocab_size, model.sites))
     exact = float((-energy).softmax(0) @ energy)
     found = simulated(
         "--distribution", spec, "--chain", chain, "--chains", 16, "--steps", 600, "--burn-in", 100
     )
-    # The standard error is itself an estimate: six of them leave a right chain alone.
+    # The standard error is itself an estimate, hence the wide tolerance of six.
     assert found["mean_energy"] == pytest.approx(exact, abs=6 * found["standard_error"])
     assert found["standard_error"] < 0.3
     assert found["r_hat"] < 1.05
@@ -86,36 +86,36 @@ def test_the_mean_energy_is_the_exact_one(simulated, spec, chain):
         assert found["effective_sample_size"] == pytest.approx(16 * 600, rel=0.1)
 
 
-def test_exact_samples_of_an_autoregressive_distribution(simulated):
+def test_an_autoregressive_distribution_has_exact_samples(simulated):
     found = simulated("--distribution", 'dyck:{"length": 6}', "--chain", "exact")
     assert found["mean_log_probability"] < 0
     assert found["draws"] == 1000
 
 
 @pytest.mark.parametrize("steps", [1, 3])
-def test_too_few_draws_have_no_diagnostics(simulated, steps):
+def test_few_samples_have_no_diagnostics(simulated, steps):
     found = simulated("--distribution", ISING, "--steps", steps)
     assert (found["r_hat"], found["effective_sample_size"], found["standard_error"]) == (None, None, None)
     assert math.isfinite(found["mean_energy"])
 
 
-def test_without_the_extra_the_rest_is_printed(monkeypatch, capsys):
+def test_a_missing_extra_removes_only_the_diagnostics(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     assert cli.main(["simulate", "--distribution", ISING, "--steps", "20"]) == 0
-    told = capsys.readouterr()
-    assert "mean_energy" in told.out
-    assert "r_hat" not in told.out
-    assert told.err.endswith("it is not installed: pip install 'trialogue[chains]'\n")
+    captured = capsys.readouterr()
+    assert "mean_energy" in captured.out
+    assert "r_hat" not in captured.out
+    assert captured.err.endswith("it is not installed: pip install 'trialogue[chains]'\n")
 
 
-def test_what_a_package_registers_is_simulated(simulated, monkeypatch):
+def test_registered_distributions_and_chains_can_be_simulated(simulated, monkeypatch):
     monkeypatch.syspath_prepend(PACKAGE)
     found = simulated("--distribution", 'loaded-dice:{"sites": 2}', "--chain", "lazy-gibbs", "--steps", 4000)
     above = 1 / (1 + math.e)
     assert found["mean_energy"] == pytest.approx(2 * above, abs=6 * found["standard_error"])
 
 
-def test_the_samples_as_inference_data(simulated, tmp_path):
+def test_samples_are_written_as_inference_data(simulated, tmp_path):
     for module in ("arviz_base", "h5netcdf"):
         pytest.importorskip(module, reason="pip install 'trialogue[chains]'")
     import xarray
@@ -129,7 +129,7 @@ def test_the_samples_as_inference_data(simulated, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["a.nc"]
 
 
-def test_bad_input_is_one_line(capsys, tmp_path, monkeypatch):
+def test_invalid_input_is_reported_in_one_line(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ising = f"--distribution '{ISING}'"
     cases = [

@@ -1,4 +1,4 @@
-"""The commands of translation: a model from pairs, lines through it, and one clear line for every bad input."""
+"""The commands of translation: training a model, translating lines, and errors for invalid input."""
 
 import io
 import json
@@ -29,20 +29,20 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def say(folder, monkeypatch, capfd):
+def run(folder, monkeypatch, capfd):
     monkeypatch.chdir(folder)
 
-    def run(*words, lines=""):
+    def run_command(*words, lines=""):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
         code = cli.main(words)
-        told = capfd.readouterr()
-        return code, told.out, told.err
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
 
-    return run
+    return run_command
 
 
-def test_a_model_is_trained_and_translates(say, folder):
-    code, out, _ = say(
+def test_a_model_is_trained_and_translates(run, folder):
+    code, out, _ = run(
         "train-translation", "--text", "pairs.tsv", "--out", "model", "--distil", *TINY.split()
     )
     assert code == 0
@@ -51,22 +51,22 @@ def test_a_model_is_trained_and_translates(say, folder):
     held_out = {"held-out.sources.txt", "held-out.targets.txt"}
     names = {"refiner.safetensors", "translation.json", "twin.safetensors", "vocabulary.json"} | held_out
     assert {path.name for path in (folder / "model").iterdir()} == names
-    check_card(say, folder / "model", out)
+    check_card(run, folder / "model", out)
     for words in ((), ("--stream",), ("--network", "twin"), ("--start", "mask", "--keep", "confident")):
-        code, out, err = say("translate", "--model", "model", *words, lines="a e k\n\nb f l\n")
+        code, out, err = run("translate", "--model", "model", *words, lines="a e k\n\nb f l\n")
         assert (code, out.count("\n"), out.split("\n")[1]) == (0, 3, "")
         assert err.startswith("3 lines, 1 empty, 0 refused")
-    code, out, err = say("translate", "--model", "model", "--json", lines="a e k\n" + "a " * 40 + "\nlast")
+    code, out, err = run("translate", "--model", "model", "--json", lines="a e k\n" + "a " * 40 + "\nlast")
     records = [json.loads(line) for line in out.splitlines()]
     assert code == 2
     assert [record["line"] for record in records] == [1, 2, 3]
     assert set(records[1]) == {"line", "source", "translation", "error"}
     assert "line 2: " in err
-    code, out, err = say("translate", "--model", "model", "--truncate", "--out", "out.txt", lines="a " * 40)
+    code, out, err = run("translate", "--model", "model", "--truncate", "--out", "out.txt", lines="a " * 40)
     assert (code, out) == (0, "")
     assert (folder / "out.txt").read_text().count("\n") == 1
     (folder / "mixed.txt").write_bytes(b"a e k\nb \xff f\nc g m\n")
-    code, out, err = say("translate", "--model", "model", "--input", "mixed.txt")
+    code, out, err = run("translate", "--model", "model", "--input", "mixed.txt")
     assert (code, out.count("\n")) == (2, 3)
     assert "line 2: character 3 is no UTF-8" in err
     assert out.splitlines()[1] == ""
@@ -86,18 +86,18 @@ def test_a_model_is_trained_and_translates(say, folder):
         *((("--out", f"model/{name}"), f"out='model/{name}'") for name in names),
         (("--out", "link"), "out='link'"),
     ):
-        code, _, err = say("translate", "--model", "model", *words)
+        code, _, err = run("translate", "--model", "model", *words)
         assert (code, err.count("\n")) == (2, 1), words
         assert field in err
     assert (folder / "mixed.txt").read_bytes().count(b"\n") == 3
     assert held == {name: sha256_of(folder / "model" / name) for name in names}
-    code, _, err = say("train-translation", "--text", "pairs.tsv", "--out", "model", *TINY.split())
+    code, _, err = run("train-translation", "--text", "pairs.tsv", "--out", "model", *TINY.split())
     assert (code, err.count("\n")) == (2, 1)
     assert "out='model': it holds a model already" in err
 
 
 @pytest.mark.parametrize("command", ["train-translation", "translate"])
-def test_every_option_is_told_in_words(command, capsys):
+def test_every_option_is_documented(command, capsys):
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
     shown = re.split(r"\n\W*(?=--[a-z])", capsys.readouterr().out)[1:]
@@ -106,8 +106,8 @@ def test_every_option_is_told_in_words(command, capsys):
     assert [each for each in options if not re.search(r"[a-z]{2} [^.]*[.](\s|$)", each)] == []
 
 
-def check_card(say, model, printed):
-    """The card says where the pairs are from, and scores that the held-out ones have again by hand."""
+def check_card(run, model, printed):
+    """Check the sources in the card, and recompute the scores of the held-out pairs."""
     card = json.loads((model / "translation.json").read_text())
     assert card["files"] == [{"name": "pairs.tsv", "sha256": sha256_of("pairs.tsv")}]
     held_out = card["held_out"]
@@ -119,7 +119,7 @@ def check_card(say, model, printed):
     assert set(card["scores"]) == {"refiner", "twin"}
     for network, scores in card["scores"].items():
         words = ("--network", network, "--truncate", "--input", "model/held-out.sources.txt")
-        _, out, _ = say("translate", "--model", "model", *words)
+        _, out, _ = run("translate", "--model", "model", *words)
         found = quality(out.splitlines(), tested.targets)
         assert found._asdict().items() <= scores.items()
         assert f"{network}: BLEU {found.bleu:.1f}, chrF {found.chrf:.1f}" in printed
@@ -128,11 +128,11 @@ def check_card(say, model, printed):
         assert scores["translated_with"]["steps"] == 4
 
 
-def test_what_else_lies_in_the_folder_stays(say, folder):
+def test_other_files_in_the_folder_are_kept(run, folder):
     (folder / "mine" / "training").mkdir(parents=True)
     (folder / "mine" / "training" / "notes.txt").write_text("kept")
     assert (
-        say("train-translation", "--text", "pairs.tsv", "--out", "mine", "--tokenize", "char", *TINY.split())[
+        run("train-translation", "--text", "pairs.tsv", "--out", "mine", "--tokenize", "char", *TINY.split())[
             0
         ]
         == 0
@@ -163,6 +163,6 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_bad_input_is_one_line_and_leaves_nothing(say, folder):
-    assert not wrong_refusals(BAD, say)
+def test_invalid_input_is_reported_in_one_line_and_writes_nothing(run, folder):
+    assert not wrong_refusals(BAD, run)
     assert not (folder / "m").exists()

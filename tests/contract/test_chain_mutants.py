@@ -1,4 +1,4 @@
-"""The contract of chains rejects chains and streams that are broken on purpose."""
+"""Faulty chains and streams that the contract of chains must reject."""
 
 import pytest
 import torch
@@ -6,6 +6,7 @@ import torch
 from contract.test_chains import BLOCKS, ISING, MODELS, REQUIRED, distribution
 from mutants import chains as mutants
 from mutants import streams
+from samplers.chains.small_models import FunctionEnergy
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.samplers import BlockDynamics, BlockGibbs, Gibbs
@@ -14,7 +15,7 @@ from trialogue.testing import chains as distributions
 from trialogue.testing import check_chain
 
 STEPWISE = BlockGibbs(2)
-"""A chain without compiled steps, which would draw the numbers of the streams themselves."""
+"""A chain without compiled steps. Compiled steps would bypass the faulty streams."""
 
 NOT_INVARIANT = [
     mutants.UniformGibbs(),
@@ -29,26 +30,26 @@ NOT_INVARIANT = [
 
 @pytest.mark.parametrize("mutant", NOT_INVARIANT, ids=lambda mutant: f"{type(mutant).__name__}")
 @pytest.mark.parametrize("name", ["ising", "clique"])
-def test_the_contract_rejects(mutant, name):
+def test_the_contract_rejects_chains_that_change_the_target(mutant, name):
     with pytest.raises(AssertionError, match="moves its target"):
         check_chain(mutant, MODELS[name])
 
 
 @pytest.mark.parametrize(
-    ("mutant", "check", "told"),
+    ("mutant", "check", "message"),
     [
         (mutants.CountingGibbs(), distributions.check_repeatability, "gives other tokens when it runs again"),
         (mutants.WritingGibbs(), distributions.check_repeatability, "writes into the tokens"),
         (mutants.SharedGibbs(), distributions.check_independence, "elsewhere when they run by themselves"),
     ],
 )
-def test_the_contract_rejects_what_keeps_more_than_its_state(mutant, check, told):
-    with pytest.raises(AssertionError, match=told):
+def test_the_contract_rejects_chains_with_other_state(mutant, check, message):
+    with pytest.raises(AssertionError, match=message):
         check(mutant, ISING)
 
 
-def test_frequencies_reject_other_weights():
-    """The target is invariant under any weights: only the transitions tell."""
+def test_frequencies_reject_other_block_weights():
+    """The target is invariant under any block weights, so that only the transitions differ."""
     weighted = BlockDynamics(**REQUIRED["block-dynamics"])
     mutant = mutants.UnweightedBlockDynamics(weighted.blocks, weighted.weights)
     assert distributions.stationarity_error(mutant, ISING) < 1e-14
@@ -56,30 +57,30 @@ def test_frequencies_reject_other_weights():
 
 
 @pytest.mark.parametrize("broken", [streams.EqualStreams, streams.StandingStreams])
-def test_frequencies_reject_streams(monkeypatch, broken):
+def test_frequencies_reject_faulty_streams(monkeypatch, broken):
     monkeypatch.setattr(engine, "Streams", broken)
     with pytest.raises(AssertionError, match="further in L1"):
         distributions.check_frequencies(STEPWISE, ISING)
 
 
 @pytest.mark.parametrize("broken", [streams.PlaceKeyedStreams, streams.SharedStreams])
-def test_independence_of_the_others_rejects(monkeypatch, broken):
+def test_independence_rejects_shared_streams(monkeypatch, broken):
     monkeypatch.setattr(engine, "Streams", broken)
     with pytest.raises(AssertionError, match="elsewhere when they run by themselves"):
         distributions.check_independence(STEPWISE, ISING)
 
 
-def test_stopping_rejects_streams_that_stay_where_rows_leave(monkeypatch):
+def test_stopping_rejects_streams_of_other_rows(monkeypatch):
     monkeypatch.setattr(engine, "Streams", streams.MisplacedStreams)
     with pytest.raises(AssertionError, match="copy"):
         distributions.check_stopping(STEPWISE, ISING)
 
 
-def test_a_trace_without_a_change_is_told_apart(monkeypatch):
-    whole = engine._UnderWay.changes
+def test_a_trace_without_a_change_is_rejected(monkeypatch):
+    original = engine._UnderWay.changes
 
     def gaps(run):
-        changes = whole(run)
+        changes = original(run)
         return None if changes is None else type(changes)(*(column[1:] for column in changes))
 
     monkeypatch.setattr(engine._UnderWay, "changes", gaps)
@@ -87,23 +88,23 @@ def test_a_trace_without_a_change_is_told_apart(monkeypatch):
         distributions.check_trace(STEPWISE, ISING)
 
 
-def test_samples_of_another_path_are_told_apart(monkeypatch):
-    whole = engine._UnderWay.advance
+def test_samples_of_another_path_are_rejected(monkeypatch):
+    original = engine._UnderWay.advance
 
     def one_more(run, steps, bar):
-        return whole(run, steps + (steps > 1), bar)
+        return original(run, steps + (steps > 1), bar)
 
     monkeypatch.setattr(engine._UnderWay, "advance", one_more)
     with pytest.raises(AssertionError, match="another path"):
         distributions.check_samples(STEPWISE, ISING)
 
 
-def test_what_the_target_is_must_be_known():
+def test_an_unknown_target_must_be_given():
     with pytest.raises(InputError, match="target=None: Conditionals has no energies"):
         check_chain(Gibbs(), MODELS["masked"])
     check_chain(Gibbs(), MODELS["masked"], target=MODELS["masked"].probabilities())
-    anywhere = type("Any", (), {"vocab_size": 3, "energy": lambda self, x: x.double().sum(1)})()
-    with pytest.raises(InputError, match="sites=None: Any has any number of sites"):
+    anywhere = FunctionEnergy(lambda x: x.double().sum(1), vocab_size=3)
+    with pytest.raises(InputError, match="sites=None: FunctionEnergy has any number of sites"):
         check_chain(Gibbs(), anywhere)
     check_chain(Gibbs("sweep"), anywhere, sites=2)
     check_chain(BlockGibbs(2), Ising(torch.zeros(2, 2), torch.tensor([0.3, -0.2])))

@@ -1,4 +1,4 @@
-"""The contract of samplers rejects samplers, streams and judges that are broken on purpose, one call at a time."""
+"""Faulty samplers, streams and judges that the contract of samplers must reject."""
 
 import re
 from dataclasses import dataclass, fields
@@ -31,7 +31,7 @@ from trialogue.testing.trees import VIABLE
 
 
 def right(mutant: Sampler[Any]) -> Sampler[Any]:
-    """The sampler that `mutant` breaks, with the same fields."""
+    """Return the correct sampler with the same fields as `mutant`."""
     kind = next(kind for kind in type(mutant).__mro__ if kind.__module__.startswith("trialogue."))
     return kind(**{field.name: getattr(mutant, field.name) for field in fields(mutant)})
 
@@ -46,18 +46,18 @@ def right(mutant: Sampler[Any]) -> Sampler[Any]:
     ],
     ids=repr,
 )
-def test_frequencies_reject(mutant):
+def test_frequencies_reject_faulty_samplers(mutant):
     tree, sampler = VIABLE[0], right(mutant)
     distributions = [
         exact_distribution(one, tree.table(), ruled(tree)).probabilities for one in (mutant, sampler)
     ]
-    assert total_variation(*distributions) > runs.RADIUS  # so that the rejection is no luck
+    assert total_variation(*distributions) > runs.RADIUS  # the rejection does not depend on chance
     with pytest.raises(AssertionError, match="frequencies of 20000 samples"):
         runs.check_frequencies(mutant, sampler)
 
 
 @pytest.mark.parametrize("broken", [streams.EqualStreams, streams.StandingStreams])
-def test_frequencies_reject_streams(monkeypatch, broken):
+def test_frequencies_reject_faulty_streams(monkeypatch, broken):
     monkeypatch.setattr(groups, "Streams", broken)
     with pytest.raises(AssertionError, match="frequencies of 20000 samples"):
         runs.check_frequencies(Ancestral())
@@ -69,32 +69,32 @@ def test_frequencies_reject_streams(monkeypatch, broken):
 @pytest.mark.parametrize(
     "sampler", [Rejection(), Backtracking(), BestOfN(2)], ids=lambda sampler: type(sampler).__name__
 )
-def test_batch_independence_rejects(monkeypatch, broken, sampler):
+def test_batch_independence_rejects_faulty_streams(monkeypatch, broken, sampler):
     monkeypatch.setattr(groups, "Streams", broken)
     with pytest.raises(AssertionError, match="a batch of"):
         runs.check_the_batch_does_not_matter(sampler)
 
 
-def test_a_judge_that_asks_twice_is_told_apart(monkeypatch):
+def test_a_judge_with_repeated_calls_is_rejected(monkeypatch):
     monkeypatch.setattr(rules, "Judge", judges.ForgetfulJudge)
     with pytest.raises(AssertionError, match="was asked again about"):
         runs.check_prefixes_are_judged_once(TokenwiseRejection())
 
 
-def test_a_trace_without_a_move_is_told_apart(monkeypatch):
+def test_a_trace_without_a_move_is_rejected(monkeypatch):
     def gaps(recorder, step, groups, moves):
         rows = torch.arange(len(moves.source))
         kept = moves._replace(token=moves.token.masked_fill(rows == 0, -1))
-        whole(recorder, step, groups, kept)
+        original(recorder, step, groups, kept)
 
-    whole = TraceRecorder.record
+    original = TraceRecorder.record
     monkeypatch.setattr(TraceRecorder, "record", gaps)
     with pytest.raises(AssertionError, match=r"its trace does not lead|holds . tokens"):
         runs.check_its_trace(BestOfN(2))
 
 
 @pytest.mark.parametrize(
-    "liar",
+    "sampler",
     [
         mutants.StraightRejection(),
         mutants.StraightTokenwise(),
@@ -103,14 +103,14 @@ def test_a_trace_without_a_move_is_told_apart(monkeypatch):
     ],
     ids=lambda sampler: type(sampler).__name__,
 )
-def test_a_walk_that_goes_back_and_denies_it_is_told_apart(liar):
+def test_an_undeclared_return_to_a_shorter_prefix_is_rejected(sampler):
     with pytest.raises(AssertionError, match="goes_back=False"):
-        runs.check_its_trace(liar)
+        runs.check_its_trace(sampler)
 
 
 @dataclass(frozen=True)
-class Own(Ancestral):
-    """A sampler with names of its own, all of which are allowed."""
+class Extended(Ancestral):
+    """A sampler with additional names, all of which are allowed."""
 
     field: int = 1
     _private = True
@@ -119,43 +119,43 @@ class Own(Ancestral):
         return self.field
 
 
-class Misspelt(Own):
+class Misspelt(Extended):
     weigthed = True
 
 
-class MisspeltProperty(Own):
+class MisspeltProperty(Extended):
     @property
     def fails_reason(self):
         return "never"
 
 
-class Unheard(Own):
+class WithTemperature(Extended):
     temperature = 1.0
 
 
-class Undecided(Own):
+class WithNumber(Extended):
     goes_back = 1
 
 
-def test_attributes_that_a_sampler_does_not_have_are_told():
-    check_what_it_declares(Own())
-    for sampler, told in (
+def test_unknown_attributes_of_samplers_are_reported():
+    check_what_it_declares(Extended())
+    for sampler, message in (
         (Misspelt(), "Sampler has no attribute weigthed: did you mean weighted?"),
         (MisspeltProperty(), "Sampler has no attribute fails_reason: did you mean failure_reason?"),
         (
-            Unheard(),
+            WithTemperature(),
             "Sampler has no attribute temperature: the attributes are failure_reason, few_children, goes",
         ),
-        (Undecided(), "goes_back=1: use True or False"),
+        (WithNumber(), "goes_back=1: use True or False"),
     ):
-        with pytest.raises(AssertionError, match=re.escape(told)):
+        with pytest.raises(AssertionError, match=re.escape(message)):
             check_sampler(sampler)
 
 
 @pytest.mark.parametrize("mutant", mutants.WRONG_DISTRIBUTIONS, ids=repr)
-def test_one_call_rejects_a_broken_sampler_by_the_distribution_of_the_right_one(mutant):
-    told = r" in place of | is not properly weighted|changes its distribution|cannot run"
-    with pytest.raises(AssertionError, match=told):
+def test_the_check_rejects_faulty_samplers_by_their_distribution(mutant):
+    message = r" in place of | is not properly weighted|changes its distribution|cannot run"
+    with pytest.raises(AssertionError, match=message):
         check_sampler(mutant, right(mutant))
 
 
@@ -170,7 +170,7 @@ def test_one_call_rejects_a_broken_sampler_by_the_distribution_of_the_right_one(
     ],
     ids=lambda sampler: type(sampler).__name__,
 )
-def test_wrong_weights_need_no_other_walk_to_be_told_apart(mutant):
+def test_wrong_weights_are_rejected_without_a_reference(mutant):
     with pytest.raises(AssertionError, match="not properly weighted"):
         check_its_weights(mutant)
 
@@ -184,7 +184,7 @@ def test_wrong_weights_need_no_other_walk_to_be_told_apart(mutant):
     ],
     ids=repr,
 )
-def test_wrong_weights_under_truncation_are_told_apart(mutant):
+def test_wrong_weights_under_truncation_are_rejected(mutant):
     check_its_weights(mutant)
     with pytest.raises(AssertionError, match="not properly weighted"):
         check_its_weights_under_truncation(mutant)

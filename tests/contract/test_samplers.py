@@ -1,4 +1,4 @@
-"""What every sampler must satisfy, run over the registry: a new sampler is tested by being registered."""
+"""Requirements on every sampler in the registry."""
 
 import math
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ SETTINGS = {
     "block-value-guided": {"block_tokens": 2},
     "stationary-value-guided": {"steps": 8},
 }
-"""Fields without which a sampler cannot be, or takes long."""
+"""Required fields of samplers, and fields that shorten the tests."""
 
 
 def variants(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The sampler at its defaults, and with every other option of its fields, one at a time."""
+    """Yield the default settings and, one at a time, every other option of the fields."""
     yield name, {}
     for field, kind in get_type_hints(SAMPLERS[name]).items():
         for option in get_args(kind)[1:] if get_origin(kind) is Literal else ():
@@ -37,7 +37,7 @@ def variants(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def build(name: str, **options: Any) -> Sampler:
-    """The sampler at its defaults, except that a group has two rows, which an exact distribution can enumerate."""
+    """Return the sampler with groups of two rows, so that its exact distribution can be enumerated."""
     sampler = SAMPLERS[name](**SETTINGS.get(name, {}), **options)
     size = [
         field.name for field in fields(sampler) if getattr(sampler, field.name) == sampler.rows_per_sample > 2
@@ -49,13 +49,13 @@ def build(name: str, **options: Any) -> Sampler:
     params=[variant for name in SAMPLERS for variant in variants(name)],
     ids=lambda variant: "-".join((variant[0], *map(str, variant[1].values()))),
 )
-def sampler(request) -> Sampler:
+def sampler(request):
     name, options = request.param
     return build(name, **options)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_every_option_has_a_help_text(name):
+def test_every_option_is_documented(name):
     documented = "\n".join(kind.__doc__ or "" for kind in SAMPLERS[name].__mro__)
     missing = [
         field.name for field in fields(SAMPLERS[name]) if f"\n        {field.name}: " not in documented
@@ -69,11 +69,11 @@ def test_it_keeps_the_contract(sampler, check):
 
 
 @pytest.mark.parametrize("tree", [tree for tree in TREES if len(tree.distribution()) <= 16], ids=str)
-def test_its_law_sums_to_one(sampler, tree):
+def test_its_distribution_sums_to_one(sampler, tree):
     if tree.vocab > 2 and isinstance(sampler, SequentialMonteCarlo) and sampler.proposal == "rejection":
         sampler = replace(
             sampler, particles=1
-        )  # two rows, each of several draws a token, have too many branches
+        )  # two rows with several draws per token have too many branches
     check_its_law_sums_to_one(sampler, tree)
 
 
@@ -84,7 +84,7 @@ def drawn(sampler, table, verifier=None):
 RUNS = (drawn, exact_distribution, sampler_transitions)
 
 
-def test_a_missing_verifier_is_named(sampler):
+def test_a_missing_verifier_is_reported(sampler):
     if sampler.uses == "nothing":
         assert len(generate(LONG.table(), sampler=sampler).sequences()) == 1
         return
@@ -93,54 +93,54 @@ def test_a_missing_verifier_is_named(sampler):
             call(sampler, LONG.table())
 
 
-def test_a_class_in_place_of_a_walk_is_named(sampler):
+def test_a_class_instead_of_a_sampler_is_refused(sampler):
     made = type(sampler)
     for call in RUNS:
         with pytest.raises(InputError, match=f"sampler='{made.__name__}': give an instance: {made.__name__}"):
             call(made, LONG.table(), LONG.value)
 
 
-class Answering:
-    """A verifier that gives one answer, in one shape, to everything."""
+class ConstantVerifier:
+    """A verifier that returns one constant in one shape."""
 
     scope, layers = "sequence", ()
 
-    def __init__(self, answer, *more):
-        self.answer, self.more = answer, more
+    def __init__(self, value, *more):
+        self.value, self.more = value, more
 
     def values(self, decoding, rows):
-        return torch.full((len(rows), *self.more), self.answer)
+        return torch.full((len(rows), *self.more), self.value)
 
     def children(self, decoding, rows):
         return None
 
 
-@pytest.mark.parametrize("answer", [math.nan, math.inf, -1.0])
-def test_a_verifier_out_of_range_is_named(sampler, answer):
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
+def test_values_out_of_range_are_refused(sampler, value):
     if sampler.uses != "nothing":
-        with pytest.raises(InputError, match=f"verifier={answer}"):
-            generate(LONG.table(), sampler=sampler, verifier=Answering(answer))
+        with pytest.raises(InputError, match=f"verifier={value}"):
+            generate(LONG.table(), sampler=sampler, verifier=ConstantVerifier(value))
 
 
-def test_a_verifier_of_the_wrong_shape_is_named(sampler):
-    assert isinstance(as_verifier(Answering(1.0, 2)), Verifier)
+def test_values_of_the_wrong_shape_are_refused(sampler):
+    assert isinstance(as_verifier(ConstantVerifier(1.0, 2)), Verifier)
     if sampler.uses != "nothing":
         with pytest.raises(InputError, match=r"verifier=\(.*, 2\)"):
-            generate(LONG.table(), sampler=sampler, verifier=Answering(1.0, 2))
+            generate(LONG.table(), sampler=sampler, verifier=ConstantVerifier(1.0, 2))
 
 
-def test_an_oracle_without_a_next_token_is_named(sampler):
-    class Silent(type(LONG.table())):
+def test_an_oracle_without_a_possible_token_is_reported(sampler):
+    class ImpossibleTable(type(LONG.table())):
         def next_log_probs(self, tokens, lengths):
             return torch.full((len(lengths), 2), -math.inf)
 
-    silent = Silent(lambda prefix: [0.5, 0.5], 2, max_length=3)
+    oracle = ImpossibleTable(lambda prefix: [0.5, 0.5], 2, max_length=3)
 
     def outcome():
         try:
-            return generate(silent, sampler=sampler, verifier=lambda prefix: True).stopped
+            return generate(oracle, sampler=sampler, verifier=lambda prefix: True).stopped
         except InputError as error:
             return str(error)
 
-    # Samplers that weigh the children themselves see that there is no way on; the others ask for a draw.
+    # Samplers that weight the children see that none is possible. The others fail at the draw.
     assert outcome() == ["failed"] or "probability zero" in outcome()

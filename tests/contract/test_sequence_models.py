@@ -1,4 +1,4 @@
-"""What every model of whole sequences must satisfy, and models that are broken on purpose."""
+"""Requirements on every model of sequences, and faulty models that must be rejected."""
 
 import pytest
 import torch
@@ -21,30 +21,30 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", ["ising", "clique", "potts", "masked"])
-def test_masked_oracles_hold_their_contract(name):
+def test_masked_oracles_keep_their_contract(name):
     check_masked(MODELS[name], distribution=MODELS[name].probabilities())
     check_masked(ChainRule(MODELS[name]), distribution=MODELS[name].probabilities())
 
 
 @pytest.mark.parametrize("name", ["ising", "clique", "energy", "energy-of-ising", "potts"])
-def test_energies_hold_their_contract(name):
+def test_energies_keep_their_contract(name):
     check_energy(MODELS[name])
 
 
 @pytest.mark.parametrize("name", ["ising", "clique", "potts"])
-def test_joint_draws_hold_their_contract(name):
+def test_joint_draws_keep_their_contract(name):
     check_joint(MODELS[name])
     check_joint(ChainRule(MODELS[name]))
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_larger_models_hold_them_too(name):
+def test_larger_models_keep_their_contract(name):
     check_masked(LARGE[name])
     check_energy(LARGE[name])
     check_joint(LARGE[name])
 
 
-def test_a_network_holds_it():
+def test_a_network_keeps_its_contract():
     config = TransformerConfig(
         vocab_size=3, layers=1, width=8, heads=2, mlp_width=8, max_length=4, causal=False
     )
@@ -52,7 +52,7 @@ def test_a_network_holds_it():
 
 
 @pytest.mark.parametrize(
-    ("mutant", "check", "told"),
+    ("mutant", "check", "message"),
     [
         (mutants.Unnormalised, check_masked, "sum to one but for"),
         (mutants.Peeking, check_masked, "looks at masked tokens"),
@@ -71,21 +71,21 @@ def test_a_network_holds_it():
         (mutants.Spilling, check_joint, "changes sites outside of a block"),
     ],
 )
-def test_the_contracts_reject(mutant, check, told):
+def test_the_contracts_reject_faulty_models(mutant, check, message):
     check(ISING)
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=message):
         check(mutant(ISING.coupling, ISING.field))
 
 
-def test_what_is_checked_must_be_there():
+def test_the_checked_methods_must_exist():
     with pytest.raises(InputError, match="model='Energies': it is no `Masked`"):
         check_masked(MODELS["energy"])
     with pytest.raises(InputError, match="model='Conditionals': it is no `Energy`"):
         check_energy(MODELS["masked"])
 
 
-def test_another_law_is_told_apart():
-    other = mutants.OtherLaw(ISING.coupling, ISING.field)
+def test_another_distribution_is_rejected():
+    other = mutants.OtherDistribution(ISING.coupling, ISING.field)
     check_masked(other)
     with pytest.raises(AssertionError, match="from the conditionals of the distribution"):
         check_masked(other, distribution=ISING.probabilities())

@@ -1,4 +1,4 @@
-"""The contracts of verifiers and oracles, held by those of the package and rejecting what is broken on purpose."""
+"""The contracts of verifiers and oracles, which those of the package keep and faulty ones break."""
 
 import math
 from typing import Any
@@ -8,12 +8,12 @@ import torch
 
 from mutants import storage
 from mutants.verifiers import ForgetfulRandomVerifier
-from samplers.stored_tree import ReadingVerifier, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
 from trialogue.data.puzzles.hidden_string import HiddenString, SubsetSum, fair_bits
 from trialogue.data.table import Table
 from trialogue.models.transformer import Transformer, TransformerConfig
-from trialogue.oracles import Autoregressive, Verifier
+from trialogue.oracles import Verifier
 from trialogue.samplers import Truncated, truncated
 from trialogue.testing import check_oracle, check_verifier
 from trialogue.testing.trees import RandomTree
@@ -46,7 +46,7 @@ ORACLES = {
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_oracles_keep_their_contract(name: str) -> None:
+def test_oracles_keep_their_contract(name):
     check_oracle(ORACLES[name](), seeds=(0,))
 
 
@@ -54,29 +54,29 @@ def test_oracles_keep_their_contract(name: str) -> None:
     "context",
     [storage.UncopiedContext, storage.ShortCopyContext, storage.FreshForkContext, storage.SharedForkContext],
 )
-def test_contexts_that_lose_what_they_should_keep_are_rejected(context: type) -> None:
+def test_contexts_that_lose_positions_are_rejected(context):
     with pytest.raises(AssertionError):
         check_oracle(StoredTree(TREE, context))
 
 
 class Forgetful(Truncated):
-    """Says that the last token is sufficient."""
+    """A truncation that declares the last token sufficient."""
 
     def sufficient(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         return tokens.gather(1, (lengths - 1).clamp_min(0)[:, None])
 
 
-class Matching(HiddenString):
-    """Forgets the parity."""
+class WithoutParity(HiddenString):
+    """A hidden string that omits the parity from its sufficient statistic."""
 
     def sufficient(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         return super().sufficient(tokens, lengths)[:, :1]
 
 
-@pytest.mark.parametrize("broken", [Forgetful(Table(looking_back, 2)), Matching((0, 1, 1, 0))])
-def test_what_is_not_sufficient_is_told(broken: Autoregressive) -> None:
+@pytest.mark.parametrize("faulty", [Forgetful(Table(looking_back, 2)), WithoutParity((0, 1, 1, 0))])
+def test_insufficient_statistics_are_rejected(faulty):
     with pytest.raises(AssertionError, match="it answers otherwise after"):
-        check_oracle(broken)
+        check_oracle(faulty)
 
 
 class Unnormalised(Table):
@@ -84,23 +84,23 @@ class Unnormalised(Table):
         return super().next_log_probs(tokens, lengths) + 0.1
 
 
-class Beside(Table):
-    """Answers by what else is asked."""
+class BatchDependentTable(Table):
+    """A table whose results depend on the other rows."""
 
     def next_log_probs(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         return super().next_log_probs(tokens, lengths.min().expand_as(lengths))
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("faulty", "message"),
     [
         (Unnormalised, "oracle=1.10517: the probabilities of a row must sum to 1"),
-        (Beside, "apart from a fresh"),
+        (BatchDependentTable, "apart from a fresh"),
     ],
 )
-def test_wrong_answers_are_told(broken: type[Table], told: str) -> None:
-    with pytest.raises(AssertionError, match=told):
-        check_oracle(broken(TREE.conditional, 3, eos=2, max_length=8))
+def test_wrong_log_probabilities_are_rejected(faulty, message):
+    with pytest.raises(AssertionError, match=message):
+        check_oracle(faulty(TREE.conditional, 3, eos=2, max_length=8))
 
 
 VERIFIERS = {
@@ -117,20 +117,20 @@ VERIFIERS = {
 SUMS = SubsetSum((3, 1, 2, 2, 1), (4, 7))
 
 
-def test_a_verifier_of_sums_keeps_its_contract() -> None:
+def test_a_verifier_of_sums_keeps_its_contract():
     for verifier in (SUMS, Threshold(SUMS, 0.5)):
         check_verifier(verifier, fair_bits(5), [(), (1,)], num_samples=100)
 
 
 class DepthAlone(Dyck):
-    """Says that brackets of different types are alike."""
+    """A language that declares brackets of different types equal."""
 
     def residuals(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
         return (super().residuals(decoding, rows) >= 0).sum(1, keepdim=True)
 
 
 class CountOfOnes(SubsetSum):
-    """Says that it counts where it weighs."""
+    """A verifier of sums that declares the number of ones as its residual."""
 
     def residuals(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
         inside = torch.arange(decoding.tokens.shape[1]) < decoding.lengths[rows, None]
@@ -138,20 +138,20 @@ class CountOfOnes(SubsetSum):
 
 
 @pytest.mark.parametrize(
-    ("broken", "oracle"),
+    ("faulty", "oracle"),
     [(DepthAlone(8), LANGUAGE), (CountOfOnes(SUMS.weights, (4, 7)), fair_bits(5))],
 )
-def test_residuals_that_are_not_are_told(broken: Verifier, oracle: Autoregressive) -> None:
+def test_wrong_residuals_are_rejected(faulty, oracle):
     with pytest.raises(AssertionError, match="has an equal residual"):
-        check_verifier(broken, oracle, num_samples=100)
+        check_verifier(faulty, oracle, num_samples=100)
 
 
 @pytest.mark.parametrize("name", VERIFIERS)
-def test_verifiers_keep_their_contract(name: str) -> None:
+def test_verifiers_keep_their_contract(name):
     check_verifier(VERIFIERS[name], LANGUAGE, PROMPTS)
 
 
-def test_a_verifier_of_hidden_states_keeps_its_contract() -> None:
+def test_a_verifier_of_hidden_states_keeps_its_contract():
     check_verifier(ReadingVerifier(TREE.value), StoredTree(TREE), [(), (0,)])
 
 
@@ -183,7 +183,7 @@ class Wrong(Verifier):
 
 
 @pytest.mark.parametrize(
-    ("mistake", "told"),
+    ("mistake", "message"),
     [
         ("scope", "scope='prompt'"),
         ("shape", r"have the shape \(120, 1\)"),
@@ -197,11 +197,11 @@ class Wrong(Verifier):
         ("writing", "it changes the sequences"),
     ],
 )
-def test_each_mistake_of_a_verifier_is_told(mistake: str, told: str) -> None:
-    with pytest.raises(AssertionError, match=told):
+def test_each_mistake_of_a_verifier_is_rejected(mistake, message):
+    with pytest.raises(AssertionError, match=message):
         check_verifier(Wrong(mistake), LANGUAGE, PROMPTS)
 
 
-def test_a_verifier_that_forgets_what_it_said_is_rejected() -> None:
+def test_a_verifier_with_changing_values_is_rejected():
     with pytest.raises(AssertionError, match="when it is asked again"):
         check_verifier(ForgetfulRandomVerifier(), LANGUAGE, PROMPTS)

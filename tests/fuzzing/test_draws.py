@@ -1,4 +1,4 @@
-"""Compiled draws and truncations, with right and wrong arguments: an error of one line, or what NumPy says."""
+"""Fuzz tests of draws and truncations: each call raises an error of one line or agrees with NumPy."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, answered, cases
+from fuzzing.faults import HARMLESS, INDEX_FAULTS, Draw, fuzz, result_or_none
 from trialogue.data.alias import alias_table
 from trialogue.randomness import Streams, index_of
 from trialogue.samplers.nucleus import leading, nucleus
@@ -30,35 +30,35 @@ NUMBERS = st.one_of(
 
 
 def log_weights(draw: Draw, rows: int, columns: int) -> torch.Tensor:
-    """Log-weights (rows, columns), some of them -inf, with what is wrong in this case."""
+    """Return log-weights (rows, columns), some of them -inf, with the fault of this case."""
     weights = draw.floats((rows, columns)) * 3
     weights[draw.floats((rows, columns)) > 1] = -math.inf
     if columns:
         weights[:, draw.whole(0, columns - 1)] = 0.3
     special = {"infinite": math.inf, "nan": math.nan}
-    if draw.wrong in special and weights.numel():
-        weights[draw.whole(0, rows - 1), draw.whole(0, columns - 1)] = special[draw.wrong]
-    if draw.wrong == "impossible" and rows:
+    if draw.fault in special and weights.numel():
+        weights[draw.whole(0, rows - 1), draw.whole(0, columns - 1)] = special[draw.fault]
+    if draw.fault == "impossible" and rows:
         weights[draw.whole(0, rows - 1)] = -math.inf
     dtypes = {"float32": torch.float32, "half": torch.float16}
-    return draw.reshaped(weights.to(dtypes.get(draw.wrong, torch.float64)))
+    return draw.reshaped(weights.to(dtypes.get(draw.fault, torch.float64)))
 
 
-def follows(index: int, uniform: float, weights: np.ndarray) -> bool:
-    """Whether `uniform` picks `index` from log-weights by inverting the CDF, but for rounding."""
+def is_inverse(index: int, uniform: float, weights: np.ndarray) -> bool:
+    """Return whether inversion of the CDF maps `uniform` to `index`, up to rounding."""
     probs = np.exp(weights - weights.max())
     probs /= probs.sum()
     before, after = probs[:index].sum(), probs[: index + 1].sum()
     return bool(probs[index] > 0 and before - 1e-6 <= uniform <= after + 1e-6)
 
 
-@cases(INDEX_FAULTS)
-def test_streams(draw: Draw) -> None:
+@fuzz(INDEX_FAULTS)
+def test_streams_return_the_same_numbers_in_any_batch(draw):
     streams, plain = (Streams(draw.whole(0, 0), torch.arange(7) * 3) for _ in range(2))
     rows = draw.spoiled(draw.indices((draw.whole(1, 70),), 7), 7)
-    uniform = answered(lambda: streams.uniform(rows))
+    uniform = result_or_none(lambda: streams.uniform(rows))
     assert (uniform is None) == (
-        draw.wrong not in ("nothing", "strided", "no rows", "more rows", "one row", "fewer columns")
+        draw.fault not in ("nothing", "strided", "no rows", "more rows", "one row", "fewer columns")
     )
     if uniform is None:
         assert torch.equal(streams.counters, plain.counters)
@@ -68,42 +68,42 @@ def test_streams(draw: Draw) -> None:
         assert number == float(plain.uniform(torch.tensor([row])))
 
 
-@cases(tuple({*WEIGHTS, *INDEX_FAULTS}), st.booleans())
-def test_choices_of_streams(draw: Draw, weights_are_wrong: bool) -> None:
+@fuzz(tuple({*WEIGHTS, *INDEX_FAULTS}), st.booleans())
+def test_choices_of_streams_invert_the_cdf(draw, weights_are_wrong):
     number, columns = draw.whole(1, 9), draw.whole(0, 300) if draw.whole(0, 4) == 0 else draw.whole(1, 6)
     rows, right = draw.indices((number,), 7), Draw(draw.whole(0, 99), "nothing")
     weights = log_weights(draw if weights_are_wrong else right, number, columns)
     if not weights_are_wrong:
         rows = draw.spoiled(rows, 7)
     streams, plain = (Streams(3, torch.arange(7)) for _ in range(2))
-    index = answered(lambda: streams.choose(weights, rows))
-    if draw.wrong == "nothing":
+    index = result_or_none(lambda: streams.choose(weights, rows))
+    if draw.fault == "nothing":
         assert index is not None or not columns
     if index is None:
         return
     assert index.shape == (len(rows),)
     for place, row in enumerate(rows.tolist()):
         uniform = float(plain.uniform(torch.tensor([row])))
-        assert follows(int(index[place]), uniform, weights[place].double().numpy())
+        assert is_inverse(int(index[place]), uniform, weights[place].double().numpy())
     if len(rows):
         assert torch.equal(streams.counters, plain.counters)
 
 
-@cases(WEIGHTS, st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, -0.1, 1.1, math.nan, math.inf])))
-def test_inverted_distributions(draw: Draw, uniform: float) -> None:
+@fuzz(WEIGHTS, st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, -0.1, 1.1, math.nan, math.inf])))
+def test_indices_invert_the_cdf(draw, uniform):
     rows, columns = draw.whole(1, 6), draw.whole(0, 9)
     weights = log_weights(draw, rows, columns)
-    index = answered(lambda: index_of(torch.full((rows,), uniform, dtype=torch.float64), weights))
+    index = result_or_none(lambda: index_of(torch.full((rows,), uniform, dtype=torch.float64), weights))
     if not 0 <= uniform <= 1:
         assert index is None
-    elif draw.wrong in ("nothing", "strided", "float32") and columns:
+    elif draw.fault in ("nothing", "strided", "float32") and columns:
         assert index is not None
     for place in range(0 if index is None else rows):
-        assert follows(int(index[place]), uniform, weights[place].double().numpy())
+        assert is_inverse(int(index[place]), uniform, weights[place].double().numpy())
 
 
 def is_cut(cut: np.ndarray, log_probs: np.ndarray, top_k: int | None, top_p: float) -> bool:
-    """Whether `cut` is what top-k and then top-p keep of one row, renormalised, but for rounding."""
+    """Return whether `cut` is one row after top-k, top-p and normalisation, up to rounding."""
     order = np.argsort(-log_probs, kind="stable")
     probs = np.exp(log_probs[order] - log_probs.max())[:top_k]
     probs /= probs.sum()
@@ -120,63 +120,63 @@ def is_cut(cut: np.ndarray, log_probs: np.ndarray, top_k: int | None, top_p: flo
     )
 
 
-@cases(WEIGHTS, st.one_of(st.none(), st.integers(-1, 9), st.sampled_from([2.0, "3"])), NUMBERS)
-def test_truncation_of_a_few_tokens(draw: Draw, top_k: object, top_p: object) -> None:
+@fuzz(WEIGHTS, st.one_of(st.none(), st.integers(-1, 9), st.sampled_from([2.0, "3"])), NUMBERS)
+def test_truncations_of_small_vocabularies_are_correct(draw, top_k, top_p):
     rows, vocab = draw.whole(1, 5), draw.whole(0, 9)
     distributions = log_weights(draw, rows, vocab)
-    cut = answered(lambda: leading(distributions, top_k, top_p))
+    cut = result_or_none(lambda: leading(distributions, top_k, top_p))
     right_k = top_k is None or (isinstance(top_k, int) and top_k >= 1)
     right_p = isinstance(top_p, int | float) and not isinstance(top_p, bool) and 0 < top_p <= 1
     if (
         not right_k
         or not right_p
-        or draw.wrong in ("half", "flat", "deep", "int32", "infinite", "nan", "impossible")
+        or draw.fault in ("half", "flat", "deep", "int32", "infinite", "nan", "impossible")
     ):
-        assert cut is None or (draw.wrong in ("infinite", "nan", "impossible") and not distributions.numel())
+        assert cut is None or (draw.fault in ("infinite", "nan", "impossible") and not distributions.numel())
     elif vocab:
         assert cut is not None
     for row in range(0 if cut is None else len(distributions)):
         assert is_cut(cut[row].double().numpy(), distributions[row].double().numpy(), top_k, top_p)
 
 
-@cases(WEIGHTS, NUMBERS)
-def test_the_nucleus_of_many_tokens(draw: Draw, top_p: object) -> None:
+@fuzz(WEIGHTS, NUMBERS)
+def test_the_nucleus_of_large_vocabularies_is_correct(draw, top_p):
     rows, vocab = draw.whole(1, 4), draw.whole(0, 80)
     distributions = log_weights(draw, rows, vocab)
     distributions = (
         distributions.float() if distributions.dtype == torch.float64 and draw.whole(0, 9) else distributions
     )
-    cut = answered(lambda: nucleus(distributions, top_p))
+    cut = result_or_none(lambda: nucleus(distributions, top_p))
     right_p = isinstance(top_p, int | float) and not isinstance(top_p, bool) and 0 < top_p <= 1
     if not right_p or distributions.dtype != torch.float32 or distributions.ndim != 2:
         assert cut is None
-    elif vocab and draw.wrong not in ("infinite", "nan", "impossible"):
+    elif vocab and draw.fault not in ("infinite", "nan", "impossible"):
         assert cut is not None
     for row in range(0 if cut is None else len(distributions)):
         assert is_cut(cut[row].double().numpy(), distributions[row].double().numpy(), None, top_p)
 
 
-@cases(WEIGHTS, st.sampled_from(["bool", "int64", "narrow", "flat"]))
-def test_masks(draw: Draw, kind: str) -> None:
+@fuzz(WEIGHTS, st.sampled_from(["bool", "int64", "narrow", "flat"]))
+def test_masked_distributions_are_correct(draw, kind):
     rows, vocab = draw.whole(0, 4), draw.whole(0, 6)
     distributions, allowed = log_weights(draw, max(1, rows), vocab), draw.floats((max(1, rows), vocab)) > 0
-    allowed = draw.reshaped(allowed) if draw.wrong in ("no rows", "more rows", "one row") else allowed
+    allowed = draw.reshaped(allowed) if draw.fault in ("no rows", "more rows", "one row") else allowed
     mask = {"bool": allowed, "int64": allowed.long(), "narrow": allowed[:, 1:], "flat": allowed.flatten()}[
         kind
     ]
-    found = answered(lambda: masked(distributions, mask))
-    if kind == "bool" and draw.wrong in ("nothing", "strided", "no rows", "more rows", "one row", "float32"):
+    found = result_or_none(lambda: masked(distributions, mask))
+    if kind == "bool" and draw.fault in ("nothing", "strided", "no rows", "more rows", "one row", "float32"):
         assert found is not None
     if found is not None:
         assert torch.equal(found.nan_to_num(7), torch.where(mask, distributions, -math.inf).nan_to_num(7))
 
 
-@cases(
+@fuzz(
     (*WEIGHTS, "negative", "too much", "nothing at all"),
     st.integers(-1, 70),
     st.integers(-1, 70),
 )
-def test_alias_tables(draw: Draw, coin_bits: int, alias_bits: int) -> None:
+def test_alias_tables_have_the_given_distribution(draw, coin_bits, alias_bits):
     contexts, vocab = draw.whole(1, 4), draw.whole(1, 9)
     distribution = log_weights(draw, contexts, vocab).float().softmax(-1).double().numpy()
     changes = {
@@ -184,12 +184,12 @@ def test_alias_tables(draw: Draw, coin_bits: int, alias_bits: int) -> None:
         "too much": lambda: distribution * 1.01,
         "nothing at all": lambda: distribution * 0,
     }
-    distribution = changes.get(draw.wrong, lambda: distribution)()
+    distribution = changes.get(draw.fault, lambda: distribution)()
     if draw.whole(0, 1):
         alias_bits, coin_bits = (vocab - 1).bit_length(), 40
-    entries = answered(lambda: alias_table(distribution, coin_bits, alias_bits))
+    entries = result_or_none(lambda: alias_table(distribution, coin_bits, alias_bits))
     if (
-        draw.wrong in ("nothing", "strided", "one row")
+        draw.fault in ("nothing", "strided", "one row")
         and coin_bits == 40
         and alias_bits == (vocab - 1).bit_length()
     ):

@@ -1,4 +1,4 @@
-"""Conditionals of single sites, drawn at random with right and wrong arguments: an error of one line, or the truth."""
+"""Fuzz tests of single-site conditionals: each call raises an error of one line or agrees with enumeration."""
 
 import math
 from itertools import combinations, pairwise
@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import HARMLESS, INDEX_FAULTS, Draw, answered, cases, log_softmax
+from fuzzing.faults import HARMLESS, INDEX_FAULTS, fuzz, log_softmax, result_or_none
 from trialogue.data import Ising, ManyBody, PottsChain
 from trialogue.oracles import Energy
 from trialogue.samplers.chains.simulation.many_body import ManyBodyHeatBath
@@ -26,13 +26,13 @@ MODELS = {
 }
 
 
-def test_both_kinds_of_compiled_fields_are_drawn() -> None:
+def test_the_models_use_both_compiled_kernels():
     kinds = {type(model.kernel).__name__ for model in MODELS.values() if isinstance(model, ManyBody)}
     assert kinds == {"PairSums", "SubsetBins"}
 
 
 def energy_of(model: Energy, tokens: tuple[int, ...]) -> float:
-    """The energy of one sequence, term by term."""
+    """Return the energy of one sequence, term by term."""
     if isinstance(model, ManyBody):
         positions, vectors = model.positions.numpy(), model.vectors.numpy()
         factor = model.strength * math.factorial(model.order)
@@ -57,7 +57,7 @@ ENERGIES = {
 
 
 def conditional(name: str, tokens: list[int], site: int) -> np.ndarray:
-    """Log-probabilities of the values of one site given the others, from energies of whole sequences."""
+    """Return log-probabilities of the values of one site given the others, from energies of sequences."""
     values = range(MODELS[name].vocab_size)
     return log_softmax(
         np.array([-ENERGIES[name][(*tokens[:site], value, *tokens[site + 1 :])] for value in values])
@@ -65,16 +65,16 @@ def conditional(name: str, tokens: list[int], site: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@cases(INDEX_FAULTS, st.sampled_from(["tokens", "sites", "both"]))
-def test_site_log_weights(name: str, draw: Draw, where: str) -> None:
+@fuzz(INDEX_FAULTS, st.sampled_from(["tokens", "sites", "both"]))
+def test_weights_of_sites_are_correct(name, draw, where):
     model, rows = MODELS[name], draw.whole(1, 70)
     tokens, sites = draw.indices((rows, model.sites), model.vocab_size), draw.indices((rows,), model.sites)
     if where != "sites":
         tokens = draw.spoiled(tokens, model.vocab_size)
     if where != "tokens":
         sites = draw.spoiled(sites, model.sites)
-    weights = answered(lambda: model.site_log_weights(tokens, sites))
-    if draw.wrong in HARMLESS and (where == "both" or draw.wrong != "no rows"):
+    weights = result_or_none(lambda: model.site_log_weights(tokens, sites))
+    if draw.fault in HARMLESS and (where == "both" or draw.fault != "no rows"):
         assert weights is not None
     if weights is None:
         return
@@ -84,19 +84,19 @@ def test_site_log_weights(name: str, draw: Draw, where: str) -> None:
         assert np.abs(log_softmax(weights[row].numpy()) - expected).max() < 1e-9
 
 
-@cases(INDEX_FAULTS, st.sampled_from(["rank one", "four bodies", "three bodies"]))
-def test_sweeps_of_many_body_distributions(draw: Draw, name: str) -> None:
+@fuzz(INDEX_FAULTS, st.sampled_from(["rank one", "four bodies", "three bodies"]))
+def test_sweeps_of_many_body_distributions_return_valid_tokens(draw, name):
     model, chains, seed = MODELS[name], draw.whole(1, 9), draw.whole(-1, 2**40)
     assert isinstance(model, ManyBody)
     start = draw.spoiled(draw.indices((chains, model.sites), model.vocab_size), model.vocab_size)
     sweeps = draw.whole(-1, 2)
-    simulation = answered(lambda: ManyBodyHeatBath(model, chains, seed, start))
+    simulation = result_or_none(lambda: ManyBodyHeatBath(model, chains, seed, start))
     if simulation is None:
-        assert draw.wrong not in ("nothing", "strided", "int32") or seed < 0
+        assert draw.fault not in ("nothing", "strided", "int32") or seed < 0
         return
     before = simulation.tokens
     assert torch.equal(before, start.long())
-    done = answered(lambda: simulation.advance(sweeps) or True)
+    done = result_or_none(lambda: simulation.advance(sweeps) or True)
     assert bool(done) == (sweeps >= 0)
     after = simulation.tokens
     assert after.shape == before.shape

@@ -1,10 +1,10 @@
-"""Compiled chains, and windows that follow a pattern: an error of one line, or what a slow loop gives."""
+"""Fuzz tests of compiled chains: each call raises an error of one line or agrees with a slow loop."""
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import INDEX_FAULTS, Draw, answered, cases
+from fuzzing.faults import INDEX_FAULTS, Draw, fuzz, result_or_none
 from samplers.chains.simulation.reference_kernels import heat_bath
 from trialogue.data import Ising
 from trialogue.data.site_tables import SiteTables, packed_alias, thresholds
@@ -34,10 +34,10 @@ TABLE_FAULTS = (
 )
 
 
-@cases(
+@fuzz(
     INDEX_FAULTS, st.sampled_from(["random", "sweep"]), st.sampled_from([-1, 0, 1, 3, 2.0]), st.integers(0, 3)
 )
-def test_gibbs_steps_of_ising_models(draw: Draw, order: str, steps: object, fewer_streams: int) -> None:
+def test_gibbs_steps_of_ising_models_are_correct(draw, order, steps, fewer_streams):
     rows = draw.whole(1, 5)
     start = draw.spoiled(draw.indices((rows, 3), 2), 2)
     number = max(0, start.shape[0] if start.ndim else 0) - (fewer_streams == 3)
@@ -47,11 +47,11 @@ def test_gibbs_steps_of_ising_models(draw: Draw, order: str, steps: object, fewe
     fast, plain = Streams(5, ids), Streams(5, ids)
     advance = gibbs_kernel(chain, ISING)
     assert advance is not None
-    after = answered(lambda: advance(Sequences(start), fast, steps))
+    after = result_or_none(lambda: advance(Sequences(start), fast, steps))
     is_right = isinstance(steps, int) and steps >= 0 and fewer_streams != 3
     if not is_right:
         assert after is None
-    elif draw.wrong in ("nothing", "strided", "int32", "no rows"):
+    elif draw.fault in ("nothing", "strided", "int32", "no rows"):
         assert after is not None
     if after is None:
         return
@@ -63,7 +63,7 @@ def test_gibbs_steps_of_ising_models(draw: Draw, order: str, steps: object, fewe
 
 
 def tables_of(draw: Draw) -> dict[str, object]:
-    """Arguments of `SiteTables` of two sites or more, each of which depends on its neighbours."""
+    """Return arguments of `SiteTables` for sites with random neighbours."""
     sites, vocab, near = draw.whole(1, 4), draw.whole(2, 4), draw.whole(0, 2)
     distributions = sites * vocab**near
     distribution = np.exp(draw.floats((distributions, vocab)).numpy())
@@ -79,34 +79,34 @@ def tables_of(draw: Draw) -> dict[str, object]:
     }
 
 
-@cases(TABLE_FAULTS, st.sampled_from(ARRAYS), st.integers(-1, 200), st.integers(-1, 3))
-def test_heat_bath_of_any_tables(draw: Draw, field: str, chains: int, sweeps: int) -> None:
+@fuzz(TABLE_FAULTS, st.sampled_from(ARRAYS), st.integers(-1, 200), st.integers(-1, 3))
+def test_heat_bath_of_random_tables_is_correct(draw, field, chains, sweeps):
     arguments = tables_of(draw)
     array = arguments[field]
     if isinstance(array, np.ndarray) and array.size:
         spot = draw.whole(0, array.size - 1)
         outside = {"negative": -1, "too high": 1 + int(array.max()), "far too high": 2**31 + 5}
-        if draw.wrong in outside:
-            array.reshape(-1)[spot] = np.array(outside[draw.wrong]).astype(array.dtype)
+        if draw.fault in outside:
+            array.reshape(-1)[spot] = np.array(outside[draw.fault]).astype(array.dtype)
         changes = {
             "type": array.astype(np.float64),
             "flat": array.ravel(),
             "short": array[:-1],
             "list": array.tolist(),
         }
-        arguments[field] = changes.get(draw.wrong, array)
-    elif draw.wrong != "nothing":
-        arguments[field] = {"too high": 33, "type": 2.0, "negative": -1}.get(draw.wrong, array)
-    tables = answered(lambda: SiteTables(**arguments))  # type: ignore[arg-type]
-    if draw.wrong == "nothing":
+        arguments[field] = changes.get(draw.fault, array)
+    elif draw.fault != "nothing":
+        arguments[field] = {"too high": 33, "type": 2.0, "negative": -1}.get(draw.fault, array)
+    tables = result_or_none(lambda: SiteTables(**arguments))
+    if draw.fault == "nothing":
         assert tables is not None
     if tables is None:
         return
-    simulation = answered(lambda: HeatBath(tables, chains, 3))
+    simulation = result_or_none(lambda: HeatBath(tables, chains, 3))
     assert (simulation is not None) == (chains >= 1)
     if simulation is None:
         return
-    done = answered(lambda: simulation.advance(sweeps) or True)
+    done = result_or_none(lambda: simulation.advance(sweeps) or True)
     assert bool(done) == (sweeps >= 0)
     tokens = simulation.tokens
     assert tokens.shape == (chains, tables.sites)
@@ -116,15 +116,15 @@ def test_heat_bath_of_any_tables(draw: Draw, field: str, chains: int, sweeps: in
         assert tokens[last].tolist() == heat_bath(tables, last, 3, max(0, sweeps))
 
 
-@cases(INDEX_FAULTS, st.sampled_from(["heat-bath", "multispin"]), st.integers(-1, 70), st.integers(-1, 2))
-def test_starts_of_chains(draw: Draw, method: str, chains: int, sweeps: int) -> None:
+@fuzz(INDEX_FAULTS, st.sampled_from(["heat-bath", "multispin"]), st.integers(-1, 70), st.integers(-1, 2))
+def test_chains_begin_at_the_given_start(draw, method, chains, sweeps):
     start = draw.spoiled(draw.indices((max(chains, 1), 4), 2), 2)
     kind = HeatBath if method == "heat-bath" else Multispin
-    simulation = answered(lambda: kind(RING, chains, 1, start))
-    if draw.wrong in ("nothing", "strided", "int32") and chains >= 1:
+    simulation = result_or_none(lambda: kind(RING, chains, 1, start))
+    if draw.fault in ("nothing", "strided", "int32") and chains >= 1:
         assert simulation is not None
     if simulation is None:
         return
     assert torch.equal(simulation.tokens, start.long())
-    assert bool(answered(lambda: simulation.advance(sweeps) or True)) == (sweeps >= 0)
+    assert bool(result_or_none(lambda: simulation.advance(sweeps) or True)) == (sweeps >= 0)
     assert bool(((simulation.tokens == 0) | (simulation.tokens == 1)).all())

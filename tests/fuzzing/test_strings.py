@@ -1,11 +1,11 @@
-"""Compiled passes over bracket strings, with right and wrong arguments: an error of one line, or what is right."""
+"""Fuzz tests of bracket strings: each call raises an error of one line or returns the correct result."""
 
 import math
 
 import torch
 from hypothesis import strategies as st
 
-from fuzzing.spoiling import INDEX_FAULTS, Draw, answered, cases
+from fuzzing.faults import INDEX_FAULTS, fuzz, result_or_none
 from trialogue.data.dyck.kernels import DyckError
 from trialogue.data.dyck.language import Dyck
 from trialogue.data.dyck.states import innermost_types
@@ -22,7 +22,7 @@ WORDS = DyckWords(6, TYPES, max_depth=2)
 
 
 def log_prob(language: Dyck, string: list[int]) -> float:
-    """Log-probability that a string begins with `string`, bracket by bracket."""
+    """Return the log-probability that a string begins with `string`, bracket by bracket."""
     open_types: list[int] = []
     total, deepest = 0.0, language.max_depth or language.length + 1
     for place, token in enumerate(string):
@@ -43,7 +43,7 @@ def log_prob(language: Dyck, string: list[int]) -> float:
 
 
 def partners(string: list[int]) -> tuple[list[int], list[int]]:
-    """The position of each bracket's partner, and the type of the innermost bracket open after each."""
+    """Return the position of each bracket's partner and the innermost open type after each bracket."""
     stack: list[int] = []
     partner, top = [-1] * len(string), []
     for place, token in enumerate(string):
@@ -57,10 +57,10 @@ def partners(string: list[int]) -> tuple[list[int], list[int]]:
     return partner, top
 
 
-@cases(INDEX_FAULTS, st.sampled_from(LANGUAGES), st.sampled_from(["tokens", "lengths", "both"]))
-def test_parsing(draw: Draw, language: Dyck, where: str) -> None:
+@fuzz(INDEX_FAULTS, st.sampled_from(LANGUAGES), st.sampled_from(["tokens", "lengths", "both"]))
+def test_prefixes_have_the_correct_log_probability(draw, language, where):
     rows, width = draw.whole(1, 5), draw.whole(0, language.length + 2)
-    # Strings of the language, so that not all of them end at their first token.
+    # Half of the strings are in the language, so that not all fail at their first token.
     tokens = draw.indices((rows, width), language.vocab_size + 1)
     right = language.sample(rows, draw.whole(0, 99))[:, :width]
     if draw.whole(0, 1):
@@ -70,65 +70,65 @@ def test_parsing(draw: Draw, language: Dyck, where: str) -> None:
         tokens = draw.spoiled(tokens, language.vocab_size)
     if where != "tokens":
         lengths = draw.spoiled(lengths, width + 1)
-    found = answered(lambda: language.prefix_log_prob(tokens, lengths))
-    assert found is not None or draw.wrong not in ("nothing", "strided", "int32")
+    found = result_or_none(lambda: language.prefix_log_prob(tokens, lengths))
+    assert found is not None or draw.fault not in ("nothing", "strided", "int32")
     if found is None:
         return
     assert found.shape == (len(tokens),)
-    for row, length, have in zip(tokens.tolist(), lengths.tolist(), found.tolist(), strict=True):
-        want = log_prob(language, row[:length])
-        assert have == want or abs(have - want) < 1e-9
+    for row, length, actual in zip(tokens.tolist(), lengths.tolist(), found.tolist(), strict=True):
+        expected = log_prob(language, row[:length])
+        assert actual == expected or abs(actual - expected) < 1e-9
     assert torch.equal(language.is_prefix(tokens, lengths), found > -math.inf)
     distributions = language.next_log_probs(tokens, lengths)
     assert bool(((distributions.exp().sum(1) - 1).abs() < 1e-9).all())
 
 
-@cases(
+@fuzz(
     INDEX_FAULTS,
     st.sampled_from(LANGUAGES),
     st.one_of(st.none(), st.integers(-2, 8), st.sampled_from([2**62, 2**63, 2**70, -(2**70), 4.0])),
 )
-def test_errors_of_whole_strings(draw: Draw, language: Dyck, eos: object) -> None:
+def test_errors_of_complete_strings_are_correct(draw, language, eos):
     shape = (draw.whole(0, 4), draw.whole(0, language.length + 2))
     tokens = draw.spoiled(draw.indices(shape, language.vocab_size + 2), language.vocab_size + 2)
-    found = answered(lambda: language.errors(tokens, eos=eos))
+    found = result_or_none(lambda: language.errors(tokens, eos=eos))
     if found is None:
         return
     assert found.position.shape == found.kind.shape == (len(tokens),)
     assert set(found.kind.tolist()) <= {int(kind) for kind in DyckError}
     for row, position in zip(tokens.tolist(), found.position.tolist(), strict=True):
         string = row[: row.index(eos)] if eos in row else row
-        whole = len(string) == language.length and log_prob(language, string) > -math.inf
-        assert (position < 0) == whole
-        if not whole:
+        is_complete = len(string) == language.length and log_prob(language, string) > -math.inf
+        assert (position < 0) == is_complete
+        if not is_complete:
             assert log_prob(language, string[:position]) > -math.inf
 
 
-@cases(INDEX_FAULTS, st.sampled_from(LANGUAGES))
-def test_pairs_of_brackets(draw: Draw, language: Dyck) -> None:
+@fuzz(INDEX_FAULTS, st.sampled_from(LANGUAGES))
+def test_partners_of_brackets_are_correct(draw, language):
     shape = (draw.whole(0, 4), draw.whole(0, 9))
     x = draw.spoiled(draw.indices(shape, language.vocab_size), language.vocab_size)
-    found = answered(lambda: language.matching(x))
-    assert found is not None or draw.wrong not in ("nothing", "strided", "int32")
+    found = result_or_none(lambda: language.matching(x))
+    assert found is not None or draw.fault not in ("nothing", "strided", "int32")
     if found is not None:
         assert found.shape == x.shape
         assert found.tolist() == [partners(row)[0] for row in x.tolist()]
-    top = answered(lambda: innermost_types(x))
-    assert top is not None or draw.wrong in ("float64", "bool", "flat", "deep")
+    top = result_or_none(lambda: innermost_types(x))
+    assert top is not None or draw.fault in ("float64", "bool", "flat", "deep")
     if top is not None:
         assert top.tolist() == [partners(row)[1] for row in x.tolist()]
 
 
-@cases(INDEX_FAULTS, st.sampled_from(["tokens", "lengths", "both"]))
-def test_whole_words(draw: Draw, where: str) -> None:
+@fuzz(INDEX_FAULTS, st.sampled_from(["tokens", "lengths", "both"]))
+def test_distributions_of_words_sum_to_one(draw, where):
     rows, width = draw.whole(1, 5), draw.whole(0, 8)
     tokens, lengths = draw.indices((rows, width), WORDS.vocab_size), draw.indices((rows,), width + 1)
     if where != "lengths":
         tokens = draw.spoiled(tokens, WORDS.vocab_size)
     if where != "tokens":
         lengths = draw.spoiled(lengths, width + 1)
-    distributions = answered(lambda: WORDS.next_log_probs(tokens, lengths))
-    assert distributions is not None or draw.wrong not in ("nothing", "strided", "int32")
+    distributions = result_or_none(lambda: WORDS.next_log_probs(tokens, lengths))
+    assert distributions is not None or draw.fault not in ("nothing", "strided", "int32")
     if distributions is not None:
         assert distributions.shape == (len(tokens), WORDS.vocab_size)
         assert bool(((distributions.exp().sum(1) - 1).abs() < 1e-9).all())

@@ -1,4 +1,4 @@
-"""The command `trialogue generate` as tests run it: with a tiny model, and rules in a file."""
+"""The command `trialogue generate` in tests, with a tiny model and a file of verifiers."""
 
 import json
 import os
@@ -61,8 +61,8 @@ def has_dog(text):
 """
 
 
-class Told(NamedTuple):
-    """What a command answered."""
+class Answer(NamedTuple):
+    """The result of a command."""
 
     code: int
     out: str
@@ -73,11 +73,11 @@ class Told(NamedTuple):
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-Say = Callable[..., Told]
+Run = Callable[..., Answer]
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process that imports what this one does."""
+    """Return the environment of a process that imports the same modules as this one."""
     return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
@@ -98,9 +98,9 @@ def start(
 COSTS = ("seconds", "forward_passes", "positions", "distinct_queries")
 
 
-def content(path: Path) -> list[dict[str, Any]]:
+def read_samples(path: Path) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    # What a sample costs depends on what it shared a batch with.
+    # The costs of a sample depend on the other samples in its batch.
     plain = [{key: value for key, value in line.items() if key not in COSTS} for line in lines]
     for line in plain:
         line["log_prob"] = None if line["log_prob"] is None else round(line["log_prob"], 4)
@@ -111,4 +111,4 @@ GATED = (
     "--prompt 'the cat' --prompt 'a list' --n 6 --max-new-tokens 5 --batch-size 2 "
     "--verifier python:rules.py:gated --verifier-whole --verifier-timeout 1000"
 )
-"""A run that waits, once it has kept three samples, until there is a file `go`."""
+"""Options of a run that stores three samples and then waits for a file `go`."""

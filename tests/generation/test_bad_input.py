@@ -1,4 +1,4 @@
-"""`trialogue generate`: every bad input is one line and exit code 2, and what was generated before is kept."""
+"""Invalid input of `trialogue generate`: one line, exit code 2, and no loss of earlier samples."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import logging as hub_logging
 
-from generation.command import CAT, REGEX, RULES, Say, environment
+from generation.command import CAT, REGEX, RULES, environment
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from refusals import wrong_refusals
 from trialogue.generation import drawing
@@ -122,70 +122,70 @@ BAD += [
 ]
 
 
-def test_bad_input_is_one_line_and_code_2(say: Say, tmp_path: Path) -> None:
+def test_invalid_input_is_reported_in_one_line(run, tmp_path):
     (tmp_path / "bad.jsonl").write_text('"a"\n{"prompt"\n', encoding="utf-8")
     lines = [{"prompt": "cat", "id": "a"}, {"prompt": "cat " * 300, "id": "b"}]
     (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     (tmp_path / "adapter-of-nothing").mkdir()
     (tmp_path / "adapter-of-nothing" / "adapter_config.json").write_text("{}", encoding="utf-8")
     os.mkfifo(tmp_path / "pipe")
-    assert not wrong_refusals(BAD, say)
+    assert not wrong_refusals(BAD, run)
     assert (tmp_path / "rules.py").read_text(encoding="utf-8") == RULES
     assert not Path("/dev/null.settings.json").exists()
     assert not (tmp_path / "-").exists()
     assert not (tmp_path / "none").exists()
 
 
-def test_a_tokenizer_does_not_warn_of_a_long_prompt_besides(shell: Say, tmp_path: Path) -> None:
+def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell, tmp_path):
     settings = save_tiny(tmp_path / "short") / "tokenizer_config.json"
     changed = json.loads(settings.read_text(encoding="utf-8")) | {"model_max_length": 256}
     settings.write_text(json.dumps(changed), encoding="utf-8")
-    told: list[logging.LogRecord] = []
+    answer: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = told.append  # type: ignore[method-assign]
+    handler.emit = answer.append
     logger = logging.getLogger("transformers")
     logger.addHandler(handler)
     try:
         assert shell(f"--prompt '{'cat ' * 300}' --model short").code == 2
     finally:
         logger.removeHandler(handler)
-    assert told == []
+    assert answer == []
 
 
-def test_the_model_must_be_named(shell: Say) -> None:
-    told = shell(CAT, own_model=False)
-    assert (told.code, told.err.count("\n")) == (2, 1)
-    assert "model=None: name one" in told.err
+def test_a_model_is_required(shell):
+    answer = shell(CAT, own_model=False)
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "model=None: name one" in answer.err
 
 
-def test_what_was_generated_before_an_error_is_kept(shell: Say, tmp_path: Path) -> None:
+def test_samples_before_an_error_are_kept(shell, tmp_path):
     (tmp_path / "p.jsonl").write_text('"a"\n"b"\n', encoding="utf-8")
     options = "--prompts p.jsonl --batch-size 1 --max-new-tokens 2 --out out.jsonl --n 3"
-    told = shell(f"{options} --verifier python:rules.py:late --max-new-tokens 3")
+    answer = shell(f"{options} --verifier python:rules.py:late --max-new-tokens 3")
     kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
-    assert told.code == 2
+    assert answer.code == 2
     assert 0 < kept < 6
     assert (
         f"it raised ValueError: too late (rules.py:32) ({kept} of 6 samples are kept in out.jsonl; "
-        "the same command goes on)" in told.err
+        "the same command goes on)" in answer.err
     )
 
 
-def test_standard_output_that_takes_nothing_is_one_line(shell: Say, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = "trialogue: error: standard output cannot be written: No space left on device\n"
+def test_errors_of_standard_output_are_reported_in_one_line(shell, monkeypatch):
+    expected = "trialogue: error: standard output cannot be written: No space left on device\n"
     for buffering in (1, 4096):
         with Path("/dev/full").open("w", buffering=buffering) as full:
             monkeypatch.setattr(sys, "stdout", full)
-            told = shell(f"{CAT} --max-new-tokens 2")
-            assert (told.code, told.err.count("\n")) == (2, 1), told.err
-            assert "it cannot be written: No space left on device" in told.err
-            assert told.err.endswith("write to a file with --out FILE\n")
+            answer = shell(f"{CAT} --max-new-tokens 2")
+            assert (answer.code, answer.err.count("\n")) == (2, 1), answer.err
+            assert "it cannot be written: No space left on device" in answer.err
+            assert answer.err.endswith("write to a file with --out FILE\n")
     monkeypatch.setattr(sys, "stdout", None)
     assert "stdout=None: it is closed: write to a file" in shell(f"{CAT} --max-new-tokens 2").err
-    # Nothing is written at exit, either.
+    # Nothing is written when the process ends.
     command = f"{sys.executable} -m trialogue.cli models list > /dev/full"
     done = subprocess.run(command, shell=True, env=environment(), capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, wanted)
+    assert (done.returncode, done.stderr) == (2, expected)
 
 
 @pytest.mark.parametrize(
@@ -200,24 +200,22 @@ def test_standard_output_that_takes_nothing_is_one_line(shell: Say, monkeypatch:
     ],
     ids=repr,
 )
-def test_every_way_to_run_out_of_memory_is_named(
-    error: Exception, shell: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_out_of_memory_error_suggests_smaller_batches(error, shell, monkeypatch):
     def exhausted(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(drawing, "generate", exhausted)
     assert "with 8 rows of up to 259 tokens" in shell(f"{CAT} --n 8").err
     assert "try --batch-size 4, or a smaller" in shell(f"{CAT} --n 8 --batch-size 100").err
-    assert "1 rows of" in (told := shell(CAT).err)
-    assert "try a smaller --max-new-tokens" in told
+    assert "1 rows of" in (answer := shell(CAT).err)
+    assert "try a smaller --max-new-tokens" in answer
     sampler = f"--sampler best-of-n --verifier {REGEX} --candidates 6"
-    assert "with 12 rows" in (told := shell(f"{CAT} --n 5 {sampler}").err)
-    assert "try --batch-size 6, or" in told
+    assert "with 12 rows" in (answer := shell(f"{CAT} --n 5 {sampler}").err)
+    assert "try --batch-size 6, or" in answer
     assert "try fewer candidates, or" in shell(f"{CAT} {sampler}").err
 
 
-# The client that the hub's library is built on, which changes with its version.
+# The HTTP client of the hub's library depends on its version.
 HTTP: Any = importlib.import_module(HfHubHTTPError.__mro__[1].__module__.partition(".")[0])
 
 
@@ -252,9 +250,7 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", HUB)
-def test_a_model_that_the_hub_does_not_give_is_one_line(
-    case: str, shell: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_the_hub_are_reported_in_one_line(case, shell, tmp_path, monkeypatch):
     error, words = HUB[case]
     requests = []
 
@@ -263,23 +259,21 @@ def test_a_model_that_the_hub_does_not_give_is_one_line(
         hub_logging.get_logger("huggingface_hub.utils._http").warning("Retrying in 1s [Retry 1/5].")
         raise error()
 
-    told_of = logging.handlers.MemoryHandler(100, flushLevel=logging.CRITICAL)
-    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "handlers", [told_of])
-    # The one place where the hub is asked about a file.
+    log = logging.handlers.MemoryHandler(100, flushLevel=logging.CRITICAL)
+    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "handlers", [log])
+    # The hub's library requests all files through this function.
     monkeypatch.setattr(file_download, "get_hf_file_metadata", refused)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", case == "told to be offline")
-    told = shell(f"--model someone/something {CAT} --out out.jsonl", own_model=False)
-    assert told == (2, "", f"trialogue: error: model='someone/something': {words}\n")
-    assert told_of.buffer == []
-    # The hub's library repeats a request that fails five times, which takes 25 seconds.
+    answer = shell(f"--model someone/something {CAT} --out out.jsonl", own_model=False)
+    assert answer == (2, "", f"trialogue: error: model='someone/something': {words}\n")
+    assert log.buffer == []
+    # The hub's library repeats a failed request five times, which takes 25 seconds.
     assert len(requests) <= 1
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 
-def test_errors_of_the_code_are_not_taken_for_errors_of_the_network(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_errors_in_the_code_are_not_reported_as_network_errors(monkeypatch, tmp_path):
     def broken(url: str, **_: object) -> None:
         raise TypeError(url)
 
@@ -289,7 +283,7 @@ def test_errors_of_the_code_are_not_taken_for_errors_of_the_network(
         load_checkpoint("CausalLM", "someone/something")
 
 
-UNREAD: list[tuple[str, str]] = [
+BEFORE_WEIGHTS: list[tuple[str, str]] = [
     ("--prompt a --verifier 'regex:(a'", "regex='(a': unclosed group"),
     ("--prompt a --verifier lark:bad.lark", "line 1, column 8: unknown name"),
     ("""--prompt a --verifier 'json-schema:{"type": "strin"}'""", "type: 'strin' is not valid"),
@@ -304,25 +298,25 @@ UNREAD: list[tuple[str, str]] = [
 ]
 
 
-def test_prompts_and_rules_are_checked_before_weights_are_read(say: Say, tmp_path: Path) -> None:
+def test_prompts_and_verifiers_are_checked_before_weights_are_read(run, tmp_path):
     (tmp_path / "bad.lark").write_text("start: foo", encoding="utf-8")
     (save_tiny(tmp_path / "broken") / "model.safetensors").write_bytes(b"no weights")
-    assert not wrong_refusals(UNREAD, partial(say, "--model", "broken"))
+    assert not wrong_refusals(BEFORE_WEIGHTS, partial(run, "--model", "broken"))
 
 
-def test_a_completion_that_the_context_cuts_is_said(shell: Say, tmp_path: Path) -> None:
+def test_a_completion_cut_by_the_context_is_reported(shell, tmp_path):
     lines = [{"prompt": "cat " * 100, "id": "long"}, {"prompt": "cat"}]
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     assert shell("--prompts p.jsonl --top-k 1").err.count("\n") == 1
-    told = shell("--prompts p.jsonl --top-k 1 --max-new-tokens 200")
+    answer = shell("--prompts p.jsonl --top-k 1 --max-new-tokens 200")
     left = 256 - len(tiny_tokenizer()("cat " * 100)["input_ids"])
     words = f"the model's context of 256 tokens leaves {left} behind the prompt with id 'long'\n"
-    assert told.err.startswith(f"trialogue: max_new_tokens=200: {words}")
-    assert {line["ended"] for line in told.lines if line["id"] == "long"} == {"context"}
+    assert answer.err.startswith(f"trialogue: max_new_tokens=200: {words}")
+    assert {line["ended"] for line in answer.lines if line["id"] == "long"} == {"context"}
 
 
-def test_remarks_of_a_verifier_are_said_once(shell: Say) -> None:
+def test_remarks_of_a_verifier_are_printed_once(shell):
     schema = 'json-schema:{"type": "array", "uniqueItems": true}'
-    told = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3")
-    assert told.code == 0
-    assert told.err.count("uniqueItems") == 1
+    answer = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3")
+    assert answer.code == 0
+    assert answer.err.count("uniqueItems") == 1

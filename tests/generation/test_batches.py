@@ -1,4 +1,4 @@
-"""Samples that workers draw are those that one process draws, whoever draws which."""
+"""Samples drawn by several workers equal those drawn by one process."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generation.command import CAT, COSTS, RULES, Say, content
+from generation.command import CAT, COSTS, RULES, read_samples
 from trialogue.executors import EXECUTORS, Crew, Executor, Start
 
 UNTIL = f"{CAT} --prompt 'a list' --until 2 --verifier python:rules.py:lower"
@@ -16,7 +16,7 @@ SHORT = "--max-new-tokens 4 --max-tries 12"
 
 
 def lines(path: str) -> list[dict[str, object]]:
-    """The records of a file, but for what a sample shares with those before it in the same process."""
+    """Return the records of a file without the costs that depend on earlier samples of the process."""
     records = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
     return sorted(
         ({name: value for name, value in record.items() if name not in COSTS} for record in records),
@@ -24,52 +24,52 @@ def lines(path: str) -> list[dict[str, object]]:
     )
 
 
-def test_processes_draw_what_one_does(shell: Say) -> None:
-    """Rows that move together lend each other nothing: alone in their batches, samples are equal to the last bit."""
+def test_two_processes_draw_the_same_samples_as_one(shell):
+    """In batches of one, samples are equal to the last bit."""
     run = f"{UNTIL} {SHORT} --batch-size 1"
     apart = shell(f"{run} --workers 2 --out apart.jsonl")
     assert shell(f"{run} --out alone.jsonl").code == apart.code == 0
     assert lines("apart.jsonl") == lines("alone.jsonl") != []
-    # In batches they are the same samples, whose log-probabilities may differ in the last digits.
+    # In larger batches, log-probabilities may differ in the last digits.
     assert shell(f"{UNTIL} {SHORT} --workers 2 --batch-size 5 --out batches.jsonl").code == 0
-    assert content(Path("batches.jsonl")) == content(Path("alone.jsonl"))
+    assert read_samples(Path("batches.jsonl")) == read_samples(Path("alone.jsonl"))
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # Ray's own
-def test_actors_draw_what_one_process_does(shell: Say) -> None:
+@pytest.mark.filterwarnings("default")  # warnings of Ray itself
+def test_ray_actors_draw_the_same_samples_as_one_process(shell):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
     run = f"{UNTIL} {SHORT} --batch-size 1 --ordered"
     shell(f"{run} --out alone.jsonl")
     apart = shell(f"{run} --executor ray --workers 2 --out apart.jsonl")
     assert apart.code == 0
     assert lines("apart.jsonl") == lines("alone.jsonl")
-    # What a killed run left is gone on with by any executor.
+    # Any executor can resume an interrupted run.
     whole = Path("apart.jsonl").read_bytes()
     Path("apart.jsonl").write_bytes(whole[: len(whole) // 2])
     assert shell(f"{run} --out apart.jsonl").code == 0
     assert lines("apart.jsonl") == lines("alone.jsonl")
 
 
-def test_what_is_wrong_is_said_once_and_by_no_process(shell: Say) -> None:
-    told = shell(f"{CAT} --n 4 --batch-size 2 --workers 2 --verifier python:rules.py:absent")
-    assert told.code == 2
-    assert told.err.count("\n") == 1
-    assert "absent" in told.err
-    told = shell(f"{CAT} --stream --executor ray")
-    assert told.err.startswith("trialogue: error: stream=True: leave it out")
+def test_errors_are_reported_once_before_workers_start(shell):
+    answer = shell(f"{CAT} --n 4 --batch-size 2 --workers 2 --verifier python:rules.py:absent")
+    assert answer.code == 2
+    assert answer.err.count("\n") == 1
+    assert "absent" in answer.err
+    answer = shell(f"{CAT} --stream --executor ray")
+    assert answer.err.startswith("trialogue: error: stream=True: leave it out")
     assert shell(f"{CAT} --executor slurm").err.count("no such executor: there are local, ray") == 1
 
 
-class Behind(Executor):
-    """Does all work here, with files of rules as another machine may still have them."""
+class OtherFiles(Executor):
+    """An executor in the same process that sees other verifier files, like another machine may."""
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        yield BehindCrew(start)
+        yield OtherFilesCrew(start)
 
 
-class BehindCrew(Crew):
+class OtherFilesCrew(Crew):
     def __init__(self, start: Start) -> None:
         self._start = start
 
@@ -81,18 +81,16 @@ class BehindCrew(Crew):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_samples_under_rules_of_other_files_are_refused(
-    own: bool, shell: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(EXECUTORS, "behind", Behind)
+def test_samples_of_other_verifier_files_are_refused(own, shell, monkeypatch):
+    monkeypatch.setitem(EXECUTORS, "other-files", OtherFiles)
     rule = "python:rules.py:lower"
     ruled = f"{CAT} --verifier {rule}"
     if own:
         Path("prompts.jsonl").write_text(json.dumps({"prompt": "the", "rule": rule}) + "\n", encoding="utf-8")
         ruled = "--prompts prompts.jsonl"
     run = f"{ruled} --n 2 --max-new-tokens 2 --out apart.jsonl"
-    told = shell(f"{run} --executor behind")
-    assert (told.code, told.err.count("\n")) == (2, 1)
-    assert "a worker reads other files than this process" in told.err
+    answer = shell(f"{run} --executor other-files")
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "a worker reads other files than this process" in answer.err
     assert not Path("apart.jsonl").exists() or lines("apart.jsonl") == []
     assert shell(run).code == 0

@@ -1,12 +1,11 @@
-"""`trialogue generate`: its output is that of the library, for every sampler and every kind of verifier."""
+"""`trialogue generate` with every sampler and every kind of verifier gives the samples of the library."""
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 
-from generation.command import REGEX, Say
+from generation.command import REGEX
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
 from trialogue.samplers import SAMPLERS, Backtracking, generate, values
@@ -15,10 +14,10 @@ from trialogue.training.probe_training import ProbeTrainingConfig, train_verifie
 from trialogue.verifiers import GrammarVerifier, ProbeVerifier
 
 
-def test_samples_are_those_of_the_library(shell: Say, model: str) -> None:
+def test_samples_equal_those_of_the_library(shell, model):
     options = "--sampler backtracking --quota 2 --stride=1 --no-argmax-redo --seed 5"
-    told = shell(f"--prompt 'the cat' --n 4 --max-new-tokens 9 --verifier 'regex:[a-z ]*' {options}")
-    assert told.code == 0
+    answer = shell(f"--prompt 'the cat' --n 4 --max-new-tokens 9 --verifier 'regex:[a-z ]*' {options}")
+    assert answer.code == 0
     oracle = tiny_oracle()
     samples = generate(
         oracle,
@@ -29,7 +28,7 @@ def test_samples_are_those_of_the_library(shell: Say, model: str) -> None:
         max_new_tokens=9,
         seed=5,
     )
-    lines = sorted(told.lines, key=lambda line: line["sample"])
+    lines = sorted(answer.lines, key=lambda line: line["sample"])
     assert [tuple(line["tokens"]) for line in lines] == samples.completions()
     assert [line["text"] for line in lines] == samples.texts()
     assert [line["accepted"] for line in lines] == samples.accepted.tolist()
@@ -40,7 +39,7 @@ def test_samples_are_those_of_the_library(shell: Say, model: str) -> None:
         assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", None)
     assert re.fullmatch(
         r"4 samples, \d accepted, \d+ queries, \d+ verifier calls \([\d.]+ a token\), [\d.]+ tokens/s, [\d.]+ s",
-        told.err.splitlines()[-1],
+        answer.err.splitlines()[-1],
     )
 
 
@@ -56,18 +55,18 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_every_walk_runs(sampler: str, shell: Say) -> None:
+def test_every_sampler_runs(sampler, shell):
     budget = "--max-queries 300 --max-new-tokens 4 --n 2 --top-k 300"
-    told = shell(
+    answer = shell(
         f"--prompt a --verifier python:rules.py:no_cat --sampler {sampler} {budget}",
         OPTIONS.get(sampler, ""),
     )
-    assert told.code == 0, told.err
-    assert len(told.lines) == 2
-    assert all(line["accepted"] for line in told.lines)
+    assert answer.code == 0, answer.err
+    assert len(answer.lines) == 2
+    assert all(line["accepted"] for line in answer.lines)
 
 
-def test_reasons(shell: Say) -> None:
+def test_every_end_has_a_reason(shell):
     prompt = "--prompt 'the cat'"
     cut = shell(f"{prompt} --verifier {REGEX} --sampler ancestral --max-new-tokens 3").lines[0]
     assert (cut["accepted"], cut["ended"]) == (False, "max_new_tokens")
@@ -92,7 +91,7 @@ def test_reasons(shell: Say) -> None:
     assert (ended["ended"], ended["reason"]) == ("eos", None)
 
 
-def test_what_is_wrong_with_a_whole_text_is_said(shell: Say) -> None:
+def test_validation_errors_of_complete_texts_are_reported(shell):
     schema = """--verifier 'json-schema:{"enum": ["a"], "not": {"const": "a"}}'"""
     why = "$: 'a' should not be valid under {'const': 'a'}"
     drawn = shell(f"--prompt 'the cat' {schema} --sampler masked-decoding --n 2")
@@ -100,7 +99,7 @@ def test_what_is_wrong_with_a_whole_text_is_said(shell: Say) -> None:
     assert {line["reason"] for line in drawn.lines} == {f"failed: the text is complete but invalid: {why}"}
 
 
-def test_reasons_of_failures(shell: Say) -> None:
+def test_every_failure_has_a_reason(shell):
     prompt = "--prompt 'the cat' --n 20"
     schema = """--verifier 'json-schema:{"type": "array", "items": {"enum": ["abc"]}, "minItems": 3}'"""
     mask = "--sampler masked-decoding"
@@ -129,51 +128,49 @@ def test_reasons_of_failures(shell: Say) -> None:
         ("smc", "python", False),
     ],
 )
-def test_what_judges_the_vocabulary_one_by_one_is_said(
-    sampler: str, kind: str, warned: bool, shell: Say, probe: str
-) -> None:
+def test_a_warning_about_many_verifier_calls_is_printed(sampler, kind, warned, shell, probe):
     spec = {"probe": f"probe:{probe}", "python": "python:rules.py:no_cat", "regex": "'regex:(?s:.*)'"}[kind]
     options = f"--prompt 'the cat' --verifier {spec} --max-new-tokens 2 --sampler {sampler}"
     words = f"asks about up to {tiny_oracle().vocab_size} continuations of every prefix"
-    told = shell(f"{options} --n 3")
-    assert (told.code, told.err.count(words)) == (0, warned), told.err
+    answer = shell(f"{options} --n 3")
+    assert (answer.code, answer.err.count(words)) == (0, warned), answer.err
     assert words not in shell(f"{options} --top-k 5").err
     if sampler == "value-guided":
         assert words not in shell(f"{options} --candidates 5").err
 
 
-def test_a_weight_is_null_where_there_is_none(shell: Say) -> None:
+def test_samples_without_a_weight_have_the_weight_null(shell):
     common = "--prompt 'the cat' --n 12 --max-new-tokens 3"
     for sampler in ("best-of-n", "value-guided"):
         lines = shell(f"{common} --verifier python:rules.py:no_cat --sampler {sampler} --top-k 9").lines
         assert {line["log_weight"] for line in lines} == {None}
     weighted = shell(f"{common} --verifier 'regex:[a-z]{{0,9}}' --sampler weighted-rejection").lines
     assert {line["log_weight"] is None for line in weighted} == {False}
-    # The weight so far of a sample that is given up is that of no completion.
+    # An unfinished sample has no weight, because it has no completion.
     given_up = shell(f"{common} --verifier 'regex:[a-z]{{0,9}}' --sampler weighted-rejection --max-steps 1")
     assert [(line["accepted"], line["log_weight"]) for line in given_up.lines] == [(False, None)] * 12
 
 
-def test_what_is_no_text_is_no_stop_string(shell: Say) -> None:
+def test_a_replacement_character_is_not_a_stop_string(shell):
     lines = shell("--prompt 'the cat' --stop '�' --n 8 --max-new-tokens 20").lines
-    # Bytes that are no UTF-8 are shown as the character, and are not the character.
+    # Invalid UTF-8 is displayed as the replacement character but does not equal it.
     assert any("\ufffd" in line["text"] for line in lines)
     assert {line["ended"] for line in lines} <= {"eos", "max_new_tokens"}
 
 
-def test_functions_get_what_was_asked_for(shell: Say) -> None:
+def test_functions_receive_text_or_tokens_as_requested(shell):
     common = "--sampler weighted-rejection --max-new-tokens 12 --n 4"
     tokens = shell(f"--prompt aaaa --verifier python:rules.py:few_a --verifier-reads tokens {common}").lines
     assert all(line["accepted"] and line["tokens"].count(68) < 2 for line in tokens)
-    told = shell(f"--prompt 'the cat' --verifier python:rules.py:no_cat --verifier-scope sequence {common}")
-    assert told.code == 2
-    assert "prompt='the cat': the verifier rejects it as it stands" in told.err
+    answer = shell(f"--prompt 'the cat' --verifier python:rules.py:no_cat --verifier-scope sequence {common}")
+    assert answer.code == 2
+    assert "prompt='the cat': the verifier rejects it as it stands" in answer.err
     whole = shell(f"--prompt 'the dog' --verifier python:rules.py:no_cat --verifier-scope sequence {common}")
     assert all(line["accepted"] for line in whole.lines)
 
 
 @pytest.fixture(scope="module")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> str:
+def probe(tmp_path_factory):
     config = ProbeTrainingConfig(layers=(1,), depths=(1,), threshold="youden", epochs=5)
     file = train_verifier(tiny_oracle(), marked_texts(120), config, name="marked.jsonl")
     path = tmp_path_factory.mktemp("probe") / "a@b.safetensors"
@@ -185,12 +182,10 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("sampler", "threshold"),
     [("rejection", 0.3), ("block-best-of-n", None), ("ancestral", None), ("ancestral", 0.3), ("smc", 0.3)],
 )
-def test_a_probe_gives_verdicts_to_samplers_that_reject_and_else_values(
-    sampler: str, threshold: float | None, shell: Say, probe: str
-) -> None:
+def test_a_probe_gives_verdicts_or_values_depending_on_the_sampler(sampler, threshold, shell, probe):
     spec = f"probe:{probe}" + (f"@{threshold}" if threshold else "")
-    told = shell(f"--prompt 'the cat' --verifier {spec} --sampler {sampler} --n 6 --max-new-tokens 4")
-    assert told.code == 0, told.err
+    answer = shell(f"--prompt 'the cat' --verifier {spec} --sampler {sampler} --n 6 --max-new-tokens 4")
+    assert answer.code == 0, answer.err
     file, oracle = load_probe(probe), tiny_oracle()
     graded = ProbeVerifier(file.probe, file.layer)
     samples = generate(
@@ -201,24 +196,24 @@ def test_a_probe_gives_verdicts_to_samplers_that_reject_and_else_values(
         num_samples=6,
         max_new_tokens=4,
     )
-    lines = sorted(told.lines, key=lambda line: line["sample"])
+    lines = sorted(answer.lines, key=lambda line: line["sample"])
     assert [tuple(line["tokens"]) for line in lines] == samples.completions()
-    # The values of the probe for each sequence alone.
-    least = file.threshold if threshold is None else threshold
+    # Values of the probe for each sequence alone.
+    threshold_used = file.threshold if threshold is None else threshold
     graded_values = [float(values(graded, oracle, [one])[0]) for one in samples.sequences()]
     for line, value, accepted in zip(lines, graded_values, samples.accepted.tolist(), strict=True):
         assert math.isclose(line["value"], value, rel_tol=1e-4)
         if sampler in ("rejection", "smc"):
             assert line["accepted"] is accepted
         else:
-            assert line["accepted"] is (value >= least)
+            assert line["accepted"] is (value >= threshold_used)
             assert line["accepted"] or f"value {value:.3f}"[:-2] in line["reason"]
-            assert line["accepted"] or line["reason"].endswith(f" below the threshold {least:.4g}")
+            assert line["accepted"] or line["reason"].endswith(f" below the threshold {threshold_used:.4g}")
     if sampler == "ancestral" and threshold is None:
         assert {line["accepted"] for line in lines} == {True, False}
 
 
-def test_values_of_functions_are_recorded(shell: Say) -> None:
+def test_values_of_functions_are_recorded(shell):
     common = "--prompt 'the cat' --n 8 --max-new-tokens 6"
     lines = shell(f"{common} --verifier python:rules.py:share_of_a --sampler best-of-n").lines
     assert [line["value"] for line in lines] == [(1 + line["text"].count("a")) / 100 for line in lines]
@@ -229,12 +224,12 @@ def test_values_of_functions_are_recorded(shell: Say) -> None:
     assert {line["value"] for line in shell(common).lines} == {None}
 
 
-def test_a_probe_that_does_not_fit_is_refused(shell: Say, probe: str, tmp_path: Path) -> None:
+def test_a_probe_of_another_model_is_refused(shell, probe, tmp_path):
     tiny_model(hidden_size=32).save_pretrained(tmp_path / "wide")
     tiny_tokenizer().save_pretrained(tmp_path / "wide")
-    told = shell(f"--prompt a --verifier probe:{probe} --model wide")
-    assert (told.code, told.err.count("\n")) == (2, 1)
-    assert "does not fit this model" in told.err
+    answer = shell(f"--prompt a --verifier probe:{probe} --model wide")
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "does not fit this model" in answer.err
     (tmp_path / "p.safetensors").write_bytes(b"no probe")
-    told = shell("--prompt a --verifier probe:p.safetensors")
-    assert (told.code, told.err.count("\n")) == (2, 1)
+    answer = shell("--prompt a --verifier probe:p.safetensors")
+    assert (answer.code, answer.err.count("\n")) == (2, 1)

@@ -1,4 +1,4 @@
-"""Prompts as conversations, with system messages, metadata and rules of their own."""
+"""Prompts as conversations, with system messages, metadata and verifiers."""
 
 import json
 import shutil
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from generation.command import Say
 from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
 from refusals import wrong_refusals
 from trialogue.errors import InputError
@@ -19,11 +18,11 @@ TOKENIZATION = Tokenization(tiny_tokenizer())
 USER = {"role": "user", "content": "hi"}
 
 
-def written(**lines: object) -> None:
+def write_prompts(**lines: object) -> None:
     Path("prompts.jsonl").write_text("\n".join(json.dumps(line) for line in lines.values()), "utf-8")
 
 
-def called(arguments: object) -> dict[str, object]:
+def tool_call(arguments: object) -> dict[str, object]:
     call = {"type": "function", "function": {"name": "f", "arguments": arguments}}
     return {"role": "assistant", "tool_calls": [call]}
 
@@ -32,16 +31,16 @@ def text_of(messages: object, **settings: object) -> str:
     return TOKENIZATION.tokenizer.decode(TOKENIZATION.chat(messages, **settings))
 
 
-def test_messages_go_into_the_template() -> None:
+def test_messages_are_formatted_by_the_template():
     assert text_of([USER], system="be brief") == "<s>system: be brief</s><s>user: hi</s><s>assistant: "
     parts = [{"role": "user", "content": [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]}]
     assert text_of(parts) == "<s>user: h\ni</s><s>assistant: "
-    # As pipelines of transformers have it, an answer that was begun goes on.
+    # An answer at the end is continued, as in the pipelines of transformers.
     assert text_of([USER, {"role": "assistant", "content": "ye"}]) == "<s>user: hi</s><s>assistant: ye"
 
 
 @pytest.mark.parametrize(
-    ("messages", "told"),
+    ("messages", "message"),
     [
         ([], r"messages=\[\]: give a list"),
         ("hi", None),
@@ -51,22 +50,22 @@ def test_messages_go_into_the_template() -> None:
         ([{"role": "user"}], r"messages\[0\].content=None: give a text"),
         ([{"role": "user", "content": [{"type": "image"}]}], r"messages\[0\].content=.*: give a text, or"),
         ([{"role": "user", "content": ["a", "b"]}], r"messages\[0\].content=.*: give a text, or"),
-        ([called("3")], r"messages\[0\].tool_calls=3: the arguments are no object"),
-        ([called("null")], r"messages\[0\].tool_calls=None: the arguments are no object"),
-        ([called([])], r"messages\[0\].tool_calls=\[\]: the arguments are no object"),
+        ([tool_call("3")], r"messages\[0\].tool_calls=3: the arguments are no object"),
+        ([tool_call("null")], r"messages\[0\].tool_calls=None: the arguments are no object"),
+        ([tool_call([])], r"messages\[0\].tool_calls=\[\]: the arguments are no object"),
         ([{"role": "assistant", "tool_calls": [{"name": "f"}]}], r"messages\[0\].tool_calls=.*: write each"),
         ([{"role": "system", "content": "x"}, USER], r"system='y': the messages begin with a system"),
     ],
 )
-def test_wrong_messages_are_named(messages: object, told: str | None) -> None:
-    if told is None:
+def test_invalid_messages_are_reported(messages, message):
+    if message is None:
         assert TOKENIZATION.chat(messages)
         return
-    with pytest.raises(InputError, match=f"^{told}"):
+    with pytest.raises(InputError, match=f"^{message}"):
         TOKENIZATION.chat(messages, system="y")
 
 
-def test_what_the_template_refuses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_template_are_reported(monkeypatch):
     monkeypatch.setattr(TOKENIZATION.tokenizer, "chat_template", "{{ raise_exception('no system here') }}")
     with pytest.raises(
         InputError, match=r"messages=\['user'\]: the model's chat template refuses them: .*no sys"
@@ -74,15 +73,15 @@ def test_what_the_template_refuses_is_said(monkeypatch: pytest.MonkeyPatch) -> N
         TOKENIZATION.chat("hi")
 
 
-def test_records_of_conversations(shell: Say) -> None:
+def test_records_contain_the_conversation(shell):
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
-    written(
+    write_prompts(
         a={"messages": [USER], "id": "a", "metadata": {"split": "test", "n": 1.5}, "tools": tools},
         b={"prompt": "the cat", "metadata": {}},
     )
-    told = shell("--prompts prompts.jsonl --max-new-tokens 5 --ordered --log-probs --chat")
-    assert told.code == 0, told.err
-    first, second = told.lines
+    message = shell("--prompts prompts.jsonl --max-new-tokens 5 --ordered --log-probs --chat")
+    assert message.code == 0, message.err
+    first, second = message.lines
     assert (first["id"], first["messages"], first["tools"]) == ("a", [USER], tools)
     assert (first["metadata"], "prompt" in first) == ({"split": "test", "n": 1.5}, False)
     assert (second["prompt"], second["metadata"], "messages" in second) == ("the cat", {}, False)
@@ -95,17 +94,17 @@ def test_records_of_conversations(shell: Say) -> None:
     assert first["generation_config"] == {"used": {"eos_token_id": 2}, "ignored": {}}
 
 
-def test_a_system_message_stands_before_every_prompt(shell: Say) -> None:
-    written(a={"messages": [USER]})
-    told = shell("--prompts prompts.jsonl --system 'be brief' --max-new-tokens 5")
+def test_a_system_message_precedes_every_prompt(shell):
+    write_prompts(a={"messages": [USER]})
+    message = shell("--prompts prompts.jsonl --system 'be brief' --max-new-tokens 5")
     plain = shell("--prompts prompts.jsonl --max-new-tokens 5")
     oracle = tiny_oracle()
-    wanted = generate(oracle, [oracle.tokenization.chat([USER], system="be brief")], max_new_tokens=5)
-    assert tuple(told.lines[0]["tokens"]) == wanted[0].tokens != tuple(plain.lines[0]["tokens"])
-    assert told.lines[0]["run"] != plain.lines[0]["run"]
+    expected = generate(oracle, [oracle.tokenization.chat([USER], system="be brief")], max_new_tokens=5)
+    assert tuple(message.lines[0]["tokens"]) == expected[0].tokens != tuple(plain.lines[0]["tokens"])
+    assert message.lines[0]["run"] != plain.lines[0]["run"]
 
 
-def test_records_say_what_of_the_models_own_settings_holds(shell: Say, model: str, tmp_path: Path) -> None:
+def test_records_list_the_used_and_ignored_generation_settings(shell, model, tmp_path):
     shutil.copytree(model, tmp_path / "own")
     config = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": [2, 7], "pad_token_id": 0}
     (tmp_path / "own" / "generation_config.json").write_text(json.dumps(config))
@@ -129,9 +128,9 @@ LINES: list[tuple[dict[str, object], str]] = [
 ]
 
 
-def test_a_wrong_line_is_named(say: Say) -> None:
+def test_an_invalid_line_is_reported(run):
     for line, words in LINES:
-        written(a=line)
-        assert not wrong_refusals([("--prompts prompts.jsonl", words)], say)
+        write_prompts(a=line)
+        assert not wrong_refusals([("--prompts prompts.jsonl", words)], run)
     needed = "system='b': it is for the chat template: give --chat too"
-    assert not wrong_refusals([("--prompt a --system b", needed)], say)
+    assert not wrong_refusals([("--prompt a --system b", needed)], run)

@@ -1,4 +1,4 @@
-"""Samplers behind `model.generate(custom_generate=...)`: what the call says is done, or refused in one line."""
+"""Samplers in `model.generate(custom_generate=...)`: each option of the call is used or refused."""
 
 import re
 from collections.abc import Callable
@@ -37,8 +37,8 @@ from trialogue.samplers import (
 from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 
 PROMPTS = generate_calls.PROMPTS[:2]
-drawn = partial(generate_calls.drawn, PROMPTS)
-alone = partial(generate_calls.drawn, PROMPTS[:1])
+draw = partial(generate_calls.draw, PROMPTS)
+draw_one = partial(generate_calls.draw, PROMPTS[:1])
 WIDTH = inputs(PROMPTS)["input_ids"].shape[1]
 
 
@@ -51,26 +51,26 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mutant_draws_other_samples(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faulty_calls_are_detected(mutant, monkeypatch):
     monkeypatch.setattr(call, *MUTANTS[mutant])
     with pytest.raises(AssertionError):
-        test_samples_are_those_of_generate_on_the_truncated_oracle()
+        test_samples_equal_those_of_generate_on_the_truncated_oracle()
 
 
-def test_samples_are_those_of_generate_on_the_truncated_oracle() -> None:
-    output = drawn(**SETTINGS, return_dict_in_generate=True, num_return_sequences=2)
+def test_samples_equal_those_of_generate_on_the_truncated_oracle():
+    output = draw(**SETTINGS, return_dict_in_generate=True, num_return_sequences=2)
     oracle = PretrainedOracle(tiny_model(3), tiny_tokenizer())
-    wanted = generate(truncated(oracle, **SETTINGS), PROMPTS, num_samples=2, max_new_tokens=12)
-    assert output.samples.completions() == wanted.completions()
-    assert output.samples.prompt.tolist() == wanted.prompt.tolist() == [0, 0, 1, 1]
-    for row, completion in zip(output.sequences.tolist(), wanted.completions(), strict=True):
+    expected = generate(truncated(oracle, **SETTINGS), PROMPTS, num_samples=2, max_new_tokens=12)
+    assert output.samples.completions() == expected.completions()
+    assert output.samples.prompt.tolist() == expected.prompt.tolist() == [0, 0, 1, 1]
+    for row, completion in zip(output.sequences.tolist(), expected.completions(), strict=True):
         assert row[WIDTH:] == [*completion, *[0] * (len(row) - WIDTH - len(completion))]
     assert torch.equal(output.sequences[::2, :WIDTH], inputs(PROMPTS)["input_ids"])
 
 
-def test_the_ends_of_sequence_are_those_of_the_call() -> None:
-    ends = sorted(set(drawn(max_new_tokens=4)[:, WIDTH:].flatten().tolist()) - {0, 1, 2})[:2]
-    for row in drawn(eos_token_id=ends, max_new_tokens=40, num_return_sequences=8)[:, WIDTH:].tolist():
+def test_the_ends_of_sequence_of_the_call_are_used():
+    ends = sorted(set(draw(max_new_tokens=4)[:, WIDTH:].flatten().tolist()) - {0, 1, 2})[:2]
+    for row in draw(eos_token_id=ends, max_new_tokens=40, num_return_sequences=8)[:, WIDTH:].tolist():
         places = [place for place, token in enumerate(row) if token in ends]
         assert all(token == 0 for token in row[places[0] + 1 :]) if places else 0 not in row[:-1]
 
@@ -84,28 +84,28 @@ SPELLED: dict[str, Any] = {
 }
 
 
-def test_ends_of_sequence_beyond_the_vocabulary_mean_never() -> None:
+def test_ends_of_sequence_beyond_the_vocabulary_are_never_drawn():
     for ends in (-1, [-1], 300, []):
-        samples = drawn(eos_token_id=ends, **SPELLED).samples
+        samples = draw(eos_token_id=ends, **SPELLED).samples
         assert {len(completion) for completion in samples.completions()} == {12}
         assert all(re.fullmatch("a*", text) for text in samples.texts())
-    given, meant = (drawn(eos_token_id=ends, **SPELLED).samples for ends in ([2, -1, 300], 2))
+    given, meant = (draw(eos_token_id=ends, **SPELLED).samples for ends in ([2, -1, 300], 2))
     assert given.completions() == meant.completions()
     assert {len(completion) for completion in given.completions()} != {12}
 
 
-def test_padding_without_a_token_of_its_own_is_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_padding_without_a_padding_token_uses_a_valid_token(monkeypatch):
     monkeypatch.setattr(MODEL.generation_config, "pad_token_id", None)
     for ends, pad in ((-1, 0), ([-1, 2], 2)):
-        stopped = drawn(eos_token_id=ends, stop="e", num_return_sequences=8, max_new_tokens=60)[:, WIDTH:]
+        stopped = draw(eos_token_id=ends, stop="e", num_return_sequences=8, max_new_tokens=60)[:, WIDTH:]
         assert bool((stopped >= 0).all())
         assert any(row[-1] == pad for row in stopped.tolist())
 
 
-def test_seeds_come_from_torch_unless_given() -> None:
+def test_the_default_seed_comes_from_torch():
     def twice(seed: int | None) -> tuple[torch.Tensor, torch.Tensor]:
         set_seed(5)
-        return drawn(seed=seed), drawn(seed=seed)
+        return draw(seed=seed), draw(seed=seed)
 
     with torch.random.fork_rng(devices=[]):
         first, second = twice(None)
@@ -116,8 +116,8 @@ def test_seeds_come_from_torch_unless_given() -> None:
     assert torch.equal(fixed, same)
 
 
-def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
-    samples = drawn(
+def test_weights_compare_the_samples_of_one_prompt():
+    samples = draw(
         sampler=WeightedRejection(),
         verifier=lambda tokenization: GrammarVerifier.regex("[a-z]{2}", tokenization),
         num_return_sequences=12,
@@ -130,24 +130,24 @@ def test_samples_of_a_prompt_are_weighed_against_each_other() -> None:
     assert len(set(chosen.completions()[:12])) < len(set(samples.completions()[:12]))
 
 
-def test_a_streamer_gets_its_end_where_the_call_fails() -> None:
+def test_a_streamer_is_ended_if_the_call_fails():
     reader = Reader()
     with pytest.raises(InputError, match="Backtracking needs a verifier"):
-        alone(streamer=reader, sampler=Backtracking())
+        draw_one(streamer=reader, sampler=Backtracking())
     assert reader.ended == 1
 
 
-def test_small_batches_draw_the_same() -> None:
+def test_the_batch_size_does_not_change_samples():
     whole, batched = (
-        drawn(return_dict_in_generate=True, num_return_sequences=4, **size).samples
+        draw(return_dict_in_generate=True, num_return_sequences=4, **size).samples
         for size in ({}, {"batch_size": 3})
     )
     assert whole.completions() == batched.completions()
 
 
-def test_a_verifier_judges_the_text_before_the_stop_string() -> None:
+def test_the_verifier_judges_the_text_before_the_stop_string():
     tokenization = Tokenization(tiny_tokenizer())
-    samples = drawn(
+    samples = draw(
         sampler=MaskedDecoding(),
         verifier=GrammarVerifier.regex("[a-z]{1,3}", tokenization),
         stop="e",
@@ -162,7 +162,7 @@ def test_a_verifier_judges_the_text_before_the_stop_string() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_model_in_training_is_evaluated_and_left_in_training(fails: bool) -> None:
+def test_a_model_in_training_mode_is_evaluated_and_restored(fails):
     model = tiny_model(3, attention_dropout=0.5)
 
     def called(**settings: Any) -> torch.Tensor:
@@ -172,7 +172,7 @@ def test_a_model_in_training_is_evaluated_and_left_in_training(fails: bool) -> N
         )
         return rows
 
-    wanted = called()
+    expected = called()
     model.train()
     model.model.layers[0].eval()
     flags = {name: module.training for name, module in model.named_modules()}
@@ -182,14 +182,14 @@ def test_a_model_in_training_is_evaluated_and_left_in_training(fails: bool) -> N
             with pytest.raises(InputError, match="must return a Verifier"):
                 called(verifier=lambda _: 1.0)
         else:
-            assert torch.equal(called(), wanted)
+            assert torch.equal(called(), expected)
         assert {name: module.training for name, module in model.named_modules()} == flags
 
 
-def test_dropout_makes_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_is_detected(monkeypatch):
     monkeypatch.setattr(decoder, "evaluating", nullcontext)
     with pytest.raises(AssertionError):
-        test_a_model_in_training_is_evaluated_and_left_in_training(False)
+        test_a_model_in_training_mode_is_evaluated_and_restored(False)
 
 
 VALUED = {"verifier": FunctionVerifier(bool), "output_scores": True, "return_dict_in_generate": True}
@@ -230,27 +230,27 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("output", ["output_scores", "output_attentions", "output_hidden_states"])
-def test_what_is_not_returned_is_ignored(output: str) -> None:
+def test_outputs_that_are_not_returned_are_ignored(output):
     rule = {"sampler": TokenwiseRejection(), "verifier": FunctionVerifier(lambda tokens: tokens[-1] % 2 == 0)}
-    assert torch.equal(drawn(**rule, **{output: True}), drawn(**rule))
+    assert torch.equal(draw(**rule, **{output: True}), draw(**rule))
 
 
-def test_what_cannot_be_honoured_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_options_are_refused_in_one_line(monkeypatch):
     def loaded(*arguments: Any, **settings: Any) -> None:
         raise AssertionError("the model was loaded")
 
     monkeypatch.setattr(decoder, "oracle_of", loaded)
     for settings, words in REFUSED:
         with pytest.raises(InputError, match=re.escape(words)) as caught:
-            generate_calls.drawn(**{"prompts": PROMPTS} | settings)
+            generate_calls.draw(**{"prompts": PROMPTS} | settings)
         assert "\n" not in str(caught.value)
     with pytest.raises(AssertionError, match="loaded"):
-        drawn()
+        draw()
 
 
 @pytest.mark.parametrize(
     "verifier", [lambda text: text.startswith("a"), re.compile("a+").fullmatch, lambda text: True]
 )
-def test_a_function_of_text_is_no_maker_of_verifiers(verifier):
+def test_a_function_of_text_is_refused_as_a_factory_of_verifiers(verifier):
     with pytest.raises(InputError, match="TextVerifier"):
-        alone(sampler=MaskedDecoding(), verifier=verifier)
+        draw_one(sampler=MaskedDecoding(), verifier=verifier)

@@ -1,4 +1,4 @@
-"""Generation configs behind `model.generate(custom_generate=...)`: what the call says is what transformers does."""
+"""Generation configs in `model.generate(custom_generate=...)`: the result equals that of transformers."""
 
 import copy
 import math
@@ -25,7 +25,7 @@ from transformers import (
     pipeline,
 )
 
-from generation.generate_calls import MODEL, PROMPTS, Reader, drawn, inputs
+from generation.generate_calls import MODEL, PROMPTS, Reader, draw, inputs
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import RejectedSamplesError, call, decoding, oracles, processors
@@ -47,7 +47,7 @@ def letters(tokenization: Tokenization) -> GrammarVerifier:
 
 
 class Shifted(LogitsProcessor):
-    """Favours a token that depends on the last two and on how many there are."""
+    """A processor that favours a token determined by the last token and the length."""
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         for row, tokens in enumerate(input_ids.tolist()):
@@ -55,7 +55,7 @@ class Shifted(LogitsProcessor):
         return scores
 
 
-def own() -> LogitsProcessorList:
+def shifted_processor() -> LogitsProcessorList:
     return LogitsProcessorList([Shifted()])
 
 
@@ -83,46 +83,46 @@ OF_LENGTHS: dict[str, dict[str, Any]] = {
 }
 
 
-def settings_of(case: dict[str, Any]) -> dict[str, Any]:
+def make_settings(case: dict[str, Any]) -> dict[str, Any]:
     made = dict(case)
     if "logits_processor" in made:
-        made["logits_processor"] = own()
+        made["logits_processor"] = shifted_processor()
     return {"max_new_tokens": 30, "do_sample": False, **made}
 
 
 @pytest.mark.parametrize("case", OF_TOKENS)
-def test_greedy_is_what_transformers_does_to_each_prompt_alone(case: str) -> None:
-    settings = settings_of(OF_TOKENS[case])
+def test_greedy_decoding_equals_transformers_on_each_prompt(case):
+    settings = make_settings(OF_TOKENS[case])
     plain = MODEL.generate(**inputs(PROMPTS), max_new_tokens=30, do_sample=False)
-    found = drawn(**settings)
+    found = draw(**settings)
     width = inputs(PROMPTS)["input_ids"].shape[1]
     assert not torch.equal(found, plain)
     for place, prompt in enumerate(PROMPTS):
         alone = inputs([prompt])
-        wanted = MODEL.generate(**alone, **settings_of(OF_TOKENS[case]))[0, alone["input_ids"].shape[1] :]
+        expected = MODEL.generate(**alone, **make_settings(OF_TOKENS[case]))[0, alone["input_ids"].shape[1] :]
         row = found[place, width:]
-        assert row[: len(wanted)].tolist() == wanted.tolist()
-        assert set(row[len(wanted) :].tolist()) <= {0}
+        assert row[: len(expected)].tolist() == expected.tolist()
+        assert set(row[len(expected) :].tolist()) <= {0}
 
 
 @pytest.mark.parametrize("case", OF_LENGTHS)
-def test_greedy_counts_tokens_as_transformers_does_to_the_batch(case: str) -> None:
+def test_greedy_decoding_counts_tokens_like_transformers_on_a_batch(case):
     prompts = PROMPTS[::2]
     settings = {"max_new_tokens": 40, "do_sample": False, **OF_LENGTHS[case]}
-    wanted = MODEL.generate(**inputs(prompts), **settings)
-    assert torch.equal(drawn(prompts, **settings), wanted)
+    expected = MODEL.generate(**inputs(prompts), **settings)
+    assert torch.equal(draw(prompts, **settings), expected)
     plain = {
         name: value
         for name, value in settings.items()
         if name in ("max_new_tokens", "do_sample", "eos_token_id")
     }
-    assert not torch.equal(wanted, MODEL.generate(**inputs(prompts), **plain))
+    assert not torch.equal(expected, MODEL.generate(**inputs(prompts), **plain))
 
 
-def test_counting_without_padding_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_without_padding_is_detected(monkeypatch):
     monkeypatch.setattr(processors._Padding, "padded", lambda padding, prefix: prefix)
     with pytest.raises(AssertionError):
-        test_greedy_counts_tokens_as_transformers_does_to_the_batch("a forced end")
+        test_greedy_decoding_counts_tokens_like_transformers_on_a_batch("a forced end")
 
 
 SAMPLED: dict[str, Any] = {
@@ -134,8 +134,8 @@ SAMPLED: dict[str, Any] = {
 }
 
 
-def scores_due(prompt: list[int], completion: list[int], mask: Callable[[Tensor], Tensor]) -> Tensor:
-    """Scores (steps, vocab) by transformers' own processors and warpers, `mask` between them."""
+def expected_scores(prompt: list[int], completion: list[int], mask: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return scores (steps, vocab) computed with the processors of transformers and with `mask`."""
     tokens = torch.tensor([[*prompt, *completion]])
     logits = MODEL(tokens).logits[0].detach()
     scores = []
@@ -155,7 +155,7 @@ def scores_due(prompt: list[int], completion: list[int], mask: Callable[[Tensor]
 
 
 def by_letters(scores: Tensor) -> Tensor:
-    """`scores` (1, vocab) of the tokens that are letters and of the end; of others -inf."""
+    """Return `scores` (1, vocab) with -inf for all tokens except letters and the end of sequence."""
     tokenization = Tokenization(tiny_tokenizer())
     spelled = [tokenization.bytes([token]) for token in range(scores.shape[1])]
     allowed = [bool(text and LETTERS.fullmatch(text)) or token == 2 for token, text in enumerate(spelled)]
@@ -163,15 +163,13 @@ def by_letters(scores: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("ours", "mask"),
+    ("options", "mask"),
     [({}, lambda scores: scores), ({"sampler": MaskedDecoding(), "verifier": letters}, by_letters)],
     ids=["ancestral", "mask"],
 )
-def test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
-    ours: dict[str, Any], mask: Callable[[Tensor], Tensor]
-) -> None:
-    output = drawn(
-        **ours,
+def test_scores_equal_those_of_transformers_with_the_mask(options, mask):
+    output = draw(
+        **options,
         **SAMPLED,
         num_return_sequences=3,
         return_dict_in_generate=True,
@@ -185,8 +183,8 @@ def test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
     ):
         prompt, completion = list(sequence[:start]), list(sequence[start:])
         found = torch.stack([scores[row] for scores in output.scores])
-        due = scores_due(prompt, completion, mask)
-        assert torch.allclose(found[: len(completion)].exp(), due.exp(), atol=1e-4)
+        expected = expected_scores(prompt, completion, mask)
+        assert torch.allclose(found[: len(completion)].exp(), expected.exp(), atol=1e-4)
         assert bool((found[range(len(completion)), completion] > -math.inf).all())
         assert found[len(completion) :, 0].tolist() == [0.0] * (len(found) - len(completion))
         logits = torch.stack([step[row] for step in output.logits])[: len(completion)]
@@ -197,7 +195,7 @@ def test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
 
 
 class LastPenalised(LogitsProcessor):
-    """A repetition penalty that sees the last token alone."""
+    """A repetition penalty that sees the last token only."""
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         penalty = RepetitionPenaltyLogitsProcessor(SAMPLED["repetition_penalty"])
@@ -213,11 +211,11 @@ SCORE_MUTANTS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("mutant", SCORE_MUTANTS)
-def test_scores_of_mutants_are_told_apart(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faulty_scores_are_detected(mutant, monkeypatch):
     right = processors.split
     monkeypatch.setattr(call, "split", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
     with pytest.raises(AssertionError):
-        test_scores_are_those_of_the_processors_the_mask_and_the_warpers(
+        test_scores_equal_those_of_transformers_with_the_mask(
             {"sampler": MaskedDecoding(), "verifier": letters}, by_letters
         )
 
@@ -235,12 +233,10 @@ def no_e(tokens: tuple[int, ...]) -> bool:
     ],
     ids=["ancestral", "function"],
 )
-def test_samples_are_the_same_whatever_else_is_returned(
-    rule: dict[str, Any], drawing: dict[str, Any]
-) -> None:
+def test_samples_do_not_depend_on_the_returned_outputs(rule, drawing):
     settings = {**rule, **drawing, "repetition_penalty": 1.2, "return_dict_in_generate": True}
-    plain = drawn(**settings)
-    asked = drawn(**settings, output_scores=True, output_logits=True)
+    plain = draw(**settings)
+    asked = draw(**settings, output_scores=True, output_logits=True)
     assert torch.equal(asked.sequences, plain.sequences)
     for name in ("tokens", "lengths", "log_prob", "log_weight", "accepted"):
         assert np.array_equal(getattr(asked.samples, name), getattr(plain.samples, name)), name
@@ -256,19 +252,19 @@ def test_samples_are_the_same_whatever_else_is_returned(
 RULE = r"(Paris|Rome|Madrid) in (19|20)[0-9]{2}"
 
 
-def test_masks_behind_the_cut_fail_and_say_so() -> None:
+def test_a_mask_after_the_truncation_fails_with_a_reason():
     rule = {"verifier": lambda tokenization: GrammarVerifier.regex(RULE, tokenization)}
     with pytest.raises(RejectedSamplesError, match="no token allowed among those that temperature"):
-        drawn(sampler=MaskedDecoding(mask_first=False), **rule, temperature=0.6, top_p=0.9)
+        draw(sampler=MaskedDecoding(mask_first=False), **rule, temperature=0.6, top_p=0.9)
 
 
-def test_samples_that_are_not_accepted_are_never_returned_without_a_word() -> None:
+def test_rejected_samples_raise_or_warn():
     rule = {"sampler": Ancestral(), "verifier": letters, "num_return_sequences": 3}
     with pytest.raises(RejectedSamplesError) as caught:
-        drawn(**rule)
+        draw(**rule)
     reader = Reader()
     with pytest.raises(RejectedSamplesError):
-        drawn(PROMPTS[:1], streamer=reader, verifier=letters)
+        draw(PROMPTS[:1], streamer=reader, verifier=letters)
     assert reader.ended == 1
     samples = caught.value.samples
     rejected = int((~samples.accepted).sum())
@@ -276,23 +272,23 @@ def test_samples_that_are_not_accepted_are_never_returned_without_a_word() -> No
     assert "\n" not in str(caught.value)
     assert "cut at max_new_tokens=12: rejected by the verifier" in str(caught.value)
     with pytest.warns(UserWarning, match=f"{rejected} of 9 samples are not accepted") as warned:
-        sequences = drawn(rejected="warn", **rule)
+        sequences = draw(rejected="warn", **rule)
     assert len(warned) == 1
     assert torch.equal(sequences, caught.value.sequences)
-    assert torch.equal(drawn(rejected="keep", **rule), sequences)
-    assert drawn(num_return_sequences=2).shape[0] == 6
+    assert torch.equal(draw(rejected="keep", **rule), sequences)
+    assert draw(num_return_sequences=2).shape[0] == 6
 
 
-def test_a_budget_that_is_used_up_is_a_reason() -> None:
+def test_an_exhausted_budget_is_a_reason():
     with pytest.raises(RejectedSamplesError, match="stopped by max_queries"):
-        drawn(["a"], sampler=Rejection(), verifier=lambda _: GrammarVerifier.regex("zzzz", _), max_queries=30)
+        draw(["a"], sampler=Rejection(), verifier=lambda _: GrammarVerifier.regex("zzzz", _), max_queries=30)
 
 
-def test_pipelines_obey_the_policy() -> None:
+def test_pipelines_follow_the_policy_for_rejected_samples():
     pipe = pipeline("text-generation", model=MODEL, tokenizer=tiny_tokenizer())
 
-    def written(**ours: Any) -> list[str]:
-        custom = decoding(tokenizer=tiny_tokenizer(), seed=0, verifier=letters, **ours)
+    def written(**options: Any) -> list[str]:
+        custom = decoding(tokenizer=tiny_tokenizer(), seed=0, verifier=letters, **options)
         found = pipe("a cat", custom_generate=custom, max_new_tokens=8, return_full_text=False)
         return [one["generated_text"] for one in found]
 
@@ -304,16 +300,16 @@ def test_pipelines_obey_the_policy() -> None:
 
 
 @pytest.mark.parametrize("given", [{"tokenizer": tiny_tokenizer()}, {}], ids=["tokenizer", "ours"])
-def test_stop_strings_are_those_of_the_call(given: dict[str, Any]) -> None:
+def test_stop_strings_of_the_call_are_used(given):
     settings = {"max_new_tokens": 40, "do_sample": False, "stop_strings": ["8", "\x13"]}
-    wanted = MODEL.generate(**inputs(PROMPTS), **settings, tokenizer=tiny_tokenizer())
-    found = drawn(**settings, **given)
-    assert torch.equal(found, wanted)
-    assert not torch.equal(found, drawn(max_new_tokens=40, do_sample=False))
+    expected = MODEL.generate(**inputs(PROMPTS), **settings, tokenizer=tiny_tokenizer())
+    found = draw(**settings, **given)
+    assert torch.equal(found, expected)
+    assert not torch.equal(found, draw(max_new_tokens=40, do_sample=False))
 
 
 class Ending(StoppingCriteria):
-    """Stops a row whose tokens add up to a multiple of five; `seen` are the rows that were passed to it."""
+    """A criterion that stops a row whose tokens sum to a multiple of five. `seen` lists the given rows."""
 
     def __init__(self) -> None:
         self.seen: list[list[int]] = []
@@ -324,9 +320,9 @@ class Ending(StoppingCriteria):
         return input_ids.sum(1) % 5 == 0
 
 
-def test_criteria_of_the_users_own_end_rows_beside_stop_strings() -> None:
+def test_custom_criteria_and_stop_strings_end_rows():
     ending = Ending()
-    output = drawn(
+    output = draw(
         stopping_criteria=StoppingCriteriaList([ending]),
         stop_strings=["e"],
         stop="1",
@@ -335,7 +331,7 @@ def test_criteria_of_the_users_own_end_rows_beside_stop_strings() -> None:
         return_dict_in_generate=True,
     )
     tokenization, samples = Tokenization(tiny_tokenizer()), output.samples
-    # A criterion sees whole prompts, without padding.
+    # A criterion receives entire prompts without padding.
     prompts = [tokenization.encode(prompt) for prompt in PROMPTS]
     assert all(any(row[: len(one)] == one for one in prompts) for row in ending.seen)
     reasons = set()
@@ -350,35 +346,35 @@ def test_criteria_of_the_users_own_end_rows_beside_stop_strings() -> None:
 
 
 @pytest.mark.parametrize("lengths", [(5,), (3, 6), (6, 3), (30,)], ids=str)
-def test_the_least_of_the_lengths_counts(lengths: tuple[int, ...]) -> None:
+def test_the_smallest_maximum_length_applies(lengths):
     width = inputs(PROMPTS)["input_ids"].shape[1]
     settings = {"max_new_tokens": 20, "do_sample": False, "eos_token_id": -1}
 
     def criteria() -> StoppingCriteriaList:
         return StoppingCriteriaList(MaxLengthCriteria(width + length) for length in lengths)
 
-    wanted = MODEL.generate(**inputs(PROMPTS), **settings, stopping_criteria=criteria())
-    assert wanted.shape[1] == width + min(lengths)
-    assert torch.equal(drawn(**settings, stopping_criteria=criteria()), wanted)
+    expected = MODEL.generate(**inputs(PROMPTS), **settings, stopping_criteria=criteria())
+    assert expected.shape[1] == width + min(lengths)
+    assert torch.equal(draw(**settings, stopping_criteria=criteria()), expected)
 
 
-def test_what_a_processor_or_a_criterion_raises_is_one_line() -> None:
+def test_errors_in_processors_and_criteria_are_reported_in_one_line():
     class Broken(LogitsProcessor):
         def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
             raise KeyError("no\nsuch token")
 
     with pytest.raises(InputError, match="logits_processor='Broken': KeyError"):
-        drawn(logits_processor=LogitsProcessorList([Broken()]))
+        draw(logits_processor=LogitsProcessorList([Broken()]))
 
     class Scored(StoppingCriteria):
         def __call__(self, input_ids: Tensor, scores: Any, **others: Any) -> Tensor:
             return scores[-1] > 0
 
     with pytest.raises(InputError, match="stopping_criteria='Scored': TypeError"):
-        drawn(stopping_criteria=StoppingCriteriaList([Scored()]))
+        draw(stopping_criteria=StoppingCriteriaList([Scored()]))
 
 
-def test_a_processor_that_keeps_state_is_refused() -> None:
+def test_a_processor_with_state_is_refused():
     class Counting(LogitsProcessor):
         calls = 0
 
@@ -387,13 +383,13 @@ def test_a_processor_that_keeps_state_is_refused() -> None:
             return scores.index_fill(1, torch.tensor([self.calls]), 50.0)
 
     with pytest.raises(InputError, match="'Counting': it answers otherwise when it is asked again"):
-        drawn(logits_processor=LogitsProcessorList([Counting()]))
+        draw(logits_processor=LogitsProcessorList([Counting()]))
 
 
-def test_one_prompt_may_have_a_function_of_its_allowed_tokens() -> None:
+def test_a_single_prompt_may_have_a_function_of_allowed_tokens():
     allowed = {"prefix_allowed_tokens_fn": lambda row, tokens: [10 + len(tokens), 40 + row]}
     settings = {"do_sample": False, "max_new_tokens": 9, **allowed}
-    assert torch.equal(drawn(PROMPTS[:1], **settings), MODEL.generate(**inputs(PROMPTS[:1]), **settings))
+    assert torch.equal(draw(PROMPTS[:1], **settings), MODEL.generate(**inputs(PROMPTS[:1]), **settings))
 
 
 @pytest.mark.parametrize(
@@ -406,21 +402,21 @@ def test_one_prompt_may_have_a_function_of_its_allowed_tokens() -> None:
     ],
     ids=repr,
 )
-def test_a_streamer_gets_each_token_when_it_is_drawn(sampler: Any, live: bool) -> None:
-    reader, behind = Reader(), []
+def test_a_streamer_receives_each_token_when_it_is_drawn(sampler, live):
+    reader, distances = Reader(), []
 
     class Watching(StoppingCriteria):
         def __call__(self, input_ids: Tensor, scores: Any, **others: Any) -> Tensor:
-            behind.append(input_ids.shape[1] - len(reader.tokens()))
+            distances.append(input_ids.shape[1] - len(reader.tokens()))
             return torch.tensor([False])
 
     rule = {"verifier": letters, "sampler": sampler, "rejected": "keep", "max_queries": 60}
-    rows = drawn(PROMPTS[:1], streamer=reader, stopping_criteria=StoppingCriteriaList([Watching()]), **rule)
+    rows = draw(PROMPTS[:1], streamer=reader, stopping_criteria=StoppingCriteriaList([Watching()]), **rule)
     assert (reader.tokens(), reader.ended) == (rows[0].tolist(), 1)
-    assert (set(behind) == {1}) == live
+    assert (set(distances) == {1}) == live
 
 
-def test_an_oracle_is_made_once_and_the_latest_stays_with_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oracle_is_built_once_and_the_latest_is_stored_with_its_model(monkeypatch):
     made: list[Any] = []
 
     def counted(*arguments: Any, **settings: Any) -> PretrainedOracle:

@@ -1,4 +1,4 @@
-"""Files of prompts: what they may hold, and the line that is wrong."""
+"""Files of prompts: accepted content, and errors with the line number."""
 
 import io
 from pathlib import Path
@@ -15,13 +15,13 @@ def read(tmp_path: Path, content: str | bytes) -> list[Prompt]:
     return read_prompts(str(file))
 
 
-def test_objects_and_strings(tmp_path: Path) -> None:
+def test_objects_and_strings_are_read(tmp_path):
     content = '\ufeff{"prompt": "é", "id": "one"}\r\n\n"two"\n{"prompt": "", "id": 7}'
     assert read(tmp_path, content) == [Prompt("one", "é"), Prompt(1, "two"), Prompt(7, "")]
     assert numbered(["a", "b"]) == [Prompt(0, "a"), Prompt(1, "b")]
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_read(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'"a"\n"b"\n')))
     assert read_prompts("-") == [Prompt(0, "a"), Prompt(1, "b")]
 
@@ -45,26 +45,26 @@ WRONG: list[tuple[str | bytes, str]] = [
 ]
 
 
-def test_a_wrong_line_is_named(tmp_path: Path) -> None:
+def test_an_invalid_line_is_reported(tmp_path):
     for content, words in WRONG:
         with pytest.raises(InputError) as caught:
             read(tmp_path, content)
         assert words in str(caught.value)
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_prompts(str(tmp_path / "none.jsonl"))
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read_prompts(str(tmp_path))
 
 
-def test_streams_are_named_by_ids() -> None:
+def test_ids_determine_the_random_streams():
     ids: list[int | str] = [0, 1, 7, "x", "z", "1", "0", -1, 2**31, 2**70]
     streams = [Prompt(one, "A").stream(sample) for one in ids for sample in range(3)]
     assert len(set(streams)) == len(streams)
     assert all(0 <= stream < 2**63 for stream in streams)
-    # What a prompt without an id has always had.
+    # The streams of prompts without an id must never change.
     assert [Prompt(3, "A").stream(sample) for sample in (0, 5)] == [3 * 2**32, 3 * 2**32 + 5]
     assert [Prompt("x", "A").stream(sample) for sample in (0, 1)] == [
         7314381420601222914,

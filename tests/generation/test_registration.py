@@ -1,4 +1,4 @@
-"""A sampler or a kind of verifier is known to `trialogue generate` by its registration alone."""
+"""Registered samplers, verifiers and models are available to `trialogue generate`."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from generation.command import Say
 from models.tiny_pretrained import tiny_oracle
 from trialogue.errors import InputError
 from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
@@ -40,7 +39,7 @@ class Halving(Sampler[Halved]):
         return Halving(self.reached, tuple(tokenization.tokens_containing(self.reached).tolist()))
 
     def init(self, decoding: Any) -> Halved:
-        # An init that reads the sequences: nobody may ask it without any.
+        # This init reads the sequences, so that it needs a decoding.
         return Halved(torch.zeros(decoding.tokens.shape[0], dtype=torch.float64))
 
     def step(self, decoding: Any, state: Halved, verifier: Any, choose: Any) -> tuple[Moves, Halved]:
@@ -54,37 +53,37 @@ class Halving(Sampler[Halved]):
 
 
 @pytest.fixture
-def halving(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+def halving(monkeypatch):
     monkeypatch.setitem(SAMPLERS, "halving", Halving)
     return ("--prompt", "the cat", "--sampler", "halving", "--n", "6", "--max-new-tokens", "3")
 
 
-def test_a_registered_walk_runs(halving: tuple[str, ...], say: Say, tmp_path: Path) -> None:
-    told = say(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--out", "out.jsonl")
-    assert told.code == 0, told.err
-    assert "effective sample size" in told.err
-    again = say(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--resample")
+def test_a_registered_sampler_runs(halving, run, tmp_path):
+    answer = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--out", "out.jsonl")
+    assert answer.code == 0, answer.err
+    assert "effective sample size" in answer.err
+    again = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--resample")
     assert again.code == 0, again.err
     assert len({line["log_weight"] for line in again.lines}) == 1
-    assert "the sampler halving needs one" in say(*halving).err
-    assert "did you mean --reached?" in say(*halving, "--verifier", "regex:a", "--reachd", "b").err
+    assert "the sampler halving needs one" in run(*halving).err
+    assert "did you mean --reached?" in run(*halving, "--verifier", "regex:a", "--reachd", "b").err
     assert (
         "the verifier rejects the empty completion"
-        in say(*halving, "--verifier", "python:rules.py:never").err
+        in run(*halving, "--verifier", "python:rules.py:never").err
     )
 
 
-def test_help_names_what_is_registered(halving: tuple[str, ...], say: Say) -> None:
-    told = say("--sampler", "halving", "--help", own_model=False)
+def test_help_lists_the_registered_classes(halving, run):
+    answer = run("--sampler", "halving", "--help", own_model=False)
     for words in (*SAMPLERS, *(kind.written(name) for name, kind in KINDS.items())):
-        assert words in told.out
-    words = " ".join(told.out.split())
+        assert words in answer.out
+    words = " ".join(answer.out.split())
     assert "50% of whose weight is lost at a token out of reach." in words
-    assert "--reached" in told.out
+    assert "--reached" in answer.out
 
 
 class Reading(Verifier):
-    """Accepts everything, by what it reads off the hidden states."""
+    """A verifier that accepts everything, but reads the hidden states."""
 
     def __init__(self, layers: tuple[int, ...]) -> None:
         self.layers = layers
@@ -94,20 +93,18 @@ class Reading(Verifier):
 
 
 @pytest.mark.parametrize("layers", [(), (0,)])
-def test_a_kind_that_reads_the_model_judges_prompts_once_that_is_there(
-    layers: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, say: Say
-) -> None:
+def test_a_verifier_of_hidden_states_judges_prompts_after_the_model_is_loaded(layers, monkeypatch, run):
     kind = VerifierKind("NAME", "everything", lambda wanted: Reading(layers), path=lambda _: None)
     monkeypatch.setitem(KINDS, "reading", kind)
     common = ("--prompt", "the cat", "--max-new-tokens", "3", "--sampler", "backtracking")
     common = (*common, "--verifier", "reading:x")
     for others in ((), ("--verifier", "regex:(?s:.*)")):
-        told = say(*common, *others)
-        assert told.code == 0, told.err
-        assert told.lines[0]["accepted"]
+        answer = run(*common, *others)
+        assert answer.code == 0, answer.err
+        assert answer.lines[0]["accepted"]
 
 
-def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch, say: Say) -> None:
+def test_a_registered_verifier_is_built(monkeypatch, run):
     built: list[Wanted] = []
 
     def at_most(wanted: Wanted) -> FunctionVerifier:
@@ -120,42 +117,42 @@ def test_a_registered_kind_of_verifier_is_built(monkeypatch: pytest.MonkeyPatch,
     )
     monkeypatch.setitem(KINDS, "at-most", kind)
     common = ("--prompt", "the cat", "--max-new-tokens", "3")
-    told = say(*common, "--verifier", "at-most:2", "--sampler", "rejection", "--max-queries", "60")
-    assert told.code == 0, told.err
-    assert [len(line["tokens"]) <= 2 for line in told.lines] == [line["accepted"] for line in told.lines]
+    answer = run(*common, "--verifier", "at-most:2", "--sampler", "rejection", "--max-queries", "60")
+    assert answer.code == 0, answer.err
+    assert [len(line["tokens"]) <= 2 for line in answer.lines] == [line["accepted"] for line in answer.lines]
     assert (built[0].content, built[0].verdicts) == ("2", True)
-    assert "probe:FILE[@THRESHOLD] or at-most:NUMBER" in say(*common, "--verifier", "at-least:2").err
-    assert "at-most:NUMBER" in (told := say("--help", own_model=False).out)
-    assert "at most so many tokens" in told
-    wrong = say(*common, "--verifier", "at-most:abc")
+    assert "probe:FILE[@THRESHOLD] or at-most:NUMBER" in run(*common, "--verifier", "at-least:2").err
+    assert "at-most:NUMBER" in (answer := run("--help", own_model=False).out)
+    assert "at most so many tokens" in answer
+    wrong = run(*common, "--verifier", "at-most:abc")
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
     assert "verifier='at-most:abc': write it as at-most:NUMBER: invalid literal for int()" in wrong.err
-    # Asked about prompts, it would refuse them all.
-    hopeless = say(*common, "--verifier", "at-most:-1", "--sampler", "value-guided", "--max-steps", "5")
+    # Judged on the prompt, this verifier would reject everything.
+    hopeless = run(*common, "--verifier", "at-most:-1", "--sampler", "value-guided", "--max-steps", "5")
     assert (hopeless.code, hopeless.lines[0]["accepted"]) == (0, False)
     assert hopeless.lines[0]["reason"] == "failed: no first token has a value above 0"
 
 
-def test_a_registered_kind_may_have_no_content(monkeypatch: pytest.MonkeyPatch, say: Say) -> None:
+def test_a_registered_verifier_may_have_no_content(monkeypatch, run):
     def no_repeat(wanted: Wanted) -> FunctionVerifier:
         return FunctionVerifier(lambda prefix: len(set(prefix)) == len(prefix), scope="completion")
 
     monkeypatch.setitem(KINDS, "no-repeat", VerifierKind("", "no token twice", no_repeat))
     common = ("--prompt", "the cat", "--max-new-tokens", "3", "--n", "4", "--sampler", "rejection")
-    told = say(*common, "--verifier", "no-repeat")
-    assert told.code == 0, told.err
-    assert all(len(set(line["tokens"])) == len(line["tokens"]) for line in told.lines)
+    answer = run(*common, "--verifier", "no-repeat")
+    assert answer.code == 0, answer.err
+    assert all(len(set(line["tokens"])) == len(line["tokens"]) for line in answer.lines)
     for spec in ("no-repeat:", "no-repeat:3"):
         assert (
             f"verifier='{spec}': it has no content: write it as no-repeat"
-            in say(*common, "--verifier", spec).err
+            in run(*common, "--verifier", spec).err
         )
     Path("prompts.jsonl").write_text('{"prompt": "the cat", "rule": "no-repeat"}', encoding="utf-8")
-    assert say("--prompts", "prompts.jsonl", *common[2:]).code == 0
+    assert run("--prompts", "prompts.jsonl", *common[2:]).code == 0
 
 
 class Shelf(Pretrained):
-    """The tiny model, under whatever name it is asked for."""
+    """The tiny model under any name."""
 
     def __init__(self, name: str | Path, **settings: Any) -> None:
         self.name, self.settings = str(name), settings
@@ -168,23 +165,21 @@ class Shelf(Pretrained):
         return self.oracle
 
 
-def test_a_registered_kind_of_pretrained_model_is_opened_by_its_name(
-    monkeypatch: pytest.MonkeyPatch, say: Say, tmp_path: Path
-) -> None:
+def test_a_registered_kind_of_model_is_opened_by_its_name(monkeypatch, run, tmp_path):
     monkeypatch.setitem(MODELS, "shelf", Shelf)
     common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+")
     more = ("--max-new-tokens", "3", "--n", "4")
-    told = say("--model", "shelf:any:thing", *common, *more, own_model=False)
-    assert told.code == 0, told.err
-    own = say(*common, *more)
-    assert [line["tokens"] for line in told.lines] == [line["tokens"] for line in own.lines] != []
+    answer = run("--model", "shelf:any:thing", *common, *more, own_model=False)
+    assert answer.code == 0, answer.err
+    own = run(*common, *more)
+    assert [line["tokens"] for line in answer.lines] == [line["tokens"] for line in own.lines] != []
     for words, expected in (
         (("--model", "shelf:x", "--weights", "int8"), "weights='int8': leave it out"),
         (("--model", "shelv:x"), "kind of model='shelv': no such kind of model: did you mean shelf?"),
         (("--model", "transformer:x"), "model='transformer:x': transformer is a network"),
         (("--model", "hugging-face:nowhere/at all"), "there is no such model on the hub"),
     ):
-        refused = say(*words, *common, *more, own_model=False)
+        refused = run(*words, *common, *more, own_model=False)
         assert refused.code == 2
         assert expected in refused.err
         assert refused.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Output files: what a killed run left is kept, and nothing of another run is touched."""
+"""Output files: samples of a killed run are kept, and samples of other runs are not changed."""
 
 import json
 from pathlib import Path
@@ -17,25 +17,25 @@ PROMPTS = tuple(numbered(["a", "b"]))
 
 
 def record(place: int, sample: int, **changes: Any) -> dict[str, Any]:
-    own = {
+    base = {
         "id": PROMPTS[place].id,
         "sample": sample,
         "prompt": PROMPTS[place].text,
         "text": "é\u2028",
         "run": digest(SAMPLING),
     }
-    return own | changes
+    return base | changes
 
 
 def write(path: Path, *records: dict[str, Any], force: bool = False) -> list[tuple[int, int]]:
-    """Append records; return what was kept."""
+    """Append records, and return the keys of the records that were kept."""
     with opened(path, SAMPLING, PROMPTS, force=force) as file:
         for one in records:
             file.append(one)
         return list(file.kept)
 
 
-def test_lines_are_kept_and_appended_to(tmp_path: Path) -> None:
+def test_lines_are_kept_and_appended(tmp_path):
     out = tmp_path / "out.jsonl"
     assert write(out, record(0, 0), record(1, 0)) == []
     assert write(out, record(0, 1)) == [(0, 0), (1, 0)]
@@ -44,7 +44,7 @@ def test_lines_are_kept_and_appended_to(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.parent.iterdir()) == ["out.jsonl", "out.jsonl.settings.json"]
 
 
-def test_what_waits_lies_beside_the_file(tmp_path: Path) -> None:
+def test_waiting_samples_are_stored_in_a_second_file(tmp_path):
     out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
     with opened(out, SAMPLING, PROMPTS) as file:
         file.hold((1, 0), record(1, 0))
@@ -72,17 +72,17 @@ def test_what_waits_lies_beside_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 20, -1])
-def test_a_torn_last_line_is_cut_off(length: int, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_removed(length, tmp_path):
     out = tmp_path / "out.jsonl"
     write(out, record(0, 0), record(1, 0))
-    whole = out.read_bytes()
-    first = whole.index(b"\n") + 1
-    out.write_bytes(whole[: first + length] if length > 0 else whole[:-1])
+    complete = out.read_bytes()
+    first = complete.index(b"\n") + 1
+    out.write_bytes(complete[: first + length] if length > 0 else complete[:-1])
     assert write(out, record(1, 0)) == [(0, 0)]
-    assert out.read_bytes() == whole
+    assert out.read_bytes() == complete
 
 
-def test_force_begins_anew(tmp_path: Path) -> None:
+def test_force_starts_a_new_file(tmp_path):
     out = tmp_path / "out.jsonl"
     out.write_text("something else", encoding="utf-8")
     assert write(out, record(0, 0), force=True) == []
@@ -90,7 +90,7 @@ def test_force_begins_anew(tmp_path: Path) -> None:
     assert write(out) == [(0, 0)]
 
 
-def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+def test_changed_settings_are_reported_by_name(tmp_path):
     out = tmp_path / "out.jsonl"
     write(out, record(0, 0))
     before = out.read_bytes()
@@ -115,7 +115,7 @@ REFUSED: list[tuple[bytes, str]] = [
 ]
 
 
-def test_what_is_not_of_this_run_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_another_run_is_not_changed(tmp_path):
     for number, (line, words) in enumerate(REFUSED):
         out = tmp_path / f"{number}.jsonl"
         if "settings" not in words:
@@ -127,7 +127,7 @@ def test_what_is_not_of_this_run_is_left_alone(tmp_path: Path) -> None:
         assert out.read_bytes() == content
 
 
-def test_two_processes_do_not_write_at_once(tmp_path: Path) -> None:
+def test_two_processes_cannot_write_to_one_file(tmp_path):
     with (
         FileLock(tmp_path / ".out.jsonl.lock"),
         pytest.raises(InputError, match="another process is writing"),

@@ -1,11 +1,10 @@
-"""Samples until enough are accepted: which they are depends on nothing else, and exit codes say what is lacking."""
+"""Samples until enough are accepted: reproducible sets of samples, and exit codes for too few."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generation.command import Say, content
+from generation.command import read_samples
 from refusals import wrong_refusals
 from trialogue.generation import scheduler
 from trialogue.generation.scheduler import Schedule
@@ -13,11 +12,13 @@ from trialogue.generation.settings import Sampling
 from trialogue.randomness import numpy_generator
 
 RULE = r"--prompt 'the cat' --max-new-tokens 3 --sampler ancestral --verifier 'regex:[\x00-\x7f]*'"
-"""About one in four of the tiny model's samples is accepted."""
+"""A verifier that accepts about one in four samples of the tiny model."""
 
 
-def run(sampling: Sampling, accepted: list[list[bool]], order: int) -> dict[tuple[int, int], dict[str, Any]]:
-    """What is written of samples that are accepted as `accepted` says, and finish in an order of chance."""
+def run_schedule(
+    sampling: Sampling, accepted: list[list[bool]], order: int
+) -> dict[tuple[int, int], dict[str, Any]]:
+    """Return the written records if samples finish in a random order and are accepted as in `accepted`."""
     written: dict[tuple[int, int], dict[str, Any]] = {}
     drawing, stream = Schedule(sampling, len(accepted), {}), numpy_generator(order, "order")
     while pending := drawing.pending():
@@ -34,51 +35,49 @@ def run(sampling: Sampling, accepted: list[list[bool]], order: int) -> dict[tupl
     return written
 
 
-def test_an_ordered_output_holds_what_waited_for_the_last_sample() -> None:
-    """The sample that ends a prompt may come before one that it has to wait for."""
+def test_sorted_output_includes_samples_that_waited_for_the_last():
+    """The last sample of a prompt may finish before an earlier one."""
     schedule = Schedule(Sampling(until=1, max_tries=4), 2, {}, ordered=True)
     order = [((0, 0), False), ((0, 2), True), ((1, 0), True), ((0, 1), False)]
     written = [own for key, accepted in order for own, _ in schedule.finish(key, {"accepted": accepted})]
     assert schedule.keys() == written == [(0, 0), (0, 1), (0, 2), (1, 0)]
 
 
-def first_until(accepted: list[bool], until: int, most: int) -> int:
+def first_until(accepted: list[bool], until: int, max_tries: int) -> int:
     count = 0
-    for sample, good in enumerate(accepted[:most]):
+    for sample, good in enumerate(accepted[:max_tries]):
         count += good
         if count == until:
             return sample + 1
-    return most
+    return max_tries
 
 
 @pytest.fixture
-def outcomes() -> list[list[bool]]:
+def outcomes():
     stream = numpy_generator(3, "outcomes")
     return [(stream.random(60) < share).tolist() for share in (0.0, 0.1, 0.5, 0.9, 1.0)]
 
 
 def samples_are_the_first(outcomes: list[list[bool]]) -> bool:
     for until in (1, 2, 5):
-        for most in (until, 40):
+        for max_tries in (until, 40):
             wanted = [
                 (place, sample)
                 for place, accepted in enumerate(outcomes)
-                for sample in range(first_until(accepted, until, most))
+                for sample in range(first_until(accepted, until, max_tries))
             ]
             for order in range(4):
-                sampling = Sampling(until=until, max_tries=most)
-                if sorted(run(sampling, outcomes, order)) != wanted:
+                sampling = Sampling(until=until, max_tries=max_tries)
+                if sorted(run_schedule(sampling, outcomes, order)) != wanted:
                     return False
     return True
 
 
-def test_samples_are_the_first_up_to_the_last_accepted(outcomes: list[list[bool]]) -> None:
+def test_the_samples_are_the_first_up_to_the_last_accepted_one(outcomes):
     assert samples_are_the_first(outcomes)
 
 
-def test_a_mutant_that_keeps_what_was_drawn_in_advance_is_found(
-    outcomes: list[list[bool]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keeping_samples_drawn_in_advance_is_detected(outcomes, monkeypatch):
     class Greedy(Schedule):
         def finish(self, key: Any, record: Any) -> Any:
             super().finish(key, record)
@@ -90,7 +89,7 @@ def test_a_mutant_that_keeps_what_was_drawn_in_advance_is_found(
         assert samples_are_the_first(outcomes)
 
 
-def test_more_are_drawn_at_once_the_fewer_are_accepted(outcomes: list[list[bool]]) -> None:
+def test_more_samples_are_drawn_at_once_if_few_are_accepted(outcomes):
     def rounds(schedule: Schedule, accepted: list[bool]) -> list[int]:
         sizes = []
         while pending := schedule.pending():
@@ -107,7 +106,7 @@ def test_more_are_drawn_at_once_the_fewer_are_accepted(outcomes: list[list[bool]
     assert (never[:2], sum(never), len(never) < 10) == ([2, 8], 100, True)
 
 
-def test_all_samples_are_written_as_they_come_where_their_number_is_given() -> None:
+def test_a_fixed_number_of_samples_is_written_in_order_of_completion():
     drawing = Schedule(Sampling(n=3), 2, {(0, 1): {"accepted": True}})
     assert drawing.pending() == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)]
     for key in [(1, 2), (0, 2), (0, 0), (1, 1), (1, 0)]:
@@ -116,20 +115,23 @@ def test_all_samples_are_written_as_they_come_where_their_number_is_given() -> N
     assert drawing.keys() == [(place, sample) for place in range(2) for sample in range(3)]
 
 
-def test_until_gives_the_first_samples_of_a_longer_run(shell: Say, tmp_path: Path) -> None:
+def test_until_gives_the_first_samples_of_a_longer_run(shell, tmp_path):
     whole = shell(f"{RULE} --n 60 --out whole.jsonl")
     assert whole.code == 0, whole.err
-    drawn = content(tmp_path / "whole.jsonl")
+    drawn = read_samples(tmp_path / "whole.jsonl")
     count = first_until([line["accepted"] for line in drawn], 4, 60)
     assert 4 < count < 40
     for batch in ("1", "7"):
-        told = shell(f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted")
-        assert told.code == 0, told.err
-        assert f"{count} samples, 4 accepted" in told.err
-        assert content(tmp_path / f"{batch}.jsonl") == drawn[:count]
-    # More of the same run, and less of it.
+        answer = shell(f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted")
+        assert answer.code == 0, answer.err
+        assert f"{count} samples, 4 accepted" in answer.err
+        assert read_samples(tmp_path / f"{batch}.jsonl") == drawn[:count]
+    # The run_schedule is extended and then read again for fewer samples.
     assert shell(f"{RULE} --until 6 --max-tries 60 --out 7.jsonl").code == 0
-    assert content(tmp_path / "7.jsonl") == drawn[: first_until([line["accepted"] for line in drawn], 6, 60)]
+    assert (
+        read_samples(tmp_path / "7.jsonl")
+        == drawn[: first_until([line["accepted"] for line in drawn], 6, 60)]
+    )
     fewer = shell(f"{RULE} --until 2 --out 7.jsonl --device nowhere")
     assert fewer.code == 0, fewer.err
     assert "2 accepted" in fewer.err
@@ -137,7 +139,7 @@ def test_until_gives_the_first_samples_of_a_longer_run(shell: Say, tmp_path: Pat
 
 NEVER = "--prompt 'the cat' --max-new-tokens 3 --sampler ancestral --verifier regex:zz"
 CUT = "cut at max_new_tokens=3: rejected by the verifier"
-LACKING = [
+TOO_FEW = [
     (f"{NEVER} --n 3", f"none of 3 samples was accepted: {CUT}\n"),
     (f"{NEVER} --until 1 --max-tries 4", "none of 4 samples was accepted: cut at max_new_tokens=3"),
     (f"{NEVER} --n 1", f"1 sample, not accepted ({CUT}), "),
@@ -149,17 +151,15 @@ LACKING = [
 ]
 
 
-@pytest.mark.parametrize(("command", "words"), LACKING)
-def test_too_few_accepted_samples_are_said_and_have_a_code_of_their_own(
-    command: str, words: str, shell: Say
-) -> None:
-    told = shell(command)
-    assert (told.code, "error" in told.err) == (0, False)
-    assert words in told.err
+@pytest.mark.parametrize(("command", "words"), TOO_FEW)
+def test_too_few_accepted_samples_have_their_own_exit_code(command, words, shell):
+    answer = shell(command)
+    assert (answer.code, "error" in answer.err) == (0, False)
+    assert words in answer.err
     again = shell(f"{command} --require-accepted")
     assert again.code == 3
     assert words in again.err
-    assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in told.lines]
+    assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in answer.lines]
 
 
 BOUND = "a run has at most 10000000 samples over all prompts; draw fewer"
@@ -173,11 +173,11 @@ REFUSED = [
 ]
 
 
-def test_numbers_of_samples_that_make_no_sense_are_refused(say: Say) -> None:
-    assert not wrong_refusals(REFUSED, say)
+def test_invalid_numbers_of_samples_are_refused(run_schedule):
+    assert not wrong_refusals(REFUSED, run_schedule)
 
 
-def test_samples_are_drawn_in_parts_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_drawn_in_blocks_of_bounded_size(monkeypatch):
     monkeypatch.setattr(scheduler, "AT_ONCE", 4)
     accepted = [[True] * 7, [False] * 7]
     tries, sizes = Schedule(Sampling(n=7), 2, {(0, 2): {"accepted": True}}), []

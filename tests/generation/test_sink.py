@@ -1,4 +1,4 @@
-"""What standard output shows of a record: JSON, or on a terminal its text, weight and reason."""
+"""Records on standard output: JSON, or text with weight and reason on a terminal."""
 
 import io
 import json
@@ -32,11 +32,11 @@ def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
     return raw.getvalue().decode()
 
 
-def test_elsewhere_it_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_receives_json(monkeypatch):
     assert [json.loads(line) for line in shown(monkeypatch, False).splitlines()] == RECORDS
 
 
-def test_on_a_terminal_it_is_what_one_wants_to_see(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_receives_text(monkeypatch):
     assert shown(monkeypatch, True).splitlines() == [
         "say",
         "     -1.50  yes",

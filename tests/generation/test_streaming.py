@@ -1,4 +1,4 @@
-"""Live text on a terminal: whatever was taken back, the screen shows the text as it is."""
+"""Live text on a terminal: the screen shows the current text after every change."""
 
 import io
 import shutil
@@ -15,7 +15,7 @@ COLUMNS = 7
 
 
 class Terminal(io.StringIO):
-    """A terminal of `COLUMNS` columns and as many rows as it takes, which knows what `LiveText` writes."""
+    """A terminal with `COLUMNS` columns that interprets the output of `LiveText`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ RELATED = st.lists(
 
 
 @pytest.fixture(autouse=True)
-def size(monkeypatch: pytest.MonkeyPatch) -> None:
+def size(monkeypatch):
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     monkeypatch.setenv("LINES", "1000")
     assert shutil.get_terminal_size() == (COLUMNS, 1000)
@@ -85,7 +85,7 @@ def size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(phases=(Phase.explicit, Phase.generate))
 @given(RELATED)
-def test_the_screen_shows_the_text_as_it_is(changes: list[tuple[int, str]]) -> None:
+def test_the_screen_shows_the_current_text(changes):
     terminal, text = Terminal(), ""
     live = LiveText(terminal)
     for keep, new in changes:
@@ -102,13 +102,13 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mutant_shows_something_else(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faulty_row_counts_are_detected(mutant, monkeypatch):
     monkeypatch.setattr(streaming, "_rows", MUTANTS[mutant])
     with pytest.raises(AssertionError):
-        test_the_screen_shows_the_text_as_it_is()
+        test_the_screen_shows_the_current_text()
 
 
-def test_what_left_the_screen_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_above_the_screen_is_marked(monkeypatch):
     monkeypatch.setenv("LINES", "2")
     terminal = Terminal()
     live = LiveText(terminal)
@@ -117,13 +117,13 @@ def test_what_left_the_screen_is_marked(monkeypatch: pytest.MonkeyPatch) -> None
     assert terminal.text().endswith("\n↶\nb")
 
 
-def test_what_would_steer_the_terminal_is_shown() -> None:
+def test_control_characters_are_displayed_as_symbols():
     terminal = Terminal()
     LiveText(terminal).end("a\x1b[2Jb\rc\td")
     assert terminal.text() == wrapped("a␛[2Jb␍c    d\n")
 
 
-def test_elsewhere_only_the_end_is_written() -> None:
+def test_a_file_receives_only_the_final_text():
     stream = io.StringIO()
     live = LiveText(stream)
     for text in ("a", "ab", "a", "ac"):

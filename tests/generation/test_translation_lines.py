@@ -1,4 +1,4 @@
-"""A translation model on disk, and lines in, lines out."""
+"""Translation models on disk, and line-by-line translation."""
 
 import json
 
@@ -37,7 +37,7 @@ LINES = ["die", "", "cat", "  \t ", "der " * 9, "dog\n", "die"]
 
 @pytest.mark.parametrize("network", ["refiner", "twin"])
 @pytest.mark.parametrize("batch", [1, 2, 50])
-def test_every_line_has_its_answer_in_its_place(folder, network, batch):
+def test_every_line_has_its_own_answer(folder, network, batch):
     answers = list(translator(folder, network=network, hypotheses=2).answers(LINES, batch))
     assert [answer.number for answer in answers] == [1, 2, 3, 4, 5, 6, 7]
     assert [answer.source for answer in answers] == [line.rstrip("\n") for line in LINES]
@@ -57,20 +57,20 @@ def test_every_line_has_its_answer_in_its_place(folder, network, batch):
         assert record["passes"] == answer.translation.passes
 
 
-def test_an_answer_is_one_line_for_every_reader():
+def test_an_answer_is_a_single_line():
     for mark in ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]:
         answer = Answer(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
         assert answer.text == answer.record()["translation"] == "one two"
 
 
-def test_answers_do_not_depend_on_the_batch(folder):
+def test_answers_do_not_depend_on_the_batch_size(folder):
     each, together = (
         [answer.texts for answer in translator(folder).answers(LINES, batch)] for batch in (1, 32)
     )
     assert each == together
 
 
-def test_lines_are_answered_as_they_come(folder):
+def test_lines_are_translated_as_they_are_read(folder):
     read = []
 
     def lines():
@@ -84,7 +84,7 @@ def test_lines_are_answered_as_they_come(folder):
         assert len(read) == count
 
 
-def test_a_long_line_is_cut_on_request(folder):
+def test_a_long_line_is_truncated_on_request(folder):
     (answer,) = translator(folder, truncate=True).answers([LINES[4]])
     assert not answer.refused
     assert answer.texts
@@ -93,7 +93,7 @@ def test_a_long_line_is_cut_on_request(folder):
     assert "--truncate" in refused.record()["error"]
 
 
-def test_a_model_comes_back_from_its_folder(folder):
+def test_a_saved_model_can_be_opened(folder):
     model = TranslationModel.open(folder / "model")
     assert set(model.networks) == {"refiner", "twin"}
     assert model.max_length == 6
@@ -103,10 +103,10 @@ def test_a_model_comes_back_from_its_folder(folder):
         TranslationModel.open(folder / "twin").refiner()
 
 
-def test_what_is_no_model_is_named(folder, tmp_path):
-    with pytest.raises(InputError) as told:
+def test_folders_without_a_valid_model_are_refused(folder, tmp_path):
+    with pytest.raises(InputError) as error:
         TranslationModel.open(tmp_path)
-    assert told.value.field == "model"
+    assert error.value.field == "model"
     other = tmp_path / "other"
     TranslationModel.open(folder / "model").save(other, {})
     SubwordVocabulary.train(TEXTS, 263).save(other / VOCABULARY)
@@ -140,7 +140,7 @@ def test_the_twin_ranks_on_request(folder):
         json.loads(json.dumps(after.record(), allow_nan=False))
 
 
-def test_no_twin_ranks_nothing(folder, tmp_path):
+def test_ranking_without_a_suitable_twin_is_refused(folder, tmp_path):
     TranslationModel(WORDS, {"refiner": model_networks(folder)["refiner"]}).save(tmp_path, {})
     with pytest.raises(InputError, match="the model has no twin"):
         LineTranslator(TranslationModel.open(tmp_path), Translating(tmp_path, rescore=True))

@@ -8,7 +8,7 @@ REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go h
 OUTPUTS = ["the the cat sat on the mat .", "a dog had had had enough of of it", "we go home now"]
 
 
-def test_quality_is_that_of_sacrebleu_with_its_signatures():
+def test_quality_equals_sacrebleu_with_its_signatures():
     found = quality(OUTPUTS, REFERENCES)
     assert found.bleu == sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score
     assert found.chrf == sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score
@@ -20,7 +20,7 @@ def test_quality_is_that_of_sacrebleu_with_its_signatures():
     )
 
 
-def test_stutter_as_the_claims_define_it():
+def test_stutter_follows_the_definition_in_the_claims():
     assert stutter(["the the cat"], ["the cat"]).rate == 1 / 2
     assert stutter(["she had had enough"], ["she had had enough"]).rate == 0
     assert stutter(["she had had had"], ["she had had enough"]).rate == 0
@@ -32,7 +32,7 @@ def test_stutter_as_the_claims_define_it():
     assert found.rate == 2 / 18
 
 
-def test_what_is_not_aligned_is_refused():
+def test_unequal_numbers_of_lines_are_refused():
     with pytest.raises(InputError, match="2 outputs and 1 references"):
         quality(["a", "b"], ["a"])
     with pytest.raises(InputError, match="0 outputs"):

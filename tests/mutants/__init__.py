@@ -1,1 +1,1 @@
-"""Code broken on purpose: what the tests must reject."""
+"""Faulty implementations that the tests must detect."""

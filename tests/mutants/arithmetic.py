@@ -1,4 +1,4 @@
-"""Oracles of numbers broken on purpose."""
+"""Faulty oracles of numbers."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from trialogue_lab.data.puzzles.random_primes import RandomPrimes
 
 
 class UnorderedPairs(SemiprimeTuples):
-    """Weighs every product once, although most products belong to two pairs."""
+    """Count every product once, although most products belong to two pairs."""
 
     def _product_weights(self, prefix):
         products = {number_of(row[:4]) for row in self.states().tolist()}
@@ -20,7 +20,7 @@ class UnorderedPairs(SemiprimeTuples):
 
 
 class OneOrderOfFactors(SemiprimeTuples):
-    """Writes the smaller factor first."""
+    """Write the smaller factor first."""
 
     def weights(self, prefix):
         weights = super().weights(prefix)
@@ -31,7 +31,7 @@ class OneOrderOfFactors(SemiprimeTuples):
 
 
 class LeadingZeros(SemiprimeTuples):
-    """Takes primes of fewer digits too, with zeros before them."""
+    """Include primes with fewer digits, padded with zeros."""
 
     def _prime_weights(self, prefix):
         weights = list(super()._prime_weights(prefix))
@@ -39,7 +39,7 @@ class LeadingZeros(SemiprimeTuples):
 
 
 class CarelessProduct(SemiprimeTuples):
-    """Loses the carry into the digit before the last two."""
+    """Lose the carry into the digit before the last two."""
 
     def weights(self, prefix):
         weights = super().weights(prefix)
@@ -49,14 +49,14 @@ class CarelessProduct(SemiprimeTuples):
 
 
 class UncheckedFactors(SemiprimeTuples):
-    """Goes on after any number of the right width, prime or not."""
+    """Accept any number of the right width, whether it is prime or not."""
 
     def _is_factor(self, number):
         return self._has_width(number)
 
 
 class CompositePrimes(RandomPrimes):
-    """Weighs all odd numbers alike at the last digit."""
+    """Give all odd last digits the same weight."""
 
     def weights(self, prefix):
         if len(prefix) == self.digits - 1:
@@ -65,7 +65,7 @@ class CompositePrimes(RandomPrimes):
 
 
 class ForgetfulStream(HiddenStream):
-    """Reads the first half of what is hidden twice, in place of the second."""
+    """Read the first half of the hidden digits twice instead of the second half."""
 
     def weights(self, prefix):
         half = self.hidden // 2
@@ -75,7 +75,7 @@ class ForgetfulStream(HiddenStream):
 
 
 class LastAnswerOnly(TwentyQuestions):
-    """Remembers the last answer and forgets those before."""
+    """Use only the last answer."""
 
     def weights(self, prefix):
         if not prefix:

@@ -1,4 +1,4 @@
-"""Chains broken on purpose."""
+"""Faulty chains."""
 
 import torch
 
@@ -10,7 +10,7 @@ from trialogue.samplers.chains.subsets import choose_subsets
 
 
 class UniformGibbs(Gibbs):
-    """Draws a value without looking at its weight."""
+    """Draw a value with equal weights."""
 
     def step(self, model, state, choose):
         flat = type("Flat", (), {"vocab_size": 2, "energy": lambda self, tokens: torch.zeros(len(tokens))})()
@@ -18,7 +18,7 @@ class UniformGibbs(Gibbs):
 
 
 class StaleSweep(Gibbs):
-    """Sweeps with the conditionals of the state before the sweep: the parallel sampler under another name."""
+    """Sweep with the conditionals of the state before the sweep, as the parallel sampler does."""
 
     def step(self, model, state, choose):
         distributions, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
@@ -27,7 +27,7 @@ class StaleSweep(Gibbs):
 
 
 class ColdGibbs(Gibbs):
-    """Draws at half the temperature."""
+    """Draw at half the temperature."""
 
     def step(self, model, state, choose):
         rows = torch.arange(len(state.tokens))
@@ -36,7 +36,7 @@ class ColdGibbs(Gibbs):
 
 
 class NodewiseBlockGibbs(BlockGibbs):
-    """Draws the sites of a block independently given the old state (what some libraries call block Gibbs)."""
+    """Draw the sites of a block independently given the old state."""
 
     def step(self, model, state, choose):
         rows = torch.arange(len(state.tokens))
@@ -49,14 +49,14 @@ class NodewiseBlockGibbs(BlockGibbs):
 
 
 class UnweightedBlockDynamics(BlockDynamics):
-    """All blocks alike."""
+    """Choose all blocks with the same probability."""
 
     def step(self, model, state, choose):
         return BlockDynamics(self.blocks).step(model, state, choose)
 
 
 class UntiltedAdaptiveDynamics(AdaptiveBlockDynamics):
-    """Forgets that the block was chosen by looking at the state."""
+    """Ignore that the choice of the block depends on the state."""
 
     def step(self, model, state, choose):
         index = choose(self._log_law(state.tokens), torch.arange(len(state.tokens)))
@@ -64,7 +64,7 @@ class UntiltedAdaptiveDynamics(AdaptiveBlockDynamics):
 
 
 class ReluctantMetropolis(Metropolis):
-    """Also accepts what lowers the energy at the inverse ratio only."""
+    """Accept a decrease of the energy with the inverse ratio only."""
 
     def step(self, model, state, choose):
         inverted = type(
@@ -74,7 +74,7 @@ class ReluctantMetropolis(Metropolis):
 
 
 class CountingGibbs(Gibbs):
-    """Keeps a counter of its own, and rests at every seventh step it was ever asked for."""
+    """Keep the state at every seventh step of all runs together."""
 
     calls = 0
 
@@ -85,7 +85,7 @@ class CountingGibbs(Gibbs):
 
 
 class WritingGibbs(Gibbs):
-    """Writes into the state that it is given."""
+    """Write into the given state."""
 
     def step(self, model, state, choose):
         state.tokens[:] = super().step(model, state, choose)[0].tokens
@@ -93,7 +93,7 @@ class WritingGibbs(Gibbs):
 
 
 class SharedGibbs(Gibbs):
-    """Every copy takes the values that were drawn for the first."""
+    """Use the values drawn for the first copy in every copy."""
 
     def step(self, model, state, choose):
         tokens = super().step(model, state, choose)[0].tokens

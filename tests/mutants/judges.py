@@ -1,4 +1,4 @@
-"""A judge broken on purpose."""
+"""Faulty judges."""
 
 import math
 
@@ -8,7 +8,7 @@ from trialogue.samplers.prefix.judge import Judge
 
 
 class ForgetfulJudge(Judge):
-    """Asks the verifier again about prefixes it has judged."""
+    """Call the verifier again for prefixes that were judged before."""
 
     def _values(self, batch, rows):
         batch.count_verifier_calls(rows)
@@ -16,7 +16,7 @@ class ForgetfulJudge(Judge):
 
 
 class UnnarrowedJudge(Judge):
-    """Asks the slow part about every child, whatever the others say."""
+    """Call the slow verifier for every child, even if the other verifiers reject it."""
 
     def children(self, rows, support):
         slow, fast = self._parts[-1:], self._parts[:-1]
@@ -27,14 +27,14 @@ class UnnarrowedJudge(Judge):
 
 
 class LastPartJudge(Judge):
-    """Takes the value of the part that was asked child by child for the product."""
+    """Use the value of the verifier that is called per child instead of the product."""
 
     def _values(self, batch, rows, parts=None, others=None):
         return super()._values(batch, rows, parts, None if others is None else others.sign())
 
 
 class HopefulJudge(Judge):
-    """Takes what is kept if all others are accepted for what is kept."""
+    """Treat the largest possible truncation as the final one."""
 
     def _missing(self, known, hoped, judged, cut):
         kept = cut(torch.where(judged, known, hoped)) > -math.inf
@@ -42,7 +42,7 @@ class HopefulJudge(Judge):
 
 
 class ContentJudge(Judge):
-    """Is content with the first that are accepted."""
+    """Stop at the first accepted children."""
 
     def _missing(self, known, hoped, judged, cut):
         missing = super()._missing(known, hoped, judged, cut)
@@ -51,7 +51,7 @@ class ContentJudge(Judge):
 
 
 class BoundlessJudge(Judge):
-    """Takes 1 for the greatest value."""
+    """Assume a maximum value of 1."""
 
     def _missing(self, known, hoped, judged, cut):
         return super()._missing(known, hoped - math.log(3.0), judged, cut)

@@ -1,4 +1,4 @@
-"""Modules of the package with some of their lines changed."""
+"""Modules of the package with changed source lines."""
 
 import inspect
 import re
@@ -9,14 +9,17 @@ from typing import Any
 def altered(
     module: ModuleType, *changes: tuple[str, str], interpreted: bool = True, compiled: bool = True
 ) -> dict[str, Any]:
-    """The names of `module`, with each of `changes` (old, new) made wherever `old` occurs in its source.
+    """Execute the source of `module` with text replacements, and return its names.
 
-    Line breaks of the source do not matter. Functions of a `compiled` module are interpreted, or compiled again without
-    being kept on disk.
+    Args:
+        module: Module to change.
+        changes: Pairs (old, new). Each `old` must occur, and line breaks of the source are ignored.
+        interpreted: Run compiled functions in Python instead of compiling them again without a cache.
+        compiled: Whether the module has compiled functions.
     """
     source = inspect.getsource(module)
     for old, new in changes:
-        pattern = re.escape(old) if old in source else _anyhow_broken(old)
+        pattern = re.escape(old) if old in source else _pattern_across_lines(old)
         source, count = re.subn(pattern, lambda _, new=new: new, source)
         assert count, f"{module.__name__} has no {old!r} any more"
     if compiled:
@@ -31,8 +34,8 @@ def altered(
     return names
 
 
-def _anyhow_broken(code: str) -> str:
-    """A pattern of `code` that a formatter may have broken into lines: at spaces, and within brackets."""
+def _pattern_across_lines(code: str) -> str:
+    """Return a pattern of `code` that also matches if a formatter has broken it into lines."""
     pattern = r"\s+".join(re.escape(word) for word in code.split(" "))
     pattern = re.sub(r"(\\[(\[])", r"\1\\s*", pattern)
     return re.sub(r"(\\[)\]])", r",?\\s*\1", pattern)

@@ -1,4 +1,4 @@
-"""Parts of Potts chains broken on purpose."""
+"""Faulty parts of Potts chains."""
 
 import torch
 
@@ -7,14 +7,14 @@ from trialogue.data.potts.patterns import StoredPatterns
 
 
 class UntiltedMessages(Messages):
-    """Backward messages that forget the energies."""
+    """Ignore the energies in backward messages."""
 
     def _step_backward(self, message):
         return message.repeat(self.vocab).view(self.states, self.vocab).logsumexp(1)
 
 
 class ReversedMessages(Messages):
-    """Forward messages that read windows from the right."""
+    """Read windows from the right in forward messages."""
 
     def _step_forward(self, message):
         weights = self.log_weights.view(self.vocab, self.states) + message
@@ -22,14 +22,14 @@ class ReversedMessages(Messages):
 
 
 class ShortMessages(Messages):
-    """One window less."""
+    """Use one window less."""
 
     def log_partition(self, windows):
         return super().log_partition(windows - 1)
 
 
 class RelativePhases(StoredPatterns):
-    """Counts phases from each window, so that following a pattern is a wall at every step."""
+    """Count phases from each window, so that following a pattern is a wall at every step."""
 
     def predicted(self, label, begin, length):
         return super().predicted(label, 0, length)
@@ -41,20 +41,20 @@ class RelativePhases(StoredPatterns):
 
 
 class HighestLabel(StoredPatterns):
-    """The highest label wins ties."""
+    """Resolve ties in favour of the highest label."""
 
     def nearest(self, tokens, begin=0):
-        label, least = super().nearest(tokens, begin)
+        label, smallest = super().nearest(tokens, begin)
         windows = label.shape[1]
         for candidate in range(self.labels):
             wrong = (tokens != self.predicted(candidate, begin, tokens.shape[1])).long()
             distance = sum(wrong[:, place : place + windows] for place in range(self.window))
-            label = torch.where(distance == least, candidate, label)
-        return label, least
+            label = torch.where(distance == smallest, candidate, label)
+        return label, smallest
 
 
 class LateMessages(Messages):
-    """Tokens know of one window less behind them."""
+    """Give each token one window less of backward messages."""
 
     def backward_places(self, windows):
         return super().backward_places((windows - 1).clamp(min=0))

@@ -1,4 +1,4 @@
-"""Samplers broken on purpose, one plausible mistake each: every one must fail the check of the sampler it breaks."""
+"""Faulty samplers with one plausible mistake each. The check of each sampler must detect them."""
 
 import math
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from trialogue.samplers.prefix.moves import Moves
 
 @dataclass
 class Altered:
-    """`part` with some of its methods replaced."""
+    """An object with some of its methods replaced."""
 
     part: Any
     methods: dict[str, Callable[..., Any]]
@@ -41,7 +41,7 @@ class Altered:
 
 
 def support_only(decoding: Any) -> Altered:
-    """A decoding that forgets the oracle's probabilities and remembers which tokens can occur."""
+    """Return a decoding with equal probabilities for all possible tokens."""
 
     def log_probs(*arguments: Tensor, **options: bool) -> Tensor:
         answer = decoding.log_probs(*arguments, **options)
@@ -51,7 +51,7 @@ def support_only(decoding: Any) -> Altered:
 
 
 class _Uniform:
-    """Draws any token that can occur with the same probability."""
+    """Draw every possible token with the same probability."""
 
     def step(self, decoding, state, verifier, choose):
         return super().step(support_only(decoding), state, verifier, choose)
@@ -69,7 +69,7 @@ class TwiceAskingAncestral(Ancestral):
 
 
 class CredulousRejection(Rejection):
-    """Accepts whatever is complete."""
+    """Accept every complete sequence."""
 
     def step(self, decoding, state, verifier, choose):
         yes = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
@@ -77,9 +77,7 @@ class CredulousRejection(Rejection):
 
 
 class EarlyCheckingRejection(Rejection):
-    """Also rejects prefixes: fewer queries than the definition counts, the same distribution under a perfect
-    verifier.
-    """
+    """Reject prefixes too, which reduces the queries but keeps the distribution under a perfect verifier."""
 
     def step(self, decoding, state, verifier, choose):
         moves = Moves.stay(decoding)
@@ -93,7 +91,7 @@ class EarlyCheckingRejection(Rejection):
 
 
 def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
-    """A verifier that accepts every token that completes the sequence."""
+    """Return a verifier that accepts every token that completes the sequence."""
     complete = decoding.complete
 
     def values(rows: Tensor) -> Tensor:
@@ -113,7 +111,7 @@ class LastUncheckedMask(MaskedDecoding):
 
 
 class HoardingTokenwise(TokenwiseRejection):
-    """Counts the rejections of all positions together."""
+    """Count the rejections of all positions together."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -121,7 +119,7 @@ class HoardingTokenwise(TokenwiseRejection):
 
 
 class PatientTokenwise(TokenwiseRejection):
-    """Draws once more than it may."""
+    """Allow one draw too many."""
 
     def step(self, decoding, state, verifier, choose):
         patient = TokenwiseRejection(max_rejections=self.max_rejections + 1)
@@ -135,7 +133,7 @@ class UnweightedMask(MaskedDecoding):
 
 
 class InverseWeightMask(MaskedDecoding):
-    """Proposal over target in place of target over proposal."""
+    """Use the ratio of proposal to target instead of target to proposal."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -143,13 +141,13 @@ class InverseWeightMask(MaskedDecoding):
 
 
 class BoastfulMask(MaskedDecoding):
-    """Says of itself the contrary of what it does about top-k and top-p."""
+    """Report the opposite order of mask and truncation."""
 
     masks_first = property(lambda self: not self.mask_first)
 
 
 class UncutMonteCarlo(SequentialMonteCarlo):
-    """Weighs by the mass that the mask leaves, of which top-k and top-p then keep less."""
+    """Weight by the mass after the mask, although top-k and top-p remove part of it."""
 
     def _outlook(self, decoding, verifier, alive):
         outlook = super()._outlook(decoding, verifier, alive)
@@ -160,7 +158,7 @@ class UncutMonteCarlo(SequentialMonteCarlo):
 
 
 class UnlimitedBacktracking(Backtracking):
-    """Does not use up its quota."""
+    """Never reduce the quota."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -174,7 +172,7 @@ class ShortStrideBacktracking(Backtracking):
 
 
 class ShortRedoBacktracking(Backtracking):
-    """Redoes fewer tokens than Algorithm 1."""
+    """Redo fewer tokens than Algorithm 1."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -182,7 +180,7 @@ class ShortRedoBacktracking(Backtracking):
 
 
 class RedoVerifyingBacktracking(Backtracking):
-    """Judges redone tokens too."""
+    """Judge redone tokens too."""
 
     def step(self, decoding, state, verifier, choose):
         judged = state._replace(sampled=decoding.lengths > decoding.start)
@@ -190,7 +188,7 @@ class RedoVerifyingBacktracking(Backtracking):
 
 
 class PromptErasingBacktracking(Backtracking):
-    """Erases the prompt where it may not, and does not where it may."""
+    """Invert the setting of whether the prompt may be erased."""
 
     def step(self, decoding, state, verifier, choose):
         contrary = replace(self, erase_prompt=not self.erase_prompt)
@@ -198,7 +196,7 @@ class PromptErasingBacktracking(Backtracking):
 
 
 class HighestTieBacktracking(Backtracking):
-    """Redoes the highest index among equally probable tokens."""
+    """Redo the highest index among equally probable tokens."""
 
     def step(self, decoding, state, verifier, choose):
         def log_probs(*arguments: Tensor) -> Tensor:
@@ -209,14 +207,14 @@ class HighestTieBacktracking(Backtracking):
 
 
 class StrideRedoBacktracking(Backtracking):
-    """Says that it is as released, and redoes as printed."""
+    """Report the released redo, but redo as printed in the thesis."""
 
     def step(self, decoding, state, verifier, choose):
         return Backtracking.step(replace(self, redo="stride"), decoding, state, verifier, choose)
 
 
 class CountingStridesBacktracking(Backtracking):
-    """Accumulates the stride where fewer tokens were erased."""
+    """Accumulate the full stride even if fewer tokens were erased."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -225,7 +223,7 @@ class CountingStridesBacktracking(Backtracking):
 
 
 class ForgetfulBacktracking(Backtracking):
-    """Goes back as often as it likes at the same prefix."""
+    """Go back any number of times at the same prefix."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -233,7 +231,7 @@ class ForgetfulBacktracking(Backtracking):
 
 
 class AbsoluteRedoBacktracking(Backtracking):
-    """Counts greedy positions from the beginning of the prompt."""
+    """Count greedy positions from the start of the prompt."""
 
     def step(self, decoding, state, verifier, choose):
         absolute = Altered(decoding, {"start": torch.zeros_like(decoding.start)})
@@ -243,7 +241,7 @@ class AbsoluteRedoBacktracking(Backtracking):
 
 
 class _Last:
-    """Takes the last of those with the greatest value."""
+    """Take the last of the candidates with the largest value."""
 
     def step(self, decoding, state, verifier, choose):
         n = self.candidates
@@ -252,7 +250,7 @@ class _Last:
 
 
 class _Indifferent:
-    """Takes the first candidate instead of the best one."""
+    """Take the first candidate instead of the best one."""
 
     def step(self, decoding, state, verifier, choose):
         blind = Altered(verifier, {"values": lambda rows: torch.zeros(len(rows))})
@@ -260,7 +258,7 @@ class _Indifferent:
 
 
 class _Contrary:
-    """Takes the worst candidate."""
+    """Take the worst candidate."""
 
     def step(self, decoding, state, verifier, choose):
         contrary = Altered(verifier, {"values": lambda rows: -verifier.values(rows)})
@@ -283,7 +281,7 @@ class WorstOfN(_Contrary, BestOfN): ...
 
 
 class EarlyScoringBlocks(BlockBestOfN):
-    """Scores and selects as soon as one candidate of the group has ended its block."""
+    """Score and select as soon as one candidate of the group has ended its block."""
 
     def _ended(self, decoding, tokens):
         ended = super()._ended(decoding, tokens)
@@ -291,21 +289,21 @@ class EarlyScoringBlocks(BlockBestOfN):
 
 
 class EndlessFirstBlock(BlockBestOfN):
-    """Selects once, at the end of the first block, and never again."""
+    """Select only at the end of the first block."""
 
     def _ended(self, decoding, tokens):
         return super()._ended(decoding, tokens) & (tokens == decoding.lengths - decoding.start)
 
 
 class ShortLineBlocks(BlockBestOfN):
-    """Ends a block at every delimiter, however short the block."""
+    """End a block at every delimiter, even if the block is too short."""
 
     def step(self, decoding, state, verifier, choose):
         return BlockBestOfN.step(replace(self, min_tokens=1), decoding, state, verifier, choose)
 
 
 class ForgetfulMonteCarlo(SequentialMonteCarlo):
-    """Forgets, when it resamples, that the value of the prefix is multiplied in again."""
+    """Do not divide by the value of the prefix after resampling."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -314,7 +312,7 @@ class ForgetfulMonteCarlo(SequentialMonteCarlo):
         return moves, after._replace(log_weight=weight)
 
     def reweighed(self, decoding, state, verifier, after):
-        """Which rows (rows,) have other weights, and the logarithms (rows,) of the values they were weighed by."""
+        """Return the rows (rows,) with changed weights and the logarithms (rows,) of their values."""
         before = state.log_weight
         if self.proposal != "oracle":
             member = torch.arange(len(state.log_weight)) % self.particles
@@ -324,7 +322,7 @@ class ForgetfulMonteCarlo(SequentialMonteCarlo):
 
 
 class LosingMeanMonteCarlo(ForgetfulMonteCarlo):
-    """Forgets the mean weight when it resamples."""
+    """Omit the mean weight after resampling."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = SequentialMonteCarlo.step(self, decoding, state, verifier, choose)
@@ -334,7 +332,7 @@ class LosingMeanMonteCarlo(ForgetfulMonteCarlo):
 
 
 class DraggedMonteCarlo(SequentialMonteCarlo):
-    """Takes what the source's next token adds for what the row's own adds."""
+    """Add the weight of the source's next token instead of the row's own."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -345,7 +343,7 @@ class DraggedMonteCarlo(SequentialMonteCarlo):
 
 
 class UnweighedDrawMonteCarlo(SequentialMonteCarlo):
-    """Leaves out what the draw of a token adds to the weight."""
+    """Omit the weight of the drawn token."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -354,14 +352,14 @@ class UnweighedDrawMonteCarlo(SequentialMonteCarlo):
 
 
 class OwnLawMonteCarlo(SequentialMonteCarlo):
-    """Draws after its own prefix in place of its source's."""
+    """Draw after the row's own prefix instead of its source's."""
 
     def _draw(self, decoding, prefixes, rows, outlook, verifier, choose):
         return super()._draw(decoding, rows, rows, outlook, verifier, choose)
 
 
 class CountingMonteCarlo(SequentialMonteCarlo):
-    """Estimates the accepted mass by 1 / (K + 1)."""
+    """Estimate the accepted mass by 1 / (K + 1)."""
 
     def step(self, decoding, state, verifier, choose):
         with patch.object(sequential_monte_carlo, "draw_accepted", BrokenDraw(counting=True)):
@@ -369,7 +367,7 @@ class CountingMonteCarlo(SequentialMonteCarlo):
 
 
 class MiddleMonteCarlo(SequentialMonteCarlo):
-    """Resamples systematically without a random number."""
+    """Resample systematically without a random number."""
 
     def _ancestors(self, log_weights, rows, choose):
         bounds = self.particles * log_weights.softmax(1).cumsum(1)
@@ -377,7 +375,7 @@ class MiddleMonteCarlo(SequentialMonteCarlo):
 
 
 class FirstParticleMonteCarlo(SequentialMonteCarlo):
-    """Returns the first particle in place of one drawn by weight."""
+    """Return the first particle instead of one drawn by weight."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -388,7 +386,7 @@ class FirstParticleMonteCarlo(SequentialMonteCarlo):
 
 
 class SumWeightMonteCarlo(SequentialMonteCarlo):
-    """Gives the sum of the weights in place of their mean."""
+    """Return the sum of the weights instead of their mean."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -398,11 +396,13 @@ class SumWeightMonteCarlo(SequentialMonteCarlo):
 
 @dataclass(frozen=True)
 class BrokenDraw:
-    """`draw_accepted` by another hand, right by default.
+    """A second implementation of `draw_accepted` with optional mistakes.
 
-    `counting` takes 1 / (K + 1) for the estimate, as if rejected tokens were drawn again; `first_loop` estimates from
-    the rejections before the first acceptance; `replacing` gives the second loop the rejected tokens back; `late`
-    leaves out the term of no rejection where there is another.
+    Attributes:
+        counting: Estimate by 1 / (K + 1), as if rejected tokens were drawn again.
+        first_loop: Estimate from the rejections before the first acceptance.
+        replacing: Draw with replacement in the second loop.
+        late: Omit the term of no rejection if another term exists.
     """
 
     counting: bool = False
@@ -462,7 +462,7 @@ class UniformWeightedRejection(_Uniform, WeightedRejection): ...
 
 
 class UnvaluedRejection(WeightedRejection):
-    """Leaves the value of the sequence out of its weight."""
+    """Omit the value of the sequence from its weight."""
 
     def step(self, decoding, state, verifier, choose):
         verdicts = Altered(
@@ -472,7 +472,7 @@ class UnvaluedRejection(WeightedRejection):
 
 
 class HalfParentGuided(ValueGuided):
-    """Goes up with half the weight."""
+    """Move up with half of the weight."""
 
     def step(self, decoding, state, verifier, choose):
         half = Altered(verifier, {"values": lambda rows: verifier.values(rows) / 2})
@@ -480,7 +480,7 @@ class HalfParentGuided(ValueGuided):
 
 
 class BlindChildrenGuided(ValueGuided):
-    """Goes down by the oracle alone."""
+    """Move down by the oracle alone."""
 
     def step(self, decoding, state, verifier, choose):
         blind = Altered(verifier, {"children": lambda rows, support: support.double()})
@@ -488,14 +488,14 @@ class BlindChildrenGuided(ValueGuided):
 
 
 class UniformGuided(ValueGuided):
-    """Goes down by the values alone."""
+    """Move down by the values alone."""
 
     def step(self, decoding, state, verifier, choose):
         return super().step(support_only(decoding), state, verifier, choose)
 
 
 class StraightRejection(Rejection):
-    """Says that it never goes back, as those below."""
+    """Report incorrectly that the sampler never goes back."""
 
     goes_back = False
 
@@ -513,14 +513,14 @@ class StraightGuided(ValueGuided):
 
 
 class HurriedStationary(StationaryValueGuided):
-    """Never waits."""
+    """Never wait."""
 
     def step(self, decoding, state, verifier, choose):
         return StationaryValueGuided.step(replace(self, lazy=False), decoding, state, verifier, choose)
 
 
 class OutcomelessGuided(ValueGuided):
-    """Takes for the value of a leaf that of its parent, where the outcome should be."""
+    """Use the value of the parent instead of the outcome of a leaf."""
 
     def step(self, decoding, state, verifier, choose):
         def values(rows):
@@ -537,7 +537,7 @@ class OutcomelessGuided(ValueGuided):
 
 
 class RenormalisedCandidates(ValueGuided):
-    """Gives candidates the whole mass."""
+    """Normalise the weights of the candidates."""
 
     def step(self, decoding, state, verifier, choose):
         def weighed_children(decoding, rows, verifier, cut):
@@ -562,7 +562,7 @@ def verdicts(verifier):
 
 
 class LateCandidates(ValueGuided):
-    """Takes the most probable tokens for candidates, whether they are allowed or not."""
+    """Take the most probable tokens as candidates, even if they are rejected."""
 
     def step(self, decoding, state, verifier, choose):
         def leading_children(asked, distributions, *, cut, **_):
@@ -574,7 +574,7 @@ class LateCandidates(ValueGuided):
 
 
 class DoublingMomentum(ValueGuided):
-    """Doubles the weights of the direction it is heading in."""
+    """Double the weights in the current direction."""
 
     def _lifted(self, parent, children, up):
         up = up[:, None]
@@ -584,7 +584,7 @@ class DoublingMomentum(ValueGuided):
 
 
 class OneWayMomentum(ValueGuided):
-    """Is slow to turn on the way down only."""
+    """Resist turning only on the way down."""
 
     def _lifted(self, parent, children, up):
         lifted, _ = super()._lifted(parent, children, up)
@@ -592,7 +592,7 @@ class OneWayMomentum(ValueGuided):
 
 
 class ForgetfulMomentum(ValueGuided):
-    """Forgets which way it came."""
+    """Forget the current direction."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -600,7 +600,7 @@ class ForgetfulMomentum(ValueGuided):
 
 
 class EarlyStationary(StationaryValueGuided):
-    """Begins anew with what is left of its steps."""
+    """Restart with the remaining steps."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -609,14 +609,14 @@ class EarlyStationary(StationaryValueGuided):
 
 
 class CreditingRejection(OutcomeRejection):
-    """Accepts a complete sequence by the root of its value."""
+    """Accept a complete sequence with the square root of its value."""
 
     def _accepted(self, rows, values, choose):
         return super()._accepted(rows, values.sqrt(), choose)
 
 
 class WeightlessActionLevel(ActionLevel):
-    """Weighs what masked decoding of verdicts weighs."""
+    """Use the weights of masked decoding with verdicts."""
 
     def step(self, decoding, state, verifier, choose):
         ones = Altered(verifier, {"values": lambda rows: torch.ones(len(rows), dtype=torch.float64)})
@@ -624,7 +624,7 @@ class WeightlessActionLevel(ActionLevel):
 
 
 class FirstCandidateGuided(BlockValueGuided):
-    """Goes down to the first candidate, whichever was chosen."""
+    """Move down to the first candidate instead of the chosen one."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -689,4 +689,4 @@ WRONG_DISTRIBUTIONS = [
     WeightlessActionLevel(),
     FirstCandidateGuided(2, 1),
 ]
-"""Mutants whose exact distribution, weights or expected calls differ from those of the samplers that they break."""
+"""Faulty samplers with another exact distribution, other weights or other expected calls."""

@@ -1,8 +1,8 @@
-"""Contexts broken on purpose: they lose what they should have kept."""
+"""Faulty contexts that lose stored positions."""
 
 import torch
 
-from samplers.stored_tree import EMPTY, StoredContext
+from samplers.stateful_tree import EMPTY, StoredContext
 
 
 class UncopiedContext(StoredContext):
@@ -11,7 +11,7 @@ class UncopiedContext(StoredContext):
 
 
 class ShortCopyContext(StoredContext):
-    """Leaves out the last position."""
+    """Omit the last position."""
 
     def copy(self, source, rows, start, stop):
         super().copy(source, rows, start, stop - 1)
@@ -23,7 +23,7 @@ class FreshForkContext(StoredContext):
 
 
 class SharedForkContext(StoredContext):
-    """A fork that writes into the rows it was forked from."""
+    """Write a fork into the rows of its source."""
 
     def fork(self, rows, stop):
         return self

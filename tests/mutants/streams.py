@@ -1,4 +1,4 @@
-"""Streams of random numbers broken on purpose."""
+"""Faulty streams of random numbers."""
 
 import torch
 
@@ -6,39 +6,39 @@ from trialogue.randomness import Streams, index_of
 
 
 class NumberedStreams(Streams):
-    """Not broken: draws by way of `uniform`, for mutants of it."""
+    """A correct base class that draws with `uniform`, for faulty subclasses."""
 
     def choose(self, log_weights, rows):
         return index_of(self.uniform(rows), log_weights)
 
 
 class PlaceKeyedStreams(Streams):
-    """Keyed by where a row enters the batch, not by what it samples."""
+    """Identify a stream by the place of its row in the batch."""
 
     def __init__(self, seed, keys):
         super().__init__(seed, torch.arange(len(keys)))
 
 
 class MisplacedStreams(Streams):
-    """Keeps the first streams where some rows are kept."""
+    """Keep the first streams instead of the selected ones."""
 
     def select(self, rows):
         super().select(torch.arange(len(rows)))
 
 
 class SharedStreams(NumberedStreams):
-    """One stream for all rows: a number depends on who asked before."""
+    """Use one stream for all rows, so that a number depends on earlier calls."""
 
-    asked = 0
+    drawn = 0
 
     def uniform(self, rows):
-        numbers = Streams(0, SharedStreams.asked + torch.arange(len(rows)))
-        SharedStreams.asked += len(rows)
+        numbers = Streams(0, SharedStreams.drawn + torch.arange(len(rows)))
+        SharedStreams.drawn += len(rows)
         return numbers.uniform(torch.arange(len(rows)))
 
 
 class StandingStreams(NumberedStreams):
-    """Gives the same number again and again."""
+    """Return the same number repeatedly."""
 
     def uniform(self, rows):
         numbers = super().uniform(rows)
@@ -47,14 +47,14 @@ class StandingStreams(NumberedStreams):
 
 
 class EqualStreams(Streams):
-    """The same stream for every sample."""
+    """Use the same stream for every sample."""
 
     def __init__(self, seed, keys):
         super().__init__(seed, torch.zeros_like(keys))
 
 
 class CorrelatedStreams(Streams):
-    """Neighbouring samples have streams that overlap: key and counter are only added."""
+    """Add key and counter, so that the streams of neighbouring samples overlap."""
 
     def __init__(self, seed, keys):
         super().__init__(seed, torch.zeros_like(keys))
@@ -62,7 +62,7 @@ class CorrelatedStreams(Streams):
 
 
 class CoarseStreams(NumberedStreams):
-    """Eight bits of every number."""
+    """Return only eight bits of every number."""
 
     def uniform(self, rows):
         return (super().uniform(rows) * 256).floor() / 256

@@ -1,4 +1,4 @@
-"""Truncations broken on purpose."""
+"""Faulty truncations."""
 
 import math
 
@@ -8,7 +8,7 @@ from trialogue.samplers import Truncated
 
 
 class BoundaryDropping(Truncated):
-    """Leaves out the token that reaches `top_p`."""
+    """Omit the token that reaches `top_p`."""
 
     def truncate(self, log_probs):
         ordered, order = log_probs.softmax(-1).sort(dim=-1, descending=True, stable=True)
@@ -19,14 +19,14 @@ class BoundaryDropping(Truncated):
 
 
 class HighestTie(Truncated):
-    """Among equally probable tokens the highest index comes first."""
+    """Prefer the highest index among equally probable tokens."""
 
     def truncate(self, log_probs):
         return super().truncate(log_probs.flip(-1)).flip(-1)
 
 
 class LateTemperature(Truncated):
-    """Cuts first and sharpens afterwards."""
+    """Apply the temperature after the truncation."""
 
     def truncate(self, log_probs):
         if self.temperature == 0:
@@ -41,8 +41,8 @@ class Unnormalised(Truncated):
         return torch.where(kept, log_probs, -math.inf)
 
 
-class UntemperedLaws(Truncated):
-    """Tells samplers that mask first the distribution without its temperature."""
+class UntemperedDistributions(Truncated):
+    """Omit the temperature for samplers that mask first."""
 
     def truncate(self, log_probs):
         tempered = Truncated.temper(self, log_probs)
@@ -53,17 +53,17 @@ class UntemperedLaws(Truncated):
 
 
 def forgotten_mass(decoding, log_laws, rows):
-    """`cut_law` that forgets how much the mass of what is kept was."""
+    """Omit the mass of the kept tokens."""
     return decoding.cut(log_laws, rows), log_laws.new_zeros(len(log_laws), dtype=torch.float64)
 
 
 def nothing_cut(decoding, log_laws, rows):
-    """`cut_law` that keeps what top-k and top-p cut off."""
+    """Keep the tokens that top-k and top-p remove."""
     return log_laws.log_softmax(1), log_laws.logsumexp(1).double()
 
 
 def cut_twice(decoding, log_laws, rows):
-    """`cut_law` that cuts what it has cut."""
+    """Truncate twice."""
     distribution = decoding.cut(decoding.cut(log_laws, rows), rows)
     place = distribution.argmax(1, keepdim=True)
     return distribution, (log_laws - distribution).gather(1, place)[:, 0].double()

@@ -1,4 +1,4 @@
-"""Verifiers broken on purpose."""
+"""Faulty verifiers."""
 
 from dataclasses import replace
 
@@ -13,14 +13,14 @@ from trialogue.verifiers.random import RandomVerifier
 
 
 class StrictThreshold(Threshold):
-    """Rejects a value that equals the threshold."""
+    """Reject a value equal to the threshold."""
 
     def _converted(self, values):
         return (values > self._threshold).to(values.dtype)
 
 
 class ForgetfulRandomVerifier(RandomVerifier):
-    """Draws anew whenever it is asked."""
+    """Draw a new value at every call."""
 
     calls = 0
 
@@ -30,14 +30,14 @@ class ForgetfulRandomVerifier(RandomVerifier):
 
 
 class LengthKeyedRandomVerifier(RandomVerifier):
-    """A function of the length alone."""
+    """Depend on the length only."""
 
     def values(self, decoding, rows):
         return Streams(self._seed, decoding.lengths[rows]).uniform(torch.arange(len(rows)))
 
 
 class EndAnywhere(GrammarVerifier):
-    """Lets a sequence end wherever its text is viable."""
+    """Allow the end of the sequence after every viable text."""
 
     def children(self, decoding, rows):
         answers = super().children(decoding, rows)
@@ -46,7 +46,7 @@ class EndAnywhere(GrammarVerifier):
 
 
 class NoEnd(GrammarVerifier):
-    """Never lets a sequence end."""
+    """Never allow the end of the sequence."""
 
     def children(self, decoding, rows):
         answers = super().children(decoding, rows)
@@ -55,14 +55,14 @@ class NoEnd(GrammarVerifier):
 
 
 class BlindToTheLimit(GrammarVerifier):
-    """Asks only for viability where a continuation is complete because of its length."""
+    """Require only viability of a continuation that is complete because of its length."""
 
     def _members(self, key, prefix):
         return self._viable(key, prefix)
 
 
 class PrefixForMember(GrammarVerifier):
-    """Takes complete texts that could be continued to one of the language."""
+    """Accept complete texts that are only viable prefixes."""
 
     def _prefix(self, key):
         prefix = super()._prefix(key)
@@ -70,7 +70,7 @@ class PrefixForMember(GrammarVerifier):
 
 
 class MemberForPrefix(GrammarVerifier):
-    """Takes no prefix that is not in the language itself."""
+    """Accept only prefixes that are members."""
 
     def _prefix(self, key):
         prefix = super()._prefix(key)
@@ -78,7 +78,7 @@ class MemberForPrefix(GrammarVerifier):
 
 
 class WithoutEnd(GrammarVerifier):
-    """Takes the end of sequence for a part of the text."""
+    """Treat the end of the sequence as part of the text."""
 
     def values(self, decoding, rows):
         answers = super().values(decoding, rows)
@@ -87,7 +87,7 @@ class WithoutEnd(GrammarVerifier):
 
 
 class StaleMatcher(GrammarVerifier):
-    """Takes the matcher of the row's former text where there is none of its own."""
+    """Use the matcher of the row's previous text if its own is missing."""
 
     def _matcher(self, key):
         if key and key not in self._matchers and key[:-8] not in self._matchers and self._matchers:
@@ -96,7 +96,7 @@ class StaleMatcher(GrammarVerifier):
 
 
 class MovedMatcher(GrammarVerifier):
-    """Leaves a matcher filed under the text from which it has moved on."""
+    """Keep a matcher under the text that it has moved past."""
 
     def _matcher(self, key):
         held = self._matchers.get(key[:-8]) if key and key not in self._matchers else None
@@ -107,14 +107,14 @@ class MovedMatcher(GrammarVerifier):
 
 
 class Unvalidated(GrammarVerifier):
-    """Takes every complete text of the grammar."""
+    """Accept every complete text of the grammar without validation."""
 
     def __init__(self, language, *arguments):
         super().__init__(language._replace(parse=None), *arguments)
 
 
 class UnvalidatedAtTheLimit(GrammarVerifier):
-    """Takes every text of the grammar that ends at the limit."""
+    """Accept every text of the grammar that ends at the limit, without validation."""
 
     def _members(self, key, prefix):
         accepts, self._accepts = self._accepts, lambda text: True
@@ -124,7 +124,7 @@ class UnvalidatedAtTheLimit(GrammarVerifier):
 
 
 class PromptJudging(GrammarVerifier):
-    """Judges prompt and completion."""
+    """Judge prompt and completion together."""
 
     def values(self, decoding, rows):
         return super().values(_FromTheStart(decoding), rows)
@@ -139,21 +139,21 @@ class _FromTheStart:
 
 
 class HastyText(TextVerifier):
-    """Decodes an unfinished character."""
+    """Decode an unfinished character."""
 
     def values(self, decoding, rows):
         return super().values(_Ended(decoding), rows)
 
 
 class PatientText(TextVerifier):
-    """Holds bytes back also where nothing more comes."""
+    """Hold back incomplete bytes even at the end."""
 
     def values(self, decoding, rows):
         return super().values(_Ended(decoding, False), rows)
 
 
 class ScopelessText(TextVerifier):
-    """Shows the prompt, whatever the scope."""
+    """Pass the prompt to the function for every scope."""
 
     def values(self, decoding, rows):
         return super().values(_FromTheStart(decoding), rows)
@@ -168,7 +168,7 @@ class _Ended:
 
 
 class Sum(Product):
-    """Adds the values."""
+    """Add the values instead of multiplying them."""
 
     def __init__(self, *verifiers):
         super().__init__(*verifiers)
@@ -184,7 +184,7 @@ class _Summing(Verifier):
 
 
 class FirstOnly(Product):
-    """Forgets all parts but the first."""
+    """Use the first verifier only."""
 
     def __init__(self, *verifiers):
         super().__init__(*verifiers[:1])

@@ -1,4 +1,4 @@
-"""A package of a user's own: one thing of each kind that registers by an entry point."""
+"""A user's package with one example of each kind of entry point."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class Plain(Ancestral):
 
 @dataclass(frozen=True)
 class LazyGibbs(Gibbs):
-    """Rests every other time."""
+    """Gibbs sampling that keeps the state in half of the steps."""
 
     def step(self, model, state, choose):
         moved = super().step(model, state, choose)[0].tokens
@@ -27,7 +27,7 @@ class LazyGibbs(Gibbs):
 
 
 class LoadedDice(Energy):
-    """Dice with faces 0 to 5 whose energy is `weight` for each face above 2."""
+    """Dice with faces 0 to 5 and an energy of `weight` for each face above 2."""
 
     vocab_size = 6
 
@@ -50,7 +50,7 @@ class Linear(nn.Linear):
 
 
 def greet(arguments):
-    """Say hello."""
+    """Print a greeting."""
     print(f"hello {arguments.name}")
 
 

@@ -1,4 +1,4 @@
-"""What verifiers say of whole texts, by a tokenizer that can write any."""
+"""Verdicts of verifiers on entire texts, for a byte-level tokenizer."""
 
 import copy
 
@@ -12,7 +12,7 @@ from trialogue.samplers.prefix.batch import Batch
 
 
 def tokenization(chat_template: str | None = None) -> Tokenization:
-    """Byte-level tokens of a few hundred, with a chat template of one's own."""
+    """Return a small byte-level tokenization with the given chat template."""
     tokenizer = copy.deepcopy(tiny_tokenizer())
     tokenizer.chat_template = chat_template
     return Tokenization(tokenizer)
@@ -22,7 +22,7 @@ TOKENS = tokenization()
 
 
 def value(verifier: Verifier, text: str, complete: bool = True) -> bool:
-    """The verdict on `text` as a complete completion, or as a prefix."""
+    """Return the verdict on `text` as a complete completion or as a prefix."""
     tokens, length = padded([TOKENS.encode(text)], len(TOKENS.encode(text)) + 1)
     oracle = Table(lambda prefix: [1.0] * TOKENS.vocab_size, TOKENS.vocab_size, eos=TOKENS.eos)
     batch = Batch(oracle, 1, tokens.shape[1])

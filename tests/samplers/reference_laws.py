@@ -1,4 +1,4 @@
-"""Output distributions and costs in plain Python, by recursion over the definitions: no tensors, no engine."""
+"""Reference output distributions and costs, computed by recursion in plain Python without tensors."""
 
 import math
 from collections import defaultdict
@@ -15,12 +15,12 @@ def normalised(distribution: ExactDistribution) -> ExactDistribution:
 
 
 def restricted(tree: RandomTree, rule: Rule, prompt: Prefix = ()) -> ExactDistribution:
-    """p(x) V(x) / sum of p V over the completions of `prompt`."""
+    """Return p(x) V(x), normalised over the completions of `prompt`."""
     return normalised({x: p * rule(x) for x, p in tree.distribution(prompt).items()})
 
 
 def rejection_queries(tree: RandomTree, rule: Rule, prompt: Prefix = ()) -> float:
-    """Expected length of a completion over the probability that it is accepted (Wald)."""
+    """Return the expected length of a completion divided by its acceptance probability (Wald's identity)."""
     distribution = tree.distribution(prompt)
     length = math.fsum(p * (len(x) - len(prompt)) for x, p in distribution.items())
     return length / math.fsum(p for x, p in distribution.items() if rule(x))
@@ -29,10 +29,10 @@ def rejection_queries(tree: RandomTree, rule: Rule, prompt: Prefix = ()) -> floa
 def tokenwise(
     tree: RandomTree, rule: Rule, prefix: Prefix = (), mass: float = 1.0
 ) -> tuple[ExactDistribution, float, float]:
-    """Distribution q, expected queries C, and the mass that reaches a prefix with no accepted child.
+    """Return the distribution q, the expected queries C, and the mass of prefixes without an accepted child.
 
-    q(s) = prod p(s_t|s_<t) 1[V(s_<=t)] / a(s_<t) with a(s) = P_{t ~ O(s)}[V(s o t)], and C = sum over the reachable
-    prefixes of q(s) / a(s).
+    q(s) = prod p(s_t|s_<t) 1[V(s_<=t)] / a(s_<t) with a(s) = P_{t ~ O(s)}[V(s o t)], and C is the sum of q(s)
+    / a(s) over the reachable prefixes.
     """
     if tree.complete(prefix):
         return {prefix: mass}, 0.0, 0.0
@@ -49,11 +49,11 @@ def tokenwise(
 
 
 def truncation(probabilities, temperature=1.0, top_p=1.0, top_k=None, min_p=0.0) -> list[float]:
-    """Temperature, then top-k, then top-p, then min-p, over a list of weights; what is left is normalised."""
+    """Apply temperature, top-k, top-p and min-p to a list of weights, in this order, and normalise the rest."""
     order = sorted(range(len(probabilities)), key=lambda token: (-probabilities[token], token))
     if temperature == 0:
         return [float(token == order[0]) for token in range(len(probabilities))]
-    # Divided by the greatest, so that no power underflows at low temperature.
+    # Dividing by the maximum prevents underflow at low temperature.
     greatest = max(probabilities)
     sharpened = [(p / greatest) ** (1 / temperature) for p in probabilities]
     kept = order[:top_k]
@@ -71,10 +71,12 @@ def truncation(probabilities, temperature=1.0, top_p=1.0, top_k=None, min_p=0.0)
 def masked_first(
     tree: RandomTree, value: Rule, **cut: float
 ) -> tuple[ExactDistribution, ExactDistribution, float]:
-    """Draw from what top-k, top-p and min-p keep of p_T V: the distribution of outputs x, p_T(x) V(x), and the mass
-    that fails.
+    """Return the outputs of sampling from p_T V after top-k, top-p and min-p.
 
-    At temperature 0 p_T is p, and the greatest p V is taken.
+    Returns:
+        The distribution of outputs x, the weights p_T(x) V(x), and the probability of failure. At temperature
+    0,
+        p_T is p and the token with the largest p V is chosen.
     """
     temperature = cut.pop("temperature", 1.0)
     distribution, weights, stuck = {}, {}, 0.0
@@ -106,10 +108,10 @@ def backtracking(
     erase_prompt: bool = False,
     prompt: Prefix = (),
 ) -> tuple[ExactDistribution, float]:
-    """Thesis Algorithm 1 line by line; returns the distribution of x o s and the expected number of calls to O.
+    """Return the distribution of x o s and the expected calls to O of Algorithm 1 of the thesis.
 
-    A redo ends early at the end of sequence or the horizon. With `erase_prompt` the erasing counts from the end of
-    x o s; else it stops at x.
+    A redo ends early at the end of the sequence or at the horizon. With `erase_prompt`, erasing counts from
+    the end of x o s. Without it, erasing stops at x.
     """
     distribution: dict[Prefix, float] = defaultdict(int)
     queries = 0
@@ -146,10 +148,10 @@ def released_backtracking(
     once_per_prefix: bool = False,
     prompt: Prefix = (),
 ) -> tuple[ExactDistribution, float]:
-    """The loop of the code that was released with the thesis: the distribution of x o s and the expected calls to O.
+    """Return the distribution of x o s and the expected calls to O of the code released with the thesis.
 
-    Before each token the verifier is asked about what is there, if any of it may be erased. The token is greedy while
-    its position in the completion lies below the number of tokens erased so far.
+    Before each token, the verifier judges the current prefix if part of it may be erased. The next token is
+    greedy while its position in the completion is below the number of tokens erased so far.
     """
     distribution: dict[Prefix, float] = defaultdict(int)
     queries = 0
@@ -176,7 +178,7 @@ def released_backtracking(
 
 
 def expected_value(tree: RandomTree, rule: Rule) -> Callable[[Prefix], float]:
-    """V*(y) = E[V(x) | y], the value function that the rule on complete sequences implies."""
+    """Return the value function V*(y) = E[V(x) | y] of a rule on complete sequences."""
 
     def value(prefix: Prefix) -> float:
         if tree.complete(prefix):
@@ -187,6 +189,6 @@ def expected_value(tree: RandomTree, rule: Rule) -> Callable[[Prefix], float]:
 
 
 def largest_difference(first: ExactDistribution, second: ExactDistribution) -> float:
-    """Greatest absolute difference of two distributions over the outcomes of either."""
+    """Return the largest absolute difference between two distributions."""
     outcomes = first.keys() | second.keys()
     return max((abs(first.get(x, 0.0) - second.get(x, 0.0)) for x in outcomes), default=0.0)

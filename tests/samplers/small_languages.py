@@ -1,4 +1,4 @@
-"""Small languages in plain Python, and a vocabulary of a few byte strings to write them with."""
+"""Small languages in plain Python, and a vocabulary of a few byte strings for them."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +17,9 @@ PADDED = 2
 
 
 def tokenization(pieces: Sequence[bytes]) -> Tokenization:
-    """A byte-level tokenizer with `pieces` as its tokens, then EOS; the model answers for `PADDED` more."""
+    """Return a byte-level tokenizer with the tokens `pieces` and EOS. The model vocabulary has `PADDED` more
+    entries.
+    """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     letter = {byte: chr(byte) for byte in printable} | {byte: chr(256 + n) for n, byte in enumerate(others)}
@@ -32,7 +34,7 @@ def tokenization(pieces: Sequence[bytes]) -> Tokenization:
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """The texts for which `contains` holds; what can be continued to one of them takes at most `reach` of `letters`."""
+    """A set of texts, defined by `contains`. Every viable prefix needs at most `reach` more `letters`."""
 
     name: str
     build: Callable[[Tokenization], object]
@@ -51,9 +53,9 @@ class Language:
     @cached_property
     def _endings(self) -> list[bytes]:
         words = (product(self.letters, repeat=size) for size in range(self.reach + 1))
-        whole = ["".join(word).encode() for several in words for word in several]
+        endings = ["".join(word).encode() for group in words for word in group]
         # A prefix may end inside é.
-        return whole + [b"\xa9" + word for word in whole]
+        return endings + [b"\xa9" + word for word in endings]
 
     @cache  # noqa: B019 (languages are few and small)
     def member(self, text: bytes) -> bool:
@@ -67,7 +69,7 @@ class Language:
         return any(self.member(text + ending) for ending in self._endings)
 
     def verdict(self, tokens: Sequence[int], limit: int) -> bool:
-        """Whether a completion is right: a member where it is complete, else viable."""
+        """Return whether a completion is correct: a member if it is complete, otherwise a viable prefix."""
         eos = len(self.pieces)
         ended = tokens[-1:] == (eos,)
         tokens = tokens[:-1] if ended else tokens
@@ -79,7 +81,7 @@ class Language:
 
 @dataclass(frozen=True, eq=False)
 class FiniteLanguage(Language):
-    """A language of which `texts` are all, or all that a few tokens can tell apart."""
+    """A language with the members `texts`."""
 
     texts: Sequence[str] = ()
 
@@ -89,5 +91,5 @@ class FiniteLanguage(Language):
 
 
 def matching(pattern: str) -> Callable[[str], bool]:
-    """Whether Python's `re` matches a whole text."""
+    """Return a function that tests whether Python's `re` matches an entire text."""
     return lambda text: re.fullmatch(pattern, text) is not None

@@ -1,4 +1,4 @@
-"""Backtracking against Algorithm 1 of the thesis, enumerated in plain Python, and the identity of its calls."""
+"""Comparison of backtracking with Algorithm 1 of the thesis and with the released code."""
 
 from itertools import product
 
@@ -18,7 +18,7 @@ RELEASED = [
 
 
 def backtracking_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
-    """Distance of the sampler from Algorithm 1: its distribution, and its expected calls to the oracle."""
+    """Return the distance from Algorithm 1 in distribution and in expected calls."""
     distribution = exact_distribution(sampler(**settings), tree.table(), tree.judges, prompt=prompt)
     reference, queries = backtracking(tree, tree.judges, prompt=prompt, **settings)
     return max(
@@ -31,7 +31,7 @@ def backtracking_error(sampler, tree: RandomTree, prompt=(), **settings) -> floa
 
 @pytest.mark.parametrize("erase_prompt", [False, True])
 @pytest.mark.parametrize("tree", TREES, ids=str)
-def test_backtracking_from_a_prompt_is_algorithm_1(tree, erase_prompt):
+def test_backtracking_from_a_prompt_equals_algorithm_1(tree, erase_prompt):
     prompt = next(x for x in tree.nodes() if len(x) == 2 and not tree.complete(x))
     for stride in (1, 2, 3):
         settings = {"quota": 2, "stride": stride, "erase_prompt": erase_prompt}
@@ -39,9 +39,7 @@ def test_backtracking_from_a_prompt_is_algorithm_1(tree, erase_prompt):
 
 
 def released_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
-    """Distance of the sampler from the loop of the released code: its distribution, and its expected calls to the
-    oracle.
-    """
+    """Return the distance from the released code in distribution and in expected calls."""
     distribution = exact_distribution(sampler.released(**settings), tree.table(), tree.judges, prompt=prompt)
     reference, queries = released_backtracking(tree, tree.judges, prompt=prompt, **settings)
     return max(
@@ -53,14 +51,14 @@ def released_error(sampler, tree: RandomTree, prompt=(), **settings) -> float:
 
 
 @pytest.mark.parametrize("tree", TREES, ids=str)
-def test_released_backtracking_is_the_released_loop(tree):
+def test_released_backtracking_equals_the_released_code(tree):
     prompt = next(x for x in tree.nodes() if len(x) == 1 and not tree.complete(x))
     for settings in RELEASED:
         assert released_error(Backtracking, tree, **settings) < 1e-12, settings
         assert released_error(Backtracking, tree, prompt, **settings) < 1e-12, settings
 
 
-def test_a_redo_that_counts_from_the_beginning_of_the_prompt_is_told_apart():
+def test_a_redo_counted_from_the_start_of_the_prompt_is_detected():
     tree = RandomTree(7, vocab=2, horizon=5)
 
     def error(sampler):
@@ -70,7 +68,7 @@ def test_a_redo_that_counts_from_the_beginning_of_the_prompt_is_told_apart():
     assert error(mutants.AbsoluteRedoBacktracking) > 1e-3
 
 
-def test_erasing_the_prompt_against_the_setting_is_told_apart():
+def test_an_inverted_erase_prompt_setting_is_detected():
     assert backtracking_error(mutants.PromptErasingBacktracking, TREES[1], (0, 1), quota=2, stride=3) > 1e-3
 
 

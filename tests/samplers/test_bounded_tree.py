@@ -1,8 +1,9 @@
-"""What is known of prefixes is bounded: leaves are forgotten first, and what samplers draw does not depend on it."""
+"""The bounded prefix tree: leaves are removed first, and samples do not depend on removed nodes."""
 
 import pytest
 import torch
 
+from batches import batch_of
 from trialogue.oracles import PrefixOracle
 from trialogue.samplers import TokenwiseRejection, ValueGuided, generate
 from trialogue.samplers.prefix.batch import batch as batches
@@ -14,13 +15,13 @@ TREE = RandomTree(131, vocab=3, horizon=7)
 
 
 class Coins(PrefixOracle):
-    """Fair coins or dice, and how often it was asked."""
+    """An oracle with equal probabilities that counts its rows."""
 
     def __init__(self, vocab_size=2):
-        self.vocab_size, self.asked = vocab_size, 0
+        self.vocab_size, self.rows = vocab_size, 0
 
     def next_log_probs(self, tokens, lengths):
-        self.asked += len(lengths)
+        self.rows += len(lengths)
         return torch.zeros(len(lengths), self.vocab_size, dtype=torch.float64).log_softmax(1)
 
 
@@ -35,30 +36,30 @@ def narrow(monkeypatch):
     [ValueGuided(), ValueGuided(momentum=1.0), TokenwiseRejection()],
     ids=repr,
 )
-def test_what_is_forgotten_changes_no_sample(sampler, request):
+def test_removed_nodes_do_not_change_samples(sampler, request):
     settings = {"sampler": sampler, "verifier": TREE.value, "num_samples": 12, "batch_size": 4, "seed": 2}
-    whole = generate(TREE.table(), **settings)
+    unbounded = generate(TREE.table(), **settings)
     request.getfixturevalue("narrow")
-    small = generate(TREE.table(), memory=10, **settings)
-    assert small.sequences() == whole.sequences()
-    assert torch.equal(small.queries, whole.queries)
-    assert torch.equal(small.log_prob, whole.log_prob)
-    assert small.total.verifier_calls >= whole.total.verifier_calls
+    bounded = generate(TREE.table(), memory=10, **settings)
+    assert bounded.sequences() == unbounded.sequences()
+    assert torch.equal(bounded.queries, unbounded.queries)
+    assert torch.equal(bounded.log_prob, unbounded.log_prob)
+    assert bounded.total.verifier_calls >= unbounded.total.verifier_calls
     if sampler != TokenwiseRejection():
-        assert small.total.verifier_calls > whole.total.verifier_calls
+        assert bounded.total.verifier_calls > unbounded.total.verifier_calls
 
 
-def test_leaves_are_forgotten_first_and_the_oldest_of_them():
+def test_leaves_are_removed_before_the_required_path():
     tree = NodeTree(2)
     numbers = NodeTable(tree, -1, torch.int64)
     tokens = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]])
     three, zero = torch.full((4,), 3), torch.zeros(4, dtype=torch.int64)
     path = tree.paths(tokens, three, zero)
     numbers.values[: tree.size] = torch.arange(tree.size)
-    # The root, and of the sequences, in this order: 0, 00, 000, 001, 01, 010, 1, 10, 100.
+    # The nodes are the root, 0, 00, 000, 001, 01, 010, 1, 10 and 100, in this order.
     assert tree.shrink(10, path[0]) is None
     new = tree.shrink(9, path[0])
-    # Half of nine stay: what the first sequence needs, and so no more.
+    # Half of the nine nodes may stay, and only the path of the first sequence does.
     assert [node for node, kept in enumerate((new >= 0).tolist()) if kept] == [0, 1, 2, 3]
     assert numbers.values[: tree.size].tolist() == [0, 1, 2, 3]
     again = tree.paths(tokens[:1], three[:1], zero[:1])
@@ -66,16 +67,16 @@ def test_leaves_are_forgotten_first_and_the_oldest_of_them():
     assert tree.size == 4
 
 
-def test_of_leaves_the_oldest_goes_first_and_parents_go_last():
+def test_the_oldest_leaves_are_removed_first():
     tree = NodeTree(2)
     tokens = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]])
     tree.paths(tokens, torch.full((4,), 3), torch.zeros(4, dtype=torch.int64))
     new = tree.shrink(8, torch.zeros(0, dtype=torch.int64))
-    # Ten nodes to four: 000, 001, 010, 100 first, then 00 and 01, the oldest whose children are among these.
+    # Of ten nodes four stay. The leaves 000, 001, 010, 100 go first, then the oldest new leaves 00 and 01.
     assert [node for node, kept in enumerate((new >= 0).tolist()) if kept] == [0, 1, 7, 8]
 
 
-def test_a_revisited_node_is_evaluated_once():
+def test_a_node_visited_again_is_evaluated_once():
     oracle = Coins()
     run = generate(
         oracle,
@@ -85,16 +86,14 @@ def test_a_revisited_node_is_evaluated_once():
         max_steps=2000,
     )
     inner = 2**4 - 1
-    assert oracle.asked == inner
+    assert oracle.rows == inner
     assert run.distinct_queries.tolist() == [inner]
     assert run.total.forward_passes == inner
     assert int(run.queries) > 500
 
 
-def test_moves_after_forgetting_find_the_way(narrow):
-    batch = batches.Batch(TREE.table(), 1, 7, memory=1)
-    zeros = torch.zeros(1, dtype=torch.int64)
-    batch.add(torch.zeros(1, 7, dtype=torch.int64), zeros, zeros, zeros + 7)
+def test_moves_after_a_removal_use_the_correct_prefix(narrow):
+    batch = batch_of(TREE.table(), [()], 7, memory=1)
     stay = torch.zeros(1, dtype=torch.bool)
     for number in range(300):
         back, token = int(batch.lengths) >= 5, torch.tensor([number % 3])

@@ -1,4 +1,4 @@
-"""Samplers that draw candidates: best of n, its blocks, and value-guided sampling by blocks."""
+"""Samplers that draw candidates: best of n, best of n blocks, and value-guided sampling by blocks."""
 
 import pytest
 import torch
@@ -8,45 +8,29 @@ from mutants import samplers as mutants
 from trialogue.errors import InputError
 from trialogue.samplers import BestOfN, BlockBestOfN, generate
 from trialogue.samplers.exact import exact_distribution
-from trialogue.testing.trees import VIABLE, RandomTree
-
-
-def first_of_the_greatest(sampler) -> bool:
-    """Whether each sample is the first of the greatest of the candidates that its streams draw.
-
-    In distribution it does not matter which of equals is taken, since the draws are exchangeable.
-    """
-    tree, n = VIABLE[0], 3
-    chosen = generate(tree.table(), sampler=sampler(n), verifier=tree.allows, num_samples=40).sequences()
-    drawn = generate(tree.table(), num_samples=40 * n).sequences()
-    groups = [drawn[start : start + n] for start in range(0, len(drawn), n)]
-    return chosen == [max(group, key=tree.allows) for group in groups]
-
-
-def test_the_first_of_equal_completions_is_taken():
-    assert first_of_the_greatest(BestOfN)
-    assert not first_of_the_greatest(mutants.LastBestOfN)
-
+from trialogue.testing.trees import RandomTree
 
 LINES = RandomTree(31, vocab=3, horizon=4, eos=1)
 
 
-def first_of_equals(sampler) -> bool:
-    """Whether, with all values equal, each sample is what its first candidate draws."""
-    chosen = generate(
-        LINES.table(), sampler=sampler(3, block_tokens=1), verifier=lambda y: 1.0, num_samples=40
-    )
-    ids = range(0, 120, 3)
-    drawn = generate(LINES.table(), num_samples=40, sample_ids=ids)
-    return chosen.sequences() == drawn.sequences()
+def takes_the_first_of_equals(sampler) -> bool:
+    """Return whether each sample is its first candidate if all values are equal.
+
+    The exact distribution does not depend on the choice among equals, because candidates are exchangeable.
+    """
+    chosen = generate(LINES.table(), sampler=sampler, verifier=lambda y: 1.0, num_samples=40)
+    first = generate(LINES.table(), num_samples=40, sample_ids=range(0, 120, 3))
+    return chosen.sequences() == first.sequences()
 
 
-def test_the_first_of_equal_blocks_is_taken():
-    assert first_of_equals(BlockBestOfN)
-    assert not first_of_equals(mutants.LastCandidateBlocks)
+def test_the_first_of_equal_candidates_is_taken():
+    assert takes_the_first_of_equals(BestOfN(3))
+    assert takes_the_first_of_equals(BlockBestOfN(3, block_tokens=1))
+    assert not takes_the_first_of_equals(mutants.LastBestOfN(3))
+    assert not takes_the_first_of_equals(mutants.LastCandidateBlocks(3, block_tokens=1))
 
 
-def test_a_block_is_judged_once_and_where_it_ends():
+def test_a_block_is_judged_once_at_its_end():
     judged = []
 
     def value(prefix):
@@ -65,7 +49,7 @@ def test_delimiters_may_be_a_tensor():
     assert hash(sampler) == hash(BlockBestOfN(2, (0, 2)))
 
 
-def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
+def test_blocks_end_at_a_text_if_the_oracle_has_a_tokenization():
     oracle = tiny_oracle()
     settings = {"verifier": lambda prefix: len(set(prefix)), "max_new_tokens": 12, "num_samples": 3}
     for text, given in (("\n", None), ("e", "e")):
@@ -77,14 +61,14 @@ def test_blocks_end_at_a_text_where_the_oracle_has_a_tokenization():
         assert runs[0].sequences() == runs[1].sequences()
     with pytest.raises(InputError, match="block_delimiter='@@@': no token of the model contains this text"):
         generate(oracle, ["the cat"], sampler=BlockBestOfN(2, block_delimiter="@@@"), **settings)
-    for run in (
-        lambda sampler, *rest: generate(rest[0], sampler=sampler, verifier=rest[1]),
-        exact_distribution,
-    ):
-        with pytest.raises(InputError, match=r"delimiters=\(\): the model has no tokenization"):
-            run(BlockBestOfN(2), LINES.table(), LINES.value)
 
 
-def test_a_delimiter_outside_the_vocabulary_is_named():
+def test_invalid_delimiters_are_refused():
+    table, value = LINES.table(), LINES.value
     with pytest.raises(InputError, match="delimiters=7: use token ids below 3"):
-        generate(LINES.table(), sampler=BlockBestOfN(2, (0, 7)), verifier=lambda prefix: True)
+        generate(table, sampler=BlockBestOfN(2, (0, 7)), verifier=value)
+    message = r"delimiters=\(\): the model has no tokenization"
+    with pytest.raises(InputError, match=message):
+        generate(table, sampler=BlockBestOfN(2), verifier=value)
+    with pytest.raises(InputError, match=message):
+        exact_distribution(BlockBestOfN(2), table, value)

@@ -1,12 +1,14 @@
-"""The engine: prompts, budgets, refills, counts, and every input it names as wrong."""
+"""The engine of prefix samplers: prompts, budgets, refills, call counts and errors for invalid input."""
 
 import math
 from collections import Counter
+from functools import partial
 from typing import NamedTuple
 
 import pytest
 import torch
 
+from refusals import wrong_errors
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import PrefixOracle
@@ -31,7 +33,7 @@ COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 ENDLESS = Table(lambda prefix: [0.5, 0.5], 2)
 
 
-def test_by_default_one_sequence_is_drawn_from_the_oracle():
+def test_the_default_is_one_sample_of_the_oracle():
     run = generate(TREE.table())
     assert len(run.sequences()) == 1
     assert TREE.complete(run.sequences()[0])
@@ -40,9 +42,9 @@ def test_by_default_one_sequence_is_drawn_from_the_oracle():
     assert run.log_weight.tolist() == [0.0]
 
 
-def test_prompts_may_be_lists_a_tensor_or_padded_tokens_with_lengths():
+def test_prompts_may_be_lists_or_a_tensor_or_padded_tokens_with_lengths():
     sequences = [(0, 0), (0,), ()]
-    padded = torch.tensor([[0, 0, 7], [0, 7, 7], [7, 7, 7]])  # what lies beyond a length is no token
+    padded = torch.tensor([[0, 0, 7], [0, 7, 7], [7, 7, 7]])  # entries beyond a length are padding
     lengths = torch.tensor([2, 1, 0])
     runs = [
         generate(TREE.table(), prompts)
@@ -53,7 +55,7 @@ def test_prompts_may_be_lists_a_tensor_or_padded_tokens_with_lengths():
     assert generate(TREE.table(), equal).sequences() == generate(TREE.table(), [(0, 0)] * 2).sequences()
 
 
-def test_a_prompt_that_ends_in_eos_goes_on_where_the_oracle_says_so():
+def test_a_prompt_that_ends_in_eos_is_continued_if_the_oracle_allows_it():
     def distribution(prefix):
         return [1.0, 2.0, 3.0]
 
@@ -67,16 +69,16 @@ def test_a_prompt_that_ends_in_eos_goes_on_where_the_oracle_says_so():
         for completion in run.completions():
             assert completion
             assert 0 not in completion[:-1]
-        # Nothing else has changed: the end of sequence ends what comes behind the prompt.
+        # An end-of-sequence token after the prompt still ends the sequence.
         assert (0,) in run.completions()
-    # This sampler goes back to where the prompt ends, and rests there.
+    # This sampler returns to the end of the prompt and stays there.
     again = generate(oracle, [(2, 0)], sampler=ValueGuided(), verifier=lambda x: 1.0, num_samples=50)
     assert all(again.completions())
     nested = truncated(truncated(oracle, temperature=0.5), top_k=2)
     assert all(generate(nested, [(0,)], num_samples=20).completions())
 
 
-def test_seeds_and_ids_name_samples():
+def test_samples_are_identified_by_seed_and_id():
     first = generate(COINS, num_samples=30, seed=1)
     assert generate(COINS, num_samples=30, seed=1).sequences() == first.sequences()
     assert generate(COINS, num_samples=30, seed=2).sequences() != first.sequences()
@@ -84,7 +86,7 @@ def test_seeds_and_ids_name_samples():
     assert late.sequences() == first.sequences()[20:]
 
 
-def test_a_prompt_that_is_complete_is_returned():
+def test_a_complete_prompt_is_returned_unchanged():
     table = Table(lambda prefix: [0.5, 0.5], 2, eos=1, max_length=2)
     run = generate(table, [(0, 0), (1,)])
     assert run.sequences() == [(0, 0), (1,)]
@@ -94,13 +96,13 @@ def test_a_prompt_that_is_complete_is_returned():
         assert (distribution.probabilities, distribution.expected_calls) == ({prompt: 1.0}, 0.0)
 
 
-def test_new_tokens_are_counted_from_the_prompt():
+def test_new_tokens_are_counted_from_the_end_of_the_prompt():
     run = generate(ENDLESS, [(), (0, 1)], max_new_tokens=4)
     assert run.lengths.tolist() == [4, 6]
     assert generate(COINS, [(), (0, 1)], max_new_tokens=2).lengths.tolist() == [2, 3]
 
 
-def test_rows_refill_until_every_sample_is_drawn():
+def test_rows_are_refilled_until_every_sample_is_drawn():
     run = generate(
         TREE.table(), sampler=Rejection(), verifier=TREE.judges, num_samples=57, batch_size=4, progress=True
     )
@@ -109,12 +111,12 @@ def test_rows_refill_until_every_sample_is_drawn():
     assert all(TREE.judges(sequence) for sequence in run.sequences())
 
 
-def test_queries_are_tokens_asked_of_the_oracle():
-    asked = Counter()
+def test_queries_count_the_tokens_requested_from_the_oracle():
+    requested = Counter()
 
     class Counting(Table):
         def next_log_probs(self, tokens, lengths):
-            asked.update(
+            requested.update(
                 tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
             )
             return super().next_log_probs(tokens, lengths)
@@ -123,18 +125,18 @@ def test_queries_are_tokens_asked_of_the_oracle():
     settings = {"sampler": TokenwiseRejection(), "verifier": TREE.allows, "num_samples": 40}
     run = generate(oracle, batch_size=1, **settings)
     assert bool((run.queries >= run.lengths).all())
-    # What was answered is remembered: each prefix is evaluated once, however often it is asked about.
-    assert set(asked.values()) == {1}
-    assert len(asked) == run.total.positions == int(run.distinct_queries.sum()) < int(run.queries.sum())
-    asked.clear()
+    # Distributions are cached, so that each prefix is evaluated once.
+    assert set(requested.values()) == {1}
+    assert len(requested) == run.total.positions == int(run.distinct_queries.sum()) < int(run.queries.sum())
+    requested.clear()
     forgetful = generate(oracle, batch_size=7, memory=1, **settings)
-    assert forgetful.total.positions >= asked.total() > len(asked)
+    assert forgetful.total.positions >= requested.total() > len(requested)
     assert forgetful.sequences() == run.sequences()
     assert torch.equal(forgetful.queries, run.queries)
 
 
 @pytest.mark.parametrize("bound", [1, 2, 5])
-def test_budgets_stop_a_sample_and_say_so(bound):
+def test_a_budget_stops_a_sample_and_is_reported(bound):
     def reject(prefix):
         return False
 
@@ -148,7 +150,7 @@ def test_budgets_stop_a_sample_and_say_so(bound):
     assert by_steps.stopped == ["max_steps"] * 5
 
 
-def test_steps_are_counted_from_the_admission_of_a_sample():
+def test_steps_are_counted_from_the_start_of_each_sample():
     run = generate(COINS, num_samples=50, batch_size=2, max_steps=4)
     assert set(run.stopped) == {""}
     cut = generate(COINS, num_samples=50, batch_size=2, max_steps=2)
@@ -165,7 +167,7 @@ def test_steps_are_counted_from_the_admission_of_a_sample():
     assert one_stuck.stopped == ["max_steps"] + [""] * 30
 
 
-def test_a_walk_that_goes_on_is_stopped_on_a_leaf_or_inside():
+def test_a_sampler_that_continues_after_a_leaf_is_stopped_by_max_steps():
     run = generate(
         COINS,
         sampler=ValueGuided(stop_at_leaf=False),
@@ -181,8 +183,8 @@ def test_a_walk_that_goes_on_is_stopped_on_a_leaf_or_inside():
         assert stopped == ("" if accepted else "max_steps")
 
 
-class Narrow:
-    """A verifier that answers for children in the wrong shape."""
+class OneColumnVerifier:
+    """A verifier that returns values of children in the wrong shape."""
 
     scope, layers = "sequence", ()
 
@@ -193,6 +195,8 @@ class Narrow:
         return torch.ones(len(rows), 1)
 
 
+INTEGERS = ("max_new_tokens", "num_samples", "batch_size", "memory", "max_queries", "max_steps", "seed")
+ZEROS = torch.zeros(2, 2, dtype=torch.int64)
 INPUTS = [
     ({"prompts": [[0, 2]]}, r"prompts\[0\]\[1\]=2: use token ids from 0 to 1"),
     ({"prompts": [[], [-1]]}, r"prompts\[1\]\[0\]=-1"),
@@ -201,50 +205,32 @@ INPUTS = [
     ({"prompts": ["01"]}, "prompts='texts'"),
     ({"prompts": [[0.0, 1.0]]}, r"prompts=\[0.0, 1.0\]: give a sequence of integer token ids"),
     ({"prompts": (torch.zeros(2, 2), torch.tensor([1, 1]))}, "prompts=torch.float32: give integer tokens"),
-    ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), [1, 3])}, r"prompts=\(2, 2\)"),
+    ({"prompts": (ZEROS, [1, 3])}, r"prompts=\(2, 2\)"),
     ({"prompts": []}, r"prompts=\[\]"),
     ({"prompts": torch.zeros(2).long()}, r"prompts=\(2,\)"),
-    ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), torch.tensor([1]))}, r"prompts=\(2, 2\)"),
-    ({"prompts": (torch.zeros(2, 2, dtype=torch.int64), torch.tensor([1, -1]))}, r"prompts=\(2, 2\)"),
+    ({"prompts": (ZEROS, torch.tensor([1]))}, r"prompts=\(2, 2\)"),
+    ({"prompts": (ZEROS, torch.tensor([1, -1]))}, r"prompts=\(2, 2\)"),
     ({"max_new_tokens": 0}, "max_new_tokens=0"),
     ({"sample_ids": [1, 2, 3]}, "sample_ids=3: give 1"),
     ({"sample_ids": [0.5]}, r"sample_ids=\[0.5\]: give 1 different integers"),
-    *[
-        ({field: value}, f"^{field}={value!r}: use an integer")
-        for field, value in [
-            ("max_new_tokens", 2.5),
-            ("num_samples", 2.5),
-            ("batch_size", 2.5),
-            ("memory", 1.5),
-            ("max_queries", 1.5),
-            ("max_steps", "many"),
-            ("seed", 0.5),
-        ]
-    ],
+    *[({field: 2.5}, f"^{field}=2.5: use an integer") for field in INTEGERS],
     ({"seed": -1}, "seed=-1: use at least 0"),
     ({"sampler": Ancestral}, r"sampler='Ancestral': give an instance: Ancestral\(\)"),
     ({"sampler": Rejection()}, "verifier=None: Rejection needs a verifier"),
     ({"verifier": 3}, "verifier=3"),
     ({"verifier": lambda prefix: "yes"}, "returned 'yes'"),
     ({"verifier": lambda prefix: None}, "returned None"),
-    ({"sampler": ValueGuided(), "verifier": Narrow()}, r"verifier=\(1, 1\): .*shape \(1, 2\)"),
+    ({"sampler": ValueGuided(), "verifier": OneColumnVerifier()}, r"verifier=\(1, 1\): .*shape \(1, 2\)"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), INPUTS, ids=[message for _, message in INPUTS])
-def test_wrong_input_is_named(arguments, message):
-    with pytest.raises(InputError, match=message) as error:
-        generate(COINS, **arguments)
-    assert "\n" not in str(error.value)
-
-
-def test_a_longest_sequence_is_needed():
-    with pytest.raises(InputError, match="max_new_tokens=None"):
-        generate(ENDLESS)
+def test_invalid_input_is_reported_in_one_line():
+    calls = [(message, partial(generate, COINS, **arguments)) for arguments, message in INPUTS]
+    assert not wrong_errors([*calls, ("max_new_tokens=None", lambda: generate(ENDLESS))])
 
 
 @pytest.mark.parametrize("distribution", [exact_distribution, transition_matrix])
-def test_a_chain_that_is_too_large_is_named(distribution):
+def test_a_chain_with_too_many_states_is_refused(distribution):
     arguments = (Rejection(), TREES[1].table(), TREES[1].allows)
     states = exact_distribution(*arguments).states
     distribution(*arguments, max_states=states)
@@ -256,8 +242,11 @@ class Mark(NamedTuple):
     mark: torch.Tensor
 
 
-class Relay(Sampler[Mark]):
-    """Rows of a group continue from the second and append what their state says: the member they began as."""
+class SecondRowSampler(Sampler[Mark]):
+    """A sampler in which both rows of a group continue from the second row.
+
+    The appended token is the state, which is the row's initial place in its group.
+    """
 
     rows_per_sample = 2
 
@@ -271,23 +260,27 @@ class Relay(Sampler[Mark]):
         return Moves(second, decoding.lengths[second], token, decoding.complete), state
 
 
-def test_states_follow_the_rows_that_are_continued():
-    assert generate(COINS, sampler=Relay(), num_samples=3, batch_size=4).sequences() == [(1, 1, 1)] * 3
-    assert exact_distribution(Relay(), COINS).probabilities == {(1, 1, 1): 1.0}
+def test_states_move_with_the_rows_that_continue():
+    assert (
+        generate(COINS, sampler=SecondRowSampler(), num_samples=3, batch_size=4).sequences()
+        == [(1, 1, 1)] * 3
+    )
+    assert exact_distribution(SecondRowSampler(), COINS).probabilities == {(1, 1, 1): 1.0}
 
 
-def test_laws_name_wrong_input():
-    with pytest.raises(InputError, match=r"prompts\[0\]\[0\]=5"):
-        exact_distribution(Ancestral(), COINS, prompt=(5,))
-    with pytest.raises(InputError, match="max_new_tokens=None"):
-        exact_distribution(Ancestral(), ENDLESS)
-    with pytest.raises(InputError, match=r"verifier=0\.0"):
-        target_distribution(COINS, lambda prefix: False)
-    with pytest.raises(InputError, match="max_states=3"):
-        target_distribution(COINS, lambda prefix: True, max_states=3)
+INVALID_DISTRIBUTIONS = [
+    (r"prompts\[0\]\[0\]=5", lambda: exact_distribution(Ancestral(), COINS, prompt=(5,))),
+    ("max_new_tokens=None", lambda: exact_distribution(Ancestral(), ENDLESS)),
+    (r"verifier=0\.0", lambda: target_distribution(COINS, lambda prefix: False)),
+    ("max_states=3", lambda: target_distribution(COINS, lambda prefix: True, max_states=3)),
+]
 
 
-def test_the_law_of_a_prompt_is_that_of_its_completions():
+def test_exact_distributions_report_invalid_input():
+    assert not wrong_errors(INVALID_DISTRIBUTIONS)
+
+
+def test_the_distribution_after_a_prompt_contains_only_its_completions():
     tree = RandomTree(72, horizon=5)
     for sampler in (Ancestral(), MaskedDecoding(), Backtracking(1, 2), ValueGuided()):
         distribution = exact_distribution(sampler, tree.table(), tree.value, prompt=(0, 1))
@@ -297,7 +290,7 @@ def test_the_law_of_a_prompt_is_that_of_its_completions():
 
 @pytest.mark.parametrize("sampler", [MaskedDecoding(), TokenwiseRejection(), ValueGuided()], ids=repr)
 @pytest.mark.parametrize("weight", [0.0, float("nan")])
-def test_an_oracle_that_offers_nothing_is_named(sampler, weight):
+def test_an_oracle_without_a_possible_token_is_reported(sampler, weight):
     class Nothing(PrefixOracle):
         vocab_size, max_length = 2, 3
 
@@ -308,8 +301,8 @@ def test_an_oracle_that_offers_nothing_is_named(sampler, weight):
         generate(Nothing(), sampler=sampler, verifier=lambda prefix: True)
 
 
-class Restless(Ancestral):
-    """A sampler broken on purpose: its moves cannot be applied."""
+class InvalidMoves(Ancestral):
+    """A faulty sampler with moves that cannot be applied."""
 
     def __init__(self, **wrong):
         object.__setattr__(self, "wrong", wrong)
@@ -327,11 +320,11 @@ class Restless(Ancestral):
 )
 def test_moves_that_cannot_be_applied_are_refused(wrong):
     with pytest.raises(InputError, match=r"^moves=\(.*row 0 holds"):
-        generate(COINS, sampler=Restless(**wrong), max_steps=9)
+        generate(COINS, sampler=InvalidMoves(**wrong), max_steps=9)
 
 
 @pytest.mark.parametrize(("candidates", "queries"), [(1, 3), (4, 12)])
-def test_a_budget_that_is_just_enough_is_enough(candidates, queries):
+def test_a_budget_of_exactly_the_required_queries_suffices(candidates, queries):
     run = generate(COINS, sampler=BestOfN(candidates), verifier=lambda x: True, max_queries=queries)
     assert (run.stopped, run.accepted.tolist(), run.queries.tolist()) == ([""], [True], [queries])
     run = generate(
@@ -340,7 +333,7 @@ def test_a_budget_that_is_just_enough_is_enough(candidates, queries):
     assert (run.stopped, run.accepted.tolist()) == (["max_queries"], [False])
 
 
-def test_samples_can_be_trained_on_and_written_to():
+def test_samples_can_be_used_in_training_and_modified():
     samples = generate(COINS, num_samples=3)
     samples.tokens.add_(1)
     samples.accepted[0] = False

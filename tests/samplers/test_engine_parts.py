@@ -1,14 +1,12 @@
-"""The parts of the engine and of the batch, each by itself."""
+"""Parts of the sampling engine."""
 
 from types import SimpleNamespace
-
-import pytest
 
 from trialogue.samplers.prefix.engine import clock as clocks
 from trialogue.samplers.prefix.engine.clock import Clock
 
 
-def test_a_clock_shares_every_second_among_those_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_divides_each_second_among_running_samples(monkeypatch):
     times = iter([10.0, 14.0, 15.0, 21.0])
     monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: next(times)))
     clock = Clock()

@@ -1,7 +1,6 @@
-"""Exact output distributions against rational arithmetic, on trees with probabilities down to 1e-18."""
+"""Comparison of exact output distributions with rational arithmetic, on trees with probabilities down to 1e-18."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -39,16 +38,16 @@ from trialogue.samplers.prefix.sampler import LogWeight
 from trialogue.testing.distributions import rules_of
 from trialogue.testing.trees import VIABLE, RandomTree
 
-from .rational import MOST, ExtremeTree, RationalTree, ValuedTree, expected
+from .rational_references import LARGEST_VALUE, ExtremeTree, RationalTree, ValuedTree, expected
 
-TREES = 10
-"""Extreme trees for each sampler, other ones for each."""
+EXTREME_TREES = 10
+"""Number of extreme trees per sampler. Each sampler has its own trees."""
 SMALLEST = Fraction(1e-300)
 
 EXACT_SAMPLERS: list[Sampler] = [
     Ancestral(),
     Rejection(),
-    OutcomeRejection(most=MOST),
+    OutcomeRejection(most=LARGEST_VALUE),
     TokenwiseRejection(),
     TokenwiseRejection(max_rejections=3),
     MaskedDecoding(),
@@ -84,7 +83,7 @@ def trees_for(place: int) -> list[ExtremeTree]:
             horizon=1 if short or seed % 3 == 0 else 2,
             eos=0 if seed % 5 == 0 else None,
         )
-        for seed in range(TREES)
+        for seed in range(EXTREME_TREES)
     ]
 
 
@@ -97,7 +96,7 @@ def relative_error(found: float, truth: Fraction | float) -> float:
 
 
 def error_of(distribution: ExactDistribution, sampler: Sampler, tree: RationalTree) -> float:
-    """The greatest relative error of a probability, a weight, or the expected calls."""
+    """Return the largest relative error of the probabilities, the weights and the expected calls."""
     truth = expected(sampler, tree)
     weights = truth.distribution if truth.weights is None else truth.weights
     errors = [
@@ -113,12 +112,12 @@ def error_of(distribution: ExactDistribution, sampler: Sampler, tree: RationalTr
     return max(errors)
 
 
-def law_of(sampler: Sampler, tree: RationalTree) -> ExactDistribution:
+def distribution_of(sampler: Sampler, tree: RationalTree) -> ExactDistribution:
     return exact_distribution(sampler, tree.table(), tree.value)
 
 
 def ordinary_trees(sampler: Sampler) -> list[ValuedTree]:
-    """Trees with and without an end of sequence and impossible tokens, under verifiers of every kind."""
+    """Return trees with and without an end of sequence and impossible tokens, with all kinds of verifiers."""
     most = 8 if sampler.rows_per_sample > 1 or isinstance(sampler, StationaryValueGuided) else 16
     trees = [tree for tree in VIABLE if len(tree.distribution()) <= most]
     if isinstance(sampler, BlockBestOfN) and 2 in sampler.delimiters:
@@ -158,16 +157,16 @@ ORDINARY_SAMPLERS: list[Sampler] = [
 ]
 
 
-def test_every_sampler_has_a_reference() -> None:
+def test_every_registered_sampler_is_compared_with_its_reference():
     assert {type(sampler) for sampler in EXACT_SAMPLERS} == {SAMPLERS[name] for name in SAMPLERS}
 
 
 def require_reference(sampler: Sampler, trees: list[RationalTree]) -> None:
     """Compare the exact distribution of a sampler with rational arithmetic on each of `trees`."""
-    # One uniform number decides all of systematic resampling; the sampler itself rounds it to 1e-16.
+    # One uniform number decides systematic resampling, and the sampler rounds it to 1e-16.
     systematic = isinstance(sampler, SequentialMonteCarlo) and sampler.resampling == "systematic"
     for tree in trees:
-        distribution = law_of(sampler, tree)
+        distribution = distribution_of(sampler, tree)
         assert math.fsum(
             (*distribution.probabilities.values(), distribution.failed, distribution.never_halts)
         ) == pytest.approx(1, abs=1e-12)
@@ -183,23 +182,23 @@ def require_reference(sampler: Sampler, trees: list[RationalTree]) -> None:
 @pytest.mark.parametrize(
     "place", range(len(EXACT_SAMPLERS)), ids=lambda place: f"{place}-{EXACT_SAMPLERS[place]}"
 )
-def test_distributions_of_extreme_trees_are_those_of_rational_arithmetic(place: int) -> None:
+def test_extreme_trees_have_the_distribution_of_rational_arithmetic(place):
     require_reference(EXACT_SAMPLERS[place], trees_for(place))
 
 
 @pytest.mark.parametrize("sampler", ORDINARY_SAMPLERS, ids=repr)
-def test_distributions_of_ordinary_trees_are_those_of_rational_arithmetic(sampler: Sampler) -> None:
+def test_ordinary_trees_have_the_distribution_of_rational_arithmetic(sampler):
     require_reference(sampler, ordinary_trees(sampler))
 
 
 @pytest.mark.parametrize("mutant", mutants.WRONG_DISTRIBUTIONS, ids=repr)
-def test_broken_samplers_are_told_apart(mutant: Sampler) -> None:
+def test_faulty_samplers_differ_from_the_reference(mutant):
     trees = ordinary_trees(mutant)
-    assert any(error_of(law_of(mutant, tree), mutant, tree) > 1e-3 for tree in trees)
+    assert any(error_of(distribution_of(mutant, tree), mutant, tree) > 1e-3 for tree in trees)
 
 
-class Subtracting(AbsorbingChain):
-    """The linear system solved as it stands, with one minus the probability of staying."""
+class SubtractiveSolver(AbsorbingChain):
+    """A linear solver that subtracts the probability of staying from one."""
 
     @property
     def visits(self) -> np.ndarray:
@@ -211,32 +210,30 @@ class Subtracting(AbsorbingChain):
         return visits
 
 
-class ForgettingEnds(AbsorbingChain):
-    """Loses what ends in the last state."""
+class LosingEnds(AbsorbingChain):
+    """A chain that loses half of the mass that ends in the last state."""
 
     def __init__(self, transitions: csr_array, ends: np.ndarray) -> None:
         super().__init__(transitions, np.where(np.arange(len(ends)) == len(ends) - 1, 0.5 * ends, ends))
 
 
-@pytest.mark.parametrize("mutant", [Subtracting, ForgettingEnds])
+@pytest.mark.parametrize("mutant", [SubtractiveSolver, LosingEnds])
 @pytest.mark.parametrize("sampler", [Rejection(), TokenwiseRejection(), ValueGuided()], ids=str)
-def test_broken_solves_are_told_apart(
-    sampler: Sampler, mutant: type[AbsorbingChain], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faulty_solvers_differ_from_the_reference(sampler, mutant, monkeypatch):
     monkeypatch.setattr(samplers, "AbsorbingChain", mutant)
     monkeypatch.setattr(samplers, "require_distribution", lambda *given: None)
     worst = 0.0
     for seed in range(20):
         tree = ExtremeTree(seed)
         try:
-            worst = max(worst, error_of(law_of(sampler, tree), sampler, tree))
-        except (RuntimeError, InputError):  # "Factor is exactly singular", or numbers that are not finite
+            worst = max(worst, error_of(distribution_of(sampler, tree), sampler, tree))
+        except (RuntimeError, InputError):  # the matrix is singular, or a number is not finite
             worst = math.inf
     assert worst > 1e-3
 
 
 def rare(chance: float) -> Table:
-    """The first two tokens are 1 with this `chance`, the third one is a fair coin."""
+    """Return a table in which the first two tokens are 1 with probability `chance` and the third is a fair coin."""
     return Table(lambda y: (1 - chance, chance) if len(y) < 2 else (0.5, 0.5), 2, max_length=3)
 
 
@@ -246,7 +243,7 @@ def starts_with_ones(sequence: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("chance", [1e-6, 1e-8, 1e-12, 1e-18, 1e-100, 1e-149])
 @pytest.mark.parametrize("sampler", [ValueGuided(), Rejection()], ids=str)
-def test_rare_halting_keeps_all_of_the_mass(sampler: Sampler, chance: float) -> None:
+def test_a_rare_end_keeps_all_probability_mass(sampler, chance):
     distribution = exact_distribution(sampler, rare(chance), starts_with_ones)
     assert {x: p for x, p in distribution.probabilities.items() if p} == pytest.approx(
         {(1, 1, 0): 0.5, (1, 1, 1): 0.5}
@@ -255,7 +252,7 @@ def test_rare_halting_keeps_all_of_the_mass(sampler: Sampler, chance: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (
             lambda: exact_distribution(Rejection(), rare(1e-160), starts_with_ones),
@@ -266,7 +263,7 @@ def test_rare_halting_keeps_all_of_the_mass(sampler: Sampler, chance: float) -> 
             "probability=.*below 1e-300",
         ),
         (
-            lambda: exact_distribution(Rejection(), Unlikely(), lambda x: x == (1,)),
+            lambda: exact_distribution(Rejection(), UnderflowingOracle(), lambda x: x == (1,)),
             "probability=.*below 1e-300",
         ),
         (
@@ -277,13 +274,13 @@ def test_rare_halting_keeps_all_of_the_mass(sampler: Sampler, chance: float) -> 
         (lambda: target_distribution(rare(1e-200), lambda x: x[:2] == (1, 1)), "verifier=.*below 1e-300"),
     ],
 )
-def test_what_double_precision_cannot_hold_is_one_line(call: Callable[[], object], told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}"):
+def test_numbers_beyond_double_precision_are_refused_in_one_line(call, message):
+    with pytest.raises(InputError, match=f"^{message}"):
         call()
 
 
-class Unlikely(PrefixOracle):
-    """One token whose probability is positive and below every float."""
+class UnderflowingOracle(PrefixOracle):
+    """An oracle with one token whose probability is positive but smaller than every float."""
 
     vocab_size, max_length = 2, 1
 
@@ -291,16 +288,16 @@ class Unlikely(PrefixOracle):
         return torch.tensor([[0.0, -1000.0]], dtype=torch.float64).expand(len(lengths), 2)
 
 
-def test_unlikely_outputs_do_no_harm() -> None:
-    distribution = exact_distribution(Ancestral(), Unlikely(), None)
+def test_outputs_of_tiny_probability_are_included():
+    distribution = exact_distribution(Ancestral(), UnderflowingOracle(), None)
     assert distribution.probabilities[0,] == 1
     assert distribution.probabilities[1,] < 1e-300
     target = target_distribution(rare(1e-140), lambda x: x[:2] == (1, 1))
     assert target == pytest.approx({(1, 1, 0): 0.5, (1, 1, 1): 0.5}, rel=1e-12)
 
 
-class Returning(Rejection):
-    """Rejection whose weight is multiplied by `factor` whenever a completion is rejected."""
+class ReweightedRejection(Rejection):
+    """Rejection with a weight that is multiplied by `factor` at every rejected completion."""
 
     weighted = True
     factor = 1.0
@@ -317,8 +314,8 @@ class Returning(Rejection):
 @pytest.mark.parametrize(
     ("chance", "factor"), [(1e-18, 1.0), (0.25, 0.5), (0.5, 1.25), (1e-18, 0.5), (0.5, 1e-9)]
 )
-def test_weights_of_a_walk_that_comes_back(chance: float, factor: float) -> None:
-    sampler = Returning()
+def test_weights_of_a_sampler_that_returns_to_a_prefix_are_exact(chance, factor):
+    sampler = ReweightedRejection()
     object.__setattr__(sampler, "factor", factor)
     distribution = exact_distribution(
         sampler, Table(lambda _: (1.0, chance), 2, max_length=1), lambda x: x == (1,)
@@ -329,8 +326,8 @@ def test_weights_of_a_walk_that_comes_back(chance: float, factor: float) -> None
     assert distribution.weights[1,] == pytest.approx(float(weight), rel=1e-12, abs=0)
 
 
-def test_infinite_weights_are_one_line() -> None:
-    sampler = Returning()
+def test_infinite_weights_are_refused_in_one_line():
+    sampler = ReweightedRejection()
     object.__setattr__(sampler, "factor", 2.0)
     with pytest.raises(InputError, match=r"^log_weight=.*weights grow where the sampler comes back"):
         exact_distribution(sampler, Table(lambda _: (0.75, 0.25), 2, max_length=1), lambda x: x == (1,))

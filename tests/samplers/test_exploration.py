@@ -1,6 +1,4 @@
-"""States that lead to the same outputs are one state of an exact distribution, and the distribution is what it is
-without that.
-"""
+"""Exact distributions with merged states: states with the same future are one state."""
 
 from itertools import pairwise
 
@@ -14,7 +12,7 @@ from trialogue.samplers.exact import exact_distribution, kullback_leibler, total
 from trialogue.samplers.prefix.sequential_monte_carlo import Particles
 
 PARTICLES = {"oracle": 2, "mask": 3, "rejection": 2}
-"""By proposal: rejected draws are branches too."""
+"""Number of particles per proposal. Rejected draws multiply the number of branches."""
 
 
 def skewed(prefix: tuple[int, ...]) -> list[float]:
@@ -24,33 +22,33 @@ def skewed(prefix: tuple[int, ...]) -> list[float]:
 ORACLE = Table(skewed, 2, max_length=4)
 
 
-def apart(prefix: tuple[int, ...]) -> bool:
-    """Ones are apart, and the last token is the first."""
+def is_accepted(prefix: tuple[int, ...]) -> bool:
+    """Return whether no ones are adjacent and the last token equals the first."""
     return (1, 1) not in pairwise(prefix) and (len(prefix) < 4 or prefix[0] == prefix[-1])
 
 
-class Unsorted(SequentialMonteCarlo):
+class UnsortedParticles(SequentialMonteCarlo):
     def arranged(self, tokens, lengths, state):
         return tokens, lengths, state
 
 
-class Forgetful(SequentialMonteCarlo):
-    """A mutant: what was drawn last does not count."""
+class IgnoringLastDraw(SequentialMonteCarlo):
+    """A faulty sampler that ignores the weight of the last draw."""
 
     def arranged(self, tokens, lengths, state):
         return super().arranged(tokens, lengths, Particles(state.log_weight, torch.zeros_like(state.drawn)))
 
 
-class Unpaired(SequentialMonteCarlo):
-    """A mutant: sorts the particles and leaves the weights."""
+class UnsortedWeights(SequentialMonteCarlo):
+    """A faulty sampler that sorts the particles but not their weights."""
 
     def arranged(self, tokens, lengths, state):
         return *super().arranged(tokens, lengths, state)[:2], state
 
 
 def difference(sampler, other) -> float:
-    """How far two samplers are from each other, in what they sample and in their weights, on the rule `apart`."""
-    first, second = (exact_distribution(each, ORACLE, apart) for each in (sampler, other))
+    """Return the largest difference of two samplers in outputs, weights and expected calls."""
+    first, second = (exact_distribution(each, ORACLE, is_accepted) for each in (sampler, other))
     weights = [abs(first.weights.get(x, 0.0) - second.weights.get(x, 0.0)) for x in second.weights]
     outputs = total_variation(first.probabilities, second.probabilities)
     return max(outputs, *weights, abs(first.expected_calls - second.expected_calls))
@@ -58,29 +56,30 @@ def difference(sampler, other) -> float:
 
 @pytest.mark.parametrize("proposal", PARTICLES)
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
-def test_the_order_of_particles_is_no_state(proposal, threshold):
+def test_the_order_of_particles_is_not_part_of_the_state(proposal, threshold):
     settings = (PARTICLES[proposal], threshold, proposal)
-    assert difference(SequentialMonteCarlo(*settings), Unsorted(*settings)) < 1e-12
+    assert difference(SequentialMonteCarlo(*settings), UnsortedParticles(*settings)) < 1e-12
 
 
-@pytest.mark.parametrize("mutant", [Forgetful, Unpaired])
-def test_a_broken_arrangement_is_noticed(mutant):
+@pytest.mark.parametrize("mutant", [IgnoringLastDraw, UnsortedWeights])
+def test_a_faulty_arrangement_is_detected(mutant):
     settings = (3, 0.7, "mask")
-    assert difference(mutant(*settings), Unsorted(*settings)) > 1e-3
+    assert difference(mutant(*settings), UnsortedParticles(*settings)) > 1e-3
 
 
-def test_there_are_fewer_states():
+def test_sorting_particles_reduces_the_number_of_states():
     sorted_, unsorted = (
-        exact_distribution(sampler(3, 0.7, "mask"), ORACLE, apart)
-        for sampler in (SequentialMonteCarlo, Unsorted)
+        exact_distribution(sampler(3, 0.7, "mask"), ORACLE, is_accepted)
+        for sampler in (SequentialMonteCarlo, UnsortedParticles)
     )
     assert sorted_.states < unsorted.states / 2
 
 
-def test_a_factor_of_all_weights_is_no_state():
-    """Weighted rejection has as many states as it comes to prefixes, though estimates depend on what was rejected."""
+def test_a_common_factor_of_all_weights_is_not_part_of_the_state():
+    """Weighted rejection has one state per prefix, although its estimates depend on the rejected tokens."""
     masked, drawn = (
-        exact_distribution(sampler, ORACLE, apart) for sampler in (MaskedDecoding(), WeightedRejection())
+        exact_distribution(sampler, ORACLE, is_accepted)
+        for sampler in (MaskedDecoding(), WeightedRejection())
     )
     assert drawn.states == masked.states == 1 + 2 + 3 + 5 + 4
     assert total_variation(drawn.probabilities, masked.probabilities) < 1e-12
@@ -90,7 +89,7 @@ def test_a_factor_of_all_weights_is_no_state():
     assert total_variation(restricted, masked.probabilities) > 0.01
 
 
-def test_divergence_counts_what_is_missing():
+def test_the_divergence_includes_missing_outcomes():
     fair, skew = {(0,): 0.5, (1,): 0.5}, {(0,): 0.75, (1,): 0.25}
     assert kullback_leibler(fair, fair) == 0
     assert kullback_leibler(skew, fair) == pytest.approx(0.130812, abs=1e-6)

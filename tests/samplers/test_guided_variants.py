@@ -1,6 +1,4 @@
-"""Variants of the value-guided sampler and its controls, each with the distribution it is stated to sample, by
-enumeration.
-"""
+"""Exact distributions of the variants of the value-guided sampler, by enumeration."""
 
 import math
 
@@ -29,7 +27,7 @@ CUTS = [{"candidates": 1}, {"candidates": 2}, {"nucleus": 0.6}, {"candidates": 3
 
 
 def candidates_of(tree, value, prefix, candidates=None, nucleus=1.0):
-    """The k most probable children of positive value, then the fewest of them that reach the share of their mass."""
+    """Return the k most probable children of positive value, reduced to the smallest set with the nucleus mass."""
     allowed = [(child, p) for child, p in tree.children(prefix) if value(child) > 0]
     ordered = sorted(allowed, key=lambda child: -child[1])[:candidates]
     total, reached, kept = math.fsum(p for _, p in ordered), 0.0, []
@@ -42,7 +40,7 @@ def candidates_of(tree, value, prefix, candidates=None, nucleus=1.0):
 
 
 def subtree(tree, value, cut, prefix=(), p=1.0):
-    """Every node of the tree of candidates, with its probability under the whole oracle."""
+    """Return every node of the tree of candidates with its probability under the oracle."""
     nodes = {prefix: p}
     if not tree.complete(prefix):
         for child, q in candidates_of(tree, value, prefix, **cut):
@@ -51,12 +49,10 @@ def subtree(tree, value, cut, prefix=(), p=1.0):
 
 
 def stationary_leaves(sampler, tree, value) -> dict:
-    """The distribution of a leaf under the stationary distribution that the transitions of `sampler` have, its
-    directions summed.
-    """
+    """Return the distribution of leaves under the stationary distribution of the sampler's transitions."""
     states, transitions = transition_matrix(sampler, tree.table(), value)
     matrix = transitions.toarray()
-    # The left eigenvector of eigenvalue one, as the null space of (P - 1)'.
+    # The left eigenvector of eigenvalue one spans the null space of (P - 1)'.
     _, _, vectors = np.linalg.svd(matrix.T - np.eye(len(matrix)))
     leaves: dict = {}
     for state, mass in zip(states, np.abs(vectors[-1]), strict=True):
@@ -72,18 +68,18 @@ def candidates_error(sampler, tree, value, cut) -> float:
 
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("tree", WIDE, ids=str)
-def test_a_leaf_of_candidates_has_the_law_of_the_oracle_on_sequences_of_candidates(tree, cut):
+def test_leaves_of_candidates_have_the_distribution_of_the_oracle_on_candidates(tree, cut):
     for value in (tree.value, ruled(tree)):
         if any(tree.complete(x) for x in subtree(tree, value, cut)):
             assert candidates_error(ValueGuided, tree, value, cut) < 1e-12
 
 
 @pytest.mark.parametrize("mutant", [mutants.RenormalisedCandidates, mutants.LateCandidates])
-def test_other_candidates_are_told_apart(mutant):
+def test_faulty_candidate_sets_are_detected(mutant):
     assert max(candidates_error(mutant, tree, ruled(tree), CUTS[1]) for tree in WIDE[:2]) > 1e-3
 
 
-def test_by_default_there_are_four_times_the_squared_horizon_of_steps():
+def test_the_default_number_of_steps_is_four_times_the_squared_horizon():
     tree, steps = VIABLE[0], 4 * VIABLE[0].horizon ** 2
     default, stated = (StationaryValueGuided(node="last", **given) for given in ({}, {"steps": steps}))
     assert exact_distribution(default, tree.table(), tree.value) == exact_distribution(
@@ -91,7 +87,7 @@ def test_by_default_there_are_four_times_the_squared_horizon_of_steps():
     )
 
 
-def test_an_outcome_above_the_greatest_is_named():
+def test_an_outcome_above_the_stated_maximum_is_refused():
     with pytest.raises(InputError, match=r"most=1\.0: a complete sequence has the value 3: allow as much"):
         exact_distribution(OutcomeRejection(), TREES[0].table(), lambda x: 3.0)
 
@@ -106,7 +102,7 @@ GUIDED = [
 
 
 @pytest.mark.parametrize("sampler", GUIDED, ids=repr)
-def test_worthless_children_of_the_root_are_a_failure(sampler):
+def test_a_root_without_children_of_positive_value_fails(sampler):
     run = generate(
         TREES[0].table(), sampler=sampler, verifier=lambda prefix: float(not prefix), num_samples=3
     )

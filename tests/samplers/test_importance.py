@@ -1,4 +1,4 @@
-"""Weighted samples: effective sample size, accepted mass, and resampling to the restricted distribution."""
+"""Weighted samples: effective sample size, accepted mass and resampling."""
 
 import math
 from dataclasses import replace
@@ -26,7 +26,7 @@ TREE = viable(RandomTree(95, vocab=3, horizon=3, eos=1))
 
 
 def weighted(log_weight, prompt, accepted=None):
-    """Samples of a run with other weights and prompts: the tokens say which is which."""
+    """Return samples with the given weights and prompts. The token of a sample is its place."""
     count = len(log_weight)
     table = Table(lambda prefix: [0.5, 0.5], 2, max_length=4)
     run = generate(table, num_samples=count)
@@ -44,19 +44,19 @@ def weighted(log_weight, prompt, accepted=None):
     ("weights", "size"),
     [([1, 1, 1], 3), ([5], 1), ([1, 0, 0], 1), ([0, 0], 0), ([], 0), ([1, 3], 16 / 10), ([2, 6], 16 / 10)],
 )
-def test_the_effective_sample_size_is_that_of_kish(weights, size):
+def test_the_effective_sample_size_follows_kish(weights, size):
     log_weights = torch.tensor(weights, dtype=torch.float64).log()
     assert effective_sample_size(log_weights) == pytest.approx(size, rel=1e-12)
     assert effective_sample_size(log_weights - 1e5) == pytest.approx(size, rel=1e-9)
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
-def test_weights_that_are_no_numbers_are_named(wrong):
+def test_weights_that_are_not_numbers_are_refused(wrong):
     with pytest.raises(InputError, match=f"log_weights={wrong}"):
         effective_sample_size(torch.tensor([0.0, wrong]))
 
 
-def test_each_prompt_has_its_own_size_and_mass():
+def test_each_prompt_has_its_own_effective_size_and_mass():
     samples = weighted(
         [0.0, math.log(3), 5.0, 0.0, -math.inf], [0, 0, 1, 1, 3], [True, True, False, True, True]
     )
@@ -64,7 +64,7 @@ def test_each_prompt_has_its_own_size_and_mass():
     assert log_accepted_masses(samples).exp().tolist() == pytest.approx([2, 0.5, 0, 0])
 
 
-def test_draws_are_in_proportion_to_the_weights():
+def test_resampling_is_proportional_to_the_weights():
     samples = weighted([0.0, math.log(3), 0.0, 9.0, 0.0], [0, 0, 1, 1, 1], [True, True, True, False, True])
     count = 20_000
     drawn = resampled(samples, count, seed=1)
@@ -75,12 +75,12 @@ def test_draws_are_in_proportion_to_the_weights():
         assert l1_distance(names, distribution) < radius
     assert bool(drawn.accepted.all())
     assert (len(drawn.stopped), drawn.total, drawn.trace) == (2 * count, samples.total, None)
-    # Each weighs the mean, so that they estimate the same mass and are worth as many as they are.
+    # All weights equal the mean, so that the estimated mass does not change.
     assert log_accepted_masses(drawn).tolist() == pytest.approx(log_accepted_masses(samples).tolist())
     assert effective_sample_sizes(drawn).tolist() == pytest.approx([count, count])
 
 
-def test_draws_depend_on_the_seed_and_by_default_are_as_many_as_the_samples():
+def test_resampling_depends_on_the_seed_and_keeps_the_number_of_samples():
     samples = weighted([0.0] * 30, [0] * 10 + [1] * 20)
     first = resampled(samples, seed=4)
     assert torch.equal(first.prompt, samples.prompt)
@@ -89,7 +89,7 @@ def test_draws_depend_on_the_seed_and_by_default_are_as_many_as_the_samples():
     assert first.prompt_lengths.shape == (30,)
 
 
-def test_a_prompt_without_weight_keeps_the_others():
+def test_a_prompt_without_weight_keeps_the_other_prompts():
     samples = weighted([0.0, -math.inf, 0.0, 2.0], [0, 1, 1, 2], [True, True, False, True])
     drawn = resampled(samples, 3)
     assert drawn.prompt.tolist() == [0] * 3 + [1] * 3 + [2] * 3
@@ -97,7 +97,7 @@ def test_a_prompt_without_weight_keeps_the_others():
     assert drawn.log_weight.tolist() == pytest.approx([0.0] * 3 + [-math.inf] * 3 + [2.0] * 3)
 
 
-def test_no_weight_at_all_is_named():
+def test_samples_without_any_weight_are_refused():
     samples = weighted([-math.inf, 0.0], [0, 1], [True, False])
     with pytest.raises(InputError, match="log_weight=-inf: all samples have weight zero"):
         resampled(samples)
@@ -114,7 +114,7 @@ SAMPLERS = [
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
-def test_what_is_drawn_has_the_restricted_law(sampler):
+def test_resampled_sequences_have_the_restricted_distribution(sampler):
     target = restricted(TREE, TREE.allows)
     run = generate(TREE.table(), sampler=sampler, verifier=TREE.allows, num_samples=20_000, batch_size=8192)
     size = float(effective_sample_sizes(run)[0])
@@ -122,6 +122,6 @@ def test_what_is_drawn_has_the_restricted_law(sampler):
     drawn = resampled(run)
     radius = weissman_radius(len(target) + 1, int(size)) + weissman_radius(len(target) + 1, 20_000)
     assert l1_distance(drawn.sequences(), target) < radius
-    # The mean of weights between 0 and 1, by Hoeffding's inequality.
+    # The bound is Hoeffding's inequality for the mean of weights between 0 and 1.
     mass = math.fsum(p for x, p in TREE.distribution().items() if TREE.allows(x))
     assert float(log_accepted_masses(run).exp()) == pytest.approx(mass, abs=math.sqrt(math.log(2e9) / 40_000))

@@ -25,13 +25,13 @@ MODEL = random_ising(1, 4)
 
 
 def weighted_samples():
-    """Masked decoding of two fair coins that must not both be 1: prefix 1 has weight 1/2."""
+    """Return samples of masked decoding of two fair coins that must not both be 1. The prefix 1 has weight 1/2."""
     oracle = Table(torch.full((2, 2), 0.25))
     verifier = FunctionVerifier(lambda prefix: sum(prefix) < 2)
     return generate(oracle, sampler=MaskedDecoding(), verifier=verifier, num_samples=40, seed=1)
 
 
-def test_samples_of_chains():
+def test_samples_of_chains_are_converted():
     pytest.importorskip("arviz_base", reason="pip install 'trialogue[chains]'")
     run = run_chain(MaskedMetropolis(), MODEL, start=START, steps=20, thin=2)
     tree = run.to_inference_data()
@@ -44,7 +44,7 @@ def test_samples_of_chains():
     assert "sample_stats" not in run_chain(Gibbs(), MODEL, start=START, steps=2, thin=1).to_inference_data()
 
 
-def test_weighted_samples_of_prefix_samplers():
+def test_weighted_samples_of_prefix_samplers_are_converted():
     pytest.importorskip("arviz_base", reason="pip install 'trialogue[chains]'")
     samples = weighted_samples()
     stats = samples.to_inference_data().sample_stats
@@ -59,7 +59,7 @@ def test_weighted_samples_of_prefix_samplers():
     assert tree.posterior.length.values.tolist() == [rejected.lengths.tolist()]
 
 
-def test_a_run_without_samples_has_none():
+def test_a_run_without_samples_cannot_be_converted():
     with pytest.raises(InputError, match="the run kept no samples: give `thin`"):
         run_chain(Gibbs(), MODEL, start=START, steps=2).to_inference_data()
 
@@ -72,13 +72,13 @@ def test_a_run_without_samples_has_none():
         ("mpmath", "precise", lambda: PottsChain(1e3 * (1 - torch.eye(2))).correlation_length(30.0)),
     ],
 )
-def test_a_missing_extra_is_named(module, extra, call, monkeypatch):
+def test_a_missing_extra_is_reported(module, extra, call, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError) as caught:
         call()
-    told = f"it is not installed: pip install 'trialogue[{extra}]'"
+    hint = f"it is not installed: pip install 'trialogue[{extra}]'"
     assert (caught.value.field, caught.value.value, caught.value.hint) == (
         "package",
         module.split(".")[0],
-        told,
+        hint,
     )

@@ -1,6 +1,4 @@
-"""Samplers, chains, simulations, distributions and verifiers: bad numbers and objects are one line with field, value
-and hint.
-"""
+"""Errors of one line with field, value and hint for invalid numbers and objects in samplers, chains and verifiers."""
 
 import math
 from collections.abc import Callable
@@ -84,14 +82,14 @@ OUT_OF_RANGE = [
 ]
 
 
-def test_every_field_of_samplers_and_chains_is_checked() -> None:
-    """A value of no type at all, and the first value that is out of range."""
+def test_every_field_of_samplers_and_chains_is_validated():
+    """Try an object of the wrong type for each field, and the first value out of range."""
     kinds = [*SAMPLERS.values(), *CHAINS.values()]
     untyped = [
         (kind, field.name, object())
         for kind in kinds
         for field in fields(kind)
-        if field.name != "distribution"  # a function, whose answers are checked when it is called
+        if field.name != "distribution"  # functions are checked when they are called
     ]
     required = {CHAINS[name]: given for name, given in REQUIRED.items()}
     for kind, field, value in untyped + OUT_OF_RANGE:
@@ -161,14 +159,14 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_bad_input_is_one_line() -> None:
+def test_invalid_input_is_reported_in_one_line():
     for call, message in CALLS:
         with pytest.raises(InputError, match=f"^{message}") as error:
             call()
         assert "\n" not in str(error.value)
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted():
     sampler = Backtracking(quota=np.int64(1), stride=np.int8(2))
     drawn = generate(
         truncated(COINS, temperature=np.float32(0.5), top_k=np.int64(2)),

@@ -1,16 +1,15 @@
-"""The judge: single continuations, and products whose parts narrow what the others are asked about."""
+"""The judge: values of single continuations, and products that skip rejected continuations."""
 
 import math
 
 import pytest
 import torch
 
+from batches import AllChildrenVerifier, batch_of, prefixes_of
 from mutants import judges as mutants
-from samplers.stored_tree import ReadingVerifier, StoredContext, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.errors import InputError
-from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, generate
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.combination import Product
@@ -21,58 +20,51 @@ OTHER = RandomTree(98, vocab=3, horizon=4, eos=2)
 
 
 class Recording(FunctionVerifier):
-    """Remembers about which prefixes it was asked."""
+    """A verifier that records the prefixes it is called with."""
 
     def __init__(self, function):
-        self.asked = []
-        super().__init__(lambda prefix: (self.asked.append(prefix), function(prefix))[1])
+        self.calls = []
+        super().__init__(lambda prefix: (self.calls.append(prefix), function(prefix))[1])
 
 
-class Masking(Recording):
-    """Answers for all children at once, in verdicts or in values, without judging any child by itself."""
+class Masking(AllChildrenVerifier):
+    """A verifier of all children at once that records its calls."""
 
     def __init__(self, function, dtype=torch.float64):
         super().__init__(function)
-        self._rule, self._dtype, self.visits = function, dtype, 0
+        self.calls, self.dtype, self.visits = [], dtype, 0
+
+    def values(self, decoding, rows):
+        self.calls += prefixes_of(decoding, rows)
+        return super().values(decoding, rows)
 
     def children(self, decoding, rows):
         self.visits += len(rows)
-        prefixes = [
-            tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
-        ]
-        answers = [[self._rule((*prefix, token)) for token in range(3)] for prefix in prefixes]
-        return torch.tensor(answers, dtype=torch.float64).to(self._dtype)
-
-
-def batch_of(sequences):
-    tokens, lengths = padded(sequences, 4)
-    batch = Batch(TREE.table(), len(sequences), 4)
-    batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
-    return batch
+        return super().children(decoding, rows).to(self.dtype)
 
 
 PREFIXES = [(0,), (1, 0), (0,), ()]
 
 
-def test_candidates_are_judged_one_by_one_and_once():
+def test_each_candidate_is_judged_once():
     verifier = Recording(TREE.value)
-    batch = batch_of(PREFIXES)
+    batch = batch_of(TREE.table(), PREFIXES, 4)
     judge = Judge(verifier, batch)
     tokens = torch.tensor([1, 2, 1, 0])
     rows = torch.arange(4)
     expected = [TREE.value((*prefix, token)) for prefix, token in zip(PREFIXES, tokens.tolist(), strict=True)]
     assert judge.candidates(rows, tokens).tolist() == expected
-    assert verifier.asked == [(0, 1), (1, 0, 2), (0,)]
+    assert verifier.calls == [(0, 1), (1, 0, 2), (0,)]
     assert judge.candidates(rows[1:2], tokens[1:2]).tolist() == [expected[1]]
-    assert judge.values(rows[:1]).tolist() == [TREE.value((0,))]  # the third candidate led here
-    assert len(verifier.asked) == 3
+    assert judge.values(rows[:1]).tolist() == [TREE.value((0,))]  # the third candidate is this prefix
+    assert len(verifier.calls) == 3
     assert batch.meter.verifier_calls.tolist() == [1, 1, 0, 1]
     assert batch.lengths.tolist() == [1, 2, 1, 0]
 
 
 def narrowing_error(judge_type, parts):
-    """Distance of the values of children from the product, and how many questions more than needed were asked."""
-    batch = batch_of([(0,), (1, 0)])
+    """Return the error of the values of children plus the number of unnecessary verifier calls."""
+    batch = batch_of(TREE.table(), [(0,), (1, 0)], 4)
     rows, support = torch.arange(2), torch.ones(2, 3, dtype=torch.bool)
     support[0, 1] = False
     values = judge_type(Product(*parts), batch).children(rows, support)
@@ -81,29 +73,29 @@ def narrowing_error(judge_type, parts):
         for token in range(3):
             child = (*prefix, token)
             if support[row, token]:
-                factors = [float(part._rule(child)) for part in parts if isinstance(part, Masking)]
+                factors = [float(part.function(child)) for part in parts if isinstance(part, Masking)]
                 needed += all(factors)
                 expected[row, token] = math.prod(factors) * OTHER.value(child)
-    (asked,) = [part.asked for part in parts if not isinstance(part, Masking)]
-    return float((values - expected).abs().max()) + abs(len(asked) - needed)
+    (calls,) = [part.calls for part in parts if not isinstance(part, Masking)]
+    return float((values - expected).abs().max()) + abs(len(calls) - needed)
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float64])
 @pytest.mark.parametrize("masks_first", [True, False])
-def test_parts_that_answer_for_all_children_narrow_down_the_others(dtype, masks_first):
+def test_masks_reduce_the_calls_of_other_verifiers(dtype, masks_first):
     masks = [Masking(TREE.judges, dtype), Masking(TREE.value)]
     parts = [*masks, Recording(OTHER.value)] if masks_first else [Recording(OTHER.value), *masks]
     assert narrowing_error(Judge, parts) < 1e-12
     assert [mask.visits for mask in masks] == [2, 2]
-    assert [mask.asked for mask in masks] == [[], []]
+    assert [mask.calls for mask in masks] == [[], []]
 
 
 @pytest.mark.parametrize("mutant", [mutants.UnnarrowedJudge, mutants.LastPartJudge])
-def test_broken_products_are_told_apart(mutant):
+def test_faulty_products_are_detected(mutant):
     assert narrowing_error(mutant, [Masking(TREE.judges), Masking(TREE.value), Recording(OTHER.value)]) > 1e-3
 
 
-def test_children_are_evaluated_a_few_at_a_time_and_no_further_than_they_are_long():
+def test_children_are_evaluated_in_small_batches_of_their_own_length():
     forks, values, tree = [], [], RandomTree(99, vocab=7, horizon=4)
 
     class Watched(StoredContext):
@@ -114,17 +106,14 @@ def test_children_are_evaluated_a_few_at_a_time_and_no_further_than_they_are_lon
     for at_once in (2, 1024):
         oracle = StoredTree(tree, Watched)
         oracle.batch_size = at_once
-        tokens, lengths = padded([(0,), (1, 0)], 4)
-        batch = Batch(oracle, 2, 4)
-        batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, 4))
-        judge = Judge(ReadingVerifier(tree.value), batch)
+        judge = Judge(ReadingVerifier(tree.value), batch_of(oracle, [(0,), (1, 0)], 4))
         values.append(judge.children(torch.arange(2), torch.ones(2, 7, dtype=torch.bool)))
     assert torch.equal(*values)
     assert values[0][1].tolist() == [tree.value((1, 0, token)) for token in range(7)]
     assert forks == [(2, 2)] * 3 + [(2, 3)] * 4 + [(14, 3)]
 
 
-def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
+def test_a_product_counts_one_call_per_row_and_one_per_judged_child():
     other = Recording(OTHER.value)
     run = generate(
         TREE.table(),
@@ -133,12 +122,12 @@ def test_a_product_counts_a_call_per_row_and_one_per_child_judged():
         num_samples=30,
     )
     inner = int((run.lengths - run.prompt_lengths).sum())
-    assert len(other.asked) == len(set(other.asked))
-    assert int(run.verifier_calls.sum()) == inner + len(other.asked)
+    assert len(other.calls) == len(set(other.calls))
+    assert int(run.verifier_calls.sum()) == inner + len(other.calls)
 
 
-class Boastful(Masking):
-    """Gives 5 where it says that it gives 1 at most."""
+class AboveMaximum(Masking):
+    """A verifier that returns 5 although its stated maximum is 1."""
 
     def __init__(self):
         super().__init__(lambda prefix: 5.0)
@@ -148,9 +137,12 @@ class Boastful(Masking):
         return torch.full((len(rows),), 5.0)
 
 
-def test_a_verifier_is_held_to_the_greatest_value_that_it_states():
-    judge = Judge(Boastful(), batch_of(PREFIXES))
+def test_a_value_above_the_stated_maximum_is_refused():
+    judge = Judge(AboveMaximum(), batch_of(TREE.table(), PREFIXES, 4))
     rows = torch.arange(4)
-    for ask in (lambda: judge.values(rows), lambda: judge.children(rows, torch.ones(4, 3, dtype=torch.bool))):
+    for call in (
+        lambda: judge.values(rows),
+        lambda: judge.children(rows, torch.ones(4, 3, dtype=torch.bool)),
+    ):
         with pytest.raises(InputError, match=r"verifier=5\.0: the verifier declares most=1"):
-            ask()
+            call()

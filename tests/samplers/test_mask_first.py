@@ -1,15 +1,15 @@
-"""Masks before top-k and top-p: exact distributions and weights, and how few continuations are judged for them."""
+"""Masks before top-k and top-p: exact distributions and weights, and the number of verifier calls."""
 
 import math
 
 import pytest
 import torch
 
+from batches import AllChildrenVerifier, batch_of
 from mutants import judges
 from mutants import truncation as mutants
 from samplers.reference_laws import largest_difference, masked_first
 from trialogue.data.table import Table
-from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import (
     MaskedDecoding,
@@ -21,7 +21,6 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import masked_decoding, sequential_monte_carlo
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.judge import Judge
 from trialogue.testing.distributions import ruled
 from trialogue.testing.trees import VIABLE, RandomTree
@@ -39,42 +38,25 @@ CUTS = [
 ]
 
 
-class Answering(Verifier):
-    """Answers for all children of a prefix at once."""
+class BoundedAllChildren(AllChildrenVerifier):
+    """A verifier of all children at once with values of at most 1."""
 
     most = 1.0
 
-    def __init__(self, rule):
-        self._rule = rule
-
-    def values(self, decoding, rows):
-        prefixes = [
-            tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
-        ]
-        return torch.tensor([float(self._rule(prefix)) for prefix in prefixes], dtype=torch.float64)
-
-    def children(self, decoding, rows):
-        tokens = range(decoding.vocab_size)
-        prefixes = [
-            tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()
-        ]
-        answers = [[float(self._rule((*prefix, token))) for token in tokens] for prefix in prefixes]
-        return torch.tensor(answers, dtype=torch.float64)
-
 
 class Bounded(FunctionVerifier):
-    """A function whose values are at most 1, asked about one prefix at a time."""
+    """A function with values of at most 1, called with one prefix at a time."""
 
     most = 1.0
 
 
 def mask_error(sampler, tree, rule, cut, truncation=Truncated, verifier=Bounded) -> float:
-    """Distance from the distribution, the weights and the failures of the definition; mass that is missing."""
+    """Return the distance from the defined distribution, weights and failures, and the missing mass."""
     distribution = exact_distribution(sampler, truncation(tree.table(), **cut), verifier(rule))
     reference, proper, stuck = masked_first(tree, rule, **cut)
     total = math.fsum(distribution.probabilities.values()) + distribution.failed
     if sampler.rows_per_sample > 1:
-        # Resampling changes which output is likely, and neither what can come out nor what it weighs.
+        # Resampling changes the probabilities of outputs, but neither their support nor their weights.
         due = {x: w for x, w in proper.items() if w > 0}
         return max(largest_difference(distribution.weights, due), abs(total - 1))
     return max(
@@ -85,38 +67,38 @@ def mask_error(sampler, tree, rule, cut, truncation=Truncated, verifier=Bounded)
     )
 
 
-@pytest.mark.parametrize("verifier", [Bounded, Answering])
+@pytest.mark.parametrize("verifier", [Bounded, BoundedAllChildren])
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
-def test_the_mask_comes_before_the_truncation(tree, cut, verifier):
+def test_the_mask_is_applied_before_the_truncation(tree, cut, verifier):
     for rule in (tree.allows, tree.judges):
         assert mask_error(MaskedDecoding(), tree, rule, cut, verifier=verifier) < 1e-12
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("tree", [tree for tree in VIABLE if len(tree.distribution()) <= 9], ids=str)
-def test_particles_draw_what_the_cut_keeps_of_distribution_times_value(tree, cut):
+def test_particles_are_drawn_from_the_truncated_product_of_distribution_and_value(tree, cut):
     for particles in (1, 2):
         sampler = SequentialMonteCarlo(particles, 1.0, "mask")
         assert mask_error(sampler, tree, ruled(tree), cut) < 1e-12
 
 
-def worst(sampler, **options) -> float:
+def largest_mask_error(sampler, **options) -> float:
     return max(mask_error(sampler, tree, tree.allows, cut, **options) for tree in VIABLE[2:4] for cut in CUTS)
 
 
 @pytest.mark.parametrize("sampler", [MaskedDecoding(), SequentialMonteCarlo(1, proposal="mask")], ids=repr)
 @pytest.mark.parametrize("mutant", [mutants.forgotten_mass, mutants.nothing_cut, mutants.cut_twice])
-def test_broken_cuts_are_told_apart(sampler, mutant, monkeypatch):
-    assert worst(sampler) < 1e-12
+def test_faulty_truncations_are_detected(sampler, mutant, monkeypatch):
+    assert largest_mask_error(sampler) < 1e-12
     for module in (masked_decoding, sequential_monte_carlo):
         monkeypatch.setattr(module, "cut_law", mutant)
-    assert worst(sampler) > 1e-3
+    assert largest_mask_error(sampler) > 1e-3
 
 
 @pytest.mark.parametrize("sampler", [MaskedDecoding(), SequentialMonteCarlo(1, proposal="mask")], ids=repr)
-def test_a_law_without_its_temperature_is_told_apart(sampler):
-    assert worst(sampler, truncation=mutants.UntemperedLaws) > 1e-3
+def test_a_missing_temperature_is_detected(sampler):
+    assert largest_mask_error(sampler, truncation=mutants.UntemperedDistributions) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -127,8 +109,8 @@ def test_a_law_without_its_temperature_is_told_apart(sampler):
     ],
     ids=repr,
 )
-def test_the_other_order_is_another_law_and_that_of_redrawing(sampler):
-    assert worst(sampler) > 1e-3
+def test_truncation_before_the_mask_equals_tokenwise_rejection(sampler):
+    assert largest_mask_error(sampler) > 1e-3
     for tree in VIABLE[:4]:
         for cut in CUTS[:4]:
             oracle = truncated(tree.table(), **cut)
@@ -142,7 +124,7 @@ VOCAB = 80
 
 
 def distributions(count: int) -> torch.Tensor:
-    """Distributions (count, VOCAB) of many shapes: peaked, flat, with ties and with zeros."""
+    """Return distributions (count, VOCAB) of many shapes: peaked, flat, with ties and with zeros."""
     draw = numpy_generator(83, "distributions")
     logits = torch.from_numpy(draw.normal(size=(count, VOCAB))) * torch.linspace(0.1, 4, count)[:, None]
     logits[1::5] = logits[1::5].round()
@@ -150,13 +132,13 @@ def distributions(count: int) -> torch.Tensor:
     return logits.log_softmax(-1)
 
 
-def asked_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tuple[int, int]:
-    """How many continuations of 30 prefixes are judged, `share` of them accepted; how often what is kept is wrong."""
+def count_judged_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tuple[int, int]:
+    """Return the number of judged continuations of 30 prefixes, and the number of prefixes with a wrong truncation."""
     all_laws, draw = distributions(30), numpy_generator(84, "values", share)
     values = (draw.random((30, VOCAB)) < share) * (
         most * draw.random((30, VOCAB)) if 1 < most < math.inf else 1.0
     )
-    values[:, 7] = 1.0  # so that something is allowed
+    values[:, 7] = 1.0  # at least one token is allowed
     judged = 0
 
     def value(prefix):
@@ -167,9 +149,7 @@ def asked_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tuple[int,
     verifier = FunctionVerifier(value)
     verifier.most = most
     oracle = truncated(Table(lambda prefix: all_laws[prefix[0]].exp(), VOCAB, max_length=2), **cut)
-    batch = Batch(oracle, 30, 2)
-    rows = torch.arange(30)
-    batch.add(torch.stack((rows, rows), 1), torch.ones_like(rows), torch.ones_like(rows), rows * 0 + 2)
+    batch, rows = batch_of(oracle, [(row,) for row in range(30)], 2, start=1), torch.arange(30)
     judge = judge_type(Product(*parts, verifier), batch)
     uncut = batch.log_probs(rows, cut=False)
     found = judge.leading_children(rows, uncut)
@@ -191,30 +171,30 @@ LAZY = [
 @pytest.mark.parametrize("most", [1.0, 3.0])
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("cut", LAZY, ids=str)
-def test_continuations_are_judged_until_what_is_kept_is_certain(cut, share, most):
-    judged, wrong = asked_and_wrong(Judge, cut, share, most=most)
+def test_continuations_are_judged_until_the_truncation_is_certain(cut, share, most):
+    judged, wrong = count_judged_and_wrong(Judge, cut, share, most=most)
     assert wrong == 0
     assert judged < 30 * VOCAB
 
 
-def test_few_continuations_are_judged_where_most_are_accepted():
-    assert asked_and_wrong(Judge, {"top_k": 1}, 1.0)[0] == 30
-    assert asked_and_wrong(Judge, {"top_k": 5}, 1.0)[0] == 150
-    # Without a greatest value any continuation might be the best one.
-    assert asked_and_wrong(Judge, {"top_k": 1}, 1.0, most=math.inf)[0] == int(
+def test_few_continuations_are_judged_if_most_are_accepted():
+    assert count_judged_and_wrong(Judge, {"top_k": 1}, 1.0)[0] == 30
+    assert count_judged_and_wrong(Judge, {"top_k": 5}, 1.0)[0] == 150
+    # Without an upper bound on the values, any continuation may be the best one.
+    assert count_judged_and_wrong(Judge, {"top_k": 1}, 1.0, most=math.inf)[0] == int(
         (distributions(30) > -math.inf).sum()
     )
 
 
 @pytest.mark.parametrize("mutant", [judges.HopefulJudge, judges.ContentJudge, judges.BoundlessJudge])
-def test_judges_that_stop_too_early_are_told_apart(mutant):
+def test_judges_that_stop_too_early_are_detected(mutant):
     most = 3.0 if mutant is judges.BoundlessJudge else 1.0
-    assert sum(asked_and_wrong(mutant, cut, 0.5, most=most)[1] for cut in LAZY) > 0
+    assert sum(count_judged_and_wrong(mutant, cut, 0.5, most=most)[1] for cut in LAZY) > 0
 
 
-def test_calls_are_counted():
+def test_calls_of_the_verifier_are_counted():
     tree = RandomTree(7, vocab=3)
-    asked = []
-    rule = FunctionVerifier(lambda prefix: (asked.append(prefix), True)[1])
+    calls = []
+    rule = FunctionVerifier(lambda prefix: (calls.append(prefix), True)[1])
     run = generate(truncated(tree.table(), top_k=1), verifier=rule, sampler=MaskedDecoding())
-    assert run.verifier_calls.tolist() == [len(asked)] == [3]
+    assert run.verifier_calls.tolist() == [len(calls)] == [3]

@@ -1,4 +1,4 @@
-"""Memory that a run allocates: for the tokens that can be written, and refused where it would not fit."""
+"""Memory of a run: allocated for the tokens that can be written, and refused if it does not fit."""
 
 import pytest
 import torch
@@ -16,29 +16,27 @@ ENDLESS = Table(lambda _: (0.5, 0.5), 2)
 @pytest.mark.parametrize(
     "sampler", [None, Rejection(), Backtracking(2)], ids=["ancestral", "rejection", "backtracking"]
 )
-def test_few_steps_need_no_room_for_a_long_completion(
-    sampler: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_steps_need_no_memory_for_a_long_completion(sampler, monkeypatch):
     opened = []
     batch = engine.Batch
 
     def record(oracle: object, rows: int, capacity: int, **settings: object) -> object:
         opened.append(capacity)
         assert capacity < 100, "this would be allocated for every row"
-        return batch(oracle, rows, capacity, **settings)  # type: ignore[arg-type]
+        return batch(oracle, rows, capacity, **settings)
 
     monkeypatch.setattr(engine, "Batch", record)
     verifier = None if sampler is None else lambda prefix: float(len(prefix) < 2 or prefix[0] != prefix[1])
     settings = {"sampler": sampler, "verifier": verifier, "max_steps": 3, "num_samples": 4, "seed": 1}
-    far = generate(ENDLESS, [[0], [1, 1]], max_new_tokens=10**9, **settings)  # type: ignore[arg-type]
-    near = generate(ENDLESS, [[0], [1, 1]], max_new_tokens=50, **settings)  # type: ignore[arg-type]
+    far = generate(ENDLESS, [[0], [1, 1]], max_new_tokens=10**9, **settings)
+    near = generate(ENDLESS, [[0], [1, 1]], max_new_tokens=50, **settings)
     assert opened == [5, 5]
     assert torch.equal(far.lengths, near.lengths)
     assert torch.equal(far.tokens, near.tokens)
     assert set(far.stopped) == {"max_steps"}
 
 
-def test_what_does_not_fit_into_memory_is_refused_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_larger_than_memory_is_refused_with_a_bound(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 4 << 30)
     for run in (generate, stream):
         with pytest.raises(
@@ -47,13 +45,13 @@ def test_what_does_not_fit_into_memory_is_refused_with_a_bound(monkeypatch: pyte
             run(ENDLESS, max_new_tokens=3, num_samples=10**11)
         with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
             run(ENDLESS, max_new_tokens=10**11)
-        # The error reports the argument, also where the steps of the run bound the length further.
+        # The error reports the argument even if the steps limit the length further.
         with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
             run(ENDLESS, max_new_tokens=10**11, max_steps=10**10)
         with pytest.raises(InputError, match=r"^max_new_tokens=1e|^max_new_tokens=1000"):
             run(ENDLESS, max_new_tokens=10**30)
 
 
-def test_small_runs_do_not_look_at_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_runs_do_not_query_the_free_memory(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: pytest.fail("looked"))
     assert generate(ENDLESS, max_new_tokens=3, num_samples=100).lengths.tolist() == [3] * 100

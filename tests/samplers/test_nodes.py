@@ -1,8 +1,9 @@
-"""Ids of prefixes: equal ids are equal prefixes of the same prompt, however many there are."""
+"""Ids of prefixes: two ids are equal exactly if prompt and prefix are equal."""
 
 import pytest
 import torch
 
+from batches import batch_of
 from trialogue.data.table import Table
 from trialogue.samplers import (
     Backtracking,
@@ -10,7 +11,6 @@ from trialogue.samplers import (
     TokenwiseRejection,
     generate,
 )
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.batch.tree import Memory, NodeTree
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.function import FunctionVerifier
@@ -18,7 +18,7 @@ from trialogue.verifiers.function import FunctionVerifier
 ROWS, CAPACITY, VOCAB = 4096, 12, 5
 
 
-def test_equal_sequences_of_different_prompts_are_judged_apart():
+def test_equal_sequences_of_different_prompts_are_judged_separately():
     judged = []
 
     def value(completion):
@@ -38,29 +38,27 @@ def test_equal_sequences_of_different_prompts_are_judged_apart():
         shared = {sequence for sequence in run.sequences()[:60] if sequence[0] == 0}
         assert shared & set(run.sequences()[60:])
         assert len(judged) == int(run.verifier_calls.sum())
-        # All 14 prefixes of the empty prompt and all 6 of the other: none is taken for the other's.
+        # The empty prompt has 14 prefixes and the other prompt has 6.
         assert len(judged) == 14 + 6
 
 
-def test_only_what_was_evaluated_is_remembered_in_a_bounded_number_of_bytes():
+def test_only_evaluated_prefixes_are_cached_in_bounded_memory():
     vocab, places = 1000, 5
     oracle = Table(
         lambda prefix: [1 + (7 * len(prefix) + sum(prefix) + token) % 11 for token in range(vocab)], vocab
     )
-    batch = Batch(oracle, 1, CAPACITY)
-    one = torch.ones(1, dtype=torch.int64)
-    batch.add(torch.zeros(1, CAPACITY, dtype=torch.int64), one, one, one * CAPACITY)
+    batch = batch_of(oracle, [(0,)], CAPACITY, start=1)
     batch.knowledge.memory = memory = Memory(batch.knowledge.tree, 100, most_bytes=places * vocab * 8 + 7)
     children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
-    asked = torch.arange(8)
-    first = children.log_probs(asked)
+    rows = torch.arange(8)
+    first = children.log_probs(rows)
     assert batch.knowledge.tree.size > vocab
     assert memory._features is not None
     assert len(memory._features) == len(memory.nodes) == places
     before = batch.meter.positions.clone()
-    again = children.log_probs(asked)
+    again = children.log_probs(rows)
     assert torch.equal(first, again)
-    # The five that were evaluated last are still there.
+    # The last five evaluated prefixes are still cached.
     assert int(batch.meter.passes) == 2
     assert memory.nodes.tolist() != [-1] * places
     assert int((batch.meter.positions - before).sum()) == 8 - places
@@ -70,7 +68,7 @@ PROMPTS = [tuple(map(int, f"{number:08b}")) for number in range(120)]
 
 
 def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
-    """Samples, and the most nodes that there were at once."""
+    """Return the samples and the maximum number of nodes at one time."""
     sizes = []
     advance = NodeTree.advance
 
@@ -100,8 +98,8 @@ def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
     [Backtracking(2, 2), SequentialMonteCarlo(2)],
     ids=lambda sampler: type(sampler).__name__,
 )
-def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, sampler, memory):
-    # Some prompts come again, when others have long been over.
+def test_only_the_nodes_of_finished_prompts_are_removed(monkeypatch, sampler, memory):
+    # Some prompts are repeated long after their first samples have finished.
     prompts = [*PROMPTS, *PROMPTS[:60:6]]
 
     def value(prefix):
@@ -110,10 +108,10 @@ def test_prompts_that_are_over_are_forgotten_and_nothing_else(monkeypatch, sampl
     run, nodes = run_of_many_prompts(monkeypatch, sampler, prompts, value, memory)
     with monkeypatch.context() as patched:
         patched.setattr(NodeTree, "forget", lambda *_: None)
-        whole, all_nodes = run_of_many_prompts(monkeypatch, sampler, prompts, value, memory)
+        complete, all_nodes = run_of_many_prompts(monkeypatch, sampler, prompts, value, memory)
     assert 2 * nodes < all_nodes
-    assert run.sequences() == whole.sequences()
-    assert run.stopped == whole.stopped
+    assert run.sequences() == complete.sequences()
+    assert run.stopped == complete.stopped
     for name in ("queries", "distinct_queries", "positions", "verifier_calls", "accepted", "log_prob"):
-        assert torch.equal(getattr(run, name), getattr(whole, name)), name
-    assert run.total.forward_passes == whole.total.forward_passes
+        assert torch.equal(getattr(run, name), getattr(complete, name)), name
+    assert run.total.forward_passes == complete.total.forward_passes

@@ -1,7 +1,8 @@
-"""Requests that join a run while it goes on: each is answered as if it were alone, whatever moves beside it."""
+"""Requests that join an open run: each result equals the result of the request alone."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ from trialogue.verifiers import FunctionVerifier, GrammarVerifier
 
 
 def distribution(prefix: tuple[int, ...]) -> tuple[float, ...]:
-    """Six tokens, 5 the end of sequence, with weights that the last two decide."""
+    """Return the weights of six tokens, of which 5 is the end of sequence, given the last two tokens."""
     draw = numpy_generator(7, "law", *prefix)
     return (*(draw.dirichlet([0.6] * 5) * 0.9), 0.1)
 
@@ -44,7 +45,7 @@ def no_pair(prefix: tuple[int, ...]) -> bool:
     return all(a != b for a, b in pairwise(prefix))
 
 
-def few_zeros(prefix: tuple[int, ...]) -> bool:
+def at_most_one_zero(prefix: tuple[int, ...]) -> bool:
     return prefix.count(0) < 2
 
 
@@ -53,8 +54,8 @@ def weight(prefix: tuple[int, ...]) -> float:
 
 
 VERIFIERS = [
-    *(FunctionVerifier(one) for one in (no_pair, few_zeros, weight)),
-    FunctionVerifier(few_zeros, whole=True),
+    *(FunctionVerifier(one) for one in (no_pair, at_most_one_zero, weight)),
+    FunctionVerifier(at_most_one_zero, whole=True),
 ]
 TRUNCATIONS: list[dict[str, Any]] = [
     {},
@@ -65,67 +66,47 @@ TRUNCATIONS: list[dict[str, Any]] = [
 ]
 
 
-class Asked:
-    """A request drawn at random, and what `generate` answers it with alone."""
+class RandomRequest:
+    """A random request, with the result of `generate` for the request alone."""
 
     def __init__(self, number: int, sampler: Any) -> None:
         draw = numpy_generator(number, "request")
         self.prompt = draw.integers(0, 5, draw.integers(0, 4)).tolist()
-        self.number, self.seed, self.sampler = int(draw.integers(1, 4)), int(draw.integers(0, 3)), sampler
+        self.sampler = sampler
+        self.settings: dict[str, Any] = {
+            "num_samples": int(draw.integers(1, 4)),
+            "seed": int(draw.integers(0, 3)),
+            "max_steps": 200,
+            "token_log_probs": True,
+        }
         verifier = None if sampler.uses == "nothing" and draw.random() < 0.5 else VERIFIERS[draw.integers(4)]
-        self.longest = int(draw.integers(2, 9))
+        max_new_tokens = int(draw.integers(2, 9))
         self.truncation = TRUNCATIONS[draw.integers(len(TRUNCATIONS))]
-        self.terms = Terms(verifier, self.longest, **self.truncation)
-        self.queries = None if draw.random() < 0.8 else int(draw.integers(1, 9))
+        self.terms = Terms(verifier, max_new_tokens, **self.truncation)
+        self.settings["max_queries"] = None if draw.random() < 0.8 else int(draw.integers(1, 9))
 
     def alone(self) -> Samples:
-        return generate(
-            truncated(ORACLE, **self.truncation),
-            [self.prompt],
-            sampler=self.sampler,
-            verifier=self.terms.verifier,
-            max_new_tokens=self.longest,
-            num_samples=self.number,
-            seed=self.seed,
-            max_queries=self.queries,
-            max_steps=200,
-            token_log_probs=True,
-        )
+        oracle, verifier = truncated(ORACLE, **self.truncation), self.terms.verifier
+        own = {"sampler": self.sampler, "verifier": verifier, "max_new_tokens": self.terms.max_new_tokens}
+        return generate(oracle, [self.prompt], **own, **self.settings)
 
     def join(self, run: OpenRun) -> Any:
-        return run.submit(
-            self.prompt,
-            self.terms,
-            num_samples=self.number,
-            seed=self.seed,
-            max_queries=self.queries,
-            max_steps=200,
-            token_log_probs=True,
-        )
+        return run.submit(self.prompt, self.terms, **self.settings)
 
 
-def told(samples: Samples) -> list[tuple[object, ...]]:
-    """What does not depend on what else there is."""
-    return [
-        (
-            sample.index,
-            sample.tokens,
-            sample.accepted,
-            sample.stopped,
-            sample.log_prob,
-            sample.log_weight,
-            sample.queries,
-            tuple(sample.token_log_probs or ()),
-        )
-        for sample in samples
-    ]
+FIELDS = attrgetter("index", "tokens", "accepted", "stopped", "log_prob", "log_weight", "queries")
 
 
-def answers(
-    run: OpenRun, asked: list[Asked], leave: Callable[[int], bool] = lambda _: False
+def comparable(samples: Samples) -> list[tuple[object, ...]]:
+    """Return the fields of the samples that must not depend on other requests."""
+    return [(*FIELDS(sample), tuple(sample.token_log_probs or ())) for sample in samples]
+
+
+def results_of(
+    run: OpenRun, requests: list[RandomRequest], leave: Callable[[int], bool] = lambda _: False
 ) -> Iterator[Any]:
-    """Let requests join one after the other, some steps apart, and some `leave`; what each is answered with."""
-    draw, waiting = numpy_generator(5, "arrivals"), list(enumerate(asked))
+    """Submit the requests a few steps apart, withdraw those for which `leave` is true, and yield the results."""
+    draw, waiting = numpy_generator(5, "arrivals"), list(enumerate(requests))
     joined: dict[Any, int] = {}
     found: dict[int, list[tuple[object, ...]]] = {}
     while waiting or run.busy:
@@ -133,12 +114,12 @@ def answers(
             number, one = waiting.pop(0)
             joined[one.join(run)] = number
         for submission, samples in run.step():
-            found.setdefault(joined[submission], []).extend(told(samples))
+            found.setdefault(joined[submission], []).extend(comparable(samples))
         for submission, number in list(joined.items()):
             if leave(number) and draw.random() < 0.3:
                 run.withdraw(submission)
                 del joined[submission]
-    for number, one in enumerate(asked):
+    for number, one in enumerate(requests):
         yield number, one, sorted(found.get(number, []))
 
 
@@ -159,34 +140,34 @@ SAMPLERS = [
 ]
 
 
-def wrong(sampler: Any, requests: int = 16) -> int:
-    """How many of so many requests are answered otherwise than alone."""
-    asked = [Asked(number, sampler) for number in range(requests)]
+def count_differences(sampler: Any, requests: int = 16) -> int:
+    """Return how many requests have a different result than alone."""
+    requests = [RandomRequest(number, sampler) for number in range(requests)]
     run = OpenRun(ORACLE, sampler, batch_size=7)
-    return sum(found != sorted(told(one.alone())) for _, one, found in answers(run, asked))
+    return sum(found != sorted(comparable(one.alone())) for _, one, found in results_of(run, requests))
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-def test_requests_are_answered_as_alone(sampler: Any) -> None:
-    assert wrong(sampler) == 0
+def test_requests_have_the_same_result_as_alone(sampler):
+    assert count_differences(sampler) == 0
 
 
-def by_place(self: View, log_laws: Any, rows: Any, alter: Any) -> Any:
-    """`View._each` that has all rows truncated as the first is."""
+def with_first_truncation(self: View, log_laws: Any, rows: Any, alter: Any) -> Any:
+    """A faulty `View._each` that applies the truncation of the first row to all rows."""
     return alter(self._truncations[int(self._rows.rule[rows][0])], log_laws) if len(rows) else log_laws
 
 
-def test_the_check_rejects_rows_that_are_truncated_as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(View, "_each", by_place)
-    assert wrong(Ancestral()) > 0
-    assert wrong(MaskedDecoding()) > 0
+def test_the_check_rejects_a_truncation_shared_by_all_rows(monkeypatch):
+    monkeypatch.setattr(View, "_each", with_first_truncation)
+    assert count_differences(Ancestral()) > 0
+    assert count_differences(MaskedDecoding()) > 0
 
 
 @pytest.mark.parametrize(
     "forgotten", [("max_new_tokens",), ("temperature", "top_p", "top_k", "min_p"), ("verifier",)]
 )
-def test_the_check_rejects_terms_that_are_taken_for_others(forgotten: tuple[str, ...]) -> None:
-    class Alike(Terms):
+def test_the_check_rejects_different_terms_that_compare_equal(forgotten):
+    class EqualTerms(Terms):
         def __eq__(self, other: object) -> bool:
             mine, theirs = dict(vars(self)), dict(vars(other))
             unseen = dict.fromkeys(forgotten)
@@ -195,23 +176,24 @@ def test_the_check_rejects_terms_that_are_taken_for_others(forgotten: tuple[str,
         def __hash__(self) -> int:
             return 0
 
-    # The value of a complete sequence and that of the same tokens as a prefix are remembered apart.
+    # The value of a complete sequence and the value of the same tokens as a prefix are cached separately.
     sampler = TokenwiseRejection()
-    asked = [Asked(number, sampler) for number in range(40)]
-    for one in asked:
-        one.terms = Alike(**vars(one.terms))
+    requests = [RandomRequest(number, sampler) for number in range(40)]
+    for one in requests:
+        one.terms = EqualTerms(**vars(one.terms))
         one.prompt = one.prompt[:1]
     assert any(
-        found != sorted(told(one.alone())) for _, one, found in answers(OpenRun(ORACLE, sampler), asked)
+        found != sorted(comparable(one.alone()))
+        for _, one, found in results_of(OpenRun(ORACLE, sampler), requests)
     )
 
 
-def test_who_leaves_takes_nothing_from_the_others() -> None:
+def test_a_withdrawn_request_does_not_affect_the_others():
     for sampler in (MaskedDecoding(), SequentialMonteCarlo(3)):
-        asked = [Asked(number, sampler) for number in range(15)]
+        requests = [RandomRequest(number, sampler) for number in range(15)]
         run = OpenRun(ORACLE, sampler, batch_size=7)
-        for number, one, found in answers(run, asked, leave=lambda number: number % 3 == 0):
-            alone = sorted(told(one.alone()))
+        for number, one, found in results_of(run, requests, leave=lambda number: number % 3 == 0):
+            alone = sorted(comparable(one.alone()))
             assert found == alone if number % 3 else set(found) <= set(alone)
         assert not run.busy
         assert not run._rules
@@ -219,12 +201,12 @@ def test_who_leaves_takes_nothing_from_the_others() -> None:
         assert not run._truncations
 
 
-def test_nothing_is_left_of_what_is_answered() -> None:
+def test_finished_requests_leave_no_state():
     run = OpenRun(ORACLE, MaskedDecoding(), batch_size=8)
     sizes = []
     for _ in range(3):
         for number in range(12):
-            Asked(number, run.sampler).join(run)
+            RandomRequest(number, run.sampler).join(run)
         while run.busy:
             run.step()
         sizes.append(run._running._groups.batch.knowledge.tree.size)
@@ -233,7 +215,7 @@ def test_nothing_is_left_of_what_is_answered() -> None:
     assert max(sizes) <= 2048
 
 
-def test_texts_stop_and_are_parsed_under_their_own_terms() -> None:
+def test_texts_are_stopped_and_parsed_under_their_own_terms():
     oracle = tiny_oracle()
     number = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
     word = GrammarVerifier.regex("[a-c]+", oracle.tokenization)
@@ -284,7 +266,7 @@ def test_texts_stop_and_are_parsed_under_their_own_terms() -> None:
         (lambda run: OpenRun(Table(distribution, vocab_size=6)), "capacity"),
     ],
 )
-def test_what_is_wrong_is_named_and_changes_nothing(ask: Callable[[OpenRun], object], field: str) -> None:
+def test_invalid_requests_are_refused_and_change_nothing(ask, field):
     run = OpenRun(ORACLE)
     with pytest.raises(InputError) as error:
         ask(run)
@@ -294,10 +276,8 @@ def test_what_is_wrong_is_named_and_changes_nothing(ask: Callable[[OpenRun], obj
 
 
 @pytest.mark.parametrize(("tokens", "steps"), [(7, [2, 2, 1]), (1, [1, 1, 1, 1, 1]), (1000, [5])])
-def test_prompts_that_join_begin_a_few_at_a_time(
-    tokens: int, steps: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who is under way waits for the evaluation of so many tokens of others, and not for that of all who came."""
+def test_prompts_start_within_a_budget_of_tokens_per_step(tokens, steps, monkeypatch):
+    """Requests under way wait for a bounded number of prompt tokens of new requests."""
     monkeypatch.setattr(running, "_ADMIT_TOKENS", tokens)
     run = OpenRun(ORACLE, batch_size=40)
     long = Terms(max_new_tokens=9)

@@ -1,4 +1,4 @@
-"""Rejection, whole and token by token: costs, prompts, the target distribution, and propositions of the thesis."""
+"""Rejection of entire sequences and of tokens: costs, prompts, and the target distribution."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from trialogue.samplers.exact import exact_distribution, target_distribution, to
 from trialogue.testing.trees import VIABLE, RandomTree, viable
 
 
-def test_a_prompt_conditions_the_law():
+def test_a_prompt_conditions_the_distribution():
     tree = viable(RandomTree(12, horizon=5))
     prompt = next(x for x in tree.nodes() if len(x) == 2 and tree.allows(x))
     distribution = exact_distribution(Rejection(), tree.table(), tree.allows, prompt=prompt)
@@ -19,42 +19,28 @@ def test_a_prompt_conditions_the_law():
     )
 
 
-def test_fewer_new_tokens_shorten_the_horizon():
+def test_max_new_tokens_shortens_the_horizon():
     tree, short = RandomTree(13, horizon=5), RandomTree(13, horizon=3)
     distribution = exact_distribution(Ancestral(), tree.table(), max_new_tokens=3)
     assert largest_difference(distribution.probabilities, short.distribution()) < 1e-12
 
 
-def test_a_complete_prompt_that_is_rejected_is_not_continued():
+def test_a_rejected_complete_prompt_is_not_continued():
     table = Table(lambda prefix: [0.5, 0.5], 2, eos=0, max_length=3)
     distribution = exact_distribution(Rejection(), table, lambda prefix: len(prefix) > 1, prompt=(0,))
-    assert (distribution.probabilities, distribution.never_halts, distribution.expected_calls) == (
-        {(0,): 1.0},
-        0.0,
-        0.0,
-    )
+    assert distribution.probabilities == {(0,): 1.0}
+    assert distribution.never_halts == distribution.expected_calls == 0
     samples = generate(table, [(0,)], sampler=Rejection(), verifier=lambda prefix: len(prefix) > 1)
     assert samples.sequences() == [(0,)]
     assert not bool(samples.accepted)
 
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
-def test_the_target_law_is_the_oracle_tilted_by_the_value(tree):
-    assert (
-        largest_difference(target_distribution(tree.table(), tree.allows), restricted(tree, tree.allows))
-        < 1e-12
-    )
-    assert (
-        largest_difference(target_distribution(tree.table(), tree.value), restricted(tree, tree.value))
-        < 1e-12
-    )
-    prompt = next(x for x in tree.nodes() if len(x) == 1)
-    assert (
-        largest_difference(
-            target_distribution(tree.table(), tree.value, prompt=prompt), restricted(tree, tree.value, prompt)
-        )
-        < 1e-12
-    )
+def test_the_target_distribution_is_proportional_to_probability_times_value(tree):
+    start = next(x for x in tree.nodes() if len(x) == 1)
+    for rule, prompt in ((tree.allows, ()), (tree.value, ()), (tree.value, start)):
+        target = target_distribution(tree.table(), rule, prompt=prompt)
+        assert largest_difference(target, restricted(tree, rule, prompt)) < 1e-12
 
 
 def test_total_variation_counts_missing_mass_as_an_outcome():
@@ -64,7 +50,7 @@ def test_total_variation_counts_missing_mass_as_an_outcome():
     assert total_variation(first, dict(first)) == 0.0
 
 
-def test_a_sample_out_of_rejections_says_so():
+def test_a_sample_without_rejections_left_fails():
     table = Table(lambda _: [0.0, 1.0], 2, max_length=2)
     sampler = TokenwiseRejection(max_rejections=3)
     samples = generate(table, sampler=sampler, verifier=lambda prefix: not any(prefix), num_samples=4)

@@ -1,4 +1,4 @@
-"""Candidates that the twin ranks: by its own distribution, whatever they are beside."""
+"""Ranking of candidates by the twin: scores do not depend on the other candidates."""
 
 import math
 
@@ -23,7 +23,7 @@ CANDIDATES = ([[4], [5, 6, 6, 7, 8, 4], []], [[8, 8]], [], [[6, 7, 5], [4]])
 
 
 def by_prefixes(source, text):
-    """Log-probability of a text and its EOS, by the distribution that samplers ask for, prefix by prefix."""
+    """Return the log-probability of a text and its EOS, computed prefix by prefix."""
     oracle, tokens = TWIN.condition(source), torch.tensor([[*text, EOS]])
     distributions = [
         next_log_probs(oracle, tokens, torch.tensor([place]))[0] for place in range(len(text) + 1)
@@ -34,7 +34,7 @@ def by_prefixes(source, text):
 
 
 @pytest.mark.parametrize("places", [3, 2048])
-def test_candidates_have_the_probabilities_of_prefixes(places, monkeypatch):
+def test_candidates_have_the_log_probabilities_of_their_prefixes(places, monkeypatch):
     monkeypatch.setattr(twin_module, "_PLACES", places)
     found = TWIN.log_probs(SOURCES, CANDIDATES)
     for source, texts, log_probs in zip(SOURCES, CANDIDATES, found, strict=True):
@@ -43,13 +43,13 @@ def test_candidates_have_the_probabilities_of_prefixes(places, monkeypatch):
         assert alone == pytest.approx(log_probs, abs=1e-4)
 
 
-def test_no_candidates_have_no_probabilities():
+def test_an_empty_list_of_candidates_has_no_log_probabilities():
     assert TWIN.log_probs([], []) == []
     assert TWIN.log_probs(SOURCES[:2], [[], []]) == [[], []]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.5])
-def test_the_twin_ranks_what_the_refiner_writes(alpha):
+def test_the_twin_ranks_the_candidates_of_the_refiner(alpha):
     refined = LengthBeam(3, 4, alpha=9.0).translate(REFINER, SOURCES, seed=3)
     answers = rescored(TWIN, SOURCES, refined, alpha)
     assert answers[2] == NOTHING
@@ -66,12 +66,12 @@ def test_the_twin_ranks_what_the_refiner_writes(alpha):
         ]
         assert ranks == sorted(ranks, reverse=True)
         assert [each.score for each in after.hypotheses] == pytest.approx(ranks, abs=1e-4)
-    # What the refiner is asked for is long, or this would say nothing.
+    # The rankings differ, because the refiner prefers long texts here.
     orders = [[[each.tokens for each in one.hypotheses] for one in found] for found in (answers, refined)]
     assert orders[0] != orders[1]
 
 
-def test_repeats_that_were_kept_are_ranked_as_they_are():
+def test_candidates_with_repeated_tokens_are_ranked_unchanged():
     refined = [Translation([Hypothesis([5, 5, 6], 0.0, 0.0), Hypothesis([5, 6], -1.0, -1.0)], 1)]
     [answer] = rescored(TWIN, [[4]], refined)
     assert sorted(each.tokens for each in answer.hypotheses) == [[5, 5, 6], [5, 6]]
@@ -89,9 +89,9 @@ BAD = [
 ]
 
 
-def test_bad_input_is_named():
+def test_invalid_input_is_reported():
     assert not wrong_errors(BAD)
 
 
-def test_nothing_to_rank_takes_no_pass():
+def test_an_empty_translation_needs_no_pass():
     assert rescored(TWIN, [[4], [5]], [Translation([], 2), NOTHING])[0] == Translation([], 2)

@@ -1,10 +1,11 @@
-"""The engine leaves a stateful oracle no stale position: it answers as the same oracle without storage does."""
+"""Oracles with state: the engine leaves no stale position, and results equal those without storage."""
 
 import pytest
 import torch
 
+from batches import batch_of
 from mutants import storage as mutants
-from samplers.stored_tree import ReadingVerifier, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.samplers import (
     Ancestral,
     Backtracking,
@@ -17,90 +18,81 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution
-from trialogue.samplers.prefix.batch import Batch
 from trialogue.samplers.prefix.moves import Moves
 from trialogue.testing.trees import RandomTree
 
 TREE = RandomTree(101, vocab=3, horizon=6, eos=2)
+# The head maps a hidden state of 6 numbers to 9 tokens.
+WIDE_TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
 PROMPTS = [(), (0, 1), (1,), (0, 0, 1), (0, 1)]
-RUNS = [
-    (Ancestral(), TREE.value),
-    (Rejection(), TREE.judges),
-    (MaskedDecoding(), TREE.value),
-    (Backtracking(3, 2), TREE.judges),
-    (Backtracking(3, 4, erase_prompt=True), TREE.judges),
-    (BestOfN(3), TREE.value),
-    (SequentialMonteCarlo(4, 1.0), TREE.value),
-    (ValueGuided(), TREE.value),
-]
+RUNS = {
+    "ancestral": (Ancestral(), "value"),
+    "rejection": (Rejection(), "judges"),
+    "masked": (MaskedDecoding(), "value"),
+    "backtracking": (Backtracking(3, 2), "judges"),
+    "erasing": (Backtracking(3, 4, erase_prompt=True), "judges"),
+    "best of n": (BestOfN(3), "value"),
+    "smc": (SequentialMonteCarlo(4, 1.0), "value"),
+    "guided": (ValueGuided(), "value"),
+}
 
 
-def same_as_without_storage(sampler, value, context=None, **settings) -> bool:
-    """Whether samples and counts equal those of the table, with the verifier reading stored prefixes."""
-    settings |= {"num_samples": 4, "max_steps": 200}
-    plain = generate(TREE.table(), PROMPTS, sampler=sampler, verifier=value, **settings)
+def has_same_results(run, tree=TREE, context=None, truncation=None, **settings) -> bool:
+    """Return whether samples, scores and counts are the same with and without storage."""
+    sampler, value = RUNS[run]
+    verifier = getattr(tree, value)
+    settings |= {"sampler": sampler, "num_samples": 4, "max_steps": 200}
+    plain, stored = (
+        truncated(oracle, **truncation or {}) for oracle in (tree.table(), StoredTree(tree, context))
+    )
+    expected = generate(plain, PROMPTS, verifier=verifier, **settings)
     try:
-        stored = generate(
-            StoredTree(TREE, context), PROMPTS, sampler=sampler, verifier=ReadingVerifier(value), **settings
-        )
+        found = generate(stored, PROMPTS, verifier=ReadingVerifier(verifier), **settings)
     except (AssertionError, IndexError, ValueError):
         return False
-    return plain.sequences() == stored.sequences() and torch.equal(plain.queries, stored.queries)
-
-
-NAMES = [type(sampler).__name__ for sampler, _ in RUNS]
+    is_same = expected.sequences() == found.sequences() and torch.equal(expected.queries, found.queries)
+    return is_same and torch.allclose(expected.log_prob, found.log_prob, equal_nan=True)
 
 
 @pytest.mark.parametrize(("memory", "batch_size"), [(1, 1), (1, 64), (7, 5), (1 << 16, 5)])
-@pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
-def test_answers_come_from_the_right_prefixes(sampler, value, memory, batch_size):
-    assert same_as_without_storage(sampler, value, memory=memory, batch_size=batch_size)
+@pytest.mark.parametrize("truncation", [{}, {"temperature": 0.7, "top_k": 2}], ids=str)
+@pytest.mark.parametrize("tree", [TREE, WIDE_TREE], ids=str)
+@pytest.mark.parametrize("run", RUNS)
+def test_results_come_from_the_correct_prefixes(run, tree, truncation, memory, batch_size):
+    settings = {"memory": memory, "batch_size": batch_size}
+    assert has_same_results(run, tree, truncation=truncation, **settings)
 
 
 @pytest.mark.parametrize(
-    ("context", "sampler", "value"),
+    ("context", "run"),
     [
-        (mutants.UncopiedContext, *RUNS[6]),
-        (mutants.ShortCopyContext, *RUNS[6]),
-        (mutants.FreshForkContext, *RUNS[7]),
-        (mutants.SharedForkContext, *RUNS[7]),
+        (mutants.UncopiedContext, "smc"),
+        (mutants.ShortCopyContext, "smc"),
+        (mutants.FreshForkContext, "guided"),
+        (mutants.SharedForkContext, "guided"),
     ],
-    ids=["uncopied", "short-copy", "fresh-fork", "shared-fork"],
+    ids=["uncopied", "short copy", "fresh fork", "shared fork"],
 )
-def test_storage_that_loses_positions_is_told_apart(context, sampler, value):
-    assert not same_as_without_storage(sampler, value, context, memory=1, batch_size=64)
+def test_contexts_that_lose_positions_are_detected(context, run):
+    assert not has_same_results(run, context=context, memory=1, batch_size=64)
 
 
-def test_truncation_keeps_storage_and_hidden_states():
-    value = TREE.value
-    for sampler in (ValueGuided(), SequentialMonteCarlo(3)):
-        plain = generate(truncated(TREE.table(), top_k=2), PROMPTS, sampler=sampler, verifier=value)
-        stored = generate(
-            truncated(StoredTree(TREE), top_k=2),
-            PROMPTS,
-            sampler=sampler,
-            verifier=ReadingVerifier(value),
-            memory=1,
-        )
-        assert plain.sequences() == stored.sequences()
-
-
-def test_going_on_from_a_prefix_evaluates_new_positions_only():
+def test_only_new_positions_are_evaluated():
     run = generate(StoredTree(TREE), [(0, 0, 1)], sampler=Ancestral(), num_samples=1)
-    # The prompt's positions 0 to 3 at once, then one position for every token but the last.
+    # Positions 0 to 3 of the prompt are evaluated at once, then one position per token except the last.
     assert run.total.positions == 4 + int(run.lengths[0]) - 3 - 1
 
 
-def test_positions_beyond_a_rewound_row_are_not_taken_for_stored_after_packing():
+def test_positions_after_a_shortened_row_are_not_reused_after_packing():
     tree = RandomTree(seed=3, vocab=2, horizon=5)
-    batch = batch_of(tree, 4)
-    walked = torch.tensor([3])
+    batch = batch_of(StoredTree(tree), [()] * 4, tree.horizon, memory=1)
+    active = torch.tensor([3])
     for token in (0, 1, 0, 1):
-        batch.apply(appending(batch, walked, token))
-        batch.log_probs(walked)
+        batch.apply(appending(batch, active, token))
+        batch.log_probs(active)
     batch.apply(Moves.stay(batch)._replace(length=torch.tensor([0, 0, 0, 1])))
-    batch.select(walked)
-    batch.log_probs(torch.tensor([0]))  # so that this prefix, and not the longest one, is remembered
+    batch.select(active)
+    batch.log_probs(torch.tensor([0]))  # this prefix is cached instead of the longest one
     for token in (1, 0, 1):
         batch.apply(appending(batch, torch.tensor([0]), token))
     answer = batch.log_probs(torch.tensor([0])).exp()[0].tolist()
@@ -109,27 +101,26 @@ def test_positions_beyond_a_rewound_row_are_not_taken_for_stored_after_packing()
 
 @pytest.mark.parametrize("memory", [1, 1 << 16])
 @pytest.mark.parametrize(
-    ("sampler", "value"),
-    [RUNS[0], RUNS[6], (SequentialMonteCarlo(16, 1.0, resampling="systematic"), TREE.value)],
-    ids=["ancestral", "smc", "systematic"],
+    "sampler",
+    [Ancestral(), SequentialMonteCarlo(4, 1.0), SequentialMonteCarlo(16, 1.0, resampling="systematic")],
+    ids=repr,
 )
-def test_rows_at_the_same_prefix_are_evaluated_once(sampler, value, memory):
-    run = generate(
-        StoredTree(TREE), sampler=sampler, verifier=value, num_samples=8, batch_size=1024, memory=memory
-    )
-    # These samplers only go forward, all samples at the same pace: each prefix that is asked about is one position.
+def test_rows_with_the_same_prefix_are_evaluated_once(sampler, memory):
+    settings = {"num_samples": 8, "batch_size": 1024, "memory": memory}
+    run = generate(StoredTree(TREE), sampler=sampler, verifier=TREE.value, **settings)
+    # All samples advance at the same pace, so that each requested prefix is one position.
     assert run.total.positions == run.total.distinct_queries
     assert run.total.queries > 1.5 * run.total.distinct_queries
 
 
-def test_rows_that_were_not_evaluated_themselves_go_on_from_copied_positions():
+def test_rows_that_were_not_evaluated_continue_from_copied_positions():
     tree = RandomTree(seed=4, vocab=2, horizon=5)
-    batch, rows = batch_of(tree, 4), torch.arange(4)
+    batch, rows = batch_of(StoredTree(tree), [()] * 4, tree.horizon, memory=1), torch.arange(4)
     for token in (0, 1):
         batch.apply(appending(batch, rows, token))
     before = int(batch.meter.positions.sum())
     answers = batch.log_probs(rows)
-    # Three positions of one row; the other three rows get copies.
+    # Three positions of one row are evaluated and copied to the other rows.
     assert int(batch.meter.positions.sum()) - before == 3
     assert batch.meter.passes == 1
     assert answers.exp().tolist() == [pytest.approx(tree.conditional((0, 1)))] * 4
@@ -142,25 +133,15 @@ def test_rows_that_were_not_evaluated_themselves_go_on_from_copied_positions():
     assert int(batch.meter.positions.sum()) - before == 3 + 2
 
 
-def batch_of(tree, rows):
-    """Rows at the empty prefix; only the node computed last is remembered."""
-    batch = Batch(StoredTree(tree), rows, tree.horizon, memory=1)
-    zeros = torch.zeros(rows, dtype=torch.int64)
-    batch.add(torch.zeros(rows, tree.horizon, dtype=torch.int64), zeros, zeros, zeros + tree.horizon)
-    return batch
-
-
 def appending(batch, rows, token):
-    """Moves that append `token` to `rows`."""
+    """Return moves that append `token` to `rows`."""
     moves = Moves.stay(batch)
     moves.token[rows] = token
     return moves
 
 
-@pytest.mark.parametrize(
-    ("sampler", "value"), [RUNS[2], RUNS[3], RUNS[7]], ids=[NAMES[2], NAMES[3], NAMES[7]]
-)
-def test_exact_laws_of_stateful_oracles_are_those_of_their_tables(sampler, value):
+@pytest.mark.parametrize("sampler", [MaskedDecoding(), Backtracking(3, 2), ValueGuided()], ids=repr)
+def test_exact_distributions_of_stateful_oracles_equal_those_of_tables(sampler):
     tree = RandomTree(102, vocab=2, horizon=3)
     stored = exact_distribution(sampler, StoredTree(tree), ReadingVerifier(tree.value))
     plain = exact_distribution(sampler, tree.table(), tree.value)

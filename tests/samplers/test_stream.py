@@ -1,4 +1,4 @@
-"""Samples one by one: streams, indexing, verifiers by prompt, token log-probabilities, errors that reject."""
+"""Streams of samples: order, indexing, verifiers per prompt, token log-probabilities and raised errors."""
 
 import asyncio
 import math
@@ -44,20 +44,20 @@ def settings(**others: object) -> dict[str, object]:
     } | others
 
 
-def test_a_stream_gives_the_samples_of_generate() -> None:
-    asked = settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair)
-    wanted = list(generate(COIN, **asked))
-    drawn = list(stream(COIN, **asked))
+def test_a_stream_yields_the_samples_of_generate():
+    options = settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair)
+    expected = list(generate(COIN, **options))
+    drawn = list(stream(COIN, **options))
 
     def alike(sample: Sample) -> tuple[object, ...]:
         return sample.index, sample.tokens, sample.accepted, sample.log_prob, sample.queries
 
-    assert sorted(map(alike, drawn)) == list(map(alike, wanted))
+    assert sorted(map(alike, drawn)) == list(map(alike, expected))
     assert [sample.index for sample in drawn] != list(range(40))
-    assert list(map(alike, stream(COIN, ordered=True, **asked))) == list(map(alike, wanted))
+    assert list(map(alike, stream(COIN, ordered=True, **options))) == list(map(alike, expected))
 
 
-def test_a_stream_can_be_awaited_and_left() -> None:
+def test_a_stream_can_be_iterated_asynchronously_and_left_early():
     async def first(many: int) -> list[Sample]:
         drawn = []
         async for sample in stream(COIN, ordered=True, **settings()):
@@ -69,13 +69,13 @@ def test_a_stream_can_be_awaited_and_left() -> None:
     async def two() -> list[list[Sample]]:
         return await asyncio.gather(first(40), first(3))
 
-    whole, begun = asyncio.run(two())
-    wanted = generate(COIN, **settings())
-    assert [sample.tokens for sample in whole] == wanted.completions()
-    assert [sample.tokens for sample in begun] == wanted.completions()[:3]
+    complete, begun = asyncio.run(two())
+    expected = generate(COIN, **settings())
+    assert [sample.tokens for sample in complete] == expected.completions()
+    assert [sample.tokens for sample in begun] == expected.completions()[:3]
 
 
-def test_partial_samples_grow_into_whole_ones() -> None:
+def test_partial_samples_grow_into_complete_ones():
     shown: dict[int, list[tuple[int, ...]]] = {}
     finished = []
     for sample in stream(COIN, partial=True, **settings(sampler=MaskedDecoding(), verifier=no_pair)):
@@ -89,22 +89,22 @@ def test_partial_samples_grow_into_whole_ones() -> None:
         assert grown == [grown[-1][:length] for length in (1, 2, 3, 4)]
 
 
-def test_partial_texts_hold_nothing_of_a_stop_string() -> None:
-    oracle, told = tiny_oracle(), {}
+def test_partial_texts_contain_no_part_of_a_stop_string():
+    oracle, message = tiny_oracle(), {}
     drawn = {"prompts": ["the cat"], "max_new_tokens": 12, "num_samples": 8, "seed": 1}
     first = generate(oracle, **drawn).texts()[0]
     stop = first[4:7]
     assert stop
     assert stop not in first[:6]
     for sample in stream(oracle, partial=True, stop=stop, **drawn):
-        told.setdefault(sample.index, []).append(sample.text)
-    assert told[0][-1] == first[:4]
-    for texts in told.values():
+        message.setdefault(sample.index, []).append(sample.text)
+    assert message[0][-1] == first[:4]
+    for texts in message.values():
         assert all(texts[-1].startswith(text) for text in texts)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"ordered": 1}, "ordered=1: use True or False"),
         ({"ordered": True, "partial": True}, "ordered=True: leave it out"),
@@ -117,28 +117,28 @@ def test_partial_texts_hold_nothing_of_a_stop_string() -> None:
         ({"trace": True}, "trace=True: leave it out of stream: it is part of the Samples"),
     ],
 )
-def test_bad_input_is_named_at_once(arguments: dict[str, object], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_invalid_input_is_reported_before_the_first_sample(arguments, message):
+    with pytest.raises(InputError, match=message):
         stream(COIN, **settings(**arguments))
 
 
-def test_two_loops_cannot_share_a_stream() -> None:
+def test_two_loops_cannot_share_a_stream():
     samples = stream(COIN, **settings())
     next(iter(samples))
     with pytest.raises(InputError, match="stream='in use': another loop has its samples"):
         next(iter(samples))
 
 
-def test_samples_can_be_indexed() -> None:
+def test_samples_can_be_indexed():
     oracle = tiny_oracle()
     verifier = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
-    asked = {
+    options = {
         "sampler": MaskedDecoding(),
         "verifier": verifier,
         "max_new_tokens": 9,
         "num_samples": 12,
     }
-    samples = generate(oracle, ["the cat"], **asked, seed=3)
+    samples = generate(oracle, ["the cat"], **options, seed=3)
     assert len(samples) == len(list(samples)) == 12
     accepted = samples[samples.accepted]
     assert accepted.texts() == [one.text for one in samples if one.accepted]
@@ -146,7 +146,7 @@ def test_samples_can_be_indexed() -> None:
     assert [one.parsed for one in samples] == samples.parsed()
     assert samples.parser is samples.parsers[0] is not None
     assert generate(COIN, **settings()).parser is None
-    several = generate(oracle, ["the", "a"], **asked | {"verifier": [verifier, None], "num_samples": 1})
+    several = generate(oracle, ["the", "a"], **options | {"verifier": [verifier, None], "num_samples": 1})
     with pytest.raises(InputError, match="parser=2: prompts have different verifiers; use `parsers`"):
         _ = several.parser
     assert samples[2:4].texts() == samples[[2, 3]].texts() == samples.texts()[2:4]
@@ -159,7 +159,7 @@ def test_samples_can_be_indexed() -> None:
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
 
 
-def test_samples_keep_their_places_and_refuse_what_is_no_index() -> None:
+def test_samples_keep_their_index_and_refuse_invalid_indices():
     samples = generate(COIN, **settings(num_samples=4))
     assert [sample.index for sample in samples] == list(range(8))
     assert (samples[3:][0].index, samples[3:][2:][-1].index, samples[torch.tensor(-1)].index) == (3, 7, 7)
@@ -185,8 +185,8 @@ SAMPLERS = (
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-def test_prompts_under_rules_of_their_own_are_drawn_as_alone(sampler: object) -> None:
-    """Equal prompts under different rules, in one batch, share neither verdicts nor distributions."""
+def test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(sampler):
+    """Equal prompts under different verifiers share neither verdicts nor distributions."""
     rules = [no_pair, no_zero, None, no_pair]
     shared = settings(prompts=[[0]] * 4, sampler=sampler, sample_ids=range(80))
     together = generate(COIN, **shared, verifier=rules)
@@ -196,21 +196,21 @@ def test_prompts_under_rules_of_their_own_are_drawn_as_alone(sampler: object) ->
             **settings(prompts=[[0]], sampler=sampler, sample_ids=range(20 * place, 20 * place + 20)),
             verifier=rule or (lambda prefix: True),
         )
-        mine = together[together.prompt == place]
-        assert mine.completions() == alone.completions()
-        assert torch.equal(mine.accepted, alone.accepted)
-        assert torch.equal(mine.log_weight, alone.log_weight)
+        own = together[together.prompt == place]
+        assert own.completions() == alone.completions()
+        assert torch.equal(own.accepted, alone.accepted)
+        assert torch.equal(own.log_weight, alone.log_weight)
 
 
-def test_a_tree_that_ignores_rules_mixes_verdicts_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check above can fail: one root for both rules lets the first answer for the second."""
+def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch):
+    """With one root for both verifiers, the verdicts of the first apply to the second."""
     root = NodeTree._root
     monkeypatch.setattr(NodeTree, "_root", lambda tree, one: root(tree, Root(one.prompt)))
     with pytest.raises((AssertionError, KeyError)):
-        test_prompts_under_rules_of_their_own_are_drawn_as_alone(Backtracking(quota=2, stride=1))
+        test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(Backtracking(quota=2, stride=1))
 
 
-def test_log_probabilities_of_tokens_are_those_of_the_oracle() -> None:
+def test_token_log_probabilities_are_those_of_the_oracle():
     samples = generate(
         COIN, **settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair), token_log_probs=True
     )
@@ -223,7 +223,7 @@ def test_log_probabilities_of_tokens_are_those_of_the_oracle() -> None:
     assert generate(COIN, **settings()).token_log_probs is None
 
 
-def test_errors_reject_what_was_asked_about() -> None:
+def test_a_raised_error_rejects_the_sequence():
     def rule(prefix: tuple[int, ...]) -> bool:
         if prefix[-2:] == (1, 1):
             raise LookupError("twice")
@@ -233,11 +233,11 @@ def test_errors_reject_what_was_asked_about() -> None:
         return prefix[-2:] != (1, 1)
 
     for sampler in (MaskedDecoding(), TokenwiseRejection(), Backtracking(quota=1, stride=1)):
-        asked = settings(sampler=sampler)
-        samples = generate(COIN, **asked, verifier=rule, on_error="reject")
-        wanted = generate(COIN, **asked, verifier=quietly)
-        assert samples.completions() == wanted.completions()
-        assert torch.equal(samples.accepted, wanted.accepted)
+        options = settings(sampler=sampler)
+        samples = generate(COIN, **options, verifier=rule, on_error="reject")
+        expected = generate(COIN, **options, verifier=quietly)
+        assert samples.completions() == expected.completions()
+        assert torch.equal(samples.accepted, expected.accepted)
     judged = generate(COIN, **settings(), verifier=rule, on_error="reject")
     assert not bool(judged.accepted.all())
     for sample in judged:
@@ -251,7 +251,7 @@ def broken(prefix: tuple[int, ...]) -> bool:
     raise LookupError("broken")
 
 
-def test_errors_are_of_the_rule_that_a_sample_is_under() -> None:
+def test_an_error_belongs_to_the_sample_of_the_verifier_that_raised_it():
     def refuses(prefix: tuple[int, ...]) -> bool:
         return False
 
@@ -265,14 +265,14 @@ def test_errors_are_of_the_rule_that_a_sample_is_under() -> None:
         assert {(sample.prompt, sample.error is None) for sample in samples} == {(0, False), (1, True)}
 
 
-def test_errors_about_continuations_are_of_samples_without_a_way_on() -> None:
+def test_errors_about_continuations_are_reported_for_failed_samples():
     def rule(prefix: tuple[int, ...]) -> bool:
         if prefix == (0, 1, 1):
             raise LookupError("this one")
         return len(prefix) < 3
 
-    asked = settings(prompts=[[0]], max_new_tokens=2, verifier=rule, on_error="reject")
-    for sample in generate(COIN, **asked, sampler=MaskedDecoding()):
+    options = settings(prompts=[[0]], max_new_tokens=2, verifier=rule, on_error="reject")
+    for sample in generate(COIN, **options, sampler=MaskedDecoding()):
         assert sample.stopped == "failed"
         if sample.tokens == (1,):
             assert sample.error.startswith("1 continuation raised: verifier rule=(0, 1, 1): it raised ")

@@ -1,4 +1,4 @@
-"""Translations: what beams of lengths cover, how passes are counted, and that no batch matters."""
+"""Translations: length beams, counted passes, and independence of the batch."""
 
 import math
 from itertools import product
@@ -32,7 +32,7 @@ CHAINS = {
 
 
 def refined_by_hand(source, length, start, steps):
-    """Tokens, log-probability and passes of plain refinement, one step after another."""
+    """Return tokens, log-probability and passes of plain refinement, one step at a time."""
     oracle, tokens, passes = REFINER.condition(source), torch.tensor([start]), 0
     nothing = torch.zeros(1, length, dtype=torch.bool)
     for _ in range(steps):
@@ -74,7 +74,7 @@ def test_every_likely_length_is_refined_and_passes_are_counted(steps):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_translation_does_not_depend_on_what_it_is_beside(name):
+def test_a_translation_does_not_depend_on_the_batch(name):
     beam = LengthBeam(4, 2, CHAINS[name])
     together = beam.translate(REFINER, SOURCES, seed=1)
     for number, source in enumerate(SOURCES):
@@ -88,10 +88,10 @@ def test_a_translation_does_not_depend_on_what_it_is_beside(name):
 
 
 @pytest.mark.parametrize("hypotheses", [1, 3])
-def test_what_the_twin_writes_does_not_depend_on_what_is_beside_it(hypotheses):
+def test_a_translation_of_the_twin_does_not_depend_on_the_batch(hypotheses):
     network = small_network(causal=True, seed=4, longest=30)
     with torch.no_grad():
-        network.token_embedding.weight[EOS] = 0  # it hardly ever ends a text by itself
+        network.token_embedding.weight[EOS] = 0  # an end of sequence is now improbable
     twin, search = CausalTranslator(network), BeamSearch(hypotheses, ratio=1.0)
     sources = [[4], [5, 6, 7] * 8, [], [8, 4]]
     for source, found in zip(sources, search.translate(twin, sources), strict=True):
@@ -101,23 +101,23 @@ def test_what_the_twin_writes_does_not_depend_on_what_is_beside_it(hypotheses):
             [each.log_prob for each in alone.hypotheses], abs=1e-4
         )
         assert found.passes == alone.passes <= len(source) + 11
-    assert search.translate(twin, [sources[1]])[0].passes > 20  # more room than the shorter ones have
+    assert search.translate(twin, [sources[1]])[0].passes > 20  # longer than the limit of the shorter sources
 
 
-def test_mask_predict_takes_as_many_passes_as_it_is_told():
+def test_mask_predict_takes_the_given_number_of_passes():
     found = LengthBeam(3, 1, CHAINS["mask-predict"], drop_repeats=False).translate(REFINER, [SOURCES[1]])[0]
     length = len(found.best)
     assert found.passes == math.ceil(length / math.ceil(length / 3))
 
 
-def test_random_targets_are_uniform_pieces():
+def test_random_targets_are_uniform():
     drawn = random_targets(torch.full((4000,), 3), VOCAB, Streams(0, torch.arange(4000)))
     counts = torch.bincount(drawn.flatten(), minlength=VOCAB)
     assert counts[:4].tolist() == [0, 0, 0, 0]
-    assert float(((counts[4:] - 2400) ** 2 / 2400).sum()) < 30  # five values: beyond with probability 5e-6
+    assert float(((counts[4:] - 2400) ** 2 / 2400).sum()) < 30  # five values; exceeded with probability 5e-6
 
 
-def test_dropped_repeats_leave_the_score():
+def test_dropping_repeats_keeps_the_score():
     assert without_repeats([4, 4, 5, 4, 4, 4]) == [4, 5, 4]
     candidates = [([4, 4, 5], -1.0), ([4, 5], -3.0), ([5], -2.0)]
     assert ranked(candidates, 0.0, True) == [Hypothesis([4, 5], -1.0, -1.0), Hypothesis([5], -2.0, -2.0)]
@@ -126,7 +126,7 @@ def test_dropped_repeats_leave_the_score():
 
 
 def log_probs_of(source):
-    """Log-probabilities of all translations of up to two tokens, EOS at their ends, by the oracle."""
+    """Return the log-probabilities of all translations of up to two tokens, including EOS."""
     oracle = TWIN.condition(source)
 
     def log_prob(row):
@@ -139,7 +139,7 @@ def log_probs_of(source):
 
 
 @torch.no_grad()
-def test_a_wide_beam_finds_the_likeliest_translations():
+def test_a_wide_beam_finds_the_most_probable_translations():
     wide = BeamSearch(200, ratio=0.0)
     for source in SOURCES[:2]:
         best = sorted(log_probs_of(source).items(), key=lambda each: -each[1])[:5]
@@ -149,7 +149,7 @@ def test_a_wide_beam_finds_the_likeliest_translations():
 
 
 @torch.no_grad()
-def test_greedy_translations_are_those_of_whole_passes():
+def test_greedy_translations_equal_those_of_full_forward_passes():
     found = BeamSearch().translate(TWIN, SOURCES)
     for source, translation in zip(SOURCES, found, strict=True):
         if not source:
@@ -169,12 +169,12 @@ def test_greedy_translations_are_those_of_whole_passes():
 
 @pytest.mark.parametrize("hypotheses", [1, 3])
 @pytest.mark.parametrize("name", CHAINS)
-def test_passes_are_the_calls_of_the_decoder(name, hypotheses, monkeypatch):
+def test_passes_count_the_calls_of_the_decoder(name, hypotheses, monkeypatch):
     decode, calls = EncoderDecoder.decode, []
 
-    def counted(*asked):
-        calls.append(asked)
-        return decode(*asked)
+    def counted(*arguments):
+        calls.append(arguments)
+        return decode(*arguments)
 
     monkeypatch.setattr(EncoderDecoder, "decode", counted)
     for source in SOURCES:
@@ -195,5 +195,5 @@ BAD = [
 ]
 
 
-def test_bad_input_is_named():
+def test_invalid_input_is_reported():
     assert not wrong_errors(BAD)

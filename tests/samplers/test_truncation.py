@@ -1,4 +1,4 @@
-"""Truncation against a slow reference, token by token, and with every sampler."""
+"""Comparison of truncation with a slow reference, token by token and with every sampler."""
 
 import math
 from itertools import product
@@ -21,8 +21,10 @@ from trialogue.samplers import (
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=3)
 
 
-LAWS = [numpy_generator(81, "distributions", index).dirichlet([0.7] * 5).tolist() for index in range(6)]
-LAWS += [
+DISTRIBUTIONS = [
+    numpy_generator(81, "distributions", index).dirichlet([0.7] * 5).tolist() for index in range(6)
+]
+DISTRIBUTIONS += [
     [0.25] * 4 + [0.0],
     [0.2] * 5,
     [0.1, 0.4, 0.1, 0.4, 0.0],
@@ -42,9 +44,9 @@ SETTINGS += [
 
 
 def truncation_error(oracle_type, settings) -> float:
-    answers = oracle_type(COINS, **settings).truncate(torch.tensor(LAWS, dtype=torch.float64).log())
+    answers = oracle_type(COINS, **settings).truncate(torch.tensor(DISTRIBUTIONS, dtype=torch.float64).log())
     expected = torch.tensor(
-        [truncation(distribution, **settings) for distribution in LAWS], dtype=torch.float64
+        [truncation(distribution, **settings) for distribution in DISTRIBUTIONS], dtype=torch.float64
     )
     return float((answers.exp() - expected).abs().max())
 
@@ -57,7 +59,7 @@ def test_truncation_agrees_with_the_definition():
 @pytest.mark.parametrize(
     "mutant", [mutants.BoundaryDropping, mutants.HighestTie, mutants.LateTemperature, mutants.Unnormalised]
 )
-def test_broken_truncation_is_told_apart(mutant):
+def test_faulty_truncations_are_detected(mutant):
     assert max(truncation_error(mutant, settings) for settings in SETTINGS) > 1e-3
 
 
@@ -70,7 +72,7 @@ def test_temperatures_near_zero_are_greedy(dtype, temperature):
     assert answer.dtype == dtype
 
 
-def test_log_probabilities_are_those_before_any_truncation():
+def test_log_probabilities_are_those_before_truncation():
     distribution = (0.7, 0.2, 0.1)
     table = Table(lambda prefix: distribution, 3, eos=2, max_length=1)
     once = truncated(table, temperature=0.5)
@@ -97,20 +99,20 @@ JOINED = [
 ]
 
 
-def test_truncated_twice_is_truncated_once_where_that_is_the_same():
-    laws = torch.tensor(LAWS, dtype=torch.float64)
+def test_two_truncations_are_joined_if_the_result_is_the_same():
+    distributions = torch.tensor(DISTRIBUTIONS, dtype=torch.float64)
     for inner, outer in JOINED:
         twice = truncated(truncated(COINS, **inner), **outer)
         assert twice.base is COINS
-        expected = [truncation(truncation(law, **inner), **outer) for law in LAWS]
-        assert twice.truncate(laws.log()).exp().tolist() == [
+        expected = [truncation(truncation(distribution, **inner), **outer) for distribution in DISTRIBUTIONS]
+        assert twice.truncate(distributions.log()).exp().tolist() == [
             pytest.approx(row, abs=1e-12) for row in expected
         ], (inner, outer)
 
 
 @pytest.mark.parametrize("outer", [{"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
 @pytest.mark.parametrize("inner", [{"top_p": 0.9}, {"min_p": 0.1}], ids=str)
-def test_truncations_that_are_not_one_are_refused(inner, outer):
+def test_truncations_that_cannot_be_joined_are_refused(inner, outer):
     (name,) = outer
     with pytest.raises(InputError, match=f"{name}=.*truncate once"):
         truncated(truncated(COINS, **inner), **outer)
@@ -121,8 +123,8 @@ def test_truncations_that_are_not_one_are_refused(inner, outer):
 LARGE = 3000
 
 
-def large_laws() -> torch.Tensor:
-    """Distributions over a large vocabulary: peaked, flat, with ties inside and outside of the nucleus, with zeros."""
+def large_distributions() -> torch.Tensor:
+    """Return distributions over a large vocabulary: peaked, flat, with ties and with zeros."""
     draw = numpy_generator(82, "large distributions")
     logits = torch.from_numpy(draw.normal(size=(8, LARGE)))
     logits[0] *= 6
@@ -150,13 +152,13 @@ LARGE_CUTS = [
 
 def largest_cut_difference(oracle: Truncated, fields: dict[str, float]) -> float:
     worst = 0.0
-    for distribution, cut in zip(large_laws(), oracle.truncate(large_laws()), strict=True):
+    for distribution, cut in zip(large_distributions(), oracle.truncate(large_distributions()), strict=True):
         expected = torch.tensor(truncation(distribution.exp().tolist(), **fields), dtype=torch.float64)
         assert torch.equal(cut > -math.inf, expected > 0)
         worst = max(worst, float((cut.exp() - expected).abs().max()))
     return worst
 
 
-def test_large_vocabularies_are_cut_as_small_ones_are():
+def test_large_vocabularies_agree_with_the_definition():
     wrong = [cut for cut in LARGE_CUTS if largest_cut_difference(truncated(COINS, **cut), cut) >= 1e-9]
     assert not wrong

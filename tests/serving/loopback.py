@@ -1,4 +1,4 @@
-"""A server on the loopback address, in this process."""
+"""A server on the loopback address in this process."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ KEY = "a key"
 
 
 class Loopback:
-    """Where the server is, and what does its work."""
+    """The URL of a server, and its worker."""
 
     def __init__(self, url: str, worker: Worker) -> None:
         self.url, self.worker = url, worker
@@ -25,8 +25,8 @@ class Loopback:
     def client(self, key: str = KEY) -> OpenAI:
         return OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=60)
 
-    def settled(self) -> bool:
-        """Whether nothing is under way any more, soon."""
+    def wait_until_idle(self) -> bool:
+        """Return whether all requests end within 30 seconds."""
         for _ in range(600):
             if not self.worker.unfinished:
                 return True

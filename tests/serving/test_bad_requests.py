@@ -1,4 +1,4 @@
-"""What a server refuses: by a status and a body that names the field."""
+"""Refused requests: the status, and a body with the name of the field."""
 
 import json
 import socket
@@ -6,9 +6,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Event
 from typing import Any
 from unittest.mock import Mock
@@ -31,15 +29,15 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type":
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Loopback]:
+def server():
     with serving(tiny_oracle(), rows=4, context=64, max_new_tokens=32, samples=6, body=5000) as loopback:
         yield loopback
 
 
-def sent(
+def send(
     server: Loopback, path: str, body: Any = None, key: str = KEY, kind: str = "application/json"
 ) -> tuple[int, Any, Any]:
-    """Status, body and headers of the answer to a request."""
+    """Return status, body and headers of the response."""
     data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
     request = urllib.request.Request(
         f"{server.url}{path}", data, {"Authorization": f"Bearer {key}", "Content-Type": kind}
@@ -116,34 +114,34 @@ CHATS = [
 ]
 
 
-def test_the_field_is_named(server: Loopback) -> None:
+def test_the_invalid_field_is_reported(server):
     cases = [("/v1/completions", body and {"prompt": "the cat"} | body, field) for body, field in COMPLETIONS]
     cases += [("/v1/chat/completions", {"messages": MESSAGES} | body, field) for body, field in CHATS]
     for path, body, field in cases:
-        status, told, _ = sent(server, path, body)
-        assert status == (404 if field == "model" else 400), told
-        assert told["error"]["param"] == field, told
-        assert told["error"]["type"] == "invalid_request_error"
-        assert "\n" not in told["error"]["message"]
+        status, answer, _ = send(server, path, body)
+        assert status == (404 if field == "model" else 400), answer
+        assert answer["error"]["param"] == field, answer
+        assert answer["error"]["type"] == "invalid_request_error"
+        assert "\n" not in answer["error"]["message"]
     assert not server.worker.unfinished
 
 
-def test_what_is_no_request_is_refused(server: Loopback) -> None:
+def test_malformed_requests_are_refused(server):
     path = "/v1/completions"
-    assert sent(server, path, b"{")[0] == 400
-    assert sent(server, path, b'{"prompt": "a", "temperature": NaN}')[1]["error"]["param"] == "body"
-    assert sent(server, path, b"[" * 4000)[1]["error"]["param"] == "body"
-    assert sent(server, path, [1])[1]["error"]["param"] == "body"
-    assert sent(server, path, {"prompt": "a" * 6000})[0] == 413
-    assert sent(server, path, {"prompt": "a"}, kind="text/plain")[0] == 415
-    assert sent(server, path, {"prompt": "a"}, key="another")[0] == 401
-    assert sent(server, path)[0] == 405
-    assert sent(server, "/v1/nothing")[1]["error"]["code"] == "not_found"
-    assert sent(server, "/v1/models/other")[0] == 404
-    assert sent(server, "/health", key="")[:2] == (200, {"status": "ok", "requests": 0})
+    assert send(server, path, b"{")[0] == 400
+    assert send(server, path, b'{"prompt": "a", "temperature": NaN}')[1]["error"]["param"] == "body"
+    assert send(server, path, b"[" * 4000)[1]["error"]["param"] == "body"
+    assert send(server, path, [1])[1]["error"]["param"] == "body"
+    assert send(server, path, {"prompt": "a" * 6000})[0] == 413
+    assert send(server, path, {"prompt": "a"}, kind="text/plain")[0] == 415
+    assert send(server, path, {"prompt": "a"}, key="another")[0] == 401
+    assert send(server, path)[0] == 405
+    assert send(server, "/v1/nothing")[1]["error"]["code"] == "not_found"
+    assert send(server, "/v1/models/other")[0] == 404
+    assert send(server, "/health", key="")[:2] == (200, {"status": "ok", "requests": 0})
 
 
-def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_verifiers_are_built_once(monkeypatch):
     rules, started = VerifierCache(tiny_oracle(), {}), Event()
     built: list[RequestedVerifier] = []
 
@@ -153,42 +151,42 @@ def test_equal_rules_are_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return []
 
     monkeypatch.setattr(rules, "_built", slow)
-    wish, sampler = RequestedVerifier("rule", "regex", "a"), Ancestral()
+    request, sampler = RequestedVerifier("rule", "regex", "a"), Ancestral()
     with ThreadPoolExecutor(4) as pool:
-        judgings = set(pool.map(lambda _: rules.judging((wish,), sampler, ()).result(), range(4)))
+        judgings = set(pool.map(lambda _: rules.judging((request,), sampler, ()).result(), range(4)))
     assert (len(judgings), len(built)) == (1, 1)
 
 
-def test_descriptions_are_not_longer_than_can_be_compiled() -> None:
+def test_the_length_of_a_grammar_is_limited():
     with pytest.raises(InputError, match="65536 characters") as error:
         RequestedVerifier("response_format", "json-schema", "a" * (1 << 16) + "a")
     assert error.value.field == "response_format"
 
 
-def test_what_comes_beyond_the_queue_is_told_to_come_again() -> None:
+def test_a_full_queue_returns_a_retry_time():
     with serving(tiny_oracle(), requests=1) as server:
         server.worker._unfinished = 1
-        status, told, headers = sent(server, "/v1/completions", {"prompt": "a", "rule": {"regex": "("}})
-        assert (status, told["error"]["type"], headers["Retry-After"]) == (429, "rate_limit_error", "1")
+        status, answer, headers = send(server, "/v1/completions", {"prompt": "a", "rule": {"regex": "("}})
+        assert (status, answer["error"]["type"], headers["Retry-After"]) == (429, "rate_limit_error", "1")
         server.worker._unfinished = 0
-        assert sent(server, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
+        assert send(server, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
 
 
-def test_what_breaks_the_worker_fails_what_is_there_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_worker_fails_only_the_current_requests(monkeypatch):
     body = {"prompt": "a", "max_tokens": 2}
     with serving(tiny_oracle()) as server:
         with monkeypatch.context() as broken:
             broken.setattr(workers.Worker, "_admit", lambda worker: [][len(worker._waiting) - 1])
-            status, told, _ = sent(server, "/v1/completions", body)
-            assert (status, told["error"]["type"]) == (500, "server_error")
-        assert sent(server, "/v1/completions", body)[0] == 200
+            status, answer, _ = send(server, "/v1/completions", body)
+            assert (status, answer["error"]["type"]) == (500, "server_error")
+        assert send(server, "/v1/completions", body)[0] == 200
         assert server.settled()
         server.worker.close()
-        assert sent(server, "/v1/completions", body)[0] == 503
+        assert send(server, "/v1/completions", body)[0] == 503
 
 
-def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that come later wait too where theirs is the run that has to end for it."""
+def test_a_waiting_sampler_is_not_delayed_indefinitely(monkeypatch):
+    """Later requests wait too if their sampler's run must end first."""
     monkeypatch.setattr(workers, "OpenRun", lambda *_, **__: Mock(busy=True))
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, samplers=2, layers=(), memory=1)
 
@@ -205,22 +203,22 @@ def test_a_walk_that_waits_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyP
     assert [one in worker._waiting for one in jobs] == [False, False, False, True, False]
 
 
-def test_who_has_seen_text_is_not_told_of_the_errors_of_others() -> None:
-    told: list[object] = []
+def test_a_client_with_partial_text_does_not_see_the_errors_of_others():
+    answer: list[object] = []
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=2, samplers=1, layers=(), memory=1)
     run, key = Mock(), (Mock(), None)
-    jobs = [Job(Mock(), Mock(), told.append, shown={0: "text"}, run=run) for _ in range(2)]
+    jobs = [Job(Mock(), Mock(), answer.append, shown={0: "text"}, run=run) for _ in range(2)]
     worker._runs[key], worker._jobs[run] = run, jobs
     worker._recover(key, run, InputError("rule", "a secret", "hint it"))
-    for event in told:
+    for event in answer:
         assert isinstance(event, Failed)
         assert (event.refused.status, event.refused.param) == (500, None)
         assert "secret" not in event.refused.message
-    assert len(told) == 2
+    assert len(answer) == 2
 
 
-def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An oracle, a sampler or a verifier may raise in the middle of a step of many requests."""
+def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
+    """An oracle, a sampler or a verifier may raise an error during a step of several requests."""
     (tmp_path / "rules.py").write_text("def value(text):\n    return 2.0\n", encoding="utf-8")
     with serving(tiny_oracle(), rule=(f"two=python:{tmp_path}/rules.py:value",)) as server:
         bodies = [
@@ -228,10 +226,10 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyP
             | {"rule": "two" if seed == 2 else {"regex": "(?s).*"}}
             for seed in range(4)
         ]
-        alone = [sent(server, "/v1/completions", body) for body in bodies]
+        alone = [send(server, "/v1/completions", body) for body in bodies]
         assert [status for status, *_ in alone] == [200, 200, 400, 200]
         assert "2" in alone[2][1]["error"]["message"]
-        # All of them are there before the first step.
+        # Wait until all requests have arrived before the first step.
         step = workers.OpenRun.step
         monkeypatch.setattr(
             workers.OpenRun, "step", lambda run: step(run) if len(run._running.orders) == 4 or waited else []
@@ -246,7 +244,7 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyP
 
         monkeypatch.setattr(workers.Worker, "_admit", counted)
         with ThreadPoolExecutor(4) as pool:
-            together = list(pool.map(lambda body: sent(server, "/v1/completions", body), bodies))
+            together = list(pool.map(lambda body: send(server, "/v1/completions", body), bodies))
         assert waited
         assert [status for status, *_ in together] == [200, 200, 400, 200]
         for (_, one, _), (_, other, _) in zip(alone, together, strict=True):
@@ -256,14 +254,14 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch: pytest.MonkeyP
         assert server.settled()
 
 
-def test_settings_are_checked() -> None:
+def test_settings_are_validated():
     for wrong in ({"model": None}, {"context": 1}, {"requests": 0}, {"rule": ("regex:a",)}):
         with pytest.raises(InputError) as error:
             Serving(**{"model": "tiny"} | wrong)
         assert {error.value.field} == wrong.keys()
 
 
-def test_an_address_that_is_taken_is_named() -> None:
+def test_an_unavailable_address_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as error:
         listening(Address(port=taken.getsockname()[1]))
     assert error.value.field == "port"
@@ -272,16 +270,16 @@ def test_an_address_that_is_taken_is_named() -> None:
     assert error.value.field == "host"
 
 
-def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_and_unknown_options_are_reported(capsys):
     assert cli.main(["serve"]) == 2
     assert "model=None" in capsys.readouterr().err
     assert cli.main(["serve", "--model", "x", "--prot", "1"]) == 2
     assert "--port" in capsys.readouterr().err
 
 
-def test_the_extra_is_named_where_it_is_not_installed() -> None:
+def test_a_missing_extra_is_reported():
     code = "import sys; sys.modules['uvicorn'] = None; from trialogue import cli; "
     code += "sys.exit(cli.main(['serve', '--model', 'x']))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert told.returncode == 2
-    assert "pip install 'trialogue[serve]'" in told.stderr
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert "pip install 'trialogue[serve]'" in answer.stderr

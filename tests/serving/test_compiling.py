@@ -1,4 +1,4 @@
-"""What requests are judged by is made aside of everything else, once, and no more of it is kept than is said."""
+"""Compilation of verifiers: in the background, once per verifier, and in a bounded cache."""
 
 import gc
 import json
@@ -6,7 +6,6 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
-from pathlib import Path
 from threading import Event, Semaphore
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,27 +16,27 @@ from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, serving
 from trialogue.generation.verifier_specs import Built
 from trialogue.samplers import Ancestral, MaskedDecoding
-from trialogue.serving import verifiers as own
+from trialogue.serving import verifiers as verifiers
 from trialogue.serving.errors import Refused
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 
-def test_a_rule_that_takes_long_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither samples under way nor requests that come later, be they without a rule or under one that is known."""
+def test_a_slow_compilation_delays_no_other_request(monkeypatch):
+    """Samples under way and later requests with known or no verifiers continue."""
     begun, go, built = Semaphore(0), Event(), VerifierCache._built
 
-    def slowly(rules: VerifierCache, wish: RequestedVerifier, *others: Any) -> list[Built]:
-        if wish.content.startswith("slow"):
+    def build_slowly(rules: VerifierCache, request: RequestedVerifier, *others: Any) -> list[Built]:
+        if request.content.startswith("slow"):
             begun.release()
             assert go.wait(60)
-        return built(rules, wish, *others)
+        return built(rules, request, *others)
 
-    monkeypatch.setattr(VerifierCache, "_built", slowly)
+    monkeypatch.setattr(VerifierCache, "_built", build_slowly)
     with serving(tiny_oracle(), max_new_tokens=64) as server, server.client() as client:
 
         def ask(**settings: Any) -> Any:
-            asked = {"model": "tiny", "prompt": "the", "max_tokens": 3, "seed": 1} | settings
-            return client.completions.create(**asked)
+            options = {"model": "tiny", "prompt": "the", "max_tokens": 3, "seed": 1} | settings
+            return client.completions.create(**options)
 
         def ruled(pattern: str) -> Any:
             return ask(extra_body={"rule": {"regex": pattern}})
@@ -46,10 +45,10 @@ def test_a_rule_that_takes_long_holds_up_nobody_else(monkeypatch: pytest.MonkeyP
         under_way = iter(ask(max_tokens=60, stream=True))
         next(under_way)
         with ThreadPoolExecutor(8) as clients:
-            # More than are compiled at once, some of them the same.
-            slow = [clients.submit(ruled, f"slow{number // 2}") for number in range(2 * own._COMPILING)]
+            # More verifiers than can be compiled at once, two requests for each.
+            slow = [clients.submit(ruled, f"slow{number // 2}") for number in range(2 * verifiers._COMPILING)]
             try:
-                for _ in range(own._COMPILING):
+                for _ in range(verifiers._COMPILING):
                     assert begun.acquire(timeout=60)
                 assert ask().choices
                 assert ruled("[a-c]+").choices
@@ -62,52 +61,52 @@ def test_a_rule_that_takes_long_holds_up_nobody_else(monkeypatch: pytest.MonkeyP
         assert server.settled()
 
 
-def test_rules_that_nobody_waits_for_any_more_take_their_place_until_they_are_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_abandoned_compilations_count_until_they_end(monkeypatch):
     go, made = Event(), list[str]()
 
-    def slowly(rules: VerifierCache, wish: RequestedVerifier, *_: Any) -> list[Built]:
+    def build_slowly(rules: VerifierCache, request: RequestedVerifier, *_: Any) -> list[Built]:
         assert go.wait(60)
-        made.append(wish.content)
+        made.append(request.content)
         return []
 
-    def wished(pattern: str) -> tuple[RequestedVerifier, ...]:
+    def make_request(pattern: str) -> tuple[RequestedVerifier, ...]:
         return (RequestedVerifier("rule", "regex", pattern),)
 
-    monkeypatch.setattr(VerifierCache, "_built", slowly)
-    rules = VerifierCache(tiny_oracle(), {}, most=own.KEPT + 9)
+    monkeypatch.setattr(VerifierCache, "_built", build_slowly)
+    rules = VerifierCache(tiny_oracle(), {}, most=verifiers.KEPT + 9)
     try:
-        judgings = [rules.judging(wished(str(number)), Ancestral(), ()) for number in range(own.KEPT + 9)]
+        judgings = [
+            rules.judging(make_request(str(number)), Ancestral(), ()) for number in range(verifiers.KEPT + 9)
+        ]
         with pytest.raises(Refused, match="73 rules are compiled or wait") as error:
-            rules.judging(wished("one more"), Ancestral(), ())
+            rules.judging(make_request("one more"), Ancestral(), ())
         assert (error.value.status, error.value.code) == (429, "rate_limit_exceeded")
-        # What is kept already is nothing more to make.
-        assert rules.judging(wished(str(own.KEPT)), Ancestral(), ()) is judgings[own.KEPT]
+        # A cached verifier needs no compilation.
+        assert rules.judging(make_request(str(verifiers.KEPT)), Ancestral(), ()) is judgings[verifiers.KEPT]
     finally:
         go.set()
     assert all(one.result(60) for one in judgings)
     assert len(made) == len(judgings)
-    for number in range(own.KEPT + 9):
-        rules.judging(wished(f"later {number}"), Ancestral(), ()).result(60)
+    for number in range(verifiers.KEPT + 9):
+        rules.judging(make_request(f"later {number}"), Ancestral(), ()).result(60)
     rules.close()
 
 
-def test_who_goes_while_his_rule_is_compiled_leaves_his_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_disconnects_during_compilation_frees_its_place(monkeypatch):
     begun, go, built = Event(), Event(), VerifierCache._built
 
-    def slowly(*asked: Any) -> list[Built]:
+    def build_slowly(*options: Any) -> list[Built]:
         begun.set()
         assert go.wait(60)
-        return built(*asked)
+        return built(*options)
 
-    monkeypatch.setattr(VerifierCache, "_built", slowly)
+    monkeypatch.setattr(VerifierCache, "_built", build_slowly)
     with serving(tiny_oracle(), requests=1) as server, server.client() as client:
         try:
             body = json.dumps({"prompt": "the", "rule": {"regex": "a"}})
             headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-            with closing(HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as going:
-                going.request("POST", "/v1/completions", body, headers)
+            with closing(HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as connection:
+                connection.request("POST", "/v1/completions", body, headers)
                 assert begun.wait(60)
                 assert server.worker.unfinished == 1
             assert server.settled()
@@ -116,7 +115,7 @@ def test_who_goes_while_his_rule_is_compiled_leaves_his_place(monkeypatch: pytes
             go.set()
 
 
-def test_named_rules_are_loaded_once_whatever_stops_their_texts(tmp_path: Path) -> None:
+def test_named_verifiers_are_loaded_once_for_all_stop_strings(tmp_path):
     (tmp_path / "rules.py").write_text(
         "from pathlib import Path\n\n"
         "with (Path(__file__).parent / 'loaded').open('a') as log:\n    log.write('x')\n\n\n"
@@ -124,18 +123,18 @@ def test_named_rules_are_loaded_once_whatever_stops_their_texts(tmp_path: Path) 
         encoding="utf-8",
     )
     rules = VerifierCache(tiny_oracle(), {"short": f"python:{tmp_path}/rules.py:short"})
-    [wish], alive = rules.wishes("short"), weakref.WeakSet[Any]()
-    for number in range(2 * own.KEPT):
+    [request], alive = rules.wishes("short"), weakref.WeakSet[Any]()
+    for number in range(2 * verifiers.KEPT):
         for sampler in (Ancestral(), MaskedDecoding()):
-            alive.add(rules.judging((wish,), sampler, (f"stop {number}",)).result().built[0].graded)
-    # Once for samplers that ask for verdicts, once for those that do not.
+            alive.add(rules.judging((request,), sampler, (f"stop {number}",)).result().built[0].graded)
+    # The file is read once for samplers of verdicts and once for the others.
     assert (tmp_path / "loaded").read_text(encoding="utf-8") == "xx"
     gc.collect()
-    assert len(alive) <= own.KEPT
+    assert len(alive) <= verifiers.KEPT
     rules.close()
 
 
-def test_what_cannot_be_built_is_not_kept() -> None:
+def test_failed_compilations_are_not_cached():
     rules = VerifierCache(tiny_oracle(), {})
     assert rules.judging((RequestedVerifier("rule", "regex", "("),), Ancestral(), ()).exception() is not None
     rules.close()

@@ -1,4 +1,4 @@
-"""What a client may ask for is bounded, and the page for engineers states every bound."""
+"""Limits on requests, and their values in the documentation."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ def numbers(text: str) -> list[float]:
     return [float(found) for found in re.findall(r"\d+(?:\.\d+)?", text)]
 
 
-def test_the_page_tells_each_as_it_is() -> None:
+def test_the_documented_limits_are_the_current_ones():
     rows: dict[str, Any] = dict(
         re.findall(r"^\| (.+?) \| (.+?) \| .+ \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     )

@@ -1,10 +1,8 @@
-"""The server as the official client of OpenAI's interface sees it."""
+"""The server, called with the official OpenAI client."""
 
 import json
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -12,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
-from serving.loopback import Loopback, serving
+from serving.loopback import serving
 from trialogue import generate, truncated
 from trialogue.models.pretrained import PretrainedOracle
 from trialogue.samplers import Backtracking, MaskedDecoding, SequentialMonteCarlo
@@ -38,13 +36,13 @@ SCHEMA = {"enum": ["yes", "no", {"a": 1}]}
 
 
 @pytest.fixture(scope="module")
-def model() -> PretrainedOracle:
-    """In double precision, so that no rounding decides a draw, whatever else is in the batch."""
+def model():
+    """Return the tiny model in double precision, so that rounding does not change samples."""
     return PretrainedOracle(tiny_model().double(), tiny_tokenizer(), name="tiny")
 
 
 @pytest.fixture(scope="module")
-def server(model: PretrainedOracle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
+def server(model, tmp_path_factory):
     rules = tmp_path_factory.mktemp("rules") / "rules.py"
     rules.write_text(
         "def short(text):\n    return len(text) <= 3\n\n\ndef broken(text):\n    raise KeyError('no key')\n",
@@ -56,7 +54,7 @@ def server(model: PretrainedOracle, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def client(server: Loopback) -> Iterator[openai.OpenAI]:
+def client(server):
     with server.client() as client:
         yield client
 
@@ -75,13 +73,13 @@ def chat(client: openai.OpenAI, messages: Any = USER, **settings: Any) -> Any:
 EXTRA = {"rule", "sampler", "top_k", "min_p", "max_queries", "max_steps"}
 
 
-def test_models_and_health_are_told(client: openai.OpenAI) -> None:
+def test_models_and_health_are_reported(client):
     [model] = client.models.list().data
     assert (model.id, model.owned_by) == ("tiny", "trialogue")
     assert client.models.retrieve("tiny").context == 128
 
 
-def test_a_completion_is_what_generate_draws(client: openai.OpenAI, model: PretrainedOracle) -> None:
+def test_a_completion_equals_the_sample_of_generate(client, model):
     answer = complete(
         client, ["the cat", "a list"], n=2, max_tokens=12, temperature=0.8, top_p=0.9, seed=3, logprobs=0
     )
@@ -106,13 +104,13 @@ def test_a_completion_is_what_generate_draws(client: openai.OpenAI, model: Pretr
     assert answer.trialogue["sampler"] == {"name": "ancestral"}
 
 
-def test_without_a_seed_one_is_told(client: openai.OpenAI) -> None:
+def test_a_random_seed_is_reported(client):
     first = complete(client, max_tokens=8)
     again = complete(client, max_tokens=8, seed=first.trialogue["seed"])
     assert again.choices[0].text == first.choices[0].text
 
 
-def test_token_ids_and_stop_strings(client: openai.OpenAI, model: PretrainedOracle) -> None:
+def test_token_ids_and_stop_strings_are_accepted(client, model):
     ids = model.tokenization.encode("the cat")
     text = complete(client, "the cat", max_tokens=12, seed=1).choices[0].text
     assert complete(client, ids, max_tokens=12, seed=1).choices[0].text == text
@@ -127,22 +125,20 @@ def test_token_ids_and_stop_strings(client: openai.OpenAI, model: PretrainedOrac
 
 
 @pytest.mark.parametrize(
-    ("sampler", "own"),
+    ("sampler", "expected_sampler"),
     [
         (None, MaskedDecoding()),
         ({"name": "smc", "particles": 3, "proposal": "mask"}, SequentialMonteCarlo(3, proposal="mask")),
         ({"name": "backtracking", "quota": 2, "stride": 2}, Backtracking(2, 2)),
     ],
 )
-def test_a_walk_draws_under_a_rule(
-    client: openai.OpenAI, model: PretrainedOracle, sampler: Any, own: Any
-) -> None:
+def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, expected_sampler):
     chosen = {} if sampler is None else {"sampler": sampler}
     answer = complete(client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen)
     drawn = generate(
         truncated(model, top_p=0.9),
         ["the cat"],
-        sampler=own,
+        sampler=expected_sampler,
         verifier=GrammarVerifier.regex("[a-c]{2,9}", model.tokenization),
         max_new_tokens=8,
         num_samples=4,
@@ -152,7 +148,7 @@ def test_a_walk_draws_under_a_rule(
     for choice, sample in zip(answer.choices, drawn, strict=True):
         assert choice.text == sample.text
         assert choice.trialogue["accepted"] == sample.accepted
-        if sample.accepted and own.weighted:
+        if sample.accepted and expected_sampler.weighted:
             assert choice.trialogue["log_weight"] == pytest.approx(sample.log_weight)
         assert (choice.finish_reason == "stop") == sample.accepted
         assert (choice.trialogue["reason"] is None) == sample.accepted
@@ -161,12 +157,12 @@ def test_a_walk_draws_under_a_rule(
 
 
 class Answer(BaseModel):
-    """What the client parses an answer into."""
+    """The structure of a parsed answer."""
 
     a: bool
 
 
-def test_answers_follow_a_schema(client: openai.OpenAI) -> None:
+def test_answers_follow_a_schema(client):
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
     answer = chat(client, n=8, response_format=schema, seed=1)
     values = [json.loads(choice.message.content) for choice in answer.choices]
@@ -180,7 +176,7 @@ def test_answers_follow_a_schema(client: openai.OpenAI) -> None:
     assert not cut.trialogue["accepted"] or isinstance(json.loads(cut.message.content), dict)
 
 
-def test_tools_are_called(client: openai.OpenAI) -> None:
+def test_tools_are_called(client):
     for choice, names in (
         ("required", {"count", "list"}),
         ({"type": "function", "function": {"name": "list"}}, {"list"}),
@@ -192,7 +188,7 @@ def test_tools_are_called(client: openai.OpenAI) -> None:
             [call] = one.message.tool_calls
             assert call.function.name in names
             assert json.loads(call.function.arguments).keys() == {"a"}
-    # A model that is free to answer says something else, and what is a call is one whoever asked for it.
+    # A model without an obligation answers in text. Text in the form of a call is always returned as a call.
     free = chat(client, tools=TOOLS, seed=4).choices[0]
     assert free.message.tool_calls is None
     assert free.message.content
@@ -204,7 +200,7 @@ def test_tools_are_called(client: openai.OpenAI) -> None:
 
 
 def joined(stream: Any) -> tuple[dict[int, list[str]], dict[int, Any], list[Any]]:
-    """By choice the pieces of its text, and how it ended; and the pieces that belong to none."""
+    """Return the text pieces and the final piece of each choice, and the pieces without a choice."""
     pieces: dict[int, list[str]] = {}
     ended, others = {}, []
     for piece in stream:
@@ -221,32 +217,32 @@ def joined(stream: Any) -> tuple[dict[int, list[str]], dict[int, Any], list[Any]
 
 
 @pytest.mark.parametrize("ask", [complete, chat])
-def test_streams_give_what_the_whole_answer_says(client: openai.OpenAI, ask: Any) -> None:
+def test_streams_contain_the_complete_answer(client, ask):
     settings = {"n": 3, "max_tokens": 20, "seed": 6, "temperature": 0.7}
-    whole = ask(client, **settings)
+    complete_answer = ask(client, **settings)
     pieces, ended, [closing] = joined(
         ask(client, stream=True, stream_options={"include_usage": True}, **settings)
     )
-    for choice in whole.choices:
+    for choice in complete_answer.choices:
         text = choice.text if ask is complete else choice.message.content
         assert "".join(pieces[choice.index]) == text
         assert len(pieces[choice.index]) > 1
         assert ended[choice.index].finish_reason == choice.finish_reason
         assert ended[choice.index].trialogue["log_prob"] == pytest.approx(choice.trialogue["log_prob"])
-    assert closing.usage == whole.usage
-    # Unless the usage is requested, every piece has a choice: loops over streams take the first.
+    assert closing.usage == complete_answer.usage
+    # Without requested usage, every piece has a choice, because loops over streams read the first one.
     plain = list(ask(client, stream=True, **settings))
     assert {piece.choices[0].index for piece in plain} == {0, 1, 2}
     assert plain[-1].choices[0].finish_reason
-    assert plain[-1].trialogue["queries"] == whole.trialogue["queries"]
+    assert plain[-1].trialogue["queries"] == complete_answer.trialogue["queries"]
     assert not any(hasattr(piece, "trialogue") for piece in plain[:-1])
 
 
-def test_streams_of_walks_that_go_back_and_of_calls_come_whole(client: openai.OpenAI) -> None:
+def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client):
     settings = {"rule": {"regex": "[a-c]{2,9}"}, "sampler": {"name": "backtracking", "quota": 2}, "seed": 1}
     pieces, ended, _ = joined(complete(client, stream=True, n=2, max_tokens=6, **settings))
-    whole = complete(client, n=2, max_tokens=6, **settings)
-    for choice in whole.choices:
+    complete_answer = complete(client, n=2, max_tokens=6, **settings)
+    for choice in complete_answer.choices:
         assert pieces.get(choice.index, []) == [choice.text] * bool(choice.text)
         assert ended[choice.index].trialogue["accepted"] == choice.trialogue["accepted"]
     calls = [
@@ -258,7 +254,7 @@ def test_streams_of_walks_that_go_back_and_of_calls_come_whole(client: openai.Op
     assert [call.function.name in ("count", "list") for call in calls] == [True]
 
 
-def test_rules_of_the_server_are_called_by_name(client: openai.OpenAI) -> None:
+def test_verifiers_of_the_server_are_selected_by_name(client):
     answer = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
     assert all(len(choice.text) <= 3 for choice in answer.choices if choice.trialogue["accepted"])
     assert any(choice.trialogue["accepted"] for choice in answer.choices)
@@ -268,19 +264,19 @@ def test_rules_of_the_server_are_called_by_name(client: openai.OpenAI) -> None:
     assert broken.finish_reason in ("length", "content_filter")
 
 
-def test_a_rule_of_the_server_may_judge_complete_texts_only(model: PretrainedOracle, tmp_path: Path) -> None:
+def test_a_verifier_of_the_server_may_judge_complete_texts_only(model, tmp_path):
     (tmp_path / "rules.py").write_text("def long(text):\n    return len(text) >= 15\n", encoding="utf-8")
     named = (f"long=python:{tmp_path}/rules.py:long",)
-    for whole in (True, False):
-        with serving(model, rule=named, verifier_whole=whole) as server, server.client() as client:
+    for complete_answer in (True, False):
+        with serving(model, rule=named, verifier_whole=complete_answer) as server, server.client() as client:
             answer = complete(client, rule="long", n=4, max_tokens=20, seed=2)
         # No first token is long enough.
-        assert any(choice.trialogue["accepted"] for choice in answer.choices) == whole
+        assert any(choice.trialogue["accepted"] for choice in answer.choices) == complete_answer
         assert all(len(choice.text) >= 15 for choice in answer.choices if choice.trialogue["accepted"])
 
 
-def asked(number: int) -> dict[str, Any]:
-    """Requests of all sorts."""
+def make_request(number: int) -> dict[str, Any]:
+    """Return the settings of a request, of six different kinds."""
     settings: dict[str, Any] = {"seed": number, "max_tokens": 4 + number % 5, "n": 1 + number % 3 // 2}
     sort = number % 6
     if sort == 0:
@@ -298,23 +294,27 @@ def asked(number: int) -> dict[str, Any]:
     return settings
 
 
-def told(answer: Any) -> list[tuple[Any, ...]]:
+def comparable(answer: Any) -> list[tuple[Any, ...]]:
     return [
         (choice.text, choice.finish_reason, choice.trialogue["accepted"], choice.trialogue["log_weight"])
         for choice in answer.choices
     ]
 
 
-def test_many_at_once_are_answered_as_each_alone(server: Loopback) -> None:
+def test_concurrent_requests_have_the_same_answers_as_alone(server):
     with server.client() as client:
-        alone = [told(complete(client, f"the {number % 7}", **asked(number))) for number in range(36)]
+
+        def answer(number: int) -> list[tuple[Any, ...]]:
+            return comparable(complete(client, f"the {number % 7}", **make_request(number)))
+
+        alone = [answer(number) for number in range(36)]
         with ThreadPoolExecutor(36) as pool:
-            together = list(pool.map(lambda i: told(complete(client, f"the {i % 7}", **asked(i))), range(36)))
+            together = list(pool.map(answer, range(36)))
     assert [[one[:3] for one in answer] for answer in together] == [
         [one[:3] for one in answer] for answer in alone
     ]
     for number, answer in enumerate(together):
-        rule = asked(number).get("rule", {})
+        rule = make_request(number).get("rule", {})
         for text, _, accepted, _ in answer:
             if accepted and "regex" in rule:
                 assert re.fullmatch(rule["regex"], text)
@@ -323,7 +323,7 @@ def test_many_at_once_are_answered_as_each_alone(server: Loopback) -> None:
     assert server.settled()
 
 
-def test_who_goes_frees_the_rows(server: Loopback) -> None:
+def test_a_client_that_disconnects_frees_its_rows(server):
     endless = {"rule": {"regex": "zq{40}"}, "sampler": "rejection", "max_steps": 65536, "max_tokens": 60}
     with server.client() as client:
         with pytest.raises(openai.APITimeoutError):

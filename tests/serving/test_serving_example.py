@@ -1,4 +1,4 @@
-"""The example of a client, and what the documentation shows of it."""
+"""The example client and its documentation."""
 
 import importlib.util
 import re
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8")
 
 
-def test_the_client_of_the_example_is_answered() -> None:
+def test_the_example_client_receives_answers():
     spec = importlib.util.spec_from_file_location("review", ROOT / "examples" / "serving" / "review.py")
     assert spec is not None
     assert spec.loader is not None
@@ -40,7 +40,7 @@ def test_the_client_of_the_example_is_answered() -> None:
     assert "answers" in shown
 
 
-def test_the_command_finishes_what_is_under_way_when_it_is_stopped(tmp_path: Path) -> None:
+def test_a_stopped_server_finishes_its_requests(tmp_path):
     command = [sys.executable, "-m", "trialogue", "serve", "--model", str(save_tiny(tmp_path)), "--port", "0"]
     with subprocess.Popen([*command, "--name", "tiny"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -57,7 +57,7 @@ def test_the_command_finishes_what_is_under_way_when_it_is_stopped(tmp_path: Pat
     assert "".join(texts)
 
 
-def test_the_command_of_the_readme_has_its_options() -> None:
+def test_the_documented_command_has_valid_options():
     [command] = re.findall(r"^trialogue serve ([^#\n]*)", PAGE, re.MULTILINE)
     groups = {kind.__name__: Group(kind) for kind in (Serving, Address, MachineSettings)}
     parsed = parse(groups, shlex.split(command), prog="trialogue serve", description="", unknown="")

@@ -1,4 +1,4 @@
-"""Streams that are read slowly, or by nobody."""
+"""Streams with slow or disconnected readers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from trialogue.serving.jobs import Failed, PartialChoice
 from trialogue.serving.streams import Events, Stream
 
 
-def test_of_the_texts_of_a_choice_the_latest_waits() -> None:
+def test_only_the_latest_text_of_a_choice_waits():
     async def read() -> list[object]:
         events, failed = Events(), Failed(Refused(500, "it broke"))
         for event in (PartialChoice(0, "a"), PartialChoice(1, "b"), PartialChoice(0, "ac"), failed):
@@ -26,7 +26,7 @@ def test_of_the_texts_of_a_choice_the_latest_waits() -> None:
     assert asyncio.run(read()) == [PartialChoice(0, "acd")]
 
 
-def test_a_stream_that_nobody_reads_is_withdrawn() -> None:
+def test_a_stream_without_a_reader_is_cancelled():
     begun, ended = list[str](), list[bool]()
 
     async def pieces() -> AsyncIterator[str]:

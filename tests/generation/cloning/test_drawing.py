@@ -1,6 +1,5 @@
-"""Drawing clones: samplers' targets, energies followed, and drawings that are cut short."""
+"""Chains of clones: target distributions, recorded energies, and resumption."""
 
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,7 +15,7 @@ from trialogue.samplers import Convergence
 from trialogue.samplers.exact import chain_transitions
 from trialogue.storage import sha256_of
 
-NET = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
+NETWORK = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
 START = whole_sequences(3, 4)[::7]
 DISTRIBUTION = ManyBody.random(4, 3, order=3, rank=8, seed=2)
 
@@ -24,28 +23,28 @@ DISTRIBUTION = ManyBody.random(4, 3, order=3, rank=8, seed=2)
 @pytest.mark.parametrize(
     ("sampler", "exact"), [("gibbs", True), ("metropolis-by-order", True), ("metropolis", False)]
 )
-def test_of_a_distribution_of_k_bodies_only_the_published_chain_samples_another(sampler, exact):
+def test_only_the_published_chain_misses_a_k_body_distribution(sampler, exact):
     distribution = DISTRIBUTION.probabilities()
-    moved = distribution @ chain_transitions(chain_of(sampler, DISTRIBUTION.order), DISTRIBUTION)
-    assert (float((moved - distribution).abs().sum()) < 1e-12) is exact
+    after = distribution @ chain_transitions(chain_of(sampler, DISTRIBUTION.order), DISTRIBUTION)
+    assert (float((after - distribution).abs().sum()) < 1e-12) is exact
 
 
-def test_the_published_chain_samples_the_distribution_sharpened():
+def test_the_published_chain_samples_a_sharpened_distribution():
     sharpened = (-DISTRIBUTION.order * DISTRIBUTION.energy(DISTRIBUTION.states())).softmax(0)
-    moved = sharpened @ chain_transitions(chain_of("metropolis", DISTRIBUTION.order), DISTRIBUTION)
-    torch.testing.assert_close(moved, sharpened, rtol=0, atol=1e-13)
+    after = sharpened @ chain_transitions(chain_of("metropolis", DISTRIBUTION.order), DISTRIBUTION)
+    torch.testing.assert_close(after, sharpened, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_energies_are_followed_and_samples_kept(sampler):
-    chain, told = chain_of(sampler, 3), []
-    drawn = draw(chain, NET, START, (2, 5), seed=1, report=lambda *sweep: told.append(sweep))
+def test_energies_and_samples_are_recorded(sampler):
+    chain, reports = chain_of(sampler, 3), []
+    drawn = draw(chain, NETWORK, START, (2, 5), seed=1, report=lambda *sweep: reports.append(sweep))
     assert drawn.energies.shape == (6, len(START))
     assert drawn.samples.keys() == {2, 5}
     energy = SCORE.energy if sampler == "gibbs" else chain.energy
     for sweep, tokens in ((0, START), *drawn.samples.items()):
-        torch.testing.assert_close(drawn.energies[sweep], energy(NET, tokens))
-    assert told == [(sweep, float(drawn.energies[sweep].mean())) for sweep in range(1, 6)]
+        torch.testing.assert_close(drawn.energies[sweep], energy(NETWORK, tokens))
+    assert reports == [(sweep, float(drawn.energies[sweep].mean())) for sweep in range(1, 6)]
     assert 0 < drawn.acceptance < 1
 
 
@@ -55,9 +54,9 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("sampler", ["gibbs", "metropolis"])
 @pytest.mark.parametrize("often", [True, False], ids=["after every step", "at the end alone"])
-def test_a_drawing_that_is_killed_goes_on(tmp_path: Path, monkeypatch, sampler, often):
+def test_a_killed_run_is_resumed(tmp_path, monkeypatch, sampler, often):
     chain, path = chain_of(sampler, 3), tmp_path / "chains.safetensors"
-    whole = draw(chain, NET, START, (3, 6), seed=1)
+    complete = draw(chain, NETWORK, START, (3, 6), seed=1)
     if often:
         monkeypatch.setattr("trialogue.generation.cloning.drawing._SECONDS", 0.0)
     step, taken = type(chain).step, []
@@ -71,53 +70,55 @@ def test_a_drawing_that_is_killed_goes_on(tmp_path: Path, monkeypatch, sampler, 
     with monkeypatch.context() as patch:
         patch.setattr(type(chain), "step", killed)
         with pytest.raises(Killed):
-            draw(chain, NET, START, (3, 6), seed=1, path=path)
+            draw(chain, NETWORK, START, (3, 6), seed=1, path=path)
     assert path.exists() is often
-    again = draw(chain, NET, START, (3, 6), seed=1, path=path)
-    assert torch.equal(again.energies, whole.energies)
-    assert all(torch.equal(again.samples[number], whole.samples[number]) for number in (3, 6))
-    assert again.acceptance == whole.acceptance
+    again = draw(chain, NETWORK, START, (3, 6), seed=1, path=path)
+    assert torch.equal(again.energies, complete.energies)
+    assert all(torch.equal(again.samples[number], complete.samples[number]) for number in (3, 6))
+    assert again.acceptance == complete.acceptance
 
 
-def test_more_sweeps_begin_with_those_that_are_there(tmp_path: Path):
+def test_further_sweeps_continue_from_the_saved_ones(tmp_path):
     chain, path = chain_of("metropolis", 3), tmp_path / "chains.safetensors"
-    draw(chain, NET, START, 3, seed=1, path=path)
-    told = []
-    more = draw(chain, NET, START, (3, 6), seed=1, path=path, report=lambda *sweep: told.append(sweep[0]))
-    assert told == [4, 5, 6]
-    whole = draw(chain, NET, START, (3, 6), seed=1)
-    assert torch.equal(more.energies, whole.energies)
-    assert torch.equal(more.samples[3], whole.samples[3])
+    draw(chain, NETWORK, START, 3, seed=1, path=path)
+    reports = []
+    more = draw(
+        chain, NETWORK, START, (3, 6), seed=1, path=path, report=lambda *sweep: reports.append(sweep[0])
+    )
+    assert reports == [4, 5, 6]
+    complete = draw(chain, NETWORK, START, (3, 6), seed=1)
+    assert torch.equal(more.energies, complete.energies)
+    assert torch.equal(more.samples[3], complete.samples[3])
     before = sha256_of(path)
-    assert torch.equal(draw(chain, NET, START, 6, seed=1, path=path).samples[6], whole.samples[6])
+    assert torch.equal(draw(chain, NETWORK, START, 6, seed=1, path=path).samples[6], complete.samples[6])
     assert sha256_of(path) == before
     with pytest.raises(InputError, match="has gone on to 6 sweeps"):
-        draw(chain, NET, START, 4, seed=1, path=path)
+        draw(chain, NETWORK, START, 4, seed=1, path=path)
 
 
 @pytest.mark.parametrize("often", [True, False], ids=["within a sweep", "after it"])
-def test_fewer_sweeps_than_were_done_have_their_own_numbers(tmp_path: Path, monkeypatch, often):
+def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path, monkeypatch, often):
     chain, path = chain_of("metropolis", 3), tmp_path / "chains.safetensors"
-    few = draw(chain, NET, START, 3, seed=1)
+    few = draw(chain, NETWORK, START, 3, seed=1)
     if often:
         monkeypatch.setattr("trialogue.generation.cloning.drawing._SECONDS", 0.0)
-    more = draw(chain, NET, START, (3, 6), seed=1, path=path)
-    again = draw(chain, NET, START, 3, seed=1, path=path)
+    more = draw(chain, NETWORK, START, (3, 6), seed=1, path=path)
+    again = draw(chain, NETWORK, START, 3, seed=1, path=path)
     assert torch.equal(again.energies, few.energies)
     assert again.acceptance == few.acceptance != more.acceptance
 
 
-def test_another_drawing_is_refused(tmp_path: Path):
+def test_the_file_of_another_run_is_refused(tmp_path):
     chain, path = chain_of("gibbs", 3), tmp_path / "chains.safetensors"
-    draw(chain, NET, START, 2, path=path)
+    draw(chain, NETWORK, START, 2, path=path)
     with pytest.raises(InputError, match="other chains"):
-        draw(chain, NET, START[:2], 3, path=path)
+        draw(chain, NETWORK, START[:2], 3, path=path)
     path.write_bytes(b"x")
     with pytest.raises(InputError, match="damaged"):
-        draw(chain, NET, START, 3, path=path)
+        draw(chain, NETWORK, START, 3, path=path)
 
 
-def test_whether_chains_have_mixed_is_said_in_words():
+def test_the_state_of_convergence_is_described_in_words():
     assert standing(None) == "too few sweeps to say"
     assert standing(Convergence(100.0, 1.01, 0.0, 1.0)) == "mixed"
     assert standing(Convergence(100.0, 1.5, 0.0, 1.0)) == "not mixed: raise --sweeps"
@@ -129,10 +130,10 @@ def test_whether_chains_have_mixed_is_said_in_words():
 
 BAD = [
     ("sampler=", lambda: chain_of("hamiltonian", 3)),
-    ("sweeps=", lambda: draw(chain_of("gibbs", 3), NET, START, 0)),
-    ("sweeps=", lambda: draw(chain_of("gibbs", 3), NET, START, (1, 0))),
+    ("sweeps=", lambda: draw(chain_of("gibbs", 3), NETWORK, START, 0)),
+    ("sweeps=", lambda: draw(chain_of("gibbs", 3), NETWORK, START, (1, 0))),
 ]
 
 
-def test_bad_input_is_named():
+def test_invalid_input_is_reported():
     assert not wrong_errors(BAD)

@@ -1,4 +1,4 @@
-"""Clones of a text: what a folder holds, runs that are cut short or asked for more, and what cannot be made."""
+"""Clones of a text: the read_clones of the folder, resumed runs, and refused options."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ SMALL = {
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     path = tmp_path / "stories.txt"
     path.write_text(STORIES, encoding="utf-8")
     return path
@@ -49,48 +49,42 @@ def run(text: Path, out: Path, **changes: object) -> int:
     return main(words)
 
 
-def content(out: Path) -> dict[str, tuple[list[list[int]], object]]:
+def read_clones(out: Path) -> dict[str, tuple[list[list[int]], object]]:
     return {clone.name: (clone.tokens.tolist(), clone.acceptance) for clone in Clones(out)}
 
 
-def test_a_folder_of_clones(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_clones_is_made(text, tmp_path, capsys):
     assert run(text, tmp_path / "out") == 0
-    told = capsys.readouterr()
+    answer = capsys.readouterr()
     clones = Clones(tmp_path / "out")
     assert clones.names == ("text", "layers-1", "layers-2")
     assert (clones.length, clones.vocab_size) == (8, 260)
-    whole, first, second = clones
-    assert whole.tokens.shape == first.tokens.shape == (9, 8)
+    complete, first, second = clones
+    assert complete.tokens.shape == first.tokens.shape == (9, 8)
     assert (first.layers, first.max_order, second.max_order) == (1, 2, 3)
     assert (first.sampler, first.gauge, first.bodies, first.sweeps) == ("gibbs", None, None, 8)
     assert first.network_loss is not None
     assert first.r_hat is not None
     for word in ("order 2", "order 3", "acceptance", "R-hat", "ESS", "mixed", "energy"):
-        assert word in told.out
-    assert "sweep 8 of 8" in told.err
+        assert word in answer.out
+    assert "sweep 8 of 8" in answer.err
 
 
-def test_the_text_among_the_clones_is_held_out_text(text: Path, tmp_path: Path) -> None:
+def test_the_text_among_the_clones_is_held_out_text(text, tmp_path):
     run(text, tmp_path / "out", layers="1", sweeps=1)
     clones = Clones(tmp_path / "out")
-    for told in clones.decode(clones["text"].tokens):
-        assert told.replace("<|endoftext|>", "") in STORIES
+    for answer in clones.decode(clones["text"].tokens):
+        assert answer.replace("<|endoftext|>", "") in STORIES
 
 
-def test_clones_keep_all_orders_where_sequences_are_short(text: Path, tmp_path: Path) -> None:
+def test_short_sequences_keep_all_orders(text, tmp_path):
     run(text, tmp_path / "out", layers="2 4", length=3, sweeps=1, sampler="metropolis-by-order")
     clones = Clones(tmp_path / "out")
     assert [(clone.max_order, clone.bodies) for clone in clones][1:] == [(None, 3.0), (None, 3.0)]
 
 
 @pytest.mark.parametrize("place", ["training", "drawing"])
-def test_a_run_that_is_cut_short_goes_on(
-    text: Path,
-    tmp_path: Path,
-    place: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_interrupted_run_is_resumed(text, tmp_path, place, monkeypatch, capsys):
     assert run(text, tmp_path / "whole", sampler="metropolis") == 0
     name = "factored_network" if place == "training" else "draw"
     original, calls = getattr(maker, name), []
@@ -109,23 +103,23 @@ def test_a_run_that_is_cut_short_goes_on(
     assert last.endswith("the same command goes on")
     assert Clones(tmp_path / "out").names == ("text", "layers-1")
     assert run(text, tmp_path / "out", sampler="metropolis") == 0
-    assert content(tmp_path / "out") == content(tmp_path / "whole")
+    assert read_clones(tmp_path / "out") == read_clones(tmp_path / "whole")
 
 
-def test_more_sweeps_and_other_depths_are_added(text: Path, tmp_path: Path) -> None:
+def test_further_sweeps_and_depths_are_added(text, tmp_path):
     run(text, tmp_path / "out", layers="1", sweeps=4)
     run(text, tmp_path / "out", layers="2", sweeps=4)
     run(text, tmp_path / "out", layers="1", sweeps=8)
     run(text, tmp_path / "whole", layers="1 2", sweeps=8)
-    there, whole = content(tmp_path / "out"), content(tmp_path / "whole")
-    assert list(there) == ["text", "layers-1", "layers-2"]
-    assert there["layers-1"] == whole["layers-1"]
-    assert there["layers-2"] != whole["layers-2"]
+    found, complete = read_clones(tmp_path / "out"), read_clones(tmp_path / "whole")
+    assert list(found) == ["text", "layers-1", "layers-2"]
+    assert found["layers-1"] == complete["layers-1"]
+    assert found["layers-2"] != complete["layers-2"]
     run(text, tmp_path / "out", layers="1", sweeps=4)
     assert Clones(tmp_path / "out")["layers-1"].sweeps == 8
 
 
-def test_the_loss_of_a_network_comes_near_that_of_the_distribution(tmp_path: Path) -> None:
+def test_the_loss_of_a_network_approaches_the_optimum(tmp_path):
     distribution = ManyBody.random(sites=4, vocab_size=3, order=2, rank=1, scale=1.5, seed=1)
     states, p = distribution.states(), distribution.probabilities()
     tokens = states[torch.multinomial(p, 4000, replacement=True, generator=generator(0, "rows"))]
@@ -154,30 +148,26 @@ BAD: list[tuple[dict[str, object], str]] = [
 ]
 
 
-def test_bad_options_are_one_line(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_options_are_reported_in_one_line(text, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.txt").write_text("")
-    for changes, due in BAD:
+    for changes, message in BAD:
         options = dict(changes)
         source = tmp_path / str(options.pop("text", text))
-        assert run(source, tmp_path / "out", **options) == 2, due
-        assert capsys.readouterr().err.splitlines()[-1].startswith(f"trialogue: error: {due}")
+        assert run(source, tmp_path / "out", **options) == 2, message
+        assert capsys.readouterr().err.splitlines()[-1].startswith(f"trialogue: error: {message}")
         assert not (tmp_path / "out" / "clones.json").exists()
-    for words, due in ((["--out", "out"], "text=None"), (["--text", str(text)], "out=None")):
+    for words, message in ((["--out", "out"], "text=None"), (["--text", str(text)], "out=None")):
         assert main(["clone", *words]) == 2
-        assert due in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     with pytest.raises(InputError, match="layers"):
         NetworkSettings(layers=())
 
 
-def test_a_folder_of_other_clones_is_left_alone(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_other_clones_is_not_changed(text, tmp_path, capsys):
     out = tmp_path / "out"
     run(text, out, layers="1", sweeps=1)
-    before = content(out)
+    before = read_clones(out)
     other = tmp_path / "other.txt"
     other.write_text(STORIES.replace("Lily", "Anna"), encoding="utf-8")
     assert run(other, out, layers="1", sweeps=1) == 2
@@ -185,7 +175,7 @@ def test_a_folder_of_other_clones_is_left_alone(
     assert run(text, out, layers="1", sweeps=1, steps=7) == 2
     assert "steps=7: the clones in" in capsys.readouterr().err
     assert run(text, out, layers="1", sweeps=1, sampler="metropolis") == 2
-    assert content(out) == before
+    assert read_clones(out) == before
     settings = out / "making" / "settings.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "seed": 5}))
     assert run(text, out, layers="1", sweeps=1) == 2
@@ -194,9 +184,7 @@ def test_a_folder_of_other_clones_is_left_alone(
     assert "damaged" in capsys.readouterr().err
 
 
-def test_two_runs_do_not_share_a_folder(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_runs_cannot_use_the_same_folder(text, tmp_path, capsys):
     (tmp_path / "out" / "making").mkdir(parents=True)
     with FileLock(tmp_path / "out" / "making" / "lock"):
         assert run(text, tmp_path / "out") == 2

@@ -1,6 +1,4 @@
-"""Small distributions over whole sequences, written down, and what chains may know of them: an energy, or
-conditionals.
-"""
+"""Small distributions over sequences, given as joint tables, as energies or as conditionals."""
 
 import torch
 
@@ -9,8 +7,21 @@ from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 
 
+class FunctionEnergy:
+    """An energy given by a function, neither hashable nor weakly referenceable."""
+
+    __slots__ = ("function", "sites", "vocab_size")
+    __hash__ = None
+
+    def __init__(self, function, vocab_size=2, sites=None):
+        self.function, self.vocab_size, self.sites = function, vocab_size, sites
+
+    def energy(self, tokens):
+        return self.function(tokens)
+
+
 class Energies:
-    """An energy and nothing else: minus the logarithm of a joint distribution (vocab, ..., vocab)."""
+    """An energy with no other methods, defined by a joint distribution (vocab, ..., vocab)."""
 
     def __init__(self, distribution):
         self.distribution = distribution / distribution.sum()
@@ -24,14 +35,14 @@ class Energies:
 
 
 class Conditionals:
-    """A masked oracle and nothing else: the conditionals of a joint distribution (vocab, ..., vocab)."""
+    """A masked oracle with the conditionals of a joint distribution (vocab, ..., vocab)."""
 
     def __init__(self, distribution):
-        self._law = distribution / distribution.sum()
+        self._joint = distribution / distribution.sum()
         self.vocab_size, self.sites = distribution.shape[0], distribution.ndim
 
     def probabilities(self):
-        return self._law.flatten()
+        return self._joint.flatten()
 
     def log_probs(self, tokens, masked):
         states = whole_sequences(self.vocab_size, self.sites)
@@ -48,9 +59,7 @@ class Conditionals:
 
 
 class Contradictory(Conditionals):
-    """Conditionals that belong to no joint distribution: those of one distribution at even sites, of another at
-    odd ones.
-    """
+    """Conditionals of one distribution at even sites and of another at odd sites, without a joint distribution."""
 
     def __init__(self, even, odd):
         super().__init__(even)
@@ -61,7 +70,7 @@ class Contradictory(Conditionals):
         return torch.where(torch.arange(self.sites)[:, None] % 2 == 0, even, odd)
 
 
-def random_law(seed, vocab, sites):
+def random_joint(seed, vocab, sites):
     return torch.rand([vocab] * sites, generator=generator(seed, "distribution"), dtype=torch.float64) + 0.05
 
 
@@ -72,19 +81,16 @@ def random_ising(seed, sites, scale=1.0):
 
 
 def ring(sites, coupling, field=0.0):
-    right = torch.roll(torch.eye(sites, dtype=torch.float64), 1, 1)
-    return Ising(coupling * (right + right.T), torch.full((sites,), field, dtype=torch.float64))
-
-
-def spins(tokens):
-    return 2 * tokens - 1
+    matrix = torch.zeros(sites, sites, dtype=torch.float64)
+    for site in range(sites):
+        matrix[site, (site + 1) % sites] = matrix[(site + 1) % sites, site] = coupling
+    return Ising(matrix, torch.full((sites,), field))
 
 
 def block_kernel(distribution, vocab, sites, block, tilt=None):
-    """P(x, y) = [x = y outside of the block] p(y | x outside), of a distribution (states,) times a function `tilt`
-    (states,).
+    """Return P(x, y) = [x = y outside the block] p(y | x outside), from the definition.
 
-    From the definition, state by state.
+    The distribution (states,) is multiplied by `tilt` (states,) if given.
     """
     states = whole_sequences(vocab, sites)
     outside = [site for site in range(sites) if site not in block]

@@ -1,20 +1,20 @@
-"""What chains report of their steps: acceptance against exact expectations, and the sizes of blocks."""
+"""Step reports of chains: expected acceptance rates and block sizes."""
 
 import pytest
 import torch
 
-from samplers.chains.small_models import Energies, random_ising, random_law
+from samplers.chains.small_models import Energies, random_ising, random_joint
 from trialogue.enumeration import Enumeration
 from trialogue.oracles import StepInfo, whole_sequences
 from trialogue.samplers import BlockDynamics, BlockGibbs, Gibbs, MaskedMetropolis, Metropolis, run_chain
 
-MODEL = Energies(random_law(2, 3, 3))
+MODEL = Energies(random_joint(2, 3, 3))
 STATES = whole_sequences(3, 3)
 BLOCKS = ((0, 1), (2,))
 
 
 def expected_info(chain, model=MODEL, states=STATES):
-    """Exact expectation (states,) of what one step from each of the states reports as accepted."""
+    """Return the exact expected acceptance (states,) of one step from each state."""
     enumeration = Enumeration(len(states), 1)
     state, total = chain.init(model, states), torch.zeros(len(states), dtype=torch.float64)
     for weights, info in enumeration.branches(lambda: chain.step(model, state, enumeration.choose)[1]):
@@ -23,14 +23,14 @@ def expected_info(chain, model=MODEL, states=STATES):
 
 
 def ratios():
-    """min(1, p(y) / p(x)) (27, 27) for states x and y that differ at one site; 0 elsewhere."""
+    """Return min(1, p(y) / p(x)) (27, 27) for states x and y that differ at one site, and 0 elsewhere."""
     p = MODEL.probabilities()
-    beside = (STATES[:, None] != STATES).sum(2) == 1
-    return (p / p[:, None]).clamp_max(1.0) * beside
+    adjacent = (STATES[:, None] != STATES).sum(2) == 1
+    return (p / p[:, None]).clamp_max(1.0) * adjacent
 
 
 class MovesAsAccepted(MaskedMetropolis):
-    """Reports a proposal of the present token as rejected."""
+    """A faulty chain that reports a proposal of the current token as rejected."""
 
     def step(self, model, state, choose):
         after, _ = super().step(model, state, choose)
@@ -38,7 +38,7 @@ class MovesAsAccepted(MaskedMetropolis):
 
 
 class AlwaysAccepted(Metropolis):
-    """Reports every proposal as accepted."""
+    """A faulty chain that reports every proposal as accepted."""
 
     def step(self, model, state, choose):
         after, info = super().step(model, state, choose)
@@ -51,19 +51,19 @@ def metropolis_error(chain):
 
 
 def masked_metropolis_error(chain):
-    """Against min(1, ratio of targets times ratio of proposals), summed over all proposals from each state."""
+    """Compare with min(1, ratio of targets times ratio of proposals), summed over all proposals."""
     energy = chain.energy(MODEL, STATES)
     p = MODEL.probabilities().view(3, 3, 3)
-    wanted = torch.zeros(27, dtype=torch.float64)
+    expected = torch.zeros(27, dtype=torch.float64)
     for site in range(3):
         conditional = (p / p.sum(site, keepdim=True)).flatten()
         same_rest = (STATES[:, None] != STATES).sum(2) == (STATES[:, None, site] != STATES[:, site])
         accept = ((energy[:, None] - energy).exp() * conditional[:, None] / conditional).clamp_max(1.0)
-        wanted += (same_rest * conditional * accept).sum(1) / 3
-    return float((expected_info(chain) - wanted).abs().max())
+        expected += (same_rest * conditional * accept).sum(1) / 3
+    return float((expected_info(chain) - expected).abs().max())
 
 
-def test_the_reported_acceptance_has_its_exact_expectation():
+def test_the_expected_acceptance_is_exact():
     assert metropolis_error(Metropolis()) < 1e-14
     assert metropolis_error(AlwaysAccepted()) > 0.1
     assert masked_metropolis_error(MaskedMetropolis()) < 1e-14
@@ -72,19 +72,19 @@ def test_the_reported_acceptance_has_its_exact_expectation():
 
 @pytest.mark.parametrize("order", ["random", "sweep"])
 def test_a_run_counts_the_accepted_proposals_after_its_burn_in(order):
-    """Every accepted proposal of Metropolis changes one site, and is one entry of the trace."""
+    """Every accepted proposal of Metropolis changes one site and adds one entry to the trace."""
     start = torch.zeros(50, 3, dtype=torch.int64)
     settings = {"start": start, "steps": 40, "burn_in": 7, "seed": 3}
     run = run_chain(Metropolis(order), MODEL, **settings, trace=True)
     changed = torch.bincount(run.trace.chain[run.trace.step > 7], minlength=50)
     expected = changed.double() / (40 * (3 if order == "sweep" else 1))
     torch.testing.assert_close(run.acceptance, expected, rtol=1e-14, atol=0)
-    # Without a trace the engine takes many steps at a time.
+    # Without a trace, the engine takes several steps at a time.
     plain = run_chain(Metropolis(order), MODEL, **settings).acceptance
     torch.testing.assert_close(plain, expected, rtol=1e-14, atol=0)
 
 
-def test_chains_that_stop_keep_their_own_rates():
+def test_stopped_chains_keep_their_acceptance_rates():
     start = STATES.clone()
     until = {"until": lambda tokens: tokens.sum(1) == 6}
     run = run_chain(Metropolis(), MODEL, start=start, steps=60, seed=1, trace=True, **until)
@@ -94,7 +94,7 @@ def test_chains_that_stop_keep_their_own_rates():
     assert bool(run.acceptance[-1].isnan())
 
 
-def test_chains_that_always_move_have_no_rate():
+def test_chains_without_rejections_have_no_acceptance_rate():
     ising = random_ising(1, 4)
     start = torch.zeros(3, 4, dtype=torch.int64)
     for chain in (Gibbs(), Gibbs("sweep"), BlockGibbs(2)):
@@ -102,7 +102,7 @@ def test_chains_that_always_move_have_no_rate():
     assert run_chain(Gibbs(), MODEL, start=STATES, steps=3).acceptance is None
 
 
-def test_block_chains_report_the_size_of_the_block():
+def test_block_chains_report_the_block_size():
     def likeliest(log_weights, rows):
         return log_weights.argmax(1)
 

@@ -1,4 +1,4 @@
-"""Chains that mix are told from chains that do not."""
+"""Diagnostics that distinguish mixed chains from others."""
 
 import math
 
@@ -14,7 +14,7 @@ def noise(*shape):
     return torch.randn(*shape, generator=generator(0, "noise"), dtype=torch.float64)
 
 
-def test_independent_values_are_as_many_as_they_are():
+def test_independent_values_count_fully():
     found = convergence(noise(400, 8))
     assert found.mixed
     assert found.effective_sample_size == pytest.approx(200 * 8, rel=0.15)
@@ -22,7 +22,7 @@ def test_independent_values_are_as_many_as_they_are():
 
 
 def test_autocorrelated_values_count_for_less():
-    """An AR(1) sequence of coefficient a has (1 - a) / (1 + a) of its values effectively."""
+    """The effective share of an AR(1) sequence with coefficient a is (1 - a) / (1 + a)."""
     values, a = noise(4000, 8), 0.8
     for step in range(1, len(values)):
         values[step] = a * values[step - 1] + math.sqrt(1 - a**2) * values[step]
@@ -31,7 +31,7 @@ def test_autocorrelated_values_count_for_less():
 
 
 @pytest.mark.parametrize(
-    ("values", "why"),
+    ("values", "reason"),
     [
         (noise(40, 8) + 5 * torch.arange(8), "chains that stay apart"),
         (noise(400, 8) + torch.arange(400)[:, None] / 200, "a trend within the spread of each chain"),
@@ -39,11 +39,11 @@ def test_autocorrelated_values_count_for_less():
         (torch.zeros(40, 8), "values that never change"),
     ],
 )
-def test_what_has_not_mixed_is_told(values, why):
-    assert not convergence(values).mixed, why
+def test_chains_that_have_not_mixed_are_detected(values, reason):
+    assert not convergence(values).mixed, reason
 
 
-def test_the_start_is_left_out():
+def test_the_first_half_is_discarded():
     values = noise(80, 8)
     values[:40] += 100
     assert convergence(values).mixed
@@ -52,7 +52,7 @@ def test_the_start_is_left_out():
 @pytest.mark.parametrize(
     "values", [torch.zeros(7, 3), torch.zeros(9), torch.zeros(9, 0), torch.full((9, 2), math.nan)]
 )
-def test_bad_input_is_named(values):
+def test_invalid_values_are_reported(values):
     with pytest.raises(InputError) as caught:
         convergence(values)
     assert caught.value.field == "values"

@@ -1,11 +1,12 @@
-"""The engine of chains: hitting times against the exact ones, ergodicity, compiled steps, bad input."""
+"""The engine of chains: hitting times, ergodicity, compiled steps and errors for invalid input."""
 
 import math
 
 import pytest
 import torch
 
-from samplers.chains.small_models import Conditionals, Energies, random_ising, random_law
+from refusals import wrong_errors
+from samplers.chains.small_models import Energies, FunctionEnergy, random_ising
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.oracles import Sequences, StepInfo, whole_sequences
@@ -31,8 +32,8 @@ def all_up(tokens):
 
 
 @pytest.mark.parametrize("chain", [Gibbs(), BlockGibbs(2), IndependentParallel()], ids=repr)
-def test_hitting_times_follow_their_exact_law(chain):
-    """E T solves (I - Q) t = 1 over the states outside; P(T > t) is the sum of the row of Q^t."""
+def test_hitting_times_follow_their_exact_distribution(chain):
+    """Outside the target, E T solves (I - Q) t = 1, and P(T > t) is the row sum of Q^t."""
     chains, budget = 4000, 60
     inside = all_up(whole_sequences(2, 4))
     outside = transition_matrix(chain, MODEL)[~inside][:, ~inside]
@@ -61,7 +62,7 @@ def test_a_chain_that_starts_in_the_target_takes_no_step():
     assert times.censored.tolist() == [False, True]
 
 
-def test_until_is_asked_after_the_burn_in():
+def test_the_stopping_condition_is_first_checked_after_the_burn_in():
     start = torch.ones(50, 4, dtype=torch.int64)
     run = run_chain(Gibbs("sweep"), MODEL, start=start, steps=5, burn_in=4, until=all_up, seed=2)
     plain = run_chain(Gibbs("sweep"), MODEL, start=start, steps=4, seed=2).tokens
@@ -69,8 +70,8 @@ def test_until_is_asked_after_the_burn_in():
     assert 0 < int(all_up(plain).sum()) < 50
 
 
-def test_compiled_steps_take_the_place_of_step(monkeypatch):
-    """The seam: exact types, the streams that the steps would use, and the right to decline."""
+def test_compiled_steps_replace_the_steps_of_the_chain(monkeypatch):
+    """A kernel serves only its exact types, uses the streams of the chain, and may decline a chain."""
     taken = []
 
     def kernel(chain, model):
@@ -119,8 +120,8 @@ def test_ergodicity_of_small_matrices(transitions, classes, period):
     assert found.ergodic == (classes == period == 1)
 
 
-def test_states_of_no_probability_do_not_count():
-    """x_1 = x_2 is all that is possible: single sites cannot move, blocks of two can."""
+def test_states_of_probability_zero_are_ignored():
+    """With x_1 = x_2, single sites cannot move but blocks of two sites can."""
     model = Energies(matrix([0.4, 0.0], [0.0, 0.6]))
     start = torch.zeros(2, 2, dtype=torch.int64)
     with pytest.raises(InputError, match="2 classes that it never leaves"):
@@ -132,7 +133,7 @@ def test_states_of_no_probability_do_not_count():
     )
 
 
-def test_a_law_that_covers_a_site_nowhere_is_refused():
+def test_a_distribution_over_blocks_that_omits_sites_is_refused():
     def first(tokens):
         return torch.tensor([[1.0, 0.0]]).expand(len(tokens), -1)
 
@@ -155,7 +156,7 @@ def test_a_periodic_chain_is_refused():
     assert chain_ergodicity(Flip(), flat) == (1, 2)
 
 
-def test_a_chain_is_checked_once_on_a_model(monkeypatch):
+def test_ergodicity_is_checked_once_per_chain_and_model(monkeypatch):
     checked = []
 
     def counting(chain, model, **settings):
@@ -169,34 +170,13 @@ def test_a_chain_is_checked_once_on_a_model(monkeypatch):
     assert checked == [Metropolis(), Metropolis()]
 
 
-class Answers:
-    """An energy of spins, with what is made of it, as people write them: neither hashable nor referred to weakly."""
-
-    __slots__ = ("made",)
-    __hash__ = None
-    vocab_size, sites = 2, 4
-
-    def __init__(self, made):
-        self.made = made
-
-    def energy(self, tokens):
-        return self.made(tokens)
-
-
-class Wide(Conditionals):
-    """Answers for one token more than there are."""
-
-    def log_probs(self, tokens, masked):
-        return torch.nn.functional.pad(super().log_probs(tokens, masked), (0, 1))
-
-
 def test_models_and_chains_need_not_be_hashable():
     class Plain(Metropolis):
         __hash__ = None
 
-    own = Answers(lambda tokens: tokens.sum(1))
+    own = FunctionEnergy(lambda tokens: tokens.sum(1))
     for chain in (Gibbs(), Metropolis(), Plain(), BlockGibbs(2)):
-        expected = run_chain(chain, Answers(lambda x: x.sum(1).double()), start=START, steps=20).tokens
+        expected = run_chain(chain, FunctionEnergy(lambda x: x.sum(1).double()), start=START, steps=20).tokens
         assert torch.equal(run_chain(chain, own, start=START, steps=20).tokens, expected)
 
 
@@ -205,62 +185,43 @@ def run(**fields):
     return run_chain(**settings | fields)
 
 
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: run(chain=Gibbs), r"chain='Gibbs': give an instance: Gibbs\(\)"),
-        (lambda: run(model=object()), "model='object'"),
-        (
-            lambda: run(model=Answers(lambda x: x)),
-            r"energy=\(\d+, 4\): return a tensor of shape \(\d+,\)",
-        ),
-        (lambda: run(model=Wide(random_law(3, 2, 4))), r"log_probs=\(1, 4, 3\): return .*4, 2\)"),
-        (lambda: run(start=[[0, 1], [0]]), "start=.*give token ids"),
-        (lambda: run(chain_ids=[0.5, 1, 2]), "chain_ids=.*give 3 different whole numbers"),
-        (lambda: run(thin=3), "thin=3: nothing would be kept of 2 steps"),
-        (lambda: run(thin=1, until=all_up), "thin=1: chains that stop"),
-        (lambda: run(start=START[0]), r"start=\(4,\): give token ids of shape \(chains, 4\)"),
-        (lambda: run(start=START[:, :3]), r"start=\(3, 3\): give token ids of shape \(chains, 4\)"),
-        (lambda: run(start=START + 2), "start=2: use tokens below vocab_size=2"),
-        (lambda: run(chain_ids=[0, 1, 1]), "chain_ids="),
-        (lambda: run(until=lambda tokens: tokens == 1), r"until=\(3, 4\): answer with one bool"),
-        (
-            lambda: hitting_times(Gibbs(), MODEL, start=START, target=all_up, budget=0),
-            "budget=0: use at least 1",
-        ),
-        (
-            lambda: run(
-                chain=BlockGibbs(17),
-                model=type("Big", (), {"vocab_size": 2, "energy": lambda self, x: x.sum(1).double()})(),
-                start=torch.zeros(1, 18).long(),
-            ),
-            r"block=17: .*2\^17 states.*ChainRule",
-        ),
-        (
-            lambda: transition_matrix(Gibbs(), random_ising(0, 13)),
-            r"max_states=4096: the matrix would have 2\^13 states a side: .*run_chain\(Gibbs\(...\)",
-        ),
-        (lambda: transition_matrix(Gibbs(), random_ising(0, 4), sites=3), "sites=3: the model has 4 sites"),
-        (
-            lambda: transition_matrix(
-                Gibbs(), type("Any", (), {"vocab_size": 2, "energy": lambda self, x: x.sum(1).double()})()
-            ),
-            "sites=None: Any has any number of sites",
-        ),
-        (
-            lambda: run(model=Energies(torch.full((2, 2, 2, 2), math.nan)), require_ergodic=False),
-            "energy=nan",
-        ),
-    ],
-)
-def test_what_cannot_be_is_named(make, named):
-    with pytest.raises(InputError, match=named) as caught:
-        make()
-    assert "\n" not in str(caught.value)
+TOTAL = FunctionEnergy(lambda x: x.sum(1).double())
+INVALID = [
+    (r"chain='Gibbs': give an instance: Gibbs\(\)", lambda: run(chain=Gibbs)),
+    ("model='object'", lambda: run(model=object())),
+    (r"energy=\(\d+, 4\): return a tensor of shape", lambda: run(model=FunctionEnergy(lambda x: x))),
+    ("start=.*give token ids", lambda: run(start=[[0, 1], [0]])),
+    ("chain_ids=.*give 3 different whole numbers", lambda: run(chain_ids=[0.5, 1, 2])),
+    ("thin=3: nothing would be kept of 2 steps", lambda: run(thin=3)),
+    ("thin=1: chains that stop", lambda: run(thin=1, until=all_up)),
+    (r"start=\(4,\): give token ids of shape \(chains, 4\)", lambda: run(start=START[0])),
+    (r"start=\(3, 3\): give token ids of shape \(chains, 4\)", lambda: run(start=START[:, :3])),
+    ("start=2: use tokens below vocab_size=2", lambda: run(start=START + 2)),
+    ("chain_ids=", lambda: run(chain_ids=[0, 1, 1])),
+    (r"until=\(3, 4\): answer with one bool", lambda: run(until=lambda tokens: tokens == 1)),
+    (
+        "budget=0: use at least 1",
+        lambda: hitting_times(Gibbs(), MODEL, start=START, target=all_up, budget=0),
+    ),
+    (
+        r"block=17: .*2\^17 states.*ChainRule",
+        lambda: run(chain=BlockGibbs(17), model=TOTAL, start=torch.zeros(1, 18).long()),
+    ),
+    (
+        r"max_states=4096: .* 2\^13 states a side: .*run_chain\(Gibbs\(...\)",
+        lambda: transition_matrix(Gibbs(), random_ising(0, 13)),
+    ),
+    ("sites=3: the model has 4 sites", lambda: transition_matrix(Gibbs(), MODEL, sites=3)),
+    ("sites=None: FunctionEnergy has any number", lambda: transition_matrix(Gibbs(), TOTAL)),
+]
 
 
-def test_any_number_of_sites_is_taken_from_the_start():
-    model = type("Any", (), {"vocab_size": 3, "energy": lambda self, x: x.double().sum(1)})()
+def test_invalid_input_is_reported():
+    assert not wrong_errors(INVALID)
+
+
+def test_the_start_determines_an_unspecified_number_of_sites():
+    model = FunctionEnergy(lambda x: x.double().sum(1), vocab_size=3)
     tokens = run_chain(Gibbs("sweep"), model, start=torch.zeros(500, 7).long(), steps=1).tokens
     weights = torch.tensor([0.0, -1.0, -2.0]).softmax(0)
     for value in range(3):
@@ -269,14 +230,14 @@ def test_any_number_of_sites_is_taken_from_the_start():
     assert transition_matrix(Metropolis(), model, sites=2).shape == (9, 9)
 
 
-def test_progress_is_shown_only_when_asked(capsys):
+def test_progress_is_shown_only_on_request(capsys):
     run_chain(Gibbs(), MODEL, start=START, steps=300)
     assert capsys.readouterr().err == ""
     run_chain(Gibbs(), MODEL, start=START, steps=300, progress=True)
     assert "300" in capsys.readouterr().err
 
 
-def test_one_token_is_all_there_is():
-    alone = type("Alone", (), {"vocab_size": 1, "energy": lambda self, x: x.double().sum(1)})()
+def test_a_vocabulary_of_one_token_is_allowed():
+    alone = FunctionEnergy(lambda x: x.double().sum(1), vocab_size=1)
     for chain in (Gibbs(), Metropolis(), BlockGibbs(2), IndependentParallel()):
         assert not bool(run_chain(chain, alone, start=START, steps=3).tokens.any())

@@ -1,4 +1,4 @@
-"""Heat-bath chains: transitions against their definitions, state by state, and what is refused."""
+"""Heat-bath chains: transitions from their definitions, and errors for invalid input."""
 
 from collections import Counter
 from itertools import combinations
@@ -6,7 +6,8 @@ from itertools import combinations
 import pytest
 import torch
 
-from samplers.chains.small_models import Conditionals, block_kernel, random_ising, random_law
+from refusals import wrong_errors
+from samplers.chains.small_models import Conditionals, block_kernel, random_ising, random_joint
 from trialogue.data import Ising
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
@@ -23,12 +24,12 @@ from trialogue.samplers.chains import subsets
 from trialogue.samplers.exact import transition_matrix
 
 MODEL = random_ising(1, 4)
-LAW = MODEL.probabilities()
+PROBABILITIES = MODEL.probabilities()
 BLOCKS = ((0, 1), (2,), (1, 3))
 
 
 def kernel(*block, tilt=None):
-    return block_kernel(LAW, 2, 4, block, tilt)
+    return block_kernel(PROBABILITIES, 2, 4, block, tilt)
 
 
 def close(first, second):
@@ -53,35 +54,37 @@ def test_block_gibbs_is_the_mean_over_all_blocks(size):
 
 
 @pytest.mark.parametrize("weights", [None, (1.0, 3.0, 0.5)])
-def test_block_dynamics_is_the_weighted_mean(weights):
+def test_block_dynamics_is_the_weighted_mean_over_its_blocks(weights):
     parts = [weight * kernel(*block) for weight, block in zip(weights or (1, 1, 1), BLOCKS, strict=True)]
     close(transition_matrix(BlockDynamics(BLOCKS, weights), MODEL), sum(parts) / sum(weights or (1, 1, 1)))
 
 
-def test_blocks_are_sites_or_masks():
+def test_blocks_may_be_sites_or_masks():
     masks = torch.tensor(
         [[True, True, False, False], [False, False, True, False], [False, True, False, True]]
     )
     assert BlockDynamics(masks) == BlockDynamics(BLOCKS) == BlockDynamics([list(block) for block in BLOCKS])
-    assert AdaptiveBlockDynamics(masks, adaptive_law) == AdaptiveBlockDynamics(BLOCKS, adaptive_law)
+    assert AdaptiveBlockDynamics(masks, adaptive_distribution) == AdaptiveBlockDynamics(
+        BLOCKS, adaptive_distribution
+    )
 
 
-def adaptive_law(tokens):
+def adaptive_distribution(tokens):
     first, last = tokens[:, 0].double(), tokens[:, 3].double()
     return torch.stack((1 + first, 2 - last, 1 + 3 * first * last), 1).log().softmax(1)
 
 
-def test_adaptive_blocks_know_that_they_were_chosen():
+def test_adaptive_blocks_account_for_the_choice_of_the_block():
     """P(x, y) = sum over K of p_K(K | x) p(y_K | x_-K, K), with equation (4.1)."""
-    weights = adaptive_law(MODEL.states())
+    weights = adaptive_distribution(MODEL.states())
     tilted = [kernel(*block, tilt=weights[:, k]) for k, block in enumerate(BLOCKS)]
     expected = sum(weights[:, k, None] * part for k, part in enumerate(tilted))
-    close(transition_matrix(AdaptiveBlockDynamics(BLOCKS, adaptive_law), MODEL), expected)
+    close(transition_matrix(AdaptiveBlockDynamics(BLOCKS, adaptive_distribution), MODEL), expected)
 
 
 @pytest.mark.parametrize("listed", [1024, 0], ids=["listed", "drawn"])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
-def test_subsets_are_uniform(monkeypatch, listed, size):
+def test_random_subsets_are_uniform(monkeypatch, listed, size):
     monkeypatch.setattr(subsets, "LISTED", listed)
     enumeration, distribution = Enumeration(1, 1), Counter()
     rows = torch.zeros(1, dtype=torch.int64)
@@ -93,7 +96,7 @@ def test_subsets_are_uniform(monkeypatch, listed, size):
     assert distribution == pytest.approx(expected, rel=1e-12)
 
 
-def test_large_subsets_are_drawn_by_what_they_leave_out():
+def test_large_subsets_are_drawn_through_their_complement():
     rows = torch.arange(40)
     streams = Streams(0, rows)
     chosen = subsets.choose_subsets(2000, 1998, rows, streams.choose)
@@ -101,59 +104,58 @@ def test_large_subsets_are_drawn_by_what_they_leave_out():
     assert streams.counters.tolist() == [2] * 40
 
 
-def test_blocks_of_all_sizes_share_a_batch():
-    """Blocks drawn from a table and by structure: a row's numbers are a matter of its own block."""
+def test_blocks_of_different_sizes_share_a_batch():
+    """The random numbers of a row depend on its own block only."""
     model = Ising.clique(14, 9, coupling=0.1, field=0.2)
     chain = BlockDynamics((tuple(range(12)), (12, 13), (0, 13), tuple(range(2, 14))))
     start = torch.zeros(12, 14, dtype=torch.int64)
-    whole = run_chain(chain, model, start=start, steps=9, seed=1).tokens
+    batch = run_chain(chain, model, start=start, steps=9, seed=1).tokens
     for place in range(12):
         alone = run_chain(chain, model, start=start[:1], steps=9, seed=1, chain_ids=[place]).tokens
-        assert torch.equal(alone[0], whole[place])
+        assert torch.equal(alone[0], batch[place])
 
 
 TOKENS = torch.zeros(2, 4, dtype=torch.int64)
 
 
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: BlockGibbs(5).init(MODEL, TOKENS), "block_size=5: there are 4 sites: use at most 4"),
-        (lambda: BlockDynamics(()), r"blocks=\[\]"),
-        (lambda: BlockDynamics(((0, 0),)), r"blocks=\(0, 0\)"),
-        (lambda: BlockDynamics(((),)), r"blocks=\(\)"),
-        (lambda: BlockDynamics(((0, 0.5),)), "blocks=0.5: use an integer"),
-        (lambda: BlockDynamics(torch.tensor([True, False])), r"blocks=\(2,\): use the shape \(blocks, N\)"),
-        (lambda: BlockDynamics(BLOCKS, (1.0, 2.0)), "weights=.*give 3 non-negative"),
-        (lambda: BlockDynamics(BLOCKS, (1.0, -1.0, 1.0)), "weights="),
-        (
-            lambda: BlockDynamics(((0, 1), (2, 4))).init(MODEL, TOKENS),
-            "blocks=4: name sites from 0 to 3",
-        ),
-        (lambda: BlockDynamics(((0, 1), (3,))).init(MODEL, TOKENS), r"blocks=\[2\]: .*cover every site"),
-        (lambda: BlockDynamics(BLOCKS, (1, 0, 1)).init(MODEL, TOKENS), r"blocks=\[2\]: .*cover every site"),
-        (
-            lambda: AdaptiveBlockDynamics(((0,),), adaptive_law).init(MODEL, TOKENS),
-            r"blocks=\[1, 2, 3\]: .*cover every site",
-        ),
-    ],
-)
-def test_what_cannot_be_is_named(make, named):
-    with pytest.raises(InputError, match=named):
-        make()
+def initialised(chain):
+    return chain.init(MODEL, TOKENS)
+
+
+INVALID = [
+    ("block_size=5: there are 4 sites: use at most 4", lambda: initialised(BlockGibbs(5))),
+    (r"blocks=\[\]", lambda: BlockDynamics(())),
+    (r"blocks=\(0, 0\)", lambda: BlockDynamics(((0, 0),))),
+    (r"blocks=\(\)", lambda: BlockDynamics(((),))),
+    ("blocks=0.5: use an integer", lambda: BlockDynamics(((0, 0.5),))),
+    (r"blocks=\(2,\): use the shape \(blocks, N\)", lambda: BlockDynamics(torch.tensor([True, False]))),
+    ("weights=.*give 3 non-negative", lambda: BlockDynamics(BLOCKS, (1.0, 2.0))),
+    ("weights=", lambda: BlockDynamics(BLOCKS, (1.0, -1.0, 1.0))),
+    ("blocks=4: name sites from 0 to 3", lambda: initialised(BlockDynamics(((0, 1), (2, 4))))),
+    (r"blocks=\[2\]: .*cover every site", lambda: initialised(BlockDynamics(((0, 1), (3,))))),
+    (r"blocks=\[2\]: .*cover every site", lambda: initialised(BlockDynamics(BLOCKS, (1, 0, 1)))),
+    (
+        r"blocks=\[1, 2, 3\]: .*cover every site",
+        lambda: initialised(AdaptiveBlockDynamics(((0,),), adaptive_distribution)),
+    ),
+]
+
+
+def test_invalid_blocks_are_reported():
+    assert not wrong_errors(INVALID)
 
 
 @pytest.mark.parametrize(
     "answer", [torch.ones(2, 3), torch.ones(2, 2) / 2, torch.tensor([[1.5, -0.5, 0.0]]).expand(2, -1)]
 )
-def test_a_law_that_is_none_is_named(answer):
+def test_an_invalid_distribution_over_blocks_is_reported(answer):
     chain = AdaptiveBlockDynamics(BLOCKS, lambda tokens: answer)
     with pytest.raises(InputError, match="distribution="):
         run_chain(chain, MODEL, start=TOKENS, steps=1, require_ergodic=False)
 
 
 def test_blocks_of_a_masked_oracle_need_the_chain_rule():
-    masked = Conditionals(random_law(2, 2, 4))
+    masked = Conditionals(random_joint(2, 2, 4))
     for chain in (BlockGibbs(2), BlockDynamics(BLOCKS)):
         with pytest.raises(
             InputError, match=r"block=2: Conditionals answers for single sites.*ChainRule\(model\)"

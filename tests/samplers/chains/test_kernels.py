@@ -1,4 +1,4 @@
-"""Compiled steps of `run_chain`: the same tokens and the same numbers used as by `Gibbs.step`."""
+"""Compiled steps of `run_chain`: the same tokens and random numbers as `Gibbs.step`."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mutants.modules import altered
-from samplers.chains.simulation.reference_kernels import disordered, ring, star
+from samplers.chains.simulation.reference_kernels import SMALL_MODELS, disordered
 from trialogue.data import Ising
 from trialogue.oracles import Sequences
 from trialogue.randomness import Streams, generator, index_of
@@ -15,11 +15,7 @@ from trialogue.samplers.chains import kernels
 from trialogue.samplers.chains.chain import KERNELS, advancing
 
 MODELS = {
-    "ring": ring(7, 0.5),
-    "clique": Ising.clique(6, 4, 0.3, 0.1),
-    "disordered": disordered(8),
-    "frozen": disordered(6, scale=300.0),
-    "star": star(5),
+    **SMALL_MODELS,
     "one site": Ising(torch.zeros(1, 1), torch.tensor([0.4])),
     "many sites": disordered(300, scale=0.1),
 }
@@ -27,12 +23,12 @@ MODELS = {
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """A mutant of the module registers itself as the kernel, and must not stay that."""
+    """Restore the registered kernel, because a faulty module registers its own."""
     monkeypatch.setitem(KERNELS, (Gibbs, Ising), KERNELS[Gibbs, Ising])
 
 
 def differences(advance_of, model, order, chains=40, steps=6) -> list[str]:
-    """Where compiled steps leave those of `Gibbs.step`: tokens, or how many numbers were used."""
+    """Return the differences between compiled steps and `Gibbs.step` in tokens and in used numbers."""
     chain = Gibbs(order)
     start = torch.randint(2, (chains, model.sites), generator=generator(3, "start"))
     ids = torch.randperm(1000, generator=generator(4, "ids"))[:chains]
@@ -57,7 +53,7 @@ def differences(advance_of, model, order, chains=40, steps=6) -> list[str]:
 
 @pytest.mark.parametrize("order", ["random", "sweep"])
 @pytest.mark.parametrize("name", MODELS)
-def test_compiled_steps_are_those_of_step(name, order):
+def test_compiled_steps_equal_interpreted_steps(name, order):
     assert differences(kernels.gibbs_kernel, MODELS[name], order) == []
 
 
@@ -72,7 +68,7 @@ def test_tokens_are_drawn_by_inversion(log_odds):
     assert [kernels.drawn_token(uniform, log_odds) for uniform in uniforms.tolist()] == expected
 
 
-def test_what_the_kernel_does_not_cover_goes_step_by_step(monkeypatch):
+def test_unsupported_chains_and_models_use_interpreted_steps(monkeypatch):
     class Own(Gibbs):
         pass
 
@@ -111,16 +107,16 @@ def test_what_the_kernel_does_not_cover_goes_step_by_step(monkeypatch):
         "reversed",
     ],
 )
-def test_mutants_are_told_apart(order, changes):
+def test_faulty_kernels_are_detected(order, changes):
     assert differences(altered(kernels, *changes)["gibbs_kernel"], MODELS["disordered"], order)
 
 
-def test_chains_depend_on_their_ids_alone(monkeypatch):
+def test_chains_depend_on_their_ids_only(monkeypatch):
     start = torch.randint(2, (64, 300), generator=generator(1, "start"))
     model, steps = MODELS["many sites"], 40
-    whole = run_chain(Gibbs("sweep"), model, start=start, steps=steps).tokens
+    expected = run_chain(Gibbs("sweep"), model, start=start, steps=steps).tokens
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    assert torch.equal(run_chain(Gibbs("sweep"), model, start=start, steps=steps).tokens, whole)
+    assert torch.equal(run_chain(Gibbs("sweep"), model, start=start, steps=steps).tokens, expected)
     some = [60, 3, 17]
     part = run_chain(Gibbs("sweep"), model, start=start[some], steps=steps, chain_ids=some).tokens
-    assert torch.equal(part, whole[some])
+    assert torch.equal(part, expected[some])

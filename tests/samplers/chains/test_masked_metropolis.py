@@ -1,4 +1,4 @@
-"""Metropolis-Hastings on masked scores: its target, what the score does to a distribution of k bodies, gauges, cost."""
+"""Metropolis-Hastings on masked scores: target distribution, interactions of k bodies, gauges and costs."""
 
 import pytest
 import torch
@@ -11,28 +11,28 @@ from trialogue.samplers import Gibbs, MaskedMetropolis, run_chain
 from trialogue.samplers.chains import masked_metropolis
 from trialogue.samplers.exact import chain_transitions
 
-NET = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
+NETWORK = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
 STATES = whole_sequences(3, 4)
 
 
-def error(chain) -> float:
-    """How far a step moves exp(-E), E written out from single masked answers of the network."""
+def invariance_error(chain) -> float:
+    """Return the change of exp(-E) in one step. E is the sum of the network's scores of single masked sites."""
     score = torch.zeros(len(STATES), dtype=torch.float64)
     for site in range(4):
         sites = torch.full((len(STATES),), site)
-        hidden = STATES.scatter(1, sites[:, None], NET.mask)
-        logits = NET.logits(hidden, sites, torch.float64).detach()
+        hidden = STATES.scatter(1, sites[:, None], NETWORK.mask)
+        logits = NETWORK.logits(hidden, sites, torch.float64).detach()
         if chain.gauge == "normalised":
             logits = logits.log_softmax(-1)
         score += logits[torch.arange(len(STATES)), STATES[:, site]]
     target = (score / chain.bodies).softmax(0)
-    return float((target @ chain_transitions(chain, NET) - target).abs().max())
+    return float((target @ chain_transitions(chain, NETWORK) - target).abs().max())
 
 
 @pytest.mark.parametrize("gauge", ["raw", "normalised"])
 @pytest.mark.parametrize("bodies", [1.0, 2.5])
-def test_it_leaves_the_score_invariant(gauge, bodies):
-    assert error(MaskedMetropolis(gauge, bodies)) < 1e-12
+def test_the_score_is_invariant(gauge, bodies):
+    assert invariance_error(MaskedMetropolis(gauge, bodies)) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,20 @@ def test_it_leaves_the_score_invariant(gauge, bodies):
     ],
     ids=["without the ratio of proposals", "without energies", "the score of one site", "a stale energy"],
 )  # fmt: skip
-def test_wrong_chains_are_rejected(change):
+def test_faulty_chains_are_detected(change):
     mutant = altered(masked_metropolis, change, compiled=False)["MaskedMetropolis"]()
     if change[1].startswith("tokens[moved"):
         paths = [
-            run_chain(kind, NET, start=STATES[:40], steps=30).tokens for kind in (mutant, MaskedMetropolis())
+            run_chain(kind, NETWORK, start=STATES[:40], steps=30).tokens
+            for kind in (mutant, MaskedMetropolis())
         ]
         assert not torch.equal(*paths)
     else:
-        assert error(mutant) > 1e-4
+        assert invariance_error(mutant) > 1e-4
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
-def test_the_score_of_k_bodies_is_k_energies(order):
+def test_the_score_of_k_body_interactions_is_k_energies(order):
     distribution = ManyBody.random(4, 3, order=order, rank=8, seed=2)
     states = distribution.states()
     torch.testing.assert_close(
@@ -73,31 +74,34 @@ def test_the_score_of_k_bodies_is_k_energies(order):
     assert float((published - distribution.probabilities()).abs().sum()) > 1e-3
 
 
-def test_a_proposal_asks_for_the_proposed_sequence_once_and_for_nothing_where_it_stays():
-    asked = []
+def test_a_proposal_needs_one_evaluation_and_a_repeated_token_none():
+    evaluated = []
 
     class Counting(FactoredAttention):
         def token_logits(self, tokens):
-            asked.append(tokens.clone())
+            evaluated.append(tokens.clone())
             return super().token_logits(tokens)
 
-    model, chain = Counting(NET.config, seed=1), MaskedMetropolis()
+    model, chain = Counting(NETWORK.config, seed=1), MaskedMetropolis()
     state = chain.init(model, STATES[:30])
-    asked.clear()
+    evaluated.clear()
 
     def choose(log_weights, rows):
-        """The first site, and the token 0."""
+        """Choose the first site and the token 0."""
         return torch.zeros(len(rows), dtype=torch.int64)
 
     chain.step(model, state, choose)
-    assert sum(len(tokens) for tokens in asked) == int((STATES[:30, 0] != 0).sum())
+    assert sum(len(tokens) for tokens in evaluated) == int((STATES[:30, 0] != 0).sum())
 
 
-def test_the_energies_of_samples_are_those_kept():
+def test_energies_of_samples_are_recorded():
     chain = MaskedMetropolis()
-    run = run_chain(chain, NET, start=STATES[:7], steps=9, thin=3, burn_in=2)
+    run = run_chain(chain, NETWORK, start=STATES[:7], steps=9, thin=3, burn_in=2)
     assert run.energies.shape == (3, 7)
     torch.testing.assert_close(
-        run.energies, torch.stack([chain.energy(NET, tokens) for tokens in run.samples]), rtol=0, atol=1e-12
+        run.energies,
+        torch.stack([chain.energy(NETWORK, tokens) for tokens in run.samples]),
+        rtol=0,
+        atol=1e-12,
     )
-    assert run_chain(Gibbs(), NET, start=STATES[:7], steps=2, thin=1).energies is None
+    assert run_chain(Gibbs(), NETWORK, start=STATES[:7], steps=2, thin=1).energies is None

@@ -1,9 +1,9 @@
-"""Metropolis against its definition, and the ring on which a fixed order is wrong and the heat bath is right."""
+"""Metropolis from its definition, and a ring on which a fixed order of sites is not ergodic."""
 
 import pytest
 import torch
 
-from samplers.chains.small_models import Energies, random_ising, random_law, ring
+from samplers.chains.small_models import Energies, random_ising, random_joint, ring
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import Gibbs, Metropolis, run_chain
@@ -11,7 +11,7 @@ from trialogue.samplers.exact import chain_ergodicity, ergodicity, transition_ma
 
 
 @pytest.mark.parametrize(
-    "model", [random_ising(1, 3), Energies(random_law(2, 3, 3))], ids=["spins", "three values"]
+    "model", [random_ising(1, 3), Energies(random_joint(2, 3, 3))], ids=["spins", "three values"]
 )
 def test_transitions_are_those_of_the_definition(model):
     distribution, states = model.probabilities(), whole_sequences(model.vocab_size, 3)
@@ -28,9 +28,7 @@ def test_transitions_are_those_of_the_definition(model):
 
 @pytest.mark.parametrize("sites", [4, 5, 6])
 def test_a_fixed_order_is_not_ergodic_on_a_ring_without_field(sites):
-    """It leaves the distribution invariant and yet never reaches it: the sites fall into classes that it never
-    leaves.
-    """
+    """The distribution is invariant, but the states fall into several closed classes."""
     model = ring(sites, 0.5)
     matrix = transition_matrix(Metropolis("sweep"), model)
     distribution = model.probabilities()
@@ -41,6 +39,3 @@ def test_a_fixed_order_is_not_ergodic_on_a_ring_without_field(sites):
     for chain in (Gibbs(), Gibbs("sweep"), Metropolis()):
         assert chain_ergodicity(chain, model).ergodic
     assert chain_ergodicity(Metropolis("sweep"), ring(sites, 0.5, field=0.1)).ergodic
-
-
-SITES, CHAINS, SWEEPS = 100, 200, 25

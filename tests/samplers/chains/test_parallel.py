@@ -1,25 +1,33 @@
-"""Sites drawn apart: the parallel sampler against its product of conditionals, the chain rule against joint
-distributions.
-"""
+"""The parallel sampler and the chain rule, compared with products of conditionals and joint distributions."""
 
 from collections import Counter
 
 import pytest
 import torch
 
-from samplers.chains.small_models import Conditionals, Contradictory, Energies, random_ising, random_law
+from samplers.chains.small_models import (
+    Conditionals,
+    Contradictory,
+    Energies,
+    random_ising,
+    random_joint,
+)
 from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import AdaptiveBlockDynamics, BlockGibbs, ChainRule, IndependentParallel
 from trialogue.samplers.exact import transition_matrix
 
-MODELS = [random_ising(1, 4), Conditionals(random_law(2, 3, 3)), Energies(random_law(2, 3, 3))]
+MODELS = [
+    random_ising(1, 4),
+    Conditionals(random_joint(2, 3, 3)),
+    Energies(random_joint(2, 3, 3)),
+]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_independent_parallel_is_the_product_of_conditionals(model):
-    """P(x, y) = prod over i of p(y_i | x_-i), each ratio from the joint distribution."""
+    """P(x, y) is the product over i of p(y_i | x_-i), computed from the joint distribution."""
     distribution = model.probabilities().view([model.vocab_size] * model.sites)
     states = whole_sequences(model.vocab_size, model.sites)
     expected = torch.ones(len(states), len(states), dtype=torch.float64)
@@ -31,7 +39,20 @@ def test_independent_parallel_is_the_product_of_conditionals(model):
     torch.testing.assert_close(transition_matrix(IndependentParallel(), model), expected, rtol=1e-12, atol=0)
 
 
-def drawn_law(model, tokens, block):
+STATES = whole_sequences(2, 3)
+
+
+def block_of(sites):
+    return torch.tensor([[site in sites for site in range(3)]])
+
+
+def same_outside(sites):
+    """Return which states agree with state 5 outside the block."""
+    outside = ~block_of(sites)[0]
+    return (STATES[:, outside] == STATES[5, outside]).all(1)
+
+
+def drawn_distribution(model, tokens, block):
     enumeration, distribution = Enumeration(1, 1), Counter()
     for weight, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
         distribution[tuple(drawn[0].tolist())] += float(weight)
@@ -40,62 +61,55 @@ def drawn_law(model, tokens, block):
 
 @pytest.mark.parametrize("order", ["forward", "random"])
 @pytest.mark.parametrize("sites", [[0], [0, 2], [0, 1, 2]], ids=str)
-def test_the_chain_rule_draws_joint_laws_where_there_are_any(order, sites):
-    for model in (Conditionals(random_law(5, 2, 3)), random_ising(3, 3)):
-        states, distribution = whole_sequences(2, 3), model.probabilities()
-        block = torch.zeros(1, 3, dtype=torch.bool)
-        block[:, sites] = True
-        same = (states[:, ~block[0]] == states[6, ~block[0]]).all(1)
-        drawn = drawn_law(ChainRule(model, order), states[6:7], block)
-        for x, p in zip(
-            states[same].tolist(), (distribution[same] / distribution[same].sum()).tolist(), strict=True
-        ):
+def test_the_chain_rule_draws_from_the_joint_distribution(order, sites):
+    for model in (Conditionals(random_joint(5, 2, 3)), random_ising(3, 3)):
+        distribution, block, same = model.probabilities(), block_of(sites), same_outside(sites)
+        drawn = drawn_distribution(ChainRule(model, order), STATES[5:6], block)
+        expected = distribution[same] / distribution[same].sum()
+        for x, p in zip(STATES[same].tolist(), expected.tolist(), strict=True):
             assert drawn[tuple(x)] == pytest.approx(p, rel=1e-11)
 
 
-def test_the_order_matters_where_conditionals_contradict_each_other():
-    model = Contradictory(random_law(6, 2, 3), random_law(7, 2, 3))
+def test_the_order_matters_for_contradictory_conditionals():
+    model = Contradictory(random_joint(6, 2, 3), random_joint(7, 2, 3))
     matrices = [transition_matrix(BlockGibbs(3), ChainRule(model, order)) for order in ("forward", "random")]
     assert float((matrices[0] - matrices[1]).abs().max()) > 1e-2
 
 
-def test_a_block_of_k_sites_asks_k_times():
+def test_a_block_of_k_sites_needs_k_calls():
     class Counting(Conditionals):
-        asked = 0
+        calls = 0
 
         def log_probs(self, tokens, masked):
-            Counting.asked += 1
+            Counting.calls += 1
             return super().log_probs(tokens, masked)
 
-    model = ChainRule(Counting(random_law(5, 2, 4)))
+    model = ChainRule(Counting(random_joint(5, 2, 4)))
     block = torch.tensor([[True, True, False, True], [False, False, False, True]])
     enumeration = Enumeration(2, 1)
     next(enumeration.branches(lambda: model.draw_block(torch.zeros(2, 4).long(), block, enumeration.choose)))
-    assert Counting.asked == 3
+    assert Counting.calls == 3
 
 
-def test_the_law_of_a_block_by_the_chain_rule():
-    """Where conditionals contradict each other, what is listed is the distribution of what is drawn."""
-    model = ChainRule(Contradictory(random_law(6, 2, 3), random_law(7, 2, 3)))
-    states = whole_sequences(2, 3)
+def test_the_listed_distribution_of_a_block_is_the_drawn_one():
+    """For contradictory conditionals, too, the listed probabilities are those of the drawn blocks."""
+    model = ChainRule(Contradictory(random_joint(6, 2, 3), random_joint(7, 2, 3)))
     for sites in ([1], [0, 2], [0, 1, 2]):
-        block = torch.zeros(1, 3, dtype=torch.bool)
-        block[:, sites] = True
-        listed = model.block_log_weights(states, block.expand(8, -1)).exp()
-        drawn = drawn_law(model, states[5:6], block)
-        same = (states[:, ~block[0]] == states[5, ~block[0]]).all(1)
-        for x, p in zip(states[same].tolist(), listed[same].tolist(), strict=True):
+        block, same = block_of(sites), same_outside(sites)
+        listed = model.block_log_weights(STATES, block.expand(8, -1)).exp()
+        drawn = drawn_distribution(model, STATES[5:6], block)
+        for x, p in zip(STATES[same].tolist(), listed[same].tolist(), strict=True):
             assert drawn[tuple(x)] == pytest.approx(p, rel=1e-11)
 
 
-def test_adaptive_blocks_of_a_masked_oracle():
-    """By the chain rule, those of the joint distribution that its conditionals belong to."""
+def test_adaptive_blocks_of_a_masked_oracle_use_the_chain_rule():
+    """With the chain rule, the transitions are those of the joint distribution."""
 
     def distribution(tokens):
         first = (1.0 + tokens[:, 0]) / 3
         return torch.stack((first, 1 - first), 1)
 
-    joint = random_law(5, 3, 3)
+    joint = random_joint(5, 3, 3)
     for blocks in (((0, 1), (1, 2)), ((0, 1, 2), (1,))):
         chain = AdaptiveBlockDynamics(blocks, distribution)
         expected = transition_matrix(chain, Energies(joint))
@@ -107,13 +121,8 @@ def test_adaptive_blocks_of_a_masked_oracle():
             transition_matrix(chain, ChainRule(Conditionals(joint), "random"))
 
 
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: ChainRule(Energies(random_law(2, 2, 2))), "model='Energies'"),
-        (lambda: ChainRule(random_ising(0, 2), "backward"), "order='backward'"),
-    ],
-)
-def test_what_cannot_be_is_named(make, named):
-    with pytest.raises(InputError, match=named):
-        make()
+def test_invalid_models_and_orders_are_reported():
+    with pytest.raises(InputError, match="model='Energies'"):
+        ChainRule(Energies(random_joint(2, 2, 2)))
+    with pytest.raises(InputError, match="order='backward'"):
+        ChainRule(random_ising(0, 2), "backward")

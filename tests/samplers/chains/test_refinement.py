@@ -1,10 +1,10 @@
-"""Refinement as a chain: its exact transitions, its schedules, and what it leaves as it was."""
+"""Refinement as a chain: exact transitions, schedules, and kept tokens."""
 
 import pytest
 import torch
 
 from models.small_encoder_decoders import small_network
-from samplers.chains.small_models import Conditionals, Energies, random_law
+from samplers.chains.small_models import Conditionals, Energies, random_joint
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.oracles import Masked, as_model, whole_sequences
@@ -13,49 +13,49 @@ from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.exact.chains import chain_transitions
 from trialogue.testing.chains import check_chain
 
-ORACLE = Conditionals(random_law(1, 2, 3))
+ORACLE = Conditionals(random_joint(1, 2, 3))
 SAMPLED = Refinement(choice="sampled", keep="nothing")
 
 
 class Denoiser(Masked):
-    """Answers at every site with the distribution of one row of a table, that of the tokens as they stand."""
+    """A masked oracle that returns the next table of a list at each call."""
 
     vocab_size = 3
     sites = 4
 
     def __init__(self, distributions):
-        self.distributions, self.asked = distributions, []
+        self.distributions, self.masks = distributions, []
 
     def log_probs(self, tokens, masked):
         raise NotImplementedError
 
     def refined_log_probs(self, tokens, masked):
-        self.asked.append(masked.clone())
-        return self.distributions[len(self.asked) - 1].expand(len(tokens), -1, -1).log()
+        self.masks.append(masked.clone())
+        return self.distributions[len(self.masks) - 1].expand(len(tokens), -1, -1).log()
 
 
-def no_choice(log_weights, rows):
+def refuse_choice(log_weights, rows):
     raise AssertionError("an argmax draws nothing")
 
 
-def one_hot(*tokens, sure=0.9):
-    distribution = torch.full((len(tokens), 3), (1 - sure) / 2)
-    distribution[torch.arange(len(tokens)), torch.tensor(tokens)] = sure
+def one_hot(*tokens, confidence=0.9):
+    distribution = torch.full((len(tokens), 3), (1 - confidence) / 2)
+    distribution[torch.arange(len(tokens)), torch.tensor(tokens)] = confidence
     return distribution
 
 
-def test_it_keeps_the_laws_of_chains():
+def test_refinement_keeps_the_contract_of_chains():
     assert CHAINS["refinement"] is Refinement
     check_chain(SAMPLED, ORACLE, invariant=False)
     check_chain(Refinement(choice="sampled"), ORACLE, invariant=False)
 
 
-def test_of_conditionals_sampled_refinement_is_the_parallel_chain():
+def test_sampled_refinement_of_exact_conditionals_is_the_parallel_chain():
     expected = chain_transitions(IndependentParallel(), as_model(ORACLE))
     assert chain_transitions(SAMPLED, as_model(ORACLE)) == pytest.approx(expected, abs=1e-12)
     masked = chain_transitions(Refinement("mask", "sampled", "nothing"), as_model(ORACLE))
     assert not torch.allclose(masked, expected, atol=1e-2)
-    # From masks every start has one distribution: the product of marginals.
+    # From masks, every start has the same distribution, the product of the marginals.
     marginals = ORACLE.log_probs(torch.zeros(1, 3, dtype=torch.int64), torch.ones(1, 3, dtype=torch.bool))[0]
     distribution = torch.tensor(
         [sum(marginals[i, t] for i, t in enumerate(x)) for x in whole_sequences(2, 3)]
@@ -63,43 +63,43 @@ def test_of_conditionals_sampled_refinement_is_the_parallel_chain():
     assert masked == pytest.approx(distribution.expand(8, -1), abs=1e-12)
 
 
-def test_what_stutters_keeps_the_token_it_had():
+def test_repeated_tokens_keep_their_previous_value():
     model = Denoiser([one_hot(1, 1, 2, 2), one_hot(1, 1, 2, 2)])
     state = Refinement().init(model, torch.tensor([[0, 2, 0, 1]]))
-    found, _ = Refinement().step(model, state, no_choice)
+    found, _ = Refinement().step(model, state, refuse_choice)
     assert found.tokens.tolist() == [[1, 2, 2, 1]]
     assert found.scores.exp().tolist()[0] == pytest.approx([0.9, 0.05, 0.9, 0.05], abs=1e-6)
-    plain, _ = Refinement(keep="nothing").step(model, state, no_choice)
+    plain, _ = Refinement(keep="nothing").step(model, state, refuse_choice)
     assert plain.tokens.tolist() == [[1, 1, 2, 2]]
 
 
-def test_mask_predict_keeps_what_it_is_sure_of():
-    sure = torch.tensor([[0.4, 0.6, 0.8, 0.5]]).T
-    first = torch.where(torch.arange(3) == 1, sure, (1 - sure) / 2)
+def test_mask_predict_keeps_the_most_confident_tokens():
+    confidence = torch.tensor([[0.4, 0.6, 0.8, 0.5]]).T
+    first = torch.where(torch.arange(3) == 1, confidence, (1 - confidence) / 2)
     model = Denoiser([first, one_hot(2, 2, 2, 2), one_hot(0, 0, 0, 0)])
     chain = Refinement(start="mask", keep="confident", steps=2)
     state = chain.init(model, torch.zeros(1, 4, dtype=torch.int64))
-    state, _ = chain.step(model, state, no_choice)
+    state, _ = chain.step(model, state, refuse_choice)
     assert state.tokens.tolist() == [[1, 1, 1, 1]]
     assert state.masked.tolist() == [[True, False, False, True]]
-    state, _ = chain.step(model, state, no_choice)
+    state, _ = chain.step(model, state, refuse_choice)
     assert state.tokens.tolist() == [[2, 1, 1, 2]]
     assert not state.masked.any()
-    assert chain.step(model, state, no_choice)[0] is state
-    assert len(model.asked) == 2
+    assert chain.step(model, state, refuse_choice)[0] is state
+    assert len(model.masks) == 2
 
 
 @pytest.mark.parametrize(("sites", "steps"), [(7, 3), (5, 5), (4, 1), (3, 10)])
-def test_the_schedule_ends_after_its_steps(sites, steps):
-    chain, left = Refinement(start="mask", keep="confident", steps=steps), []
-    oracle = as_model(Conditionals(random_law(2, 2, sites)))
+def test_the_schedule_ends_after_the_given_steps(sites, steps):
+    chain, remaining = Refinement(start="mask", keep="confident", steps=steps), []
+    oracle = as_model(Conditionals(random_joint(2, 2, sites)))
     state = chain.init(oracle, torch.zeros(2, sites, dtype=torch.int64))
     while state.masked.any():
-        state, _ = chain.step(oracle, state, no_choice)
-        left.append(int(state.masked[0].sum()))
+        state, _ = chain.step(oracle, state, refuse_choice)
+        remaining.append(int(state.masked[0].sum()))
     filled = -(-sites // steps)
-    assert left == [max(0, sites - filled * step) for step in range(1, len(left) + 1)]
-    assert len(left) <= steps
+    assert remaining == [max(0, sites - filled * step) for step in range(1, len(remaining) + 1)]
+    assert len(remaining) <= steps
 
 
 def test_all_chains_run_on_a_refiner():
@@ -117,21 +117,21 @@ def test_all_chains_run_on_a_refiner():
         assert int(run.tokens.min()) >= 4
 
 
-def test_confident_tokens_need_masks_to_start_from():
+def test_confident_tokens_require_a_masked_start():
     with pytest.raises(InputError, match=r"^start="):
         Refinement(keep="confident")
 
 
-def test_an_energy_has_nothing_to_refine():
-    model = as_model(Energies(random_law(1, 2, 3)))
+def test_an_energy_cannot_be_refined():
+    model = as_model(Energies(random_joint(1, 2, 3)))
     state = Refinement().init(model, torch.zeros(1, 3, dtype=torch.int64))
     with pytest.raises(InputError, match="masked oracle"):
-        Refinement().step(model, state, no_choice)
+        Refinement().step(model, state, refuse_choice)
 
 
-def test_what_was_masked_has_no_token_to_keep():
+def test_a_masked_site_has_no_token_to_keep():
     chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
-    found, _ = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), no_choice)
+    found, _ = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), refuse_choice)
     assert found.tokens.tolist() == [[1, 1, 2, 2]]
-    assert model.asked[0].all()
+    assert model.masks[0].all()
     assert not found.masked.any()

@@ -1,4 +1,4 @@
-"""Chains that are put down and taken up again take the path that they would have taken."""
+"""Chains that are interrupted and resumed follow the same path."""
 
 import pytest
 import torch
@@ -10,35 +10,35 @@ from trialogue.oracles import whole_sequences
 from trialogue.samplers import Gibbs, MaskedMetropolis, run_chain
 from trialogue.samplers.chains.resumable import RunningChains
 
-NET = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
+NETWORK = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=2), seed=1)
 START = whole_sequences(3, 4)[::7]
 CHAINS = {
-    "gibbs on a network": (Gibbs(), NET, START),
-    "metropolis on a network": (MaskedMetropolis(), NET, START),
+    "gibbs on a network": (Gibbs(), NETWORK, START),
+    "metropolis on a network": (MaskedMetropolis(), NETWORK, START),
     "a compiled sweep": (Gibbs("sweep"), random_ising(1, 4), whole_sequences(2, 4)),
 }
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_the_path_is_that_of_run_chain_however_often_it_is_cut(name):
+def test_a_resumed_chain_follows_the_path_of_run_chain(name):
     chain, model, start = CHAINS[name]
-    whole = run_chain(chain, model, start=start, steps=20, seed=3)
+    expected = run_chain(chain, model, start=start, steps=20, seed=3)
     running = RunningChains(chain, model, start, seed=3)
     running.advance(7)
     saved = {key: value.clone() for key, value in running.saved().items()}
     running.advance(13)
-    assert torch.equal(running.tokens, whole.tokens)
+    assert torch.equal(running.tokens, expected.tokens)
     again = RunningChains(chain, model, start, seed=3)
     again.resume(saved)
     assert again.steps == 7
     again.advance(13)
-    assert torch.equal(again.tokens, whole.tokens)
+    assert torch.equal(again.tokens, expected.tokens)
     if running.energies is not None:
         assert torch.equal(again.energies, running.energies)
 
 
 @pytest.mark.parametrize("lost", ["counters", "state/energy"])
-def test_what_is_not_restored_shows(lost):
+def test_a_state_with_lost_entries_follows_another_path(lost):
     chain, model, start = CHAINS["metropolis on a network"]
     running = RunningChains(chain, model, start)
     running.advance(7)

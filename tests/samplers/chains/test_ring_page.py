@@ -1,4 +1,4 @@
-"""The page about the ring: its code runs, and does what the page says."""
+"""The documentation page about the ring: its code runs and gives the stated results."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,11 @@ from trialogue.errors import InputError
 PAGE = Path(__file__).parents[3] / "docs" / "ring.md"
 
 
-def test_what_the_page_says_is_so():
+def test_the_code_of_the_page_gives_the_stated_results():
     demonstration, refusal = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, object] = {}
     exec(demonstration, names)
-    # Six standard errors of 20 chains, and of 256, are less than these.
+    # The tolerances exceed six standard errors of 20 and of 256 chains.
     assert names["right_by_steps"] == pytest.approx(0.4621, abs=0.06)
     assert names["right_in_bulk"] == pytest.approx(0.4621, abs=0.015)
     assert abs(names["wrong"]) < 0.06

@@ -1,6 +1,4 @@
-"""What the compiled kernels compute, again in Python's whole numbers; and how far frequencies may lie from a
-distribution.
-"""
+"""Reference implementations of the compiled kernels in Python integers, and a goodness-of-fit test."""
 
 import math
 
@@ -8,36 +6,42 @@ import numpy as np
 import torch
 from scipy import stats
 
+from samplers.chains.small_models import ring
 from trialogue.data import Ising
 from trialogue.randomness import Streams, generator, seed_of
 
-ALPHA = 1e-9
+SIGNIFICANCE = 1e-9
 GAMMA = 0x9E3779B97F4A7C15
 
 
-def ring(sites, coupling, field=0.0):
-    matrix = torch.zeros(sites, sites, dtype=torch.float64)
-    for site in range(sites):
-        matrix[site, (site + 1) % sites] = matrix[(site + 1) % sites, site] = coupling
-    return Ising(matrix, torch.full((sites,), field))
-
-
 def disordered(sites, seed=1, scale=0.5):
-    """Different couplings, some of them zero, and different fields."""
+    """Return a model with different couplings, some of them zero, and different fields."""
     draw = torch.randn(sites, sites + 1, generator=generator(seed, "couplings"), dtype=torch.float64) * scale
     upper = (draw[:, :sites] * (draw[:, :sites].abs() > scale / 2)).triu(1)
     return Ising(upper + upper.T, draw[:, sites])
 
 
 def star(sites):
-    """One site with all others around it, couplings of -0.4, and a last site that has no neighbour."""
+    """Return a model of one site coupled to all others by -0.4, and a last site without neighbours."""
     matrix = torch.zeros(sites, sites, dtype=torch.float64)
     matrix[0, 1 : sites - 1] = matrix[1 : sites - 1, 0] = -0.4
     return Ising(matrix, torch.linspace(-0.3, 0.5, sites, dtype=torch.float64))
 
 
+SMALL_MODELS = {
+    "ring": ring(7, 0.5),
+    "clique": Ising.clique(6, 4, 0.3, 0.1),
+    "disordered": disordered(8),
+    "frozen": disordered(6, scale=300.0),
+    "star": star(5),
+}
+
+
 def p_value(tokens, distribution, vocab=2):
-    """Chi-square test of independent states (n, N) against probabilities (vocab^N,) in `itertools.product` order."""
+    """Return the chi-square p-value of independent states (n, N) for probabilities (vocab^N,).
+
+    States are ordered as in `itertools.product`.
+    """
     weights = vocab ** torch.arange(tokens.shape[1] - 1, -1, -1)
     counts = torch.bincount(tokens @ weights, minlength=len(distribution)).double().numpy()
     distribution = np.asarray(distribution)
@@ -50,14 +54,14 @@ def p_value(tokens, distribution, vocab=2):
 
 
 def mix(x):
-    """The output function of SplitMix64."""
+    """Apply the output function of SplitMix64."""
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
     return x ^ x >> 31
 
 
 def stream(seed, name, key, count):
-    """The first numbers of the SplitMix64 stream that seeds a generator."""
+    """Return the first numbers of the SplitMix64 stream that seeds a generator."""
     start = int(Streams(seed_of(seed, name), torch.tensor([key])).keys[0]) % 2**64
     return [mix((start + (place + 1) * GAMMA) % 2**64) for place in range(count)]
 
@@ -67,24 +71,36 @@ def rotated(x, shift, bits):
 
 
 class Xoshiro:
-    """xoshiro128+ of 32 bits and xoshiro256++ of 64 bits."""
+    """The generators xoshiro128+ with 32 bits and xoshiro256++ with 64 bits."""
 
     def __init__(self, state, bits):
         self.state, self.bits = list(state), bits
 
     def next(self):
         a, b, c, d = self.state
-        bits, whole = self.bits, 2**self.bits
-        number = (a + d) % whole if bits == 32 else (rotated((a + d) % whole, 23, 64) + a) % whole
-        shifted = (b << (9 if bits == 32 else 17)) % whole
+        bits, modulus = self.bits, 2**self.bits
+        number = (a + d) % modulus if bits == 32 else (rotated((a + d) % modulus, 23, 64) + a) % modulus
+        shifted = (b << (9 if bits == 32 else 17)) % modulus
         c, d = c ^ a, d ^ b
         b, a = b ^ c, a ^ d
         self.state = [a, b, c ^ shifted, rotated(d, 11 if bits == 32 else 45, bits)]
         return number
 
 
+def drawn_token(tables, tokens, site, number):
+    """Return the value that `tables` assign to `site` for a random integer `number` of 32 bits."""
+    neighbours = [tokens[neighbour] for neighbour in tables.neighbours[site]]
+    strides = [int(stride) for stride in tables.strides[site]]
+    place = int(tables.offsets[site]) + sum(map(int.__mul__, strides, neighbours))
+    if tables.vocab_size == 2:
+        return int(number < int(tables.entries[place]))
+    column, rest = divmod(number * tables.vocab_size, 2**32)
+    threshold, alias = divmod(int(tables.entries[place + column]), 32)
+    return column if rest // 32 < threshold else alias
+
+
 def heat_bath(tables, chain, seed, sweeps):
-    """Tokens (N,) of one chain of `HeatBath`, from the numbers of its own generator."""
+    """Return the tokens (N,) of one chain of `HeatBath` after some sweeps."""
     words = [
         half for number in stream(seed, "heat-bath", chain, 2) for half in (number % 2**32, number >> 32)
     ]
@@ -94,28 +110,19 @@ def heat_bath(tables, chain, seed, sweeps):
         tokens = [1 - token for token in tokens]
     for _ in range(sweeps):
         for site in range(tables.sites):
-            beside = [tokens[neighbour] for neighbour in tables.neighbours[site]]
-            strides = [int(stride) for stride in tables.strides[site]]
-            place = int(tables.offsets[site]) + sum(map(int.__mul__, strides, beside))
-            number = numbers.next()
-            if vocab == 2:
-                tokens[site] = int(number < int(tables.entries[place]))
-                continue
-            column, rest = divmod(number * vocab, 2**32)
-            threshold, alias = divmod(int(tables.entries[place + column]), 32)
-            tokens[site] = column if rest // 32 < threshold else alias
+            tokens[site] = drawn_token(tables, tokens, site, numbers.next())
     return tokens
 
 
 def multispin(model, words, seed, sweeps):
-    """Spins (64 * words, N) of the first block of `Multispin` with so many words a block.
+    """Return the spins (64 * words, N) of the first block of `Multispin`.
 
-    Every chain reads its number bit by bit until no chain's bits are those of a threshold with more to come.
+    A chain reads its number bit by bit until no chain's bits equal the leading bits of a longer threshold.
     """
     numbers = [Xoshiro(stream(seed, "multispin", word, 4), 64) for word in range(words)]
 
     def drawn(thresholds):
-        """Of every chain, the bits that were drawn for one update, as a number in units of 2^-52."""
+        """Return the drawn bits of every chain as a number in units of 2^-52."""
         prefix, drawn_bits = [0] * (64 * words), 0
         open_ends = True
         while open_ends:

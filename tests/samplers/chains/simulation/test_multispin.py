@@ -1,4 +1,4 @@
-"""Multispin coding: thresholds to 52 bits, every bit of every chain, and the distribution of what comes out."""
+"""Multispin coding: thresholds of 52 bits, every bit of every chain, and refused models."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from mutants.modules import altered
 from samplers.chains.simulation.reference_kernels import (
     disordered,
     multispin,
-    ring,
     star,
 )
+from samplers.chains.small_models import ring
 from trialogue.data import Ising, window_tables
 from trialogue.data.ising.neighbourhoods import SiteClass
 from trialogue.errors import InputError
@@ -31,11 +31,11 @@ def test_every_threshold_is_the_exact_conditional(coupling, count, field):
     local = coupling * (2.0 * np.arange(count + 1) - count) * (count > 0) + field
     found = [thresholds[c] / 2**52 for c in column]
     found = [1 - p if flipped else p for p, flipped in zip(found, flip, strict=True)]
-    # Half a unit of 2^-52, and as much again for each of the two that computed in float64.
+    # Half a unit of 2^-52, and the same for each of the two float64 results.
     assert found == pytest.approx(expit(2 * local).tolist(), rel=0, abs=2.0**-51)
     assert all(0 <= threshold < 2**52 for threshold in thresholds)
     if not field:
-        # A symmetric distribution costs half as many comparisons.
+        # A symmetric distribution needs half of the comparisons.
         assert len(thresholds) <= count // 2 + 1
 
 
@@ -47,10 +47,12 @@ MODELS = {
 }
 
 
-def altered_multispin(*changes, words=1):
-    """`Multispin` over interpreted kernels with so many words per block, and what is changed in either module."""
+def change_multispin(*changes, words=1):
+    """Return an interpreted `Multispin` with `words` words per block and with the given source changes."""
     small = ("WORDS = 64", f"WORDS = {words}")
-    source = [[change for change in changes if change[0] in read(m)] for m in (multispin_kernels, module)]
+    source = [
+        [change for change in changes if change[0] in read_source(m)] for m in (multispin_kernels, module)
+    ]
     kernels = altered(multispin_kernels, small, *source[0])
     line = "from trialogue.errors import InputError"
     names = altered(module, (line, f"{line}\nfrom trialogue.compilation import compiled"), *source[1])
@@ -58,12 +60,12 @@ def altered_multispin(*changes, words=1):
     return names["Multispin"]
 
 
-def read(part):
+def read_source(part):
     return Path(part.__file__).read_text(encoding="utf-8")
 
 
-def strays(kind, model, words, sweeps=2, seed=3) -> bool:
-    """Whether spins leave what the random bits of each chain's own word make of the exact thresholds."""
+def differs_from_reference(kind, model, words, sweeps=2, seed=3) -> bool:
+    """Return whether the spins differ from the reference with the same random bits."""
     with np.errstate(over="ignore"):
         simulation = kind(model, 64 * words, seed)
         for _ in range(sweeps):
@@ -72,9 +74,9 @@ def strays(kind, model, words, sweeps=2, seed=3) -> bool:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_chains_are_what_their_own_bits_make_of_the_thresholds(name):
-    assert not strays(Multispin, MODELS[name], multispin_kernels.WORDS)
-    assert not strays(altered_multispin(), MODELS[name], 1)
+def test_chains_equal_the_reference_with_the_same_bits(name):
+    assert not differs_from_reference(Multispin, MODELS[name], multispin_kernels.WORDS)
+    assert not differs_from_reference(change_multispin(), MODELS[name], 1)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +96,11 @@ def test_chains_are_what_their_own_bits_make_of_the_thresholds(name):
         ("clique", ("spread(Streams(seed_of(seed", "spread(Streams(seed_of(1 + seed")),
     ],
 )
-def test_mutants_are_told_apart(name, change):
-    assert strays(altered_multispin(change), MODELS[name], 1)
+def test_faulty_kernels_are_detected(name, change):
+    assert differs_from_reference(change_multispin(change), MODELS[name], 1)
 
 
-def test_models_that_are_not_uniform_are_refused():
+def test_models_with_different_couplings_are_refused():
     for model in (disordered(5), window_tables(torch.zeros(2, 2), 5)):
         with pytest.raises(InputError, match="multispin"):
             run_sweeps(model, chains=1, sweeps=1, method="multispin")

@@ -1,4 +1,4 @@
-"""An exact oracle that answers from what it has stored per row and position, as a network answers from its keys."""
+"""An exact oracle that stores tokens per row and position, in the same way as a key-value cache."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ EMPTY, START = -9, -1
 
 
 class StoredTree:
-    """The distribution of a `RandomTree`; its hidden state is the length of the stored prefix and the prefix itself."""
+    """The distribution of a `RandomTree`. A hidden state holds the length of the stored prefix and the prefix."""
 
     def __init__(self, tree: RandomTree, context: type["StoredContext"] | None = None) -> None:
         self.tree, self.vocab_size, self.eos, self.max_length = tree, tree.vocab, tree.eos, tree.horizon
@@ -22,7 +22,7 @@ class StoredTree:
 
 
 class StoredContext:
-    """`stored` (rows, capacity + 1) holds at each position the token that was read there."""
+    """A cache `stored` (rows, capacity + 1) with the token that was read at each position."""
 
     def __init__(self, tree: RandomTree, stored: Tensor) -> None:
         self.tree, self.stored = tree, stored
@@ -56,7 +56,7 @@ class StoredContext:
 
 
 def prefix_of(features: list[int]) -> tuple[int, ...]:
-    """The prefix that a hidden state holds; an `AssertionError` where a position was never read."""
+    """Return the prefix in a hidden state. Raise an `AssertionError` if a position was never read."""
     length, first, *rest = features
     assert first == START
     assert EMPTY not in rest[:length]
@@ -64,7 +64,7 @@ def prefix_of(features: list[int]) -> tuple[int, ...]:
 
 
 class ReadingVerifier:
-    """Values of prefixes as they are stored, not as they stand in the batch."""
+    """A verifier that reads the stored prefix from the hidden states instead of from the batch."""
 
     scope, layers = "sequence", (0,)
 

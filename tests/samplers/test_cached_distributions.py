@@ -1,13 +1,11 @@
-"""Distributions are remembered with their prefixes: the output head is applied once to each, and never to the
-wrong one.
-"""
+"""Cached distributions: the output head is applied once per prefix and never to another prefix."""
 
 from typing import ClassVar
 
 import pytest
 import torch
 
-from samplers.stored_tree import StoredContext, StoredTree, prefix_of
+from samplers.stateful_tree import StoredContext, StoredTree, prefix_of
 from trialogue.samplers import (
     Backtracking,
     MaskedDecoding,
@@ -15,28 +13,19 @@ from trialogue.samplers import (
     SequentialMonteCarlo,
     ValueGuided,
     generate,
-    truncated,
 )
 from trialogue.samplers.prefix.batch import answers, knowledge, tree
 from trialogue.testing.trees import RandomTree
 
-# A hidden state of 6 numbers is read by a head of 9 tokens.
+# The head maps a hidden state of 6 numbers to 9 tokens.
 TREE = RandomTree(103, vocab=9, horizon=4, eos=2)
-# No prompt begins another, whose completions would be prefixes of their own.
+# No prompt is a prefix of another one.
 PROMPTS = [(0, 1), (1,), (0, 1)]
-RUNS = [
-    (Rejection(), TREE.judges),
-    (MaskedDecoding(), TREE.value),
-    (Backtracking(3, 2), TREE.judges),
-    (SequentialMonteCarlo(4, 1.0), TREE.value),
-    (ValueGuided(), TREE.value),
-]
-NAMES = [type(sampler).__name__ for sampler, _ in RUNS]
 SETTINGS = {"num_samples": 4, "max_steps": 200, "seed": 3}
 
 
 class CountedHead(StoredContext):
-    """Lists the prefixes that the head was applied to."""
+    """A context that lists the prefixes to which the head was applied."""
 
     applied: ClassVar[list[tuple[int, ...]]] = []
 
@@ -49,24 +38,7 @@ def run(oracle, sampler, value, **settings):
     return generate(oracle, PROMPTS, sampler=sampler, verifier=value, **SETTINGS, **settings)
 
 
-@pytest.mark.parametrize("memory", [1, 7, 1 << 16])
-@pytest.mark.parametrize("sharper", [False, True])
-@pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
-def test_samples_and_scores_are_those_without_memory(sampler, value, sharper, memory):
-    plain, stored = TREE.table(), StoredTree(TREE)
-    if sharper:
-        plain, stored = (
-            truncated(plain, temperature=0.7, top_k=5),
-            truncated(stored, temperature=0.7, top_k=5),
-        )
-    expected = run(plain, sampler, value)
-    found = run(stored, sampler, value, memory=memory, batch_size=3 if sampler.rows_per_sample == 1 else 8)
-    assert found.sequences() == expected.sequences()
-    assert torch.equal(found.queries, expected.queries)
-    torch.testing.assert_close(found.log_prob, expected.log_prob, equal_nan=True)
-
-
-def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
+def test_distributions_stay_with_their_prefixes_after_a_removal(monkeypatch):
     monkeypatch.setattr(tree, "_FIRST_NODES", 16)
     prompts = [(one, other) for one in range(9) for other in range(9) if 2 not in (one, other)]
     settings = {"sampler": ValueGuided(lazy=False), "verifier": TREE.value, "num_samples": 3, "batch_size": 5}
@@ -82,19 +54,24 @@ def test_laws_stay_with_their_prefixes_when_others_are_forgotten(monkeypatch):
     assert applied[0] == applied[1]
 
 
-@pytest.mark.parametrize(("sampler", "value"), RUNS, ids=NAMES)
-def test_the_head_is_applied_once_to_each_prefix(sampler, value):
+@pytest.mark.parametrize(
+    "sampler",
+    [Rejection(), MaskedDecoding(), Backtracking(3, 2), SequentialMonteCarlo(4, 1.0), ValueGuided()],
+    ids=repr,
+)
+def test_the_head_is_applied_once_to_each_prefix(sampler):
+    value = TREE.judges if isinstance(sampler, Rejection | Backtracking) else TREE.value
     CountedHead.applied = []
     taken = run(StoredTree(TREE, CountedHead), sampler, value)
     assert len(CountedHead.applied) == len(set(CountedHead.applied)) < taken.total.queries
 
 
-def test_what_does_not_fit_is_forgotten_first_in_first_out(monkeypatch):
+def test_a_full_cache_removes_the_oldest_entries_first(monkeypatch):
     monkeypatch.setattr(
         knowledge, "Answers", lambda tree, limit: answers.Answers(tree, limit, most_bytes=5 * TREE.vocab * 8)
     )
     CountedHead.applied = []
-    sampler, value = RUNS[-1]
+    sampler, value = ValueGuided(), TREE.value
     taken = run(StoredTree(TREE, CountedHead), sampler, value, batch_size=2)
     assert len(set(CountedHead.applied)) < len(CountedHead.applied) < taken.total.queries
     assert taken.sequences() == run(TREE.table(), sampler, value).sequences()

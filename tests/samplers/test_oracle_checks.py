@@ -1,4 +1,4 @@
-"""What an oracle returns is checked at its first call in a run: shape, type and normalisation."""
+"""Checks of an oracle's first result in a run: shape, type and normalisation."""
 
 import math
 from collections.abc import Callable
@@ -17,15 +17,14 @@ from trialogue.samplers import (
     BlockBestOfN,
     Gibbs,
     Metropolis,
-    Sampler,
     TokenwiseRejection,
     ValueGuided,
 )
 from trialogue.samplers.exact import chain_transitions, prefix_tree
 
 
-class Answering(PrefixOracle):
-    """An oracle of two tokens that returns what `answer` makes of the number of rows."""
+class FunctionOracle(PrefixOracle):
+    """An oracle that returns `answer(rows)`."""
 
     vocab_size = 2
     max_length = 3
@@ -46,24 +45,24 @@ def uniform(rows: int, vocab: int = 2) -> Tensor:
 
 WRONG = {
     "two columns for three tokens": (
-        Answering(uniform, 3),
+        FunctionOracle(uniform, 3),
         r"oracle=\(\d+, 2\): return log-prob.*\(\d+, 3\)",
     ),
     "one column": (
-        Answering(lambda n: torch.zeros(n, 1)),
+        FunctionOracle(lambda n: torch.zeros(n, 1)),
         r"oracle=\(\d+, 1\): return log-probabilities of shape",
     ),
     "one row": (
-        Answering(lambda n: uniform(1 if n > 1 else 2)),
+        FunctionOracle(lambda n: uniform(1 if n > 1 else 2)),
         r"oracle=\([12], 2\): return a tensor with one row",
     ),
-    "a list": (Answering(lambda n: [[-0.7, -0.7]] * n), "oracle='list': return a tensor"),
+    "a list": (FunctionOracle(lambda n: [[-0.7, -0.7]] * n), "oracle='list': return a tensor"),
     "integers": (
-        Answering(lambda n: torch.zeros(n, 2).long()),
+        FunctionOracle(lambda n: torch.zeros(n, 2).long()),
         "oracle=torch.int64: return log-prob.*floating",
     ),
     "all zero": (
-        Answering(lambda n: torch.zeros(n, 2)),
+        FunctionOracle(lambda n: torch.zeros(n, 2)),
         "oracle=2.0: the probabilities of a row must sum to 1.*softmax",
     ),
 }
@@ -79,24 +78,22 @@ RUNS: dict[str, Callable[[PrefixOracle], object]] = {
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize(("oracle", "line"), WRONG.values(), ids=WRONG)
-def test_a_wrong_first_answer_is_refused(
-    oracle: PrefixOracle, line: str, run: Callable[[PrefixOracle], object]
-) -> None:
+def test_an_invalid_first_result_is_refused(oracle, line, run):
     with pytest.raises(InputError, match=f"^{line}"):
         run(oracle)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_answers_that_are_normalised_up_to_rounding_are_accepted(dtype: torch.dtype) -> None:
+def test_results_normalised_up_to_rounding_are_accepted(dtype):
     logits = torch.linspace(-8, 8, 1000).to(dtype)
-    oracle = Answering(lambda rows: logits.log_softmax(-1).expand(rows, -1), 1000)
+    oracle = FunctionOracle(lambda rows: logits.log_softmax(-1).expand(rows, -1), 1000)
     assert next_log_probs(oracle, torch.zeros(1, 1).long()).dtype == dtype
     if dtype in (torch.float64, torch.float32):
         assert generate(oracle, num_samples=4).lengths.tolist() == [3] * 4
 
 
-class Sites(Masked):
-    """A masked oracle of two values that returns what `answer` makes of the shape of its tokens."""
+class FunctionMasked(Masked):
+    """A masked oracle of two values that returns `answer(shape)`."""
 
     vocab_size = 2
 
@@ -108,8 +105,8 @@ class Sites(Masked):
         return answer
 
 
-class Constant(Energy):
-    """An energy of two values that returns what `answer` makes of the number of sequences."""
+class FunctionEnergy(Energy):
+    """An energy of two values that returns `answer(rows)`."""
 
     vocab_size = 2
 
@@ -122,25 +119,25 @@ class Constant(Energy):
 
 
 START = torch.zeros(2, 12).long()
-"""More states than are listed: nothing but the run itself calls the model."""
+"""A start with too many states for enumeration, so that only the run calls the model."""
 MODELS = {
-    "three values": (Sites(lambda shape: torch.zeros(*shape, 3)), r"log_probs=\(1, 12, 3\)"),
-    "a list": (Sites(lambda shape: [0.0]), "log_probs='list': return a tensor"),
+    "three values": (FunctionMasked(lambda shape: torch.zeros(*shape, 3)), r"log_probs=\(1, 12, 3\)"),
+    "a list": (FunctionMasked(lambda shape: [0.0]), "log_probs='list': return a tensor"),
     "all zero": (
-        Sites(lambda shape: torch.zeros(*shape, 2)),
+        FunctionMasked(lambda shape: torch.zeros(*shape, 2)),
         "log_probs=2.0: the probabilities of a row must sum to 1",
     ),
     "complex": (
-        Sites(lambda shape: torch.zeros(*shape, 2) * 1j),
+        FunctionMasked(lambda shape: torch.zeros(*shape, 2) * 1j),
         "log_probs=torch.complex64: return a tensor of real",
     ),
-    "energy as a list": (Constant(lambda n: [0.0] * n), "energy='list'"),
-    "energy NaN": (Constant(lambda n: torch.full((n,), math.nan)), "energy=nan"),
+    "energy as a list": (FunctionEnergy(lambda n: [0.0] * n), "energy='list'"),
+    "energy NaN": (FunctionEnergy(lambda n: torch.full((n,), math.nan)), "energy=nan"),
 }
 
 
 @pytest.mark.parametrize(("model", "line"), MODELS.values(), ids=MODELS)
-def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: str) -> None:
+def test_a_model_of_sequences_is_checked_before_a_chain_runs(model, line):
     chain = Gibbs() if isinstance(model, Masked) else Metropolis()
     with pytest.raises(InputError, match=f"^{line}"):
         run_chain(chain, model, start=START, steps=1)
@@ -150,25 +147,25 @@ def test_a_model_of_sequences_is_checked_before_a_chain_runs(model: Any, line: s
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("sampler", [Ancestral(), ValueGuided(), TokenwiseRejection()], ids=repr)
-def test_oracles_of_half_precision_are_sampled(sampler: Sampler[Any], dtype: torch.dtype) -> None:
-    oracle = Answering(lambda rows: uniform(rows).to(dtype))
+def test_oracles_of_half_precision_can_be_sampled(sampler, dtype):
+    oracle = FunctionOracle(lambda rows: uniform(rows).to(dtype))
     samples = generate(oracle, sampler=sampler, verifier=lambda prefix: True, num_samples=4, max_new_tokens=3)
     assert samples.lengths.tolist() == [3] * 4
 
 
-def test_only_the_first_answer_of_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_result_of_a_run_is_checked(monkeypatch):
     checked = []
     for module in ("trialogue.samplers.prefix.batch.view", "trialogue.oracles.prefixes"):
         monkeypatch.setattr(f"{module}.require_log_probs", lambda *arguments: checked.append(arguments))
-    oracle = Answering(uniform)
+    oracle = FunctionOracle(uniform)
     generate(oracle, num_samples=4, batch_size=1)
     assert oracle.calls > 3
     assert len(checked) == 1
     generate(truncated(oracle, top_p=0.9), num_samples=1)
-    assert len(checked) == 3  # the distribution before and after truncation
+    assert len(checked) == 3  # the distributions before and after truncation
 
 
-def test_counts_beyond_int64_are_refused() -> None:
+def test_counts_beyond_int64_are_refused():
     for field, make in {
         "max_rejections": lambda number: TokenwiseRejection(max_rejections=number),
         "block_tokens": lambda number: BlockBestOfN(candidates=2, block_tokens=number),
@@ -180,6 +177,6 @@ def test_counts_beyond_int64_are_refused() -> None:
             make(10**19)
 
 
-def test_a_budget_beyond_int64_is_no_budget() -> None:
-    samples = generate(Answering(uniform), num_samples=2, max_new_tokens=3, max_queries=10**30)
+def test_a_budget_beyond_int64_is_unlimited():
+    samples = generate(FunctionOracle(uniform), num_samples=2, max_new_tokens=3, max_queries=10**30)
     assert samples.lengths.tolist() == [3, 3]

@@ -1,4 +1,4 @@
-"""Arguments of compiled loops that are right, and the same with one thing wrong."""
+"""Random arguments for fuzz tests, with at most one fault."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,14 +34,14 @@ INDEX_FAULTS = (
 
 
 class Draw:
-    """Random arguments of one case: numbers from `rng`, and what is `wrong` with the tensors named `spoiled`."""
+    """Random arguments of one case. The fault `fault` is applied to the tensors passed to `spoiled`."""
 
-    def __init__(self, seed: int, wrong: str) -> None:
+    def __init__(self, seed: int, fault: str) -> None:
         self.rng = numpy_generator(seed, "fuzzing")
-        self.wrong = wrong
+        self.fault = fault
 
     def whole(self, least: int, most: int) -> int:
-        """Return a number from `least` to `most`."""
+        """Return an integer from `least` to `most`."""
         return int(self.rng.integers(least, most + 1))
 
     def indices(self, shape: tuple[int, ...], size: int) -> Tensor:
@@ -53,15 +53,15 @@ class Draw:
         return torch.from_numpy(self.rng.standard_normal(shape)).to(dtype)
 
     def spoiled(self, values: Tensor, size: int) -> Tensor:
-        """Return indices below `size` with what is wrong in this case."""
+        """Return the indices with the fault of this case, where valid indices are below `size`."""
         outside = {"too low": -1, "too high": size, "far too high": 10**12, "least of int64": -(2**63)}
-        if self.wrong in outside and values.numel():
+        if self.fault in outside and values.numel():
             values = values.clone()
-            values.view(-1)[self.whole(0, values.numel() - 1)] = outside[self.wrong]
+            values.view(-1)[self.whole(0, values.numel() - 1)] = outside[self.fault]
         return self.reshaped(values)
 
     def reshaped(self, values: Tensor) -> Tensor:
-        """Return `values` with another type or shape where that is what is wrong in this case."""
+        """Return `values` with the dtype or shape fault of this case, if any."""
         changes: dict[str, Callable[[], Tensor]] = {
             "strided": lambda: values.repeat_interleave(2, -1)[..., ::2],
             "int32": lambda: values.int(),
@@ -74,13 +74,13 @@ class Draw:
             "fewer columns": lambda: values[..., :-1],
             "one row": lambda: values[:1],
         }
-        return changes.get(self.wrong, lambda: values)()
+        return changes.get(self.fault, lambda: values)()
 
 
-def cases(
+def fuzz(
     faults: tuple[str, ...] = ("nothing",), *more: st.SearchStrategy[object]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Call a test with `CASES` random `Draw`s, each with one of the `faults`, and with values of `more`."""
+    """Run a test on `CASES` random `Draw`s, each with one of the `faults`, and on values of `more`."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         draws = st.builds(Draw, st.integers(0, 2**31), st.sampled_from(faults))
@@ -95,8 +95,8 @@ def cases(
     return decorate
 
 
-def answered(call: Callable[[], Result]) -> Result | None:
-    """Return what `call` returns, or None where it raises an `InputError` of one line; nothing else may be raised."""
+def result_or_none(call: Callable[[], Result]) -> Result | None:
+    """Return the result of `call`, or None if it raises an `InputError` of one line. Other errors propagate."""
     try:
         return call()
     except InputError as error:
@@ -108,7 +108,7 @@ def answered(call: Callable[[], Result]) -> Result | None:
 
 @contextmanager
 def refused(field: str) -> Iterator[None]:
-    """Require an `InputError` that names `field`."""
+    """Require an `InputError` for `field`."""
     with pytest.raises(InputError) as caught:
         yield
     assert caught.value.field == field

@@ -1,4 +1,4 @@
-"""Asking an oracle about prefixes and a verifier about sequences, and what only looks like one of them."""
+"""Calls of oracles and verifiers on given sequences, and objects that only provide their methods."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from models.tiny_pretrained import tiny_oracle
-from samplers.stored_tree import ReadingVerifier, StoredTree
+from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
 from trialogue.errors import InputError
 from trialogue.oracles import Context, as_context, as_oracle, next_log_probs, padded
@@ -24,15 +24,15 @@ PREFIXES = [(), (0, 1), (1,), (0, 0, 1, 1, 0), (0, 1)]
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4096])
 @pytest.mark.parametrize("oracle", [TREE.table(), StoredTree(TREE)], ids=["table", "stored"])
-def test_an_oracle_is_asked_about_prefixes(oracle: Any, batch_size: int) -> None:
+def test_an_oracle_is_evaluated_on_given_prefixes(oracle, batch_size):
     answers = next_log_probs(oracle, *padded(PREFIXES), batch_size=batch_size)
     assert answers.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in PREFIXES]
-    whole = next_log_probs(oracle, torch.tensor([[0, 1], [1, 1]]))
-    assert whole.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in ((0, 1), (1, 1))]
+    found = next_log_probs(oracle, torch.tensor([[0, 1], [1, 1]]))
+    assert found.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in ((0, 1), (1, 1))]
     assert next_log_probs(oracle, torch.zeros(0, 3, dtype=torch.int64)).shape == (0, 3)
 
 
-def test_wrong_questions_are_named() -> None:
+def test_invalid_prefixes_are_reported():
     tokens = torch.zeros(2, 3, dtype=torch.int64)
     for lengths, wrong in (([1, 4], "4"), ([-1, 2], "-1")):
         with pytest.raises(InputError, match=f"lengths={wrong}"):
@@ -40,32 +40,32 @@ def test_wrong_questions_are_named() -> None:
     with pytest.raises(InputError, match="cannot evaluate the empty prefix"):
         next_log_probs(tiny_oracle(), tokens, torch.tensor([1, 0]))
 
-    class Lost(type(TREE.table())):  # type: ignore[misc]
+    class NaNTable(type(TREE.table())):
         def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
             return torch.full((len(lengths), 3), math.nan)
 
     with pytest.raises(InputError, match="returned NaN"):
-        next_log_probs(Lost(TREE.conditional, 3), tokens)
+        next_log_probs(NaNTable(TREE.conditional, 3), tokens)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, None])
-def test_a_verifier_is_asked_about_sequences(batch_size: int | None) -> None:
+def test_a_verifier_is_evaluated_on_given_sequences(batch_size):
     sequences = [(), (0,), (0, 1, 1, 0, 1, 0), (0, 2)]
-    told = values(TREE.value, TREE.table(), sequences, batch_size=batch_size)
-    assert told.tolist() == [TREE.value(x) for x in sequences]
+    found = values(TREE.value, TREE.table(), sequences, batch_size=batch_size)
+    assert found.tolist() == [TREE.value(x) for x in sequences]
     read = values(ReadingVerifier(TREE.value), StoredTree(TREE), sequences, batch_size=batch_size)
-    assert read.tolist() == told.tolist()
+    assert read.tolist() == found.tolist()
     assert values(TREE.value, TREE.table(), []).tolist() == []
 
 
-def test_what_is_complete_is_judged_as_such() -> None:
-    whole = FunctionVerifier(lambda prefix: 0.25, whole=True)
+def test_complete_sequences_are_judged_as_complete():
+    verifier = FunctionVerifier(lambda prefix: 0.25, whole=True)
     sequences = [(0, 1), (0, 2), (0, 1, 1)]
-    assert values(whole, TREE.table(), sequences).tolist() == [1.0, 0.25, 1.0]
-    assert values(whole, TREE.table(), sequences, max_length=3).tolist() == [1.0, 0.25, 0.25]
+    assert values(verifier, TREE.table(), sequences).tolist() == [1.0, 0.25, 1.0]
+    assert values(verifier, TREE.table(), sequences, max_length=3).tolist() == [1.0, 0.25, 0.25]
 
 
-def test_the_prompt_is_no_part_of_a_completion() -> None:
+def test_the_prompt_is_not_part_of_a_completion():
     seen: list[tuple[int, ...]] = []
     verifier = FunctionVerifier(lambda completion: seen.append(completion) is None, "completion")
     values(verifier, TREE.table(), [(0, 1), (1, 1, 0)], prompt_lengths=[1, 0])
@@ -79,7 +79,7 @@ def test_the_prompt_is_no_part_of_a_completion() -> None:
 
 
 class Methods:
-    """What answers for prefixes, and is no oracle by name."""
+    """An object with the methods of an oracle, but no common base class."""
 
     vocab_size, max_length, eos = 3, 6, 2
 
@@ -89,7 +89,7 @@ class Methods:
 
 
 @pytest.mark.parametrize("thing", [Methods(), StoredTree(TREE)], ids=["answers", "opens"])
-def test_an_object_with_the_methods_of_an_oracle_is_one(thing: Any) -> None:
+def test_an_object_with_the_methods_of_an_oracle_is_an_oracle(thing):
     settings: dict[str, Any] = {"sampler": Rejection(), "verifier": TREE.judges, "num_samples": 20}
     assert generate(thing, **settings).sequences() == generate(TREE.table(), **settings).sequences()
     distribution = exact_distribution(Ancestral(), thing).probabilities
@@ -106,15 +106,17 @@ def test_an_object_with_the_methods_of_an_oracle_is_one(thing: Any) -> None:
 
 
 class OneMethod:
-    """A verifier by its one method."""
+    """A verifier with only the method `values`."""
 
     def values(self, decoding: Any, rows: Tensor) -> Tensor:
         return (decoding.lengths[rows] % 2 == 0).double()
 
 
-def test_an_object_with_values_is_a_verifier_and_a_class_is_none() -> None:
-    told = values(OneMethod(), TREE.table(), [(0,), (0, 1)])
-    assert told.tolist() == values(lambda prefix: len(prefix) % 2 == 0, TREE.table(), [(0,), (0, 1)]).tolist()
+def test_an_object_with_a_values_method_is_a_verifier_but_a_class_is_not():
+    found = values(OneMethod(), TREE.table(), [(0,), (0, 1)])
+    assert (
+        found.tolist() == values(lambda prefix: len(prefix) % 2 == 0, TREE.table(), [(0,), (0, 1)]).tolist()
+    )
     for combined in (Product(OneMethod(), OneMethod()), as_verifier(OneMethod())):
         assert (combined.scope, combined.layers) == ("sequence", ())
         assert generate(TREE.table(), sampler=Rejection(), verifier=combined).accepted.tolist() == [True]

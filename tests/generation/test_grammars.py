@@ -1,4 +1,4 @@
-"""Rules of JSON on the command line: schemas, pydantic models and tools, and what is wrong with them."""
+"""Grammars on the command line: JSON schemas, pydantic models, tools, and errors in them."""
 
 import json
 from functools import partial
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.command import PROMPT, Say
+from generation.command import PROMPT
 from refusals import wrong_refusals
 
 MASK = ("--sampler", "masked-decoding", "--n", "4", "--max-new-tokens", "60")
@@ -45,7 +45,7 @@ class Failing(BaseModel):
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> None:
+def files(tmp_path):
     (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")
     (tmp_path / "bounds.py").write_text("MOST = 1", encoding="utf-8")
     tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in ("f", "g")]
@@ -53,7 +53,7 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{", encoding="utf-8")
 
 
-def test_each_kind_of_grammar_has_an_option_and_is_masked_by_default(say: Say, files: None) -> None:
+def test_each_kind_of_grammar_has_an_option_and_a_default_mask(run, files):
     Path("schema.json").write_text(json.dumps(SCHEMA), encoding="utf-8")
     Path("words.lark").write_text('start: "ab" | "ac"', encoding="utf-8")
     for options, spec in (
@@ -63,43 +63,43 @@ def test_each_kind_of_grammar_has_an_option_and_is_masked_by_default(say: Say, f
         (("--grammar", "words.lark"), "lark:words.lark"),
         (("--pydantic", "models.py:Pair"), "pydantic:models.py:Pair"),
     ):
-        told = say(*PROMPT, *options, *MASK[2:])
-        assert told.code == 0, told.err
-        longer = say(*PROMPT, "--verifier", spec, *MASK)
-        assert [line["text"] for line in told.lines] == [line["text"] for line in longer.lines], options
+        answer = run(*PROMPT, *options, *MASK[2:])
+        assert answer.code == 0, answer.err
+        longer = run(*PROMPT, "--verifier", spec, *MASK)
+        assert [line["text"] for line in answer.lines] == [line["text"] for line in longer.lines], options
         if options[0] == "--choice":
-            assert {line["text"] for line in told.lines} <= set(options[1:])
+            assert {line["text"] for line in answer.lines} <= set(options[1:])
     Path("prompts.jsonl").write_text('{"prompt": "the cat", "rule": "regex:[a-c]{2}"}', encoding="utf-8")
-    of_prompts = say("--prompts", "prompts.jsonl", *MASK[2:])
+    of_prompts = run("--prompts", "prompts.jsonl", *MASK[2:])
     assert [line["accepted"] for line in of_prompts.lines] == [True] * 4
-    both = say(*PROMPT, "--regex", "[a-c]{2}", "--choice", "ab", "xy", "--verifier", "regex:.*", *MASK[2:])
+    both = run(*PROMPT, "--regex", "[a-c]{2}", "--choice", "ab", "xy", "--verifier", "regex:.*", *MASK[2:])
     assert {line["text"] for line in both.lines} == {"ab"}
-    drawn = say(*PROMPT, "--regex", "[a-c]{2}", "--sampler", "ancestral", *MASK[2:])
+    drawn = run(*PROMPT, "--regex", "[a-c]{2}", "--sampler", "ancestral", *MASK[2:])
     assert not all(line["accepted"] for line in drawn.lines)
 
 
-def test_white_space_is_an_option(say: Say) -> None:
+def test_white_space_is_optional(run):
     spec = ("--verifier", f"json-schema:{json.dumps(SCHEMA)}", *MASK)
-    compact = [line["text"] for line in say(*PROMPT, *spec).lines if line["accepted"]]
+    compact = [line["text"] for line in run(*PROMPT, *spec).lines if line["accepted"]]
     assert compact
     assert all(text == json.dumps(json.loads(text), separators=(",", ":")) for text in compact)
-    flexible = say(*PROMPT, *spec, "--json-whitespace", "flexible").lines
+    flexible = run(*PROMPT, *spec, "--json-whitespace", "flexible").lines
     assert any(set(" \n\t\r") & set(line["text"]) for line in flexible)
 
 
-def test_a_pydantic_model_in_a_file(say: Say, files: None) -> None:
-    told = say(*PROMPT, "--verifier", "pydantic:models.py:Pair", *MASK)
-    assert told.code == 0, told.err
-    accepted = [json.loads(line["text"]) for line in told.lines if line["accepted"]]
+def test_a_pydantic_model_is_read_from_a_file(run, files):
+    answer = run(*PROMPT, "--verifier", "pydantic:models.py:Pair", *MASK)
+    assert answer.code == 0, answer.err
+    accepted = [json.loads(line["text"]) for line in answer.lines if line["accepted"]]
     assert accepted
     assert all(pair["n"] + pair["m"] <= 1 for pair in accepted)
-    assert "judging" in told.err
+    assert "judging" in answer.err
 
 
-def test_calls_of_tools(say: Say, files: None) -> None:
-    told = say(*PROMPT, "--verifier", "tools:tools.json", *MASK)
-    assert told.code == 0, told.err
-    accepted = [json.loads(line["text"]) for line in told.lines if line["accepted"]]
+def test_tool_calls_follow_their_definitions(run, files):
+    answer = run(*PROMPT, "--verifier", "tools:tools.json", *MASK)
+    assert answer.code == 0, answer.err
+    accepted = [json.loads(line["text"]) for line in answer.lines if line["accepted"]]
     assert accepted
     assert {call["name"] for call in accepted} <= {"f", "g"}
     assert all(set(call["arguments"].values()) <= {1, 2} for call in accepted)
@@ -123,5 +123,5 @@ MISTAKES: list[tuple[str, str]] = [
 ]
 
 
-def test_mistakes_are_one_line_and_code_2(say: Say, files: None) -> None:
-    assert not wrong_refusals(MISTAKES, partial(say, *PROMPT, *MASK))
+def test_mistakes_are_reported_in_one_line(run, files):
+    assert not wrong_refusals(MISTAKES, partial(run, *PROMPT, *MASK))

@@ -1,4 +1,4 @@
-"""Each prompt under a rule of its own; verifiers that raise; records in order."""
+"""Prompts with their own verifiers, verifiers that raise errors, and the order of records."""
 
 import json
 import re
@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from generation.command import Say
 from trialogue.oracles import Decoding, Verifier
 from trialogue.verifiers.tolerant import Raised, tolerant
 
@@ -27,61 +26,59 @@ def write(lines: list[dict[str, object]]) -> None:
     Path("prompts.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
 
 
-def test_every_prompt_obeys_its_own_rule(say: Say) -> None:
+def test_every_prompt_follows_its_own_verifier(run):
     write([line for place, line in enumerate(LINES) if place != 2])
-    told = say("--prompts", "prompts.jsonl", "--ordered", *MASK)
-    assert told.code == 0, told.err
-    assert [(line["id"], line["sample"]) for line in told.lines] == [
+    answer = run("--prompts", "prompts.jsonl", "--ordered", *MASK)
+    assert answer.code == 0, answer.err
+    assert [(line["id"], line["sample"]) for line in answer.lines] == [
         (i, s) for i in range(4) for s in range(3)
     ]
     patterns = ("[a-c]{2}", "[x-z]{3}", "12|34", ".*")
-    for line in told.lines:
+    for line in answer.lines:
         assert line["accepted"], line
         assert re.fullmatch(patterns[line["id"]], line["text"], re.DOTALL)
-    assert [line.get("rule") for line in told.lines[::3]] == [
+    assert [line.get("rule") for line in answer.lines[::3]] == [
         ["regex:[a-c]{2}"],
         ["regex:[x-z]{3}"],
         ['json-schema:{"enum": [12, 34]}'],
         None,
     ]
-    # Beside others as alone: equal prompts under two rules share nothing.
+    # Equal prompts with different verifiers do not affect each other.
     write(LINES[1:2])
-    alone = say("--prompts", "prompts.jsonl", *MASK)
+    alone = run("--prompts", "prompts.jsonl", *MASK)
     write([{**LINES[0], "id": "other"}, {**LINES[1], "id": 0}])
-    beside = say("--prompts", "prompts.jsonl", *MASK)
+    beside = run("--prompts", "prompts.jsonl", *MASK)
     assert sorted(line["text"] for line in alone.lines) == sorted(
         line["text"] for line in beside.lines if line["id"] == 0
     )
 
 
-def test_rules_that_contradict_each_other_name_the_line(say: Say) -> None:
+def test_contradictory_verifiers_are_reported_with_the_line(run):
     write(LINES[:3])
-    told = say("--prompts", "prompts.jsonl", *MASK)
-    assert told.code == 2
-    assert "prompts.jsonl:3': verifier=['regex:[a-f]+', 'json-schema:" in told.err
+    answer = run("--prompts", "prompts.jsonl", *MASK)
+    assert answer.code == 2
+    assert "prompts.jsonl:3': verifier=['regex:[a-f]+', 'json-schema:" in answer.err
 
 
-def test_a_run_goes_on_where_rules_are_the_same(say: Say) -> None:
+def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run):
     rules = Path("words.lark")
     rules.write_text('start: "ab" | "ac"')
     write([{"prompt": "the cat", "rule": "lark:words.lark"}])
     first = ("--prompts", "prompts.jsonl", "--out", "out.jsonl", *MASK)
-    assert say(*first).code == 0
+    assert run(*first).code == 0
     write([{"prompt": "the cat", "rule": "lark:words.lark"}, {"prompt": "a", "rule": "regex:[0-9]"}])
-    told = say(*first)
-    assert told.code == 0
-    assert "3 of the samples were there already" in told.err
+    answer = run(*first)
+    assert answer.code == 0
+    assert "3 of the samples were there already" in answer.err
     rules.write_text('start: "ab"')
-    told = say(*first)
-    assert told.code == 2
-    assert "out.jsonl': line 1 belongs to another run" in told.err
+    answer = run(*first)
+    assert answer.code == 2
+    assert "out.jsonl': line 1 belongs to another run" in answer.err
     write([{"prompt": "the cat", "rule": "regex:a"}])
-    assert say(*first).code == 2
+    assert run(*first).code == 2
 
 
-def test_files_of_rules_lie_beside_the_prompts(
-    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verifier_files_are_found_next_to_the_prompts(run, tmp_path, monkeypatch):
     rules, words = ["python:rules.py:short", "lark:words.lark"], 'start: "ab" | "abc"'
     folder = Path("questions")
     folder.mkdir()
@@ -89,29 +86,29 @@ def test_files_of_rules_lie_beside_the_prompts(
     Path("prompts.jsonl").rename(folder / "prompts.jsonl")
     (folder / "rules.py").write_text("def short(text):\n    return len(text) < 3\n")
     (folder / "words.lark").write_text(words)
-    # Of the same name in the working directory, and without the function.
+    # A file of the same name in the working directory has other content.
     Path("words.lark").write_text("start: /[a-z]/+")
-    asked = (*MASK, "--verifier", f"lark:{tmp_path / 'words.lark'}", "--out", str(tmp_path / "out.jsonl"))
-    told = say("--prompts", "questions/prompts.jsonl", *asked)
-    assert told.code == 0, told.err
+    options = (*MASK, "--verifier", f"lark:{tmp_path / 'words.lark'}", "--out", str(tmp_path / "out.jsonl"))
+    answer = run("--prompts", "questions/prompts.jsonl", *options)
+    assert answer.code == 0, answer.err
     lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(line["text"], line["rule"]) for line in lines if line["accepted"]] == [("ab", rules)] * 3
-    # The same files from elsewhere are the same run.
+    # The same files from another directory belong to the same run.
     monkeypatch.chdir(folder)
-    told = say("--prompts", "prompts.jsonl", *asked)
-    assert told.code == 0, told.err
-    assert "3 of the samples were there already" in told.err
+    answer = run("--prompts", "prompts.jsonl", *options)
+    assert answer.code == 0, answer.err
+    assert "3 of the samples were there already" in answer.err
     (tmp_path / "questions" / "words.lark").write_text('start: "ab"')
-    assert say("--prompts", "prompts.jsonl", *asked).code == 2
+    assert run("--prompts", "prompts.jsonl", *options).code == 2
 
 
-def test_options_on_functions_count_those_of_prompts(say: Say) -> None:
+def test_options_for_functions_apply_to_the_verifiers_of_prompts(run):
     write([{"prompt": "the cat", "rule": "python:rules.py:has_dog"}])
-    told = say("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
-    assert told.code == 0, told.err
+    answer = run("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
+    assert answer.code == 0, answer.err
     write([{"prompt": "the cat"}])
-    told = say("--prompts", "prompts.jsonl", "--verifier-whole")
-    assert "verifier_whole=True: leave it out" in told.err
+    answer = run("--prompts", "prompts.jsonl", "--verifier-whole")
+    assert "verifier_whole=True: leave it out" in answer.err
 
 
 RAISING = """
@@ -134,35 +131,35 @@ def hangs(text):
         ("hangs", r"it did not return within 0.3 s: fix it, or raise the timeout"),
     ],
 )
-def test_what_raises_is_rejected_and_says_where(say: Say, name: str, words: str) -> None:
+def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, name, words):
     Path("bad.py").write_text(RAISING)
     sizes = ("--n", "12", "--max-new-tokens", "8")
-    asked = ("--prompt", "the cat", *sizes, "--verifier", f"python:bad.py:{name}")
-    told = say(*asked, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject")
-    assert told.code == 0, told.err
-    for line in told.lines:
+    options = ("--prompt", "the cat", *sizes, "--verifier", f"python:bad.py:{name}")
+    answer = run(*options, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject")
+    assert answer.code == 0, answer.err
+    for line in answer.lines:
         assert line["accepted"] == (len(line["text"]) <= 6)
         if not line["accepted"]:
             assert re.search(f"verifier {name}=.*: {words}", line["reason"]), line["reason"]
-    assert {line["accepted"] for line in told.lines} == {True, False}
-    # Rejected continuations leave others.
-    walked = (
-        say(*asked, "--sampler", "tokenwise-rejection", "--top-k", "20", "--on-error", "reject")
+    assert {line["accepted"] for line in answer.lines} == {True, False}
+    # Other continuations remain possible.
+    stepwise = (
+        run(*options, "--sampler", "tokenwise-rejection", "--top-k", "20", "--on-error", "reject")
         if name == "f"
-        else told
+        else answer
     )
-    assert walked.code == 0, walked.err
-    assert all(len(line["text"]) <= 6 for line in walked.lines if line["accepted"])
-    assert say(*asked, "--verifier-whole", "--verifier-timeout", "0.3").code == 2
+    assert stepwise.code == 0, stepwise.err
+    assert all(len(line["text"]) <= 6 for line in stepwise.lines if line["accepted"])
+    assert run(*options, "--verifier-whole", "--verifier-timeout", "0.3").code == 2
 
 
-def test_order_is_kept_or_refused(say: Say) -> None:
-    asked = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "2")
-    assert say(*asked, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
-    told = say(*asked, "--n", "4", "--out", "out.jsonl", "--ordered")
-    assert told.code == 2
-    why = "more samples of an earlier prompt would come behind later ones: leave it out, or begin anew"
-    assert f"ordered=True: {why}" in told.err
+def test_a_sorted_output_is_kept_or_refused(run):
+    options = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "2")
+    assert run(*options, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
+    answer = run(*options, "--n", "4", "--out", "out.jsonl", "--ordered")
+    assert answer.code == 2
+    reason = "more samples of an earlier prompt would come behind later ones: leave it out, or begin anew"
+    assert f"ordered=True: {reason}" in answer.err
     lines = Path("out.jsonl").read_text().splitlines(keepends=True)
     for left, words in (
         (lines[::-1], "the samples that are there are in another order: leave it out"),
@@ -170,17 +167,17 @@ def test_order_is_kept_or_refused(say: Say) -> None:
         (lines[:4] + lines[5:], "samples that are missing would come behind later ones: leave it out"),
     ):
         Path("out.jsonl").write_text("".join(left))
-        told = say(*asked, "--n", "3", "--out", "out.jsonl", "--ordered")
-        assert (told.code, f"ordered=True: {words}" in told.err) == (2, True), told.err
-    until = say(
-        *asked, "--until", "2", "--verifier", "python:rules.py:lower", "--verifier-whole", "--ordered"
+        answer = run(*options, "--n", "3", "--out", "out.jsonl", "--ordered")
+        assert (answer.code, f"ordered=True: {words}" in answer.err) == (2, True), answer.err
+    until = run(
+        *options, "--until", "2", "--verifier", "python:rules.py:lower", "--verifier-whole", "--ordered"
     )
     keys = [(line["id"], line["sample"]) for line in until.lines]
     assert keys == sorted(keys)
     assert len(keys) > 3
 
 
-def test_children_that_one_row_does_not_know_are_known_of_none() -> None:
+def test_values_of_children_are_unknown_if_one_row_has_none():
     class Unsure(Verifier):
         def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
             return torch.ones(len(rows))

@@ -1,4 +1,4 @@
-"""What every sampler returns, in rational arithmetic: written from their definitions, without tensors or the engine."""
+"""Reference implementations of all samplers in rational arithmetic, without tensors or the engine."""
 
 import itertools
 import math
@@ -7,38 +7,25 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 from trialogue.data import Table
 from trialogue.randomness import numpy_generator
-from trialogue.samplers import (
-    ActionLevel,
-    Ancestral,
-    Backtracking,
-    BestOfN,
-    BlockBestOfN,
-    BlockValueGuided,
-    MaskedDecoding,
-    OutcomeRejection,
-    Rejection,
-    SequentialMonteCarlo,
-    StationaryValueGuided,
-    TokenwiseRejection,
-    ValueGuided,
-    WeightedRejection,
-)
+from trialogue.samplers import SAMPLERS
 from trialogue.testing.trees import RandomTree
 
 from . import reference_laws
 
 Prefix = tuple[int, ...]
 Distribution = dict[Prefix, Fraction]
+Grade = Callable[[Prefix], Fraction]
 END = "end"
 FAIL = "fail"
-MOST = 1e12
+LARGEST_VALUE = 1e12
 
 
 class RationalTree:
-    """A tree of prefixes with a value of each, whose numbers are the rational values of floats."""
+    """A prefix tree with a value for each prefix, computed with the exact rational values of floats."""
 
     vocab: int
     horizon: int
@@ -54,7 +41,7 @@ class RationalTree:
         return len(prefix) >= self.horizon or (self.eos is not None and prefix[-1:] == (self.eos,))
 
     def children(self, prefix: Prefix) -> list[tuple[Prefix, Fraction]]:
-        """Children of positive probability, by the very floats of `conditional`."""
+        """Return the children of positive probability, from the floats that `conditional` returns."""
         weights = [Fraction(weight) for weight in self.conditional(prefix)]
         return [((*prefix, token), weight / sum(weights)) for token, weight in enumerate(weights) if weight]
 
@@ -69,13 +56,16 @@ class RationalTree:
     def exact_value(self, prefix: Prefix) -> Fraction:
         return Fraction(self.value(prefix))
 
+    def verdict(self, prefix: Prefix) -> Fraction:
+        return Fraction(self.value(prefix) > 0)
+
     def table(self) -> Table:
         return Table(self.conditional, self.vocab, eos=self.eos, max_length=self.horizon)
 
 
 @dataclass(frozen=True)
 class ExtremeTree(RationalTree):
-    """A random tree whose probabilities go down to 1e-18 and whose values are 0 or spread over 1e-12 to 1e12."""
+    """A random tree with probabilities down to 1e-18 and values that are 0 or between 1e-12 and 1e12."""
 
     seed: int
     vocab: int = 2
@@ -85,7 +75,7 @@ class ExtremeTree(RationalTree):
 
     @cache  # noqa: B019 (trees are small)
     def conditional(self, prefix: Prefix) -> tuple[float, ...]:
-        """Weights of the next tokens, the greatest 1.0: exact floats."""
+        """Return the weights of the next tokens as exact floats. The largest weight is 1.0."""
         generator = numpy_generator(self.seed, "conditional", prefix)
         weights = 10.0 ** -generator.uniform(0, 18, self.vocab)
         weights[generator.integers(self.vocab)] = 1.0
@@ -99,7 +89,7 @@ class ExtremeTree(RationalTree):
 
 
 class ValuedTree(RationalTree):
-    """A `RandomTree` with the values that a `rule` gives."""
+    """A `RandomTree` with the values that a function `rule` returns."""
 
     def __init__(self, tree: RandomTree, rule: Callable[[Prefix], float]) -> None:
         self.vocab, self.horizon, self.eos = tree.vocab, tree.horizon, tree.eos
@@ -114,7 +104,7 @@ class ValuedTree(RationalTree):
 
 @dataclass
 class Expected:
-    """The distribution of outputs, the mass that fails or never halts, the expected calls and weights."""
+    """The exact result of a sampler: output distribution, failures, expected calls and expected weights."""
 
     distribution: Distribution
     calls: Fraction | float
@@ -127,72 +117,49 @@ def length(tree: RationalTree) -> Fraction:
     return sum((p * len(x) for x, p in tree.distribution().items()), Fraction(0))
 
 
-def ancestral(sampler: Ancestral, tree: RationalTree) -> Expected:
-    return Expected(tree.distribution(), length(tree))
-
-
-def rejection(sampler: Rejection | OutcomeRejection, tree: RationalTree) -> Expected:
-    most = Fraction(sampler.most) if isinstance(sampler, OutcomeRejection) else None
-    kept = {
-        x: p * (tree.exact_value(x) / most if most else Fraction(tree.value(x) > 0))
-        for x, p in tree.distribution().items()
-    }
+def rejection(tree: RationalTree, acceptance: Grade) -> Expected:
+    kept = {x: p * acceptance(x) for x, p in tree.distribution().items()}
     total = sum(kept.values(), Fraction(0))
     if not total:
         return Expected({}, math.inf, never=Fraction(1))
     return Expected({x: p / total for x, p in kept.items()}, length(tree) / total)
 
 
-def tokenwise(sampler: TokenwiseRejection | MaskedDecoding, tree: RationalTree) -> Expected:
-    """Also weighted rejection and action-level sampling, which differ in weights and in how often they call."""
-    found = Expected({}, Fraction(0))
-    redraw = isinstance(sampler, TokenwiseRejection)
-    most, weights = getattr(sampler, "max_rejections", None), {}
+def tokenwise(sampler: Any, tree: RationalTree) -> Expected:
+    found, limit = Expected({}, Fraction(0)), sampler.max_rejections
 
-    def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
+    def grow(prefix: Prefix, mass: Fraction) -> None:
         if tree.complete(prefix):
-            found.distribution[prefix], weights[prefix] = mass, own
+            found.distribution[prefix] = mass
             return
         kept = [(child, p) for child, p in tree.children(prefix) if tree.value(child) > 0]
         accepted = sum((p for _, p in kept), Fraction(0))
-        if not redraw:
-            found.calls += mass
-            if not kept:
-                found.failed += mass
-        elif most is None:
+        if limit is None:
             found.calls += mass / accepted if kept else math.inf
             if not kept:
                 found.never += mass
         else:
-            missed = (1 - accepted) ** most
-            found.calls += mass * ((1 - missed) / accepted if kept else most)
+            missed = (1 - accepted) ** limit
+            found.calls += mass * ((1 - missed) / accepted if kept else limit)
             found.failed += mass * missed
             mass *= 1 - missed
         for child, p in kept:
-            grow(child, mass * p / accepted, own * p)
+            grow(child, mass * p / accepted)
 
-    grow((), Fraction(1), Fraction(1))
-    if not redraw:
-        found.weights = weights
+    grow((), Fraction(1))
     return found
 
 
-def weighted_rejection(sampler: WeightedRejection, tree: RationalTree) -> Expected:
-    found = tokenwise(MaskedDecoding(), tree)
-    assert found.weights is not None
-    found.weights = {x: weight * tree.exact_value(x) for x, weight in found.weights.items()}
-    return found
-
-
-def action_level(sampler: ActionLevel, tree: RationalTree) -> Expected:
+def masked(tree: RationalTree, grade: Grade, final_grade: Grade) -> Expected:
+    """Draw a child in proportion to p times its grade. The weight is p of the output times its final grade."""
     found = Expected({}, Fraction(0), weights={})
 
     def grow(prefix: Prefix, mass: Fraction, own: Fraction) -> None:
         if tree.complete(prefix):
-            found.distribution[prefix], found.weights[prefix] = mass, own * tree.exact_value(prefix)
+            found.distribution[prefix], found.weights[prefix] = mass, own * final_grade(prefix)
             return
         found.calls += mass
-        weighed = [(child, p, p * tree.exact_value(child)) for child, p in tree.children(prefix)]
+        weighed = [(child, p, p * grade(child)) for child, p in tree.children(prefix)]
         total = sum((weight for _, _, weight in weighed), Fraction(0))
         if not total:
             found.failed += mass
@@ -204,8 +171,8 @@ def action_level(sampler: ActionLevel, tree: RationalTree) -> Expected:
     return found
 
 
-def best_of_n(sampler: BestOfN, tree: RationalTree) -> Expected:
-    """The greatest of n has value v with probability F(v)^n - F(v-)^n, and is then a draw given that value."""
+def best_of_n(sampler: Any, tree: RationalTree) -> Expected:
+    """Return the expected result. The best of n has value v with probability F(v)^n - F(v-)^n."""
     masses: dict[float, Fraction] = defaultdict(Fraction)
     for x, p in tree.distribution().items():
         masses[tree.value(x)] += p
@@ -218,7 +185,7 @@ def best_of_n(sampler: BestOfN, tree: RationalTree) -> Expected:
 
 
 def blocks(tree: RationalTree, start: Prefix, ends: Callable[[Prefix], bool]) -> Distribution:
-    """The prefixes at which a block after `start` ends: where the block `ends`, or a sequence is complete."""
+    """Return the distribution of the prefix at which a block after `start` ends."""
     found: Distribution = {}
     growing = [(start, Fraction(1))]
     while growing:
@@ -233,7 +200,7 @@ def blocks(tree: RationalTree, start: Prefix, ends: Callable[[Prefix], bool]) ->
 def candidates_of(
     tree: RationalTree, prefix: Prefix, ends: Callable[[Prefix], bool], number: int
 ) -> tuple[list[tuple[Fraction, list[Prefix]]], Fraction]:
-    """All tuples of so many independent blocks, and the expected number of their tokens."""
+    """Return all tuples of `number` independent blocks with their probabilities, and the expected number of tokens."""
     after = blocks(tree, prefix, ends)
     tuples = [
         (math.prod((after[end] for end in chosen), start=Fraction(1)), list(chosen))
@@ -243,7 +210,7 @@ def candidates_of(
     return tuples, number * calls
 
 
-def block_best_of_n(sampler: BlockBestOfN, tree: RationalTree) -> Expected:
+def block_best_of_n(sampler: Any, tree: RationalTree) -> Expected:
     found = Expected(defaultdict(Fraction), Fraction(0))
 
     def ends(block: Prefix) -> bool:
@@ -267,7 +234,7 @@ def block_best_of_n(sampler: BlockBestOfN, tree: RationalTree) -> Expected:
     return found
 
 
-def backtracking(sampler: Backtracking, tree: RationalTree) -> Expected:
+def backtracking(sampler: Any, tree: RationalTree) -> Expected:
     def rule(prefix: Prefix) -> bool:
         return tree.value(prefix) > 0
 
@@ -290,8 +257,8 @@ Move = tuple[Fraction, str | State, Prefix | None]
 def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -> Expected:
     """Solve an absorbing chain by Gaussian elimination over the rationals.
 
-    `moves` gives for each state its moves (probability, next state or END or FAIL, output) and its expected calls. From
-    any state either all ends can be reached, or none.
+    `moves` returns the moves of a state (probability, next state or END or FAIL, output) and its expected
+    calls. Either every state can reach an end, or no state can.
     """
     states, rows, calls, outputs = [start], {}, {}, {}
     for state in states:
@@ -310,7 +277,7 @@ def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -
         rows[state], outputs[state] = row, ends
     if not any(outputs.values()):
         return Expected({}, math.inf, never=Fraction(1))
-    # The value of a state is what it yields plus the mean value of its successors; the start is solved for last.
+    # The value of a state is its own yield plus the mean value of its successors. The start is solved last.
     for state in reversed(states):
         stay = rows[state].pop(state, Fraction(0))
         yields = outputs[state]
@@ -333,7 +300,7 @@ def chain(start: State, moves: Callable[[State], tuple[list[Move], Fraction]]) -
 def neighbours(
     tree: RationalTree, prefix: Prefix, momentum: float, up: bool
 ) -> list[tuple[Fraction, Prefix, bool]]:
-    """The probabilities of moving to the parent and to the children, and whether that heads up."""
+    """Return the probability of each move to the parent or a child, and whether the move goes up."""
     parent = tree.exact_value(prefix) if prefix else Fraction(0)
     below = [] if tree.complete(prefix) else tree.children(prefix)
     children = [(child, p * tree.exact_value(child)) for child, p in below]
@@ -348,7 +315,7 @@ def neighbours(
     return [(weight / total, target, heading) for weight, target, heading in weighed if weight]
 
 
-def value_guided(sampler: ValueGuided, tree: RationalTree) -> Expected:
+def value_guided(sampler: Any, tree: RationalTree) -> Expected:
     wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
 
     def moves(state: State) -> tuple[list[Move], Fraction]:
@@ -367,8 +334,8 @@ def value_guided(sampler: ValueGuided, tree: RationalTree) -> Expected:
     return chain(((), False), moves)
 
 
-def stationary_value_guided(sampler: StationaryValueGuided, tree: RationalTree) -> Expected:
-    """A try is a chain of known length, so its end is computed step by step; tries are independent."""
+def stationary_value_guided(sampler: Any, tree: RationalTree) -> Expected:
+    """Propagate the distribution of one try step by step. Tries are independent."""
     wait = Fraction(1, 2) if sampler.lazy else Fraction(0)
     steps = sampler.steps or 4 * tree.horizon**2
     distributions, stuck, calls = [{(): Fraction(1)}], [Fraction(0)], [Fraction(0)]
@@ -410,7 +377,7 @@ def stationary_value_guided(sampler: StationaryValueGuided, tree: RationalTree) 
     return Expected({x: p * begun for x, p in distribution.items()}, called * begun, failed=failed)
 
 
-def block_value_guided(sampler: BlockValueGuided, tree: RationalTree) -> Expected:
+def block_value_guided(sampler: Any, tree: RationalTree) -> Expected:
     def moves(state: State) -> tuple[list[Move], Fraction]:
         prefix = state
         if tree.complete(prefix):
@@ -435,7 +402,7 @@ def block_value_guided(sampler: BlockValueGuided, tree: RationalTree) -> Expecte
 
 
 def accepted_draws(tree: RationalTree, prefix: Prefix) -> Iterable[tuple[Fraction, Prefix | None, Fraction]]:
-    """Probabilities, first accepted children and estimated masses Z' of weighted rejection after `prefix`."""
+    """Yield the outcomes of weighted rejection after `prefix`: probability, first accepted child, estimated mass Z'."""
     children = tree.children(prefix)
 
     def draw(
@@ -460,8 +427,8 @@ def accepted_draws(tree: RationalTree, prefix: Prefix) -> Iterable[tuple[Fractio
     yield from draw(children, Fraction(1), None, Fraction(1))
 
 
-def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) -> Expected:
-    """Every particle is (prefix y, p(y) / q(y)): all resamplings and draws are enumerated."""
+def sequential_monte_carlo(sampler: Any, tree: RationalTree) -> Expected:
+    """Enumerate all resampling steps and draws. A particle is a pair (prefix y, p(y) / q(y))."""
     found = Expected(defaultdict(Fraction), Fraction(0), weights=defaultdict(Fraction))
     n, mask = sampler.particles, sampler.proposal == "mask"
 
@@ -483,7 +450,7 @@ def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) ->
             yield high - low, [next(i for i in range(n) if j + u < bounds[i]) for j in range(n)]
 
     def draws(prefix: Prefix) -> Iterable[tuple[Fraction, Prefix, Fraction]]:
-        """Probability, child, and what the draw multiplies p / q by."""
+        """Yield the probability of a draw, the child, and the factor that multiplies p / q."""
         if sampler.proposal == "oracle":
             yield from ((p, child, Fraction(1)) for child, p in tree.children(prefix))
         elif mask:
@@ -497,10 +464,10 @@ def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) ->
     def step(particles: tuple[tuple[Prefix, Fraction], ...], p: Fraction) -> None:
         weights = [ratio * outlook(prefix) if ratio else Fraction(0) for prefix, ratio in particles]
         if mask:
-            asked = sum(bool(ratio) and not tree.complete(prefix) for prefix, ratio in particles)
-            found.calls += p * asked
+            active = sum(bool(ratio) and not tree.complete(prefix) for prefix, ratio in particles)
+            found.calls += p * active
         total = sum(weights, Fraction(0))
-        if not total:  # The first particle is what is left: an output of weight zero, if it is complete.
+        if not total:  # The first particle remains. If it is complete, it is an output of weight zero.
             if tree.complete(particles[0][0]):
                 found.distribution[particles[0][0]] += p
             else:
@@ -549,25 +516,28 @@ def sequential_monte_carlo(sampler: SequentialMonteCarlo, tree: RationalTree) ->
     return found
 
 
-REFERENCES = {
-    Ancestral: ancestral,
-    Rejection: rejection,
-    OutcomeRejection: rejection,
-    TokenwiseRejection: tokenwise,
-    MaskedDecoding: tokenwise,
-    WeightedRejection: weighted_rejection,
-    ActionLevel: action_level,
-    BestOfN: best_of_n,
-    BlockBestOfN: block_best_of_n,
-    Backtracking: backtracking,
-    ValueGuided: value_guided,
-    StationaryValueGuided: stationary_value_guided,
-    BlockValueGuided: block_value_guided,
-    SequentialMonteCarlo: sequential_monte_carlo,
+REFERENCES: dict[str, Callable[[Any, RationalTree], Expected]] = {
+    "ancestral": lambda sampler, tree: Expected(tree.distribution(), length(tree)),
+    "rejection": lambda sampler, tree: rejection(tree, tree.verdict),
+    "outcome-rejection": lambda sampler, tree: rejection(
+        tree, lambda x: tree.exact_value(x) / Fraction(sampler.most)
+    ),
+    "tokenwise-rejection": tokenwise,
+    "masked-decoding": lambda sampler, tree: masked(tree, tree.verdict, tree.verdict),
+    "weighted-rejection": lambda sampler, tree: masked(tree, tree.verdict, tree.exact_value),
+    "action-level": lambda sampler, tree: masked(tree, tree.exact_value, tree.exact_value),
+    "best-of-n": best_of_n,
+    "block-best-of-n": block_best_of_n,
+    "backtracking": backtracking,
+    "value-guided": value_guided,
+    "stationary-value-guided": stationary_value_guided,
+    "block-value-guided": block_value_guided,
+    "smc": sequential_monte_carlo,
 }
 
 
 def expected(sampler: object, tree: RationalTree) -> Expected:
-    """What the sampler should return; a subclass should return what its base class does."""
-    reference = next(REFERENCES[kind] for kind in type(sampler).__mro__ if kind in REFERENCES)
+    """Return the expected result of the sampler. A subclass must match its base class."""
+    kinds = {SAMPLERS[name]: reference for name, reference in REFERENCES.items()}
+    reference = next(kinds[kind] for kind in type(sampler).__mro__ if kind in kinds)
     return reference(sampler, tree)
