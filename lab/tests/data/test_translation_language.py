@@ -101,7 +101,11 @@ def test_one_synonym_is_a_lexicon_that_always_translates_alike():
 
 
 def test_what_are_no_phrases_and_no_sentence_is_refused():
-    for phrases, message in (([], "same number"), ([[[0], [1]], [[2]]], "same number"), ([[[]]], "one token")):
+    for phrases, message in (
+        ([], "same number"),
+        ([[[0], [1]], [[2]]], "same number"),
+        ([[[]]], "one token"),
+    ):
         with pytest.raises(InputError, match=message):
             translation_model(phrases, coupling=1.0)
     language = TranslationLanguage(words=6)

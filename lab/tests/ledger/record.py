@@ -13,7 +13,7 @@ from typing import Any
 
 from trialogue_lab import studies
 from trialogue_lab.ledger import Study, ledger
-from trialogue_lab.ledger.runs.results import PRESETS, COMMITTED, config_hash, config_values, finished_results
+from trialogue_lab.ledger.runs.results import COMMITTED, PRESETS, config_hash, config_values, finished_results
 
 
 def record_of(name: str) -> dict[str, Any]:

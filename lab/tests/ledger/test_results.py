@@ -24,14 +24,14 @@ from trialogue_lab.ledger.entries import counting_result
 from trialogue_lab.ledger.runs.execution import execute
 from trialogue_lab.ledger.runs.results import (
     ADDED,
+    COMMITTED,
     DONE,
     FILES,
-    COMMITTED,
     Result,
     config_hash,
     config_values,
-    search_folders,
     open_result,
+    search_folders,
 )
 
 SMALL = Config(flips=50, seeds=(0, 1, 2))

@@ -100,4 +100,6 @@ def test_what_is_no_step_is_refused():
     with pytest.raises(InputError, match="at most one"):
         ParallelSteps(torch.ones(4, 2, 2))
     with pytest.raises(InputError, match="more than"):
-        refinement_distributions(translation_model(phrases_of_lengths(((9, 9),)), coupling=0.0, slips=0.1), 9, 1)
+        refinement_distributions(
+            translation_model(phrases_of_lengths(((9, 9),)), coupling=0.0, slips=0.1), 9, 1
+        )

@@ -1,21 +1,31 @@
-"""Distances between distributions of sequences."""
+"""Distances between discrete distributions."""
 
 import math
-from collections.abc import Mapping
-from typing import SupportsFloat
+from collections.abc import Hashable, Mapping
+from typing import Any, SupportsFloat, TypeVar
 
 from trialogue.errors import InputError
 
-Sequence_ = tuple[int, ...]
+Outcome = TypeVar("Outcome", bound=Hashable)
 _ROUNDING = 1e-12
 _TOLERANCE = 1e-9
 """Rounding may leave a probability this far below zero, and a sum this far above one."""
 
 
-def total_variation(first: Mapping[Sequence_, float], second: Mapping[Sequence_, float]) -> float:
-    """Half the summed absolute difference of two distributions; mass missing from either counts as a further outcome.
+def total_variation(first: Mapping[Outcome, float], second: Mapping[Outcome, float]) -> float:
+    """Return the total variation distance, half the sum of the absolute differences of two distributions.
 
-    Raises `InputError` if an argument is not a mapping to probabilities, or if its probabilities sum to more than one.
+    Args:
+        first: Probabilities by outcome, such as tuples of token ids. Missing mass counts as one further outcome.
+        second: Probabilities by outcome.
+
+    Raises:
+        InputError: If an argument is not a mapping to probabilities, or if its probabilities sum to more than one.
+
+    Example:
+        >>> from trialogue import total_variation
+        >>> total_variation({(0,): 0.5, (1,): 0.5}, {(0,): 1.0})
+        0.5
     """
     for field, distribution in (("first", first), ("second", second)):
         _require_masses(field, distribution)
@@ -24,11 +34,18 @@ def total_variation(first: Mapping[Sequence_, float], second: Mapping[Sequence_,
     return (math.fsum(differences) + missing) / 2
 
 
-def kullback_leibler(first: Mapping[Sequence_, float], second: Mapping[Sequence_, float]) -> float:
-    """KL(first, second) in nats, infinite where `first` gives what `second` does not.
+def kullback_leibler(first: Mapping[Outcome, float], second: Mapping[Outcome, float]) -> float:
+    """Return the Kullback-Leibler divergence of `first` from `second` in nats.
 
-    Mass missing from `first`, beyond rounding, counts as such an outcome.
-    Raises `InputError` as `total_variation` does.
+    The divergence is infinite if `first` has an outcome that `second` does not have, or if mass is missing from
+    `first`.
+
+    Args:
+        first: Probabilities by outcome.
+        second: Probabilities by outcome.
+
+    Raises:
+        InputError: As `total_variation`.
     """
     for field, distribution in (("first", first), ("second", second)):
         _require_masses(field, distribution)
@@ -38,13 +55,13 @@ def kullback_leibler(first: Mapping[Sequence_, float], second: Mapping[Sequence_
     return max(0.0, math.fsum(p * math.log(p / second[x]) for x, p in first.items() if p > 0))
 
 
-def _require_masses(field: str, distribution: Mapping[Sequence_, float]) -> None:
+def _require_masses(field: str, distribution: Mapping[Any, float]) -> None:
     """Raise `InputError` unless `distribution` maps outcomes to probabilities whose sum is at most one."""
     hint = "give a dictionary from outcomes to probabilities, of at least 0 and of sum at most 1"
     if not isinstance(distribution, Mapping):
         raise InputError(field, type(distribution).__name__, hint)
     for mass in distribution.values():
-        if not (isinstance(mass, SupportsFloat) and mass >= -_TOLERANCE):  # NaN is not at least anything
+        if not (isinstance(mass, SupportsFloat) and mass >= -_TOLERANCE):  # Also true for NaN.
             raise InputError(field, mass, hint)
     if (total := math.fsum(distribution.values())) > 1 + _TOLERANCE:
         raise InputError(field, total, hint)

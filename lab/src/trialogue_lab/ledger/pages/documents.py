@@ -72,8 +72,8 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
     template_environment.globals["documents"] = DOCUMENTS
     template_environment.filters |= {
         "digits": format_number,
-        "percent": lambda share, digits=0: f"{100 * share:.{digits}f} %",
-        "points": lambda share, digits=0: f"{100 * share:.{digits}f}",
+        "percent": _percent,
+        "points": _points,
         "whole": lambda number: f"{number:,.0f}",
         "noted": lambda verdict: "; ".join((verdict.answer, *verdict.remarks)),
     }
@@ -125,6 +125,16 @@ def reflow(text: str) -> str:
         in_code ^= fence
     finish()
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
+
+
+def _points(share: float, digits: int = 0) -> str:
+    """Return a share in percentage points."""
+    return f"{100 * share:.{digits}f}"
+
+
+def _percent(share: float, digits: int = 0) -> str:
+    """Return a share in percent."""
+    return f"{_points(share, digits)} %"
 
 
 class _Numbers:
@@ -211,7 +221,9 @@ class _Numbers:
         """
         claims = []
         for name, entry in self._entries.items():
-            found = [(one.claim.statement_id, one.claim.id, one.answer) for one in entry.verdicts]
+            found: list[tuple[str, str, str]] = [
+                (one.claim.statement_id, one.claim.id, one.answer) for one in entry.verdicts
+            ]
             found += [(one.statement_id, one.id, WITHDRAWN) for one in entry.withdrawn]
             claims += [
                 (statement_id, {"study": name, "id": claim_id, "answer": answer})

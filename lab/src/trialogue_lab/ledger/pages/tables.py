@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pandas import DataFrame, Series
 
@@ -48,7 +48,7 @@ class ResultTable:
         except NoRows:
             return {}
         if isinstance(cells, DataFrame):
-            cells = cells.to_dict("index")
+            cells = cast(Cells, cells.to_dict("index"))
         return {
             (str(label), str(head)): _evaluate(cell, rows)
             for label, line in cells.items()

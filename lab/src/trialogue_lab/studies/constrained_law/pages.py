@@ -17,7 +17,11 @@ _COLUMNS = {
     "ESS per model call": "ess_per_query",
     "CPU seconds per output": "cpu_seconds",
 }
-_REJECTION = {"valid": 1.0, "total variation": 0.0, "model calls per output": rejection_queries()}
+_REJECTION: dict[str, Statistic | float] = {
+    "valid": 1.0,
+    "total variation": 0.0,
+    "model calls per output": rejection_queries(),
+}
 
 
 def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
@@ -30,8 +34,8 @@ def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
     rows_are="decoding method",
     note="means over questions, ± one standard deviation over seeds; rejection: geometric mean. N = 1 is masked "
     "decoding, which masks a rejected token and does not sample it again. The total variation of samplers as run "
-    "includes the sampling error of few outputs. Sequential Monte Carlo ran with 16 particles. The value-guided walk ran "
-    "to its first leaf, or to the limit of model calls",
+    "includes the sampling error of few outputs. Sequential Monte Carlo ran with 16 particles. The value-guided walk "
+    "ran to its first leaf, or to the limit of model calls",
 )
 def _methods_table(rows: Rows) -> ledger.Cells:
     drawn, particles = rows.distinct("exact", "size"), rows.distinct("simulated", "size")

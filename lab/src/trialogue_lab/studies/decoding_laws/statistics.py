@@ -105,7 +105,9 @@ class TaskDifficulty(NamedTuple):
 def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
     """Return the tasks in ascending order of their spread, then the hidden string if `hidden`."""
     tasks = [
-        TaskDifficulty(family, length, Difficulty(*resolved(group[list(Difficulty._fields)].mean())))
+        TaskDifficulty(
+            str(family), int(str(length)), Difficulty(*resolved(group[list(Difficulty._fields)].mean()))
+        )
         for (family, length), group in rows["task"].groupby(TASK, sort=False)
         if hidden or family != HIDDEN
     ]
