@@ -191,7 +191,7 @@ def test_a_study_that_cannot_be_imported_hides_no_other(say: Say, monkeypatch: p
     say(*SMOKE)
     told = say("ledger")
     assert told.code == 0
-    assert "not tested, no finished run of a preset: all 5 claims" in told.out
+    assert "not tested (no finished run of a preset): all 5 claims" in told.out
     assert "study='broken'" in told.err
 
 

@@ -60,10 +60,10 @@ def test_numbers_as_json(place: Path, capfd: pytest.CaptureFixture[str]) -> None
     ("words", "line"),
     [
         (("other.safetensors",), "it holds the network 'transformer', not a DyckTransformer"),
-        (("ahead.safetensors",), "it looks ahead"),
+        (("ahead.safetensors",), "the network is not causal"),
         (("none.safetensors",), "path="),
         (("exact.safetensors", "--length", "0"), "length=0"),
-        (("exact.safetensors", "--length", "60"), "far=60: use a length above 60"),
+        (("exact.safetensors", "--length", "60"), "far=60: use at least 61"),
         (("exact.safetensors", "--prefixes", "-3"), "prefixes=-3"),
     ],
 )

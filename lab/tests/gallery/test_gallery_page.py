@@ -14,7 +14,7 @@ from trialogue import cli, exact_distribution, generate, run_chain, target_distr
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.document import _percent
-from trialogue_lab.gallery.embedding import in_characters, rounded
+from trialogue_lab.gallery.embedding import in_base_36, rounded
 
 ROOT = Path(__file__).parents[2]
 
@@ -135,8 +135,8 @@ def test_recorded_chains_are_those_of_the_engine(recorded: dict[str, Any]) -> No
         start = ising.states()[:1].expand(two_cliques.COPIES, -1)
         for shown, (chain, _) in zip(level["chains"], two_cliques.PLAYERS.values(), strict=True):
             run = run_chain(chain, ising, start=start, steps=100, seed=0, thin=1, require_ergodic=False)
-            assert shown["copies"][1:] == in_characters(two_cliques.counts(run.samples))
-            assert shown["spins"][1:] == in_characters(run.samples[:, 0])
+            assert shown["copies"][1:] == in_base_36(two_cliques.counts(run.samples))
+            assert shown["spins"][1:] == in_base_36(run.samples[:, 0])
 
 
 def test_two_cliques_have_their_exact_law(recorded: dict[str, Any]) -> None:

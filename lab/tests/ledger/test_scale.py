@@ -86,4 +86,4 @@ def test_a_smaller_run_decides_nothing_and_a_changed_one_of_full_size_does(tmp_p
     assert answers(replace(smoke, bias=0.9)) == {"not tested"}
     full = judged(STUDY, execute(STUDY, Config(bias=0.9), tmp_path))
     assert {verdict.answer for verdict in full.verdicts} >= {"holds", "refuted"}
-    assert full.scale == "default with bias = 0.9 (not 0.7); does not count"
+    assert full.scale == "default with bias = 0.9 (not 0.7): does not count"

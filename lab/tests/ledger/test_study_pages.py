@@ -43,7 +43,7 @@ def test_the_picture_of_claims_shows_what_is_in_print(entry: Entry) -> None:
         [axes] = forest(shown).draw(shown.rows).axes
         return [text.get_text() for text in axes.texts]
 
-    assert "in print 0.7   claimed > 0.5 (grade)" in texts("0.7")[-1]
+    assert "published: 0.7   holds if > 0.5 (grade)" in texts("0.7")[-1]
     assert (
         "in print seventy in a hundred, or a …   claimed"
         in texts("seventy in a hundred, or a little more")[-1]
@@ -52,5 +52,5 @@ def test_the_picture_of_claims_shows_what_is_in_print(entry: Entry) -> None:
 
 
 def test_a_study_without_a_result_says_how_to_make_one() -> None:
-    with pytest.raises(InputError, match=f"study='{STUDY.name}': has no finished result: `trialogue run"):
+    with pytest.raises(InputError, match=f"study='{STUDY.name}': has no finished result: use `trialogue run"):
         study_page(judged(STUDY, None))

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from samplers.rational import ExtremeTree, expected
+from samplers.rational_references import ExtremeTree, expected
 from scipy.sparse import csr_array
 
 from one_line_errors import refusals
