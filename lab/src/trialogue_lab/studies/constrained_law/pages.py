@@ -30,8 +30,8 @@ def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
     rows_are="decoding method",
     note="means over questions, ± one standard deviation over seeds; rejection: geometric mean. N = 1 is masked "
     "decoding, which masks a rejected token and does not sample it again. The total variation of samplers as run "
-    "includes the sampling error of few outputs. Sequential Monte Carlo ran with 16 particles. The value-guided walk ran "
-    "to its first leaf, or to the limit of model calls",
+    "includes the sampling error of few outputs. Sequential Monte Carlo ran with 16 particles. The value-guided walk "
+    "ran to its first leaf, or to the limit of model calls",
 )
 def _methods_table(rows: Rows) -> ledger.Cells:
     drawn, particles = rows.distinct("exact", "size"), rows.distinct("simulated", "size")
