@@ -18,7 +18,7 @@ from trialogue_lab.studies.constrained_law import STUDY
 from trialogue_lab.studies.constrained_law import statistics as stats
 from trialogue_lab.studies.constrained_law.cases import Case, toy_case
 from trialogue_lab.studies.constrained_law.config import PRESETS
-from trialogue_lab.studies.constrained_law.laws import drawn_distance, sampling_error
+from trialogue_lab.studies.constrained_law.laws import distance, drawn_distance, sampling_error
 from trialogue_lab.studies.constrained_law.measure import measure
 from trialogue_lab.studies.constrained_law.tasks import CAPITALS, TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
@@ -120,9 +120,9 @@ def test_counts_are_further_off_than_the_law_they_are_drawn_from() -> None:
     exact = 0.0
     for drawn in itertools.product(outcomes, repeat=number):
         counts = {x: drawn.count(x) / number for x in law}
-        exact += math.prod(outcomes[x] for x in drawn) * total_variation(counts, target)
+        exact += math.prod(outcomes[x] for x in drawn) * distance(counts, target)
     assert drawn_distance(law, target, number, 0, rounds=100_000) == pytest.approx(exact, abs=5e-3)
-    assert total_variation(law, target) < exact - 0.02
+    assert distance(law, target) < exact - 0.02
 
 
 def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
@@ -143,8 +143,8 @@ def test_a_tree_that_is_too_large_and_a_rule_that_allows_nothing_are_reported() 
 
 
 def test_distances_count_what_is_missing() -> None:
-    assert total_variation({"a": 0.5}, {"a": 1.0}) == 0.5
-    assert total_variation({"a": 0.5, "b": 0.5}, {"a": 1.0}) == 0.5
+    assert distance({"a": 0.5}, {"a": 1.0}) == 0.5
+    assert distance({"a": 0.5, "b": 0.5}, {"a": 1.0}) == 0.5
     assert sampling_error({"a": 1.0}, 10) == 0.0
     assert sampling_error({"a": 0.5, "b": 0.5}, 100) == pytest.approx(0.0399, abs=1e-3)
 

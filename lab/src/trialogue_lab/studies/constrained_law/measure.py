@@ -21,7 +21,6 @@ from trialogue.samplers import (
     WeightedRejection,
     generate,
 )
-from trialogue.samplers.exact import total_variation
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.constrained_law import laws
@@ -118,7 +117,7 @@ def _on_tree(
             "measure": "exact",
             "rule": "masked, weighted",
             "size": number,
-            "tv": total_variation(texts, target),
+            "tv": laws.distance(texts, target),
             "drawn_tv": laws.drawn_distance(texts, target, config.simulations, seed),
             "queries": number * mean_length,
             "ess_per_query": effective_share / mean_length,
@@ -126,7 +125,7 @@ def _on_tree(
         answers[f"masked, weighted, {number}"] = texts
     leaves, queries = first_leaf(tree)
     answers["value-guided"] = texts = laws.by_text(leaves, case.text)
-    row = {"rule": "value-guided", "size": 1, "tv": total_variation(texts, target), "queries": queries}
+    row = {"rule": "value-guided", "size": 1, "tv": laws.distance(texts, target), "queries": queries}
     yield {"measure": "exact", **row}
     lumped = Lumped(tree, case.oracle.eos)
     for number in config.particles:
@@ -139,7 +138,7 @@ def _on_tree(
             "measure": "simulated",
             "rule": "smc",
             "size": number,
-            "tv": total_variation(texts, target),
+            "tv": laws.distance(texts, target),
             "error": laws.sampling_error(texts, config.simulations),
             "queries": float(samples.queries.double().mean()),
         }
@@ -189,7 +188,7 @@ def _on_model(case: Case, config: Config, seed: int, answers: dict[str, laws.Dis
         if weighted and squares:
             row["ess_per_query"] = float(weights.sum()) ** 2 / squares / queries
         if timed is None:
-            row["tv"] = total_variation(shares, answers["restricted"])
+            row["tv"] = laws.distance(shares, answers["restricted"])
             row["error"] = laws.sampling_error(shares, number)
             answers[f"{name}, as run"] = shares
         if name == "masked":

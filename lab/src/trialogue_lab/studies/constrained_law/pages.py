@@ -17,7 +17,11 @@ _COLUMNS = {
     "ESS per model call": "ess_per_query",
     "CPU seconds per output": "cpu_seconds",
 }
-_REJECTION = {"valid": 1.0, "total variation": 0.0, "model calls per output": rejection_queries()}
+_REJECTION: dict[str, Statistic | float] = {
+    "valid": 1.0,
+    "total variation": 0.0,
+    "model calls per output": rejection_queries(),
+}
 
 
 def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:

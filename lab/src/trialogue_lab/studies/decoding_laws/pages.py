@@ -58,7 +58,7 @@ def _distance(rows: Rows, method: str, task: stats.TaskDifficulty) -> float:
 )
 def _costs_figure(rows: Rows) -> Drawing:
     drawing, (axes,) = panels(1, width=8.6, height=5.4)
-    curves = (
+    curves: tuple[tuple[str, list[str], str, str, tuple[int, int]], ...] = (
         (_WEIGHTED, [MASK], "one of N masked outputs, drawn by weight", OURS, (-4, -11)),
         (_BEST, [], "a valid one of N outputs", COLORS[5], (4, 4)),
         (_PARTICLES, [MASK], "sequential Monte Carlo with N particles", COLORS[6], (4, 4)),

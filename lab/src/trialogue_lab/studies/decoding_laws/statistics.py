@@ -4,7 +4,7 @@ The hidden string is excluded from all means, because its model is made for the 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pandas import DataFrame, Series
 from scipy.stats import spearmanr
@@ -104,9 +104,10 @@ class TaskDifficulty(NamedTuple):
 
 def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
     """Return the tasks in ascending order of their spread, then the hidden string if `hidden`."""
+    groups: Any = rows["task"].groupby(TASK, sort=False)[list(Difficulty._fields)].mean()
     tasks = [
-        TaskDifficulty(family, length, Difficulty(*resolved(group[list(Difficulty._fields)].mean())))
-        for (family, length), group in rows["task"].groupby(TASK, sort=False)
+        TaskDifficulty(family, length, Difficulty(*resolved(means)))
+        for (family, length), means in groups.iterrows()
         if hidden or family != HIDDEN
     ]
     return sorted(tasks, key=lambda task: (task.family == HIDDEN, task.difficulty.spread))
