@@ -18,7 +18,7 @@ from trialogue_lab.studies.constrained_law import STUDY
 from trialogue_lab.studies.constrained_law import statistics as stats
 from trialogue_lab.studies.constrained_law.cases import Case, toy_case
 from trialogue_lab.studies.constrained_law.config import PRESETS
-from trialogue_lab.studies.constrained_law.laws import distance, drawn_distance, sampling_error
+from trialogue_lab.studies.constrained_law.distributions import distance, drawn_distance, sampling_error
 from trialogue_lab.studies.constrained_law.measure import measure
 from trialogue_lab.studies.constrained_law.tasks import CAPITALS, TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf

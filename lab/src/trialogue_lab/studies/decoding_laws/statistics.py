@@ -11,9 +11,9 @@ from scipy.stats import spearmanr
 
 from trialogue_lab.ledger import Replication, Rows, Statistic
 from trialogue_lab.ledger.claims.extremes import RESOLVED
-from trialogue_lab.studies.decoding_laws.rules import MASK, UNCONSTRAINED
+from trialogue_lab.studies.decoding_laws.difficulty import Difficulty
+from trialogue_lab.studies.decoding_laws.methods import MASK, UNCONSTRAINED
 from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, VARYING
-from trialogue_lab.studies.decoding_laws.verdicts import Difficulty
 
 oracles = Replication("draw", "seeds")
 TASK = ["family", "length"]
