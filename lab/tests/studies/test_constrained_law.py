@@ -1,4 +1,4 @@
-"""The study's exact laws are what the walks' own enumeration gives, and it runs end to end in miniature."""
+"""The study's exact distributions equal the enumeration of the samplers, and it runs end to end in miniature."""
 
 import dataclasses
 import itertools
@@ -39,7 +39,7 @@ def test_the_tree_gives_the_laws_that_enumeration_gives(kind: str, seed: int) ->
     masked = exact_distribution(MaskedDecoding(), case.oracle, case.verifier).probabilities
     assert total_variation(tree.restricted, target) < 1e-12
     assert total_variation(tree.masked, masked) < 1e-12
-    # The check can fail: the two laws are far apart.
+    # The check can fail: the two distributions are far apart.
     assert total_variation(tree.masked, target) > 0.01
     assert tree.left_p == tree.left_q == 0.0
 

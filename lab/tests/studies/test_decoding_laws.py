@@ -1,4 +1,4 @@
-"""The study `decoding-laws`: closed forms against walks, what tasks show against laws, and statistics of known rows."""
+"""The study `decoding-laws`: closed forms against enumeration, difficulty measures, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -195,7 +195,7 @@ def test_a_cut_that_leaves_nothing_is_believed_in_by_no_one(monkeypatch: pytest.
 
 
 def furthest(rows: Rows, column: str) -> float:
-    """The largest of `column` among the rules that are proved to have none."""
+    """The largest of `column` among the methods for which it is proved to be zero."""
     proved = {"variation": "exact", "weighted": "weighs"}[column]
     names = [name for name, rule in METHODS.items() if getattr(rule, proved)]
     table = rows["rule"]

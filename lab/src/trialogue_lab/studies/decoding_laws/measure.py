@@ -86,12 +86,12 @@ def measure_task(config: Config, task: Task, oracle: Autoregressive, seed: int) 
 
 def _row(
     rule: str,
-    output: laws.Probabilities,
-    expected: laws.Probabilities,
-    restricted: laws.Probabilities,
+    output: distributions.Probabilities,
+    expected: distributions.Probabilities,
+    restricted: distributions.Probabilities,
     queries: float,
     none: float = 0.0,
-    weights: laws.Probabilities | None = None,
+    weights: distributions.Probabilities | None = None,
 ) -> dict[str, Any]:
     """Return the numbers of one decoding method.
 
