@@ -1,4 +1,4 @@
-"""The study's exact laws are what the walks' own enumeration gives, and it runs end to end in miniature."""
+"""The study's exact distributions equal the enumeration of the samplers, and it runs end to end in miniature."""
 
 import dataclasses
 import itertools
@@ -18,7 +18,7 @@ from trialogue_lab.studies.constrained_law import STUDY
 from trialogue_lab.studies.constrained_law import statistics as stats
 from trialogue_lab.studies.constrained_law.cases import Case, toy_case
 from trialogue_lab.studies.constrained_law.config import PRESETS
-from trialogue_lab.studies.constrained_law.laws import drawn_distance, sampling_error
+from trialogue_lab.studies.constrained_law.distributions import distance, drawn_distance, sampling_error
 from trialogue_lab.studies.constrained_law.measure import measure
 from trialogue_lab.studies.constrained_law.tasks import CAPITALS, TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
@@ -39,7 +39,7 @@ def test_the_tree_gives_the_laws_that_enumeration_gives(kind: str, seed: int) ->
     masked = exact_distribution(MaskedDecoding(), case.oracle, case.verifier).probabilities
     assert total_variation(tree.restricted, target) < 1e-12
     assert total_variation(tree.masked, masked) < 1e-12
-    # The check can fail: the two laws are far apart.
+    # The check can fail: the two distributions are far apart.
     assert total_variation(tree.masked, target) > 0.01
     assert tree.left_p == tree.left_q == 0.0
 
@@ -120,9 +120,9 @@ def test_counts_are_further_off_than_the_law_they_are_drawn_from() -> None:
     exact = 0.0
     for drawn in itertools.product(outcomes, repeat=number):
         counts = {x: drawn.count(x) / number for x in law}
-        exact += math.prod(outcomes[x] for x in drawn) * total_variation(counts, target)
+        exact += math.prod(outcomes[x] for x in drawn) * distance(counts, target)
     assert drawn_distance(law, target, number, 0, rounds=100_000) == pytest.approx(exact, abs=5e-3)
-    assert total_variation(law, target) < exact - 0.02
+    assert distance(law, target) < exact - 0.02
 
 
 def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
@@ -143,8 +143,8 @@ def test_a_tree_that_is_too_large_and_a_rule_that_allows_nothing_are_reported() 
 
 
 def test_distances_count_what_is_missing() -> None:
-    assert total_variation({"a": 0.5}, {"a": 1.0}) == 0.5
-    assert total_variation({"a": 0.5, "b": 0.5}, {"a": 1.0}) == 0.5
+    assert distance({"a": 0.5}, {"a": 1.0}) == 0.5
+    assert distance({"a": 0.5, "b": 0.5}, {"a": 1.0}) == 0.5
     assert sampling_error({"a": 1.0}, 10) == 0.0
     assert sampling_error({"a": 0.5, "b": 0.5}, 100) == pytest.approx(0.0399, abs=1e-3)
 

@@ -1,4 +1,4 @@
-"""The study `decoding-laws`: closed forms against walks, what tasks show against laws, and statistics of known rows."""
+"""The study `decoding-laws`: closed forms against enumeration, difficulty measures, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -17,16 +17,17 @@ from trialogue.samplers.exact import (
     total_variation,
 )
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.decoding_laws import measure, rules
+from trialogue_lab.studies.decoding_laws import measure, methods
 from trialogue_lab.studies.decoding_laws import statistics as stats
 from trialogue_lab.studies.decoding_laws.config import Config
-from trialogue_lab.studies.decoding_laws.laws import (
+from trialogue_lab.studies.decoding_laws.difficulty import difficulty
+from trialogue_lab.studies.decoding_laws.distributions import (
     best_of_distribution,
     expected_distribution,
     weighted_distribution,
 )
 from trialogue_lab.studies.decoding_laws.measure import measure_task
-from trialogue_lab.studies.decoding_laws.rules import MASK, METHODS, NOISY, SHARPENED, TEMPERATURE, TEMPERED
+from trialogue_lab.studies.decoding_laws.methods import MASK, METHODS, NOISY, SHARPENED, TEMPERATURE, TEMPERED
 from trialogue_lab.studies.decoding_laws.tasks import (
     HIDDEN,
     LADDER,
@@ -35,7 +36,6 @@ from trialogue_lab.studies.decoding_laws.tasks import (
     random_model,
     uniform_model,
 )
-from trialogue_lab.studies.decoding_laws.verdicts import difficulty
 
 CONFIG = Config(seeds=(3, 4), candidates=(2,), drawn_among=(2,))
 
@@ -132,9 +132,9 @@ def test_what_users_believe() -> None:
     def believed(name: str, given: dict[tuple[int, ...], float] | None = None) -> Any:
         return expected_distribution(name, free, restricted, tempered, given or restricted)
 
-    (mode,) = believed(rules.LIKELIEST)
+    (mode,) = believed(methods.LIKELIEST)
     assert restricted[mode] == max(restricted.values())
-    (mode,) = believed(rules.LIKELIEST_OF_ALL)
+    (mode,) = believed(methods.LIKELIEST_OF_ALL)
     assert free[mode] == max(free.values())
     assert believed(TEMPERED) is tempered
     sharpened = believed(SHARPENED)
@@ -143,7 +143,7 @@ def test_what_users_believe() -> None:
         math.log(restricted[first] / restricted[second]) / TEMPERATURE
     )
     assert total_variation(sharpened, tempered) > 1e-3
-    kept = believed(rules.KEPT, {first: 0.3, second: 0.0})
+    kept = believed(methods.KEPT, {first: 0.3, second: 0.0})
     assert kept == {first: 1.0}
 
 
@@ -195,7 +195,7 @@ def test_a_cut_that_leaves_nothing_is_believed_in_by_no_one(monkeypatch: pytest.
 
 
 def furthest(rows: Rows, column: str) -> float:
-    """The largest of `column` among the rules that are proved to have none."""
+    """The largest of `column` among the methods for which it is proved to be zero."""
     proved = {"variation": "exact", "weighted": "weighs"}[column]
     names = [name for name, rule in METHODS.items() if getattr(rule, proved)]
     table = rows["rule"]

@@ -21,10 +21,9 @@ from trialogue.samplers import (
     WeightedRejection,
     generate,
 )
-from trialogue.samplers.exact import total_variation
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue_lab.ledger import Part
-from trialogue_lab.studies.constrained_law import laws
+from trialogue_lab.studies.constrained_law import distributions
 from trialogue_lab.studies.constrained_law.cases import Case, case_of
 from trialogue_lab.studies.constrained_law.config import Config
 from trialogue_lab.studies.constrained_law.tasks import TASKS
@@ -82,7 +81,10 @@ def measure(case: Case, config: Config, seed: int) -> Rows:
         tolerance=config.tolerance,
         max_prefixes=config.max_prefixes,
     )
-    target, masked = laws.by_text(tree.restricted, case.text), laws.by_text(tree.masked, case.text)
+    target, masked = (
+        distributions.by_text(tree.restricted, case.text),
+        distributions.by_text(tree.masked, case.text),
+    )
     yield {
         "measure": "tree",
         "accepted_mass": tree.accepted_mass,
@@ -102,7 +104,7 @@ def measure(case: Case, config: Config, seed: int) -> Rows:
 
 
 def _on_tree(
-    case: Case, tree: TokenTree, config: Config, seed: int, answers: dict[str, laws.Distribution]
+    case: Case, tree: TokenTree, config: Config, seed: int, answers: dict[str, distributions.Distribution]
 ) -> Rows:
     """Yield exact and simulated measurements on the tree, and add the distributions of texts to `answers`."""
     target, restricted, masked = answers["restricted"], tree.restricted, tree.masked
@@ -113,20 +115,20 @@ def _on_tree(
     for number in config.sizes:
         # Masked outputs outside the explored part of the tree are left out of the draw.
         drawn = proposal.sum() * resampled_law(proposal / proposal.sum(), weights, number)
-        texts = laws.by_text(dict(zip(restricted, drawn.tolist(), strict=True)), case.text)
+        texts = distributions.by_text(dict(zip(restricted, drawn.tolist(), strict=True)), case.text)
         yield {
             "measure": "exact",
             "rule": "masked, weighted",
             "size": number,
-            "tv": total_variation(texts, target),
-            "drawn_tv": laws.drawn_distance(texts, target, config.simulations, seed),
+            "tv": distributions.distance(texts, target),
+            "drawn_tv": distributions.drawn_distance(texts, target, config.simulations, seed),
             "queries": number * mean_length,
             "ess_per_query": effective_share / mean_length,
         }
         answers[f"masked, weighted, {number}"] = texts
     leaves, queries = first_leaf(tree)
-    answers["value-guided"] = texts = laws.by_text(leaves, case.text)
-    row = {"rule": "value-guided", "size": 1, "tv": total_variation(texts, target), "queries": queries}
+    answers["value-guided"] = texts = distributions.by_text(leaves, case.text)
+    row = {"rule": "value-guided", "size": 1, "tv": distributions.distance(texts, target), "queries": queries}
     yield {"measure": "exact", **row}
     lumped = Lumped(tree, case.oracle.eos)
     for number in config.particles:
@@ -139,21 +141,21 @@ def _on_tree(
             "measure": "simulated",
             "rule": "smc",
             "size": number,
-            "tv": total_variation(texts, target),
-            "error": laws.sampling_error(texts, config.simulations),
+            "tv": distributions.distance(texts, target),
+            "error": distributions.sampling_error(texts, config.simulations),
             "queries": float(samples.queries.double().mean()),
         }
         answers[f"smc, {number}"] = texts
 
 
-def _shares(samples: Samples, text: Callable[[tuple[int, ...]], str]) -> laws.Distribution:
+def _shares(samples: Samples, text: Callable[[tuple[int, ...]], str]) -> distributions.Distribution:
     """Return the share of each text among all samples. Rejected samples have no text."""
     accepted = zip(samples.completions(), samples.accepted.tolist(), strict=True)
     counts = Counter(text(completion) for completion, is_accepted in accepted if is_accepted)
     return {each: count / len(samples.lengths) for each, count in counts.items()}
 
 
-def _on_model(case: Case, config: Config, seed: int, answers: dict[str, laws.Distribution]) -> Rows:
+def _on_model(case: Case, config: Config, seed: int, answers: dict[str, distributions.Distribution]) -> Rows:
     """Yield measurements of samplers on the model, and add the shares of texts to `answers`."""
     for name, (sampler, weighted, timed) in METHODS.items():
         number = max(1, config.samples // (timed or 1))
@@ -189,9 +191,11 @@ def _on_model(case: Case, config: Config, seed: int, answers: dict[str, laws.Dis
         if weighted and squares:
             row["ess_per_query"] = float(weights.sum()) ** 2 / squares / queries
         if timed is None:
-            row["tv"] = total_variation(shares, answers["restricted"])
-            row["error"] = laws.sampling_error(shares, number)
+            row["tv"] = distributions.distance(shares, answers["restricted"])
+            row["error"] = distributions.sampling_error(shares, number)
             answers[f"{name}, as run"] = shares
         if name == "masked":
-            row["drawn_tv"] = laws.drawn_distance(answers["masked"], answers["restricted"], number, seed)
+            row["drawn_tv"] = distributions.drawn_distance(
+                answers["masked"], answers["restricted"], number, seed
+            )
         yield row

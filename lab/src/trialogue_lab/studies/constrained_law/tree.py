@@ -145,11 +145,8 @@ def explore(
         left_p = math.fsum(math.exp(log_p) for _, _, log_p, _ in frontier)
         left_q = math.fsum(math.exp(log_q) for *_, log_q in frontier)
     if not mass:
-        raise InputError(
-            "verifier",
-            type(verifier).__name__,
-            "this verifier allows no completion of the prompt: relax the constraint or the length",
-        )
+        hint = "this verifier allows no completion of the prompt: relax the constraint or allow more tokens"
+        raise InputError("verifier", type(verifier).__name__, hint)
     return TokenTree(nodes, leaves, left_p, left_q)
 
 

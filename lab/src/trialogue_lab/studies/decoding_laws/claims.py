@@ -3,7 +3,7 @@
 from functools import partial
 
 from trialogue_lab.ledger import ours
-from trialogue_lab.studies.decoding_laws.rules import MASK, REJECTION
+from trialogue_lab.studies.decoding_laws.methods import MASK, REJECTION
 from trialogue_lab.studies.decoding_laws.statistics import at_varying_lengths, decoded, growth, order, price
 
 _FIRST_LEAF = "first leaf, exact values"

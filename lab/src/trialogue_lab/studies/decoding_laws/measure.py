@@ -12,11 +12,11 @@ from trialogue.samplers.exact import exact_distribution, exact_values, target_di
 from trialogue.verifiers import NoisyValues
 from trialogue.verifiers.function import VerifierLike
 from trialogue_lab.ledger import Part
-from trialogue_lab.studies.decoding_laws import laws
+from trialogue_lab.studies.decoding_laws import distributions
 from trialogue_lab.studies.decoding_laws.config import Config
-from trialogue_lab.studies.decoding_laws.rules import EXACT, MASK, METHODS, NOISY, TEMPERATURE, VERDICTS
+from trialogue_lab.studies.decoding_laws.difficulty import difficulty
+from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NOISY, TEMPERATURE, VERDICTS
 from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, LADDER, Task, random_model, uniform_model
-from trialogue_lab.studies.decoding_laws.verdicts import difficulty
 
 Rows = Iterator[dict[str, Any]]
 
@@ -67,31 +67,31 @@ def measure_task(config: Config, task: Task, oracle: Autoregressive, seed: int) 
         guide = None if method.sampler.uses == "nothing" else guides[method.guide]
         model = truncated(oracle, **method.cut) if method.cut else oracle
         output = exact_distribution(method.sampler, model, guide)
-        expected = laws.expected_distribution(
+        expected = distributions.expected_distribution(
             method.believed, free.probabilities, restricted, tempered, output.probabilities
         )
         weights = output.weights if method.sampler.weighted else None
         none = output.failed + output.never_halts
         yield _row(name, output.probabilities, expected, restricted, output.expected_calls, none, weights)
     for number in config.candidates:
-        best = laws.best_of_distribution(free.probabilities, restricted, number)
+        best = distributions.best_of_distribution(free.probabilities, restricted, number)
         queries = number * free.expected_calls
         yield _row(f"best of {number}", best, restricted, restricted, queries)
     masked = exact_distribution(METHODS[MASK].sampler, oracle, task)
     for number in config.drawn_among:
-        drawn, queries = laws.weighted_distribution(masked, number), number * masked.expected_calls
+        drawn, queries = distributions.weighted_distribution(masked, number), number * masked.expected_calls
         none = masked.failed**number
         yield _row(f"drawn by weight, {number}", drawn, restricted, restricted, queries, none)
 
 
 def _row(
     rule: str,
-    output: laws.Probabilities,
-    expected: laws.Probabilities,
-    restricted: laws.Probabilities,
+    output: distributions.Probabilities,
+    expected: distributions.Probabilities,
+    restricted: distributions.Probabilities,
     queries: float,
     none: float = 0.0,
-    weights: laws.Probabilities | None = None,
+    weights: distributions.Probabilities | None = None,
 ) -> dict[str, Any]:
     """Return the numbers of one decoding method.
 
@@ -105,7 +105,9 @@ def _row(
         "rule": rule,
         "variation": total_variation(output, expected) if expected else None,
         "restricted": total_variation(output, restricted),
-        "weighted": total_variation(laws.normalised(weights), expected) if weights and expected else None,
+        "weighted": total_variation(distributions.normalised(weights), expected)
+        if weights and expected
+        else None,
         "invalid": math.fsum(p for x, p in output.items() if x not in restricted),
         "none": none,
         "queries": queries if math.isfinite(queries) else None,

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Drawing
 
 from trialogue_lab.ledger import BAD, COLORS, GOOD, OURS, Cells, Rows, figure, finish, panels, result_table
 from trialogue_lab.studies.decoding_laws import statistics as stats
-from trialogue_lab.studies.decoding_laws.rules import MASK, METHODS, RESTRICTED
+from trialogue_lab.studies.decoding_laws.methods import MASK, METHODS, RESTRICTED
 from trialogue_lab.studies.decoding_laws.tasks import HIDDEN
 
 _WEIGHTED, _BEST, _PARTICLES = "drawn by weight, ", "best of ", "particles, "

@@ -4,16 +4,16 @@ The hidden string is excluded from all means, because its model is made for the 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pandas import DataFrame, Series
 from scipy.stats import spearmanr
 
 from trialogue_lab.ledger import Replication, Rows, Statistic
 from trialogue_lab.ledger.claims.extremes import RESOLVED
-from trialogue_lab.studies.decoding_laws.rules import MASK, UNCONSTRAINED
+from trialogue_lab.studies.decoding_laws.difficulty import Difficulty
+from trialogue_lab.studies.decoding_laws.methods import MASK, UNCONSTRAINED
 from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, VARYING
-from trialogue_lab.studies.decoding_laws.verdicts import Difficulty
 
 oracles = Replication("draw", "seeds")
 TASK = ["family", "length"]
@@ -104,11 +104,10 @@ class TaskDifficulty(NamedTuple):
 
 def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
     """Return the tasks in ascending order of their spread, then the hidden string if `hidden`."""
+    groups: Any = rows["task"].groupby(TASK, sort=False)[list(Difficulty._fields)].mean()
     tasks = [
-        TaskDifficulty(
-            str(family), int(str(length)), Difficulty(*resolved(group[list(Difficulty._fields)].mean()))
-        )
-        for (family, length), group in rows["task"].groupby(TASK, sort=False)
+        TaskDifficulty(family, length, Difficulty(*resolved(means)))
+        for (family, length), means in groups.iterrows()
         if hidden or family != HIDDEN
     ]
     return sorted(tasks, key=lambda task: (task.family == HIDDEN, task.difficulty.spread))

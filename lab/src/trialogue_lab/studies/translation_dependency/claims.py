@@ -5,16 +5,10 @@ from functools import partial
 from trialogue_lab.ledger import Precondition, largest, ours
 from trialogue_lab.studies.translation_dependency import statistics
 from trialogue_lab.studies.translation_dependency.attention import attention_claims
-from trialogue_lab.studies.translation_dependency.config import (
-    CONDITIONALS,
-    DENOISER,
-    DETERMINISTIC,
-    ONE_STAGE,
-    TWIN,
-    TWO_STAGES,
-)
+from trialogue_lab.studies.translation_dependency.config import ARMS, CONDITIONALS, DENOISER
 from trialogue_lab.studies.translation_dependency.statistics import attention, gap, listed, translated
 
+TWIN, ONE_STAGE, TWO_STAGES, DETERMINISTIC = ARMS
 _ON = "On the made-up language, at a reduced scale,"
 _LISTED = "On listed sources, which are not held out of training,"
 

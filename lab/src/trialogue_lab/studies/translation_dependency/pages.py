@@ -133,8 +133,8 @@ def _passes_figure(rows: Rows) -> Drawing:
             line = own[own.sampler == sampler].sort_values("passes")
             panel.plot(line.passes, line.divergence.clip(lower=1e-3), color=color, label=label)
         chain_rule = own[own.sampler == "chain rule"].passes
-        ends = [1e-3] * len(chain_rule)
-        panel.plot(chain_rule, ends, "D", color=QUIET, clip_on=False, label="chain rule: exact")
+        places = [1e-3] * len(chain_rule)
+        panel.plot(chain_rule, places, "D", color=QUIET, clip_on=False, label="chain rule: exact")
         panel.set(xscale="log", yscale="log", ylim=(1e-3, 3), xlabel="model calls", title=sentence)
     axes[0].set_ylabel("KL from the truth (nats)")
     axes[0].legend(loc="lower left", fontsize=7)

@@ -2,12 +2,17 @@
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import numpy as np
 
 from trialogue.randomness import numpy_generator
+from trialogue.samplers.exact import total_variation
 
 Distribution = dict[str, float]
+
+distance: Callable[[Distribution, Distribution], float] = cast(Any, total_variation)
+"""Total variation of two distributions of texts. Missing mass is an outcome of its own, the invalid texts."""
 
 
 def by_text(

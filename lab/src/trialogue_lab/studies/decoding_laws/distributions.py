@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from trialogue.samplers.exact import ExactDistribution
-from trialogue_lab.studies.decoding_laws import rules
+from trialogue_lab.studies.decoding_laws import methods
 from trialogue_lab.theory.resampling import resampled_law
 
 Prefix = tuple[int, ...]
@@ -29,20 +29,20 @@ def expected_distribution(
     """Return the distribution that users expect from a decoding method.
 
     Args:
-        believed: Name of the distribution, such as `rules.KEPT`.
+        believed: Name of the distribution, such as `methods.KEPT`.
         free: Distribution of the model.
         restricted: Distribution of the model conditioned on the constraint.
         tempered: Distribution of the model at a temperature, conditioned on the constraint.
         output: Distribution of the method's output, whose support defines the strings within a truncation.
     """
-    if believed == rules.SHARPENED:
-        return normalised({x: p ** (1 / rules.TEMPERATURE) for x, p in restricted.items()})
-    if believed == rules.TEMPERED:
+    if believed == methods.SHARPENED:
+        return normalised({x: p ** (1 / methods.TEMPERATURE) for x, p in restricted.items()})
+    if believed == methods.TEMPERED:
         return tempered
-    if believed == rules.KEPT:
+    if believed == methods.KEPT:
         return normalised({x: p for x, p in restricted.items() if output.get(x, 0.0) > 0})
-    if believed in (rules.LIKELIEST, rules.LIKELIEST_OF_ALL):
-        candidates = restricted if believed == rules.LIKELIEST else free
+    if believed in (methods.LIKELIEST, methods.LIKELIEST_OF_ALL):
+        candidates = restricted if believed == methods.LIKELIEST else free
         # Ties go to the first string, as greedy decoding takes the lowest token.
         return {min(candidates, key=lambda x: (-candidates[x], x)): 1.0}
     return restricted
