@@ -179,9 +179,9 @@ def test_a_report_is_put_beside_results_that_are_named_and_never_beside_the_pack
 
 def test_a_missing_folder_of_results_is_told(say: Say) -> None:
     told = say("ledger", "--results", "nowhere")
-    assert (told.code, "results='nowhere': there is no such folder" in told.err) == (0, True)
+    assert (told.code, "results='nowhere': the folder does not exist" in told.err) == (0, True)
     told = say("report", "--results", "nowhere")
-    assert (told.code, "results='nowhere': there is no such folder" in told.err) == (2, True)
+    assert (told.code, "results='nowhere': the folder does not exist" in told.err) == (2, True)
     assert not Path("nowhere").exists()
 
 

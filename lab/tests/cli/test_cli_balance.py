@@ -36,9 +36,9 @@ def run(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, st
 def test_what_a_network_does_is_said(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capfd, place / "exact.safetensors")
     assert code == 0
-    assert "closes rightly, 28 to 60 brackets" in out
+    assert "accuracy up to 28 brackets" in out
     assert "100.0%" in out
-    assert "attends as a stack, layer 2" in out
+    assert "stack-like attention, layer 2" in out
     assert "balance violation" in out
 
 

@@ -50,7 +50,7 @@ def test_the_plan_comes_before_the_work(run):
     code, out, _ = run(*MEMORIZE)
     assert code == 0
     assert "168 features" in out
-    assert "nothing is built without --out DIR" in out
+    assert "no model is built: use --out DIR" in out
     assert not Path("model").exists()
 
 

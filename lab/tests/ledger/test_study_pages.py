@@ -45,7 +45,7 @@ def test_the_picture_of_claims_shows_what_is_in_print(entry: Entry) -> None:
 
     assert "published: 0.7   holds if > 0.5 (grade)" in texts("0.7")[-1]
     assert (
-        "in print seventy in a hundred, or a …   claimed"
+        "published: seventy in a hundred, or a …   holds if"
         in texts("seventy in a hundred, or a little more")[-1]
     )
     assert "in print" not in texts("not printed")[-1]

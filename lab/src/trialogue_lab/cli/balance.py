@@ -99,7 +99,7 @@ def _print(network: "DyckTransformer", measured: dict[str, float | str | None], 
 
 def add(commands: Commands) -> None:
     """Add `trialogue balance`."""
-    parser = commands.add("balance", balance)
+    parser = commands.add("balance", balance, group="Laboratory")
     parser.add_argument(
         "--checkpoint",
         required=True,

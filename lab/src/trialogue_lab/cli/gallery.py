@@ -18,7 +18,7 @@ def gallery(arguments: argparse.Namespace) -> None:
 
 def add(commands: Commands) -> None:
     """Add `trialogue gallery`."""
-    parser = commands.add("gallery", gallery)
+    parser = commands.add("gallery", gallery, group="Laboratory")
     parser.add_argument(
         "--out",
         metavar="FILE",

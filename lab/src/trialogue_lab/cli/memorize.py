@@ -79,4 +79,4 @@ def _print_built(built: "Built", settings: "TextMemorySettings") -> None:
 
 def add(commands: Commands) -> None:
     """Add `trialogue memorize`."""
-    commands.add("memorize", memorize, fields=True, add_help=False)
+    commands.add("memorize", memorize, group="Laboratory", fields=True, add_help=False)

@@ -209,18 +209,19 @@ _HELP = {
 
 def add(commands: Commands) -> None:
     """Add the commands."""
-    commands.add("list", list_studies)
+    commands.add("list", list_studies, group="Laboratory")
     running = commands.add(
         "run",
         run,
+        group="Laboratory",
         fields=True,
         add_help=False,
         usage="trialogue run STUDY [--preset PRESET] [--workers N] [--executor WHERE] [--results DIR] [--force] "
         "[--FIELD VALUE ...]",
         epilog="Use `trialogue run STUDY --help` to list the config fields of a study.",
     )
-    piloting = commands.add("pilot", pilot)
-    showing = commands.add("ledger", show_ledger)
+    piloting = commands.add("pilot", pilot, group="Laboratory")
+    showing = commands.add("ledger", show_ledger, group="Laboratory")
     for name, parser, count in (("run", running, "?"), ("pilot", piloting, None), ("ledger", showing, "*")):
         argument = parser.add_argument("study", metavar="STUDY", nargs=count, help=_HELP[f"{name} STUDY"])
         argument.completions = studies.questions  # type: ignore[attr-defined] # for `trialogue completion`
@@ -238,10 +239,10 @@ def add(commands: Commands) -> None:
         showing.add_argument(option, metavar=metavar, action="append", choices=choices, help=_HELP[option])
     showing.add_argument("--verbose", action="store_true", help=_HELP["--verbose"])
     showing.add_argument("--json", action="store_true", help=_HELP["--json"])
-    reporting = commands.add("report", report)
+    reporting = commands.add("report", report, group="Laboratory")
     reporting.add_argument("result", metavar="RESULT", nargs="*", help=_HELP["RESULT"])
     reporting.add_argument("--out", metavar="FILE", type=Path, help=_HELP["report --out"])
-    filling = commands.add("fill", fill)
+    filling = commands.add("fill", fill, group="Laboratory")
     filling.add_argument("template", metavar="TEMPLATE", type=Path, nargs="+", help=_HELP["TEMPLATE"])
     filling.add_argument("--out", metavar="FILE", type=Path, required=True, help=_HELP["fill --out"])
     _add_folder(filling, "--measured", _HELP["--measured"])

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from samplers.rational_references import ExtremeTree, expected
 from scipy.sparse import csr_array
 
 from one_line_errors import refusals
+from samplers.rational_references import ExtremeTree, expected
 from trialogue.data import Dyck, Table
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
