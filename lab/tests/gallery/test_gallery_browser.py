@@ -139,7 +139,7 @@ def test_bars_fill_with_what_was_recorded(open_page: Open) -> None:
     """)
     assert counted == runs
     facts = [one.text for one in driver.find_elements("css selector", "#walks .facts")]
-    assert "53 % in the long run, exactly" in facts[0]
+    assert "53 % misplaced in the long run (exact)" in facts[0]
     drag(driver, "walks", 0)
     read = "return [...document.querySelectorAll('#walks article')].map((one) => one.dataset.outputs)"
     assert driver.execute_script(read) == ["0"] * 4

@@ -14,7 +14,7 @@ from trialogue import cli, exact_distribution, generate, run_chain, target_distr
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue_lab.gallery import domain_walls, rule_at_the_end, two_cliques, waking_layers
 from trialogue_lab.gallery.document import _percent
-from trialogue_lab.gallery.embedding import in_characters, rounded
+from trialogue_lab.gallery.embedding import in_base_36, rounded
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +52,7 @@ def test_the_same_bytes_each_time(recorded: dict[str, Any]) -> None:
 
 def test_laws_of_walks_are_exact(recorded: dict[str, Any]) -> None:
     walks = recorded["walks"]
-    law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()
+    law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
     target = target_distribution(law, judge)
     # By hand: "Dogs bark loudly" and its share of all sentences that end so.
     loudly = {"Dogs bark": 0.4 * 0.7 * 0.8, "Dogs swim": 0.4 * 0.3 * 0.3, "Fish swim": 0.6 * 0.95 * 0.02}
@@ -64,7 +64,7 @@ def test_laws_of_walks_are_exact(recorded: dict[str, Any]) -> None:
     assert walks["walks"][0]["distance"] == pytest.approx(
         total_variation(masked.probabilities, target), rel=1e-5
     )
-    assert walks["walks"][0]["law"][walks["tempting"]] == pytest.approx(0.6 * 0.95)
+    assert walks["walks"][0]["probabilities"][walks["tempting"]] == pytest.approx(0.6 * 0.95)
     assert walks["walks"][3]["distance"] == 0
     assert sentence(walks, walks["tempting"]) == rule_at_the_end.TEMPTING
 
@@ -80,11 +80,11 @@ def sentence(walks: dict[str, Any], node: int) -> str:
 def test_recorded_walks_are_those_of_the_engine(recorded: dict[str, Any]) -> None:
     """Every step goes where the engine's rows went: outputs and queries of each sample are what it returned."""
     walks = recorded["walks"]
-    law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()
+    law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
     for place, player in enumerate(rule_at_the_end.PLAYERS[:3]):
         runs = walks["walks"][place]["runs"]
         samples = generate(
-            law, sampler=player.walk, verifier=judge, num_samples=rule_at_the_end.QUERIES // 3, seed=0
+            law, sampler=player.sampler, verifier=judge, num_samples=rule_at_the_end.QUERIES // 3, seed=0
         )
         assert [sentence(walks, run["output"]) for run in runs] == [
             " ".join(rule_at_the_end.WORDS[token] for token in sample.tokens)
@@ -97,12 +97,12 @@ def test_recorded_walks_are_those_of_the_engine(recorded: dict[str, Any]) -> Non
 
 def test_copies_of_drafts_have_their_source() -> None:
     """Nodes of a step continue the nodes that its sources were at."""
-    law, judge = rule_at_the_end.oracle(), rule_at_the_end.rule()
+    law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
     walk = SequentialMonteCarlo(particles=4, proposal="mask")
     samples = generate(law, sampler=walk, verifier=judge, num_samples=50, seed=3, trace=True)
     prefixes = [()] + [(a,) for a in (0, 1)] + [(a, b) for a in (0, 1) for b in (2, 3)]
     prefixes += [(a, b, c) for a in (0, 1) for b in (2, 3) for c in (4, 5)]
-    runs = rule_at_the_end.recorded(samples, 4, prefixes)
+    runs = rule_at_the_end.record_runs(samples, 4, prefixes)
     copied = 0
     for run in runs:
         at = [0] * 4
@@ -133,10 +133,10 @@ def test_recorded_chains_are_those_of_the_engine(recorded: dict[str, Any]) -> No
     for level, coupling in zip(recorded["cliques"]["levels"], two_cliques.COUPLINGS, strict=True):
         ising = two_cliques.model(coupling)
         start = ising.states()[:1].expand(two_cliques.COPIES, -1)
-        for shown, (chain, _) in zip(level["chains"], two_cliques.PLAYERS.values(), strict=True):
+        for shown, (chain, _) in zip(level["chains"], two_cliques.CHAINS.values(), strict=True):
             run = run_chain(chain, ising, start=start, steps=100, seed=0, thin=1, require_ergodic=False)
-            assert shown["copies"][1:] == in_characters(two_cliques.counts(run.samples))
-            assert shown["spins"][1:] == in_characters(run.samples[:, 0])
+            assert shown["copies"][1:] == in_base_36(two_cliques.counts(run.samples))
+            assert shown["spins"][1:] == in_base_36(run.samples[:, 0])
 
 
 def test_two_cliques_have_their_exact_law(recorded: dict[str, Any]) -> None:
@@ -162,14 +162,14 @@ def test_layers_are_rows_of_the_study(recorded: dict[str, Any]) -> None:
     (file,) = (ROOT / "results" / "interaction-order" / layers["result"].split("@")[1]).glob("rows.jsonl")
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     trainings = [row for row in rows if row["kind"] == "training" and row["layers"] == 3]
-    assert [law["onsets"] for law in layers["laws"]] == [
+    assert [law["onsets"] for law in layers["trainings"]] == [
         [row[f"onset_{layer}"] for layer in (1, 2, 3)]
         for row in sorted(trainings, key=lambda row: row["seed"])
     ]
     assert layers["last_first"] == sum(
         row["onset_3"] < min(row["onset_1"], row["onset_2"]) for row in trainings
     )
-    law = layers["laws"][4]
+    law = layers["trainings"][4]
     curve = [
         row for row in rows if row["kind"] == "curve" and (row["seed"], row["layers"]) == (law["seed"], 2)
     ]
@@ -179,9 +179,9 @@ def test_layers_are_rows_of_the_study(recorded: dict[str, Any]) -> None:
 def test_the_text_says_the_numbers(page: Path, recorded: dict[str, Any]) -> None:
     text = " ".join(page.read_text("utf-8").split("<script", maxsplit=1)[0].split())
     walks, layers = recorded["walks"], recorded["layers"]
-    masked = _percent(walks["walks"][0]["law"][walks["tempting"]]).replace("\u00a0", " ")
+    masked = _percent(walks["walks"][0]["probabilities"][walks["tempting"]]).replace("\u00a0", " ")
     assert f"{masked} of its sentences" in text
-    assert f"In {layers['last_first']} of {len(layers['laws'])} trainings" in text
+    assert f"In {layers['last_first']} of {len(layers['trainings'])} trainings" in text
     assert "{{" not in text
 
 
