@@ -83,7 +83,7 @@ def _evaluate(cell: "Statistic | Series[float] | float | str | None", rows: Rows
             return CellValue(series.iloc[0] if len(series) else None)
         cell = series
     if isinstance(cell, Series):
-        return CellValue(float(cell.mean()), float(cell.std()))
+        return CellValue(float(cell.mean()), float(cell.std())) if len(cell) else CellValue(None)
     return CellValue(cell)
 
 
