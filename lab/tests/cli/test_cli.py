@@ -185,7 +185,9 @@ def test_a_missing_folder_of_results_is_reported(run: Run) -> None:
     assert not Path("nowhere").exists()
 
 
-def test_other_studies_are_shown_next_to_one_that_cannot_be_imported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_studies_are_shown_next_to_one_that_cannot_be_imported(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     modules = {"biased-coin": "biased_coin", "broken": "nowhere_to_be_found"}
     monkeypatch.setattr("trialogue_lab.studies.modules", lambda: modules)
     run(*SMOKE)

@@ -67,7 +67,9 @@ def test_output_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
         (("exact.safetensors", "--prefixes", "-3"), "prefixes=-3"),
     ],
 )
-def test_invalid_input(folder: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...], line: str) -> None:
+def test_invalid_input(
+    folder: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
+) -> None:
     code, out, err = run(capfd, folder / words[0], *words[1:])
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1

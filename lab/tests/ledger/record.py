@@ -1,6 +1,6 @@
 """Record of all names and values of the studies whose change would invalidate committed results.
 
-`python -m ledger.record FILE`, run in `lab/tests`, writes it. `test_record` compares the code with the committed record.
+`python -m ledger.record FILE` in `lab/tests` writes it. `test_record` compares the code with the committed record.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any
 from trialogue.display.numbers import finite_or_none
 from trialogue_lab import studies
 from trialogue_lab.ledger import Study, ledger
-from trialogue_lab.ledger.runs.results import PRESETS, COMMITTED, config_hash, config_values, finished_results
+from trialogue_lab.ledger.runs.results import COMMITTED, PRESETS, config_hash, config_values, finished_results
 
 
 def record_of(name: str) -> dict[str, Any]:

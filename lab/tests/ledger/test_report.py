@@ -120,7 +120,10 @@ def test_a_table_shows_published_numbers_next_to_ours() -> None:
     )
     shown = sheet(table, Rows([]))
     columns = [(head, origin) for head in "xzy" for origin in ("published", "ours")]
-    assert (shown.corner, shown.columns) == ("name", [column for column in columns if column != ("z", "published")])
+    assert (shown.corner, shown.columns) == (
+        "name",
+        [column for column in columns if column != ("z", "published")],
+    )
     assert shown.lines == [
         ("a", ["0.500", "0.510 ± 0.028", "3", "–", "–"]),
         ("b", ["–", "0.100", "4.00", "–", "–"]),

@@ -218,7 +218,13 @@ def test_the_hash_depends_on_all_values_only() -> None:
         return config_hash(study, version, config_values(Values(**fields)))  # type: ignore[arg-type]
 
     assert hash_of() == hash_of(number=1) == hash_of(names=["a"]) == "323a67fec774"
-    others = (hash_of("t"), hash_of(version=2), hash_of(number=1.5), hash_of(whole=2), hash_of(names=("a", "b")))
+    others = (
+        hash_of("t"),
+        hash_of(version=2),
+        hash_of(number=1.5),
+        hash_of(whole=2),
+        hash_of(names=("a", "b")),
+    )
     assert len({hash_of(), *others}) == 6
 
 

@@ -1,4 +1,4 @@
-"""The rows and quantities of dyck-construction: what is disturbed, which prefixes are asked, slopes by hand."""
+"""Rows and statistics of `dyck-construction`."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_prefixes_end_with_a_closing_bracket_and_leave_one_open() -> None:
         assert stack[-1] == kind
 
 
-def test_what_is_disturbed_are_scores_alone() -> None:
+def test_only_the_attention_scores_are_disturbed() -> None:
     network, twin = (balanced_transformer(2, 3, 1.0, seed=1) for _ in range(2))
     _disturb(network, 0.1, 1)
     changed = {
@@ -39,7 +39,7 @@ def test_what_is_disturbed_are_scores_alone() -> None:
     assert float(spread.std()) == pytest.approx(0.1, rel=0.2)
 
 
-def test_the_printed_lemma_fails_where_vectors_are_short_and_the_corrected_one_nowhere() -> None:
+def test_only_the_corrected_lemma_holds_for_short_vectors() -> None:
     ratios: dict[tuple[str, float], float] = {}
     for row in _lemma(Path()):
         key = row["form"], row["scale"]
@@ -48,7 +48,7 @@ def test_the_printed_lemma_fails_where_vectors_are_short_and_the_corrected_one_n
     assert max(ratios["corrected", scale] for scale in (1e-3, 1.0, 1e3)) <= 1
 
 
-def test_quantities_by_hand() -> None:
+def test_statistics_by_hand() -> None:
     pumped = [
         {"kind": "pumped", "seed": seed, "disturbance": 0.1, "pairs": pairs, "distance": 5.0 / pairs**power}
         for seed, power in ((1, 1.0), (2, 0.5))

@@ -1,4 +1,4 @@
-"""What dyck-copying reads of attention, on patterns that are known, and its quantities by hand-made rows."""
+"""Measurements of `dyck-copying` on known attention patterns, and statistics of known rows."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from trialogue_lab.studies.dyck_copying.measure import _read
 from trialogue_lab.studies.dyck_copying.statistics import copied, lost, sharpest
 
 
-def test_what_is_read_of_known_patterns() -> None:
+def test_measurements_of_known_patterns() -> None:
     tokens = torch.tensor([[0, 1, 2, 3]])
     uniform = torch.ones(5, 5).tril()[None]
     uniform = uniform / uniform.sum(-1, keepdim=True)
@@ -22,7 +22,7 @@ def test_what_is_read_of_known_patterns() -> None:
     assert told["from_uniform"] == pytest.approx(float(variation(own, uniform)) / causal_baseline(5))
 
 
-def test_quantities_by_hand() -> None:
+def test_statistics_by_hand() -> None:
     rows = Rows(
         [
             {

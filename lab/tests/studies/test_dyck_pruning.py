@@ -1,4 +1,4 @@
-"""The quantities of dyck-pruning by hand-made rows: slopes, lines, what two targets share; and a pruned transformer."""
+"""Statistics of `dyck-pruning` on known rows, and rows of a pruned transformer."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_slopes_are_in_decades_and_lines_are_lines() -> None:
     assert stats.falls("scores")(rows).empty
 
 
-def test_two_targets_are_within_only_where_both_are_in_both_places() -> None:
+def test_both_targets_must_be_within_the_error() -> None:
     rows = Rows(
         [
             {
@@ -57,7 +57,7 @@ def test_two_targets_are_within_only_where_both_are_in_both_places() -> None:
     assert stats.different_shared_layers()(rows).tolist() == [2.0]
 
 
-def test_a_draw_yields_what_a_pruned_transformer_misses() -> None:
+def test_errors_of_pruned_transformers() -> None:
     config = replace(PRESETS["smoke"], hidden=(16, 96))
     named = {part.name: part for part in parts(config)}
     rows = Rows(list(named["transformer-1"].rows(Path())))["transformer"]

@@ -1,4 +1,4 @@
-"""The rows of gradient-flow against what is known, and mutants of the theory that they give away."""
+"""Rows of `gradient-flow`, and wrong theories that they reject."""
 
 import dataclasses
 
@@ -28,14 +28,16 @@ def test_flows_are_gradients_and_their_gaussian_means() -> None:
         (("2 * weights.last[:, None] * ((", "weights.last[:, None] * (("), "sample_error"),
     ],
 )
-def test_a_wrong_flow_shows(change: tuple[str, str], column: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_flow_is_noticed(
+    change: tuple[str, str], column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = altered(gradient_flow, change, compiled=False)
     for name in ("GaussianFlow", "SampleFlow"):
         monkeypatch.setattr(measure, name, broken[name])
     assert measure.gradient_row(SMOKE, COVARIANCE, WEIGHTS, 3)[column] > 1e-2
 
 
-def test_draws_give_another_closed_form_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_reject_another_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
     more = dataclasses.replace(SMOKE, draws=100_000)
     assert measure.gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] < 4
     broken = altered(gradient_flow, ("+ 2 * gram.square()\n        # Of", "\n        # Of"), compiled=False)
@@ -56,7 +58,7 @@ def test_without_a_first_layer_the_flow_is_that_of_two_bodies(monkeypatch: pytes
     assert measure.two_body_row(SMOKE, COVARIANCE, WEIGHTS)["closed_error"] > 1e-2
 
 
-def test_what_a_first_layer_adds_is_never_negative_and_not_as_printed() -> None:
+def test_contribution_of_the_first_layer() -> None:
     rows = [measure.bound_row(*measure.gaussian(SMOKE.size, seed)) for seed in range(12)]
     assert max(row["error"] for row in rows) < 1e-10
     assert min(row["added"] for row in rows) > 0
@@ -70,7 +72,7 @@ def test_a_symmetric_first_layer_has_the_printed_bound() -> None:
     assert row["printed_error"] < 1e-10
 
 
-def test_only_a_decay_kills_the_first_layer() -> None:
+def test_only_weight_decay_removes_the_first_layer() -> None:
     rows = Rows([{"seed": 3, **row} for row in measure.decay_rows(SMOKE, COVARIANCE, WEIGHTS)])
     assert statistics.kept(decays=True)(rows).item() < 1e-3
     assert statistics.kept()(rows).item() > 0.05

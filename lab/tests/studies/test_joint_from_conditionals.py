@@ -1,4 +1,4 @@
-"""The study `joint-from-conditionals`: its constants against what is known, and mutants that its rows give away."""
+"""Constants and bounds of `joint-from-conditionals`, and wrong measurements that its rows reject."""
 
 import math
 from itertools import product
@@ -25,7 +25,7 @@ def data(samples: int = 10**5, masks: int = 10**3) -> Any:
     return FAMILY.draw(0.05, 1.0, samples, masks, numpy_generator(3, "data"))
 
 
-def test_losses_are_those_of_the_conditionals() -> None:
+def test_losses_agree_with_the_conditionals() -> None:
     theta = np.array([0.07, 0.9])
     own = conditionals(FAMILY.law(0.07, 0.9), FAMILY.blocks)
     assert torch.allclose(torch.from_numpy(np.exp(-FAMILY.losses(theta))), own)
@@ -60,7 +60,7 @@ def test_constants_are_certain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not constants_are_certain(FAMILY, 0.05)
 
 
-def test_the_bound_holds_and_says_something() -> None:
+def test_the_bound_holds_and_is_below_one() -> None:
     for place, sizes in enumerate(SMOKE.sizes):
         row = measure.bound_row(SMOKE, sizes, 0, place)
         assert row["stated_bound_most"] < 1
@@ -69,8 +69,8 @@ def test_the_bound_holds_and_says_something() -> None:
             assert row[f"{name}_within"] == 1
 
 
-def test_a_fit_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tightest of the bounds rejects a fit far from the data; that of the theorem is too loose to."""
+def test_a_wrong_fit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tightest bound rejects a fit far from the data. The bound of the theorem is too loose to reject it."""
     monkeypatch.setattr(measure.sample_bound, "empirical_law_bound", lambda **_: 1e-4)
     row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
     assert row["empirical_within"] < 1
@@ -81,7 +81,7 @@ def test_a_fit_that_is_none_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
 
 
-def test_decays_keep_their_bounds_and_twice_the_rate_is_too_much() -> None:
+def test_decay_bounds_hold_and_twice_the_rate_does_not() -> None:
     draws = numpy_generator(0, "decay")
     model = measure.random_model(3, 0.5, draws)
     rows = [

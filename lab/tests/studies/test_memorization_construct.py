@@ -1,4 +1,4 @@
-"""The study in miniature: rows say what theory says, and quantities reject rows that do not."""
+"""Smoke rows of `memorization-construct` agree with theory, and its statistics reject wrong rows."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ def rows(smoke_run: Callable[[str], Result]) -> Rows:
     return STUDY.rows(smoke_run(STUDY.name))
 
 
-def test_rows_say_what_theory_says(rows):
+def test_rows_agree_with_theory(rows):
     assert statistics.rank_error("mended")(rows).item() == statistics.rank_error("rank_one")(rows).item() == 0
     assert (
         statistics.rank_error("printed", generic=True)(rows).item()
@@ -35,7 +35,7 @@ def test_rows_say_what_theory_says(rows):
     assert statistics.beyond_bound()(rows).abs().max() < 0.1
 
 
-def test_rows_of_something_else_are_told_apart(rows):
+def test_wrong_rows_are_noticed(rows):
     ranks = rows["rank"].assign(measured=lambda table: table.measured - 1)
     assert statistics.rank_error("mended")(Rows(ranks.to_dict("records"))).item() == 1
     bounds = rows["approximate"].assign(tight=lambda table: table.tight / 1e3)

@@ -1,4 +1,4 @@
-"""The study on made-up sentences: rows say what theory says, and quantities reject rows that do not."""
+"""Smoke rows of `memorization-text` agree with theory, and its statistics reject wrong rows."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,7 +39,7 @@ def changed(rows: Rows, method: str, **values: object) -> Rows:
     return Rows(broken, "kind", rows.config)
 
 
-def test_rows_say_what_theory_says(rows):
+def test_rows_agree_with_theory(rows):
     excess = "kl - encoder_kl"
     assert largest("network", excess, where=f"method == '{EXACT}'")(rows).item() < 1e-9
     assert smallest("network", excess, where=f"method == '{RIDGE}'")(rows).item() > 0
@@ -47,7 +47,7 @@ def test_rows_say_what_theory_says(rows):
     assert (statistics.digits_over(LIKELIEST, RIDGE)(rows) > 0.5).all()
     assert (statistics.digits_over_alone(LIKELIEST, 0.5)(rows) > 0).all()
     assert (statistics.beyond(RIDGE, TABLE, "kl_float32")(rows) > 0).all()
-    # A table with room for all knows the law of the sample.
+    # A table that stores all contexts has the distribution of the sample.
     assert (statistics.network("kl", TABLE, 2, True, 0.5)(rows) == 0).all()
     assert (statistics.text("table_held_out", 2)(rows) < statistics.text("alone_held_out", 2)(rows)).all()
     table = rows["network"]
@@ -56,7 +56,7 @@ def test_rows_say_what_theory_says(rows):
     assert (apart == len(SMOKE.seeds)).all()  # samples share no row
 
 
-def test_rows_of_something_else_are_told_apart(rows):
+def test_wrong_rows_are_noticed(rows):
     assert statistics.least_slack("tight")(changed(rows, LIKELIEST, tight=0.1)).item() < 0
     excess = largest("network", "kl - encoder_kl", where=f"method == '{EXACT}'")
     assert excess(changed(rows, EXACT, kl=1.0)).item() > 0.1
@@ -81,7 +81,7 @@ def test_scores_are_means_over_the_places_of_the_text():
     assert found["kl"] > 0.001
 
 
-def test_trained_networks_see_places_of_the_text_and_are_equally_large():
+def test_trained_networks_read_the_text_and_have_equal_sizes():
     contexts, following = drawn_places(TEXT, 3, 50, 0, step=4)
     windows = set(map(tuple, TEXT.unfold(1, 4, 1).reshape(-1, 4).tolist()))
     assert {
@@ -95,13 +95,13 @@ def test_trained_networks_see_places_of_the_text_and_are_equally_large():
     assert abs(size_of(transformer) / shape.parameters - 1) < 0.01
     asked = torch.tensor([[1, 2, 3], [4, 5, 6]])
     assert torch.equal(answers_of(attention, asked), attention(asked).detach().double().log_softmax(-1))
-    # The transformer reads its BOS first, and says nothing of the end.
+    # The transformer reads its BOS first. Its probability of the end is ignored.
     read = torch.cat((torch.full((2, 1), transformer.bos), asked), 1)
     expected = transformer(read)[:, -1, :257].detach().double().log_softmax(-1)
     assert torch.equal(answers_of(transformer, asked), expected)
 
 
-def test_a_text_too_short_to_deal_out_is_one_line(tmp_path):
+def test_a_text_that_is_too_short_is_refused(tmp_path):
     short = replace(SMOKE, samples=600, seeds=(599,))
     with pytest.raises(InputError, match="samples=600: the text has too few rows"):
         list(STUDY.parts(short)[0].measure(tmp_path))

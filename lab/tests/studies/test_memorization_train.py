@@ -1,4 +1,4 @@
-"""Trainings in miniature, networks of the published experiments, and statistics on rows made by hand."""
+"""Small trainings, published networks, and statistics of known rows of `memorization-train`."""
 
 import dataclasses
 from pathlib import Path
@@ -21,7 +21,7 @@ PAPER = PRESETS["paper"]
 
 
 def rows_of(law: Any, config: Config = PAPER) -> Rows:
-    """Rows of all networks of a preset, whose accuracies are `law(form, shape)` of a network."""
+    """Return rows of all networks of a preset with the accuracies `law(form, shape)`."""
     records = [
         {
             "kind": "training",
@@ -49,7 +49,7 @@ def proportional(form: str, shape: Any, power: float = 2.0) -> float:
     return 0.02 + each * heads * inner * shape.width ** (power - 1) / shape.vocab_size**2
 
 
-def test_statistics_of_a_law_in_proportion() -> None:
+def test_statistics_of_proportional_accuracies() -> None:
     rows = rows_of(proportional)
     assert np.allclose(statistics.slope("heads", 10)(rows), 70)
     assert np.allclose(statistics.straightness("heads", 10)(rows), 1)
@@ -70,7 +70,7 @@ def test_statistics_of_a_law_in_proportion() -> None:
     )
 
 
-def test_statistics_tell_other_laws_apart() -> None:
+def test_statistics_of_other_accuracies() -> None:
     assert np.allclose(
         statistics.exponent()(rows_of(lambda form, shape: proportional(form, shape, 1.5))), 1.5
     )
@@ -113,7 +113,7 @@ def test_published_networks_are_those_of_the_preset() -> None:
     assert np.allclose(statistics.ahead("width")(lower), -0.1)
 
 
-def test_accuracies_are_those_in_print() -> None:
+def test_published_accuracies_of_experiments() -> None:
     for experiment, network, in_print in (
         ("heads", (PER_HEAD, 5, 5, 31), 0.294),
         ("heads", (PER_HEAD, 10, 10, 16), 0.685),
@@ -137,7 +137,7 @@ def test_accuracies_are_those_in_print() -> None:
         assert found == [in_print], (experiment, network)
 
 
-def test_an_mlp_has_as_many_parameters_as_the_heads_beside_it() -> None:
+def test_mlps_and_heads_have_equal_numbers_of_parameters() -> None:
     shapes = measure.experiments(PAPER)["mlp"]
     attention = {shape.heads: shape.parameters for form, shape in shapes if form == PER_HEAD}
     for form, shape in shapes:
@@ -145,7 +145,7 @@ def test_an_mlp_has_as_many_parameters_as_the_heads_beside_it() -> None:
             assert shape.parameters == attention[1 + shape.mlp_width // (2 * shape.width)]
 
 
-def test_training_stores_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_stores_the_sampled_associations(monkeypatch: pytest.MonkeyPatch) -> None:
     config = dataclasses.replace(SMOKE, steps=250)
     shape = measure.AttentionOnlyConfig(vocab_size=5, context=2, width=6, heads=6, head_width=6)
 
@@ -154,13 +154,13 @@ def test_training_stores_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         return float(row["accuracy"])
 
     assert trained_accuracy() == 1
-    # Associations of other contexts than those that are answered for.
+    # Train on associations of other contexts than those that are tested.
     loss = measure.association_loss
     monkeypatch.setattr(measure, "association_loss", lambda model, drawn: loss(model, drawn.roll(1, 0)))
     assert trained_accuracy() < 0.8
 
 
-def test_the_loss_is_that_of_every_context() -> None:
+def test_the_loss_averages_all_contexts() -> None:
     _, shape = measure.experiments(SMOKE)["mlp"][-1]
     network, tokens = measure.initial_network(SMOKE, shape, 3), measure.drawn_tokens(3, shape.vocab_size)
     plain = functional.cross_entropy(network(whole_sequences(shape.vocab_size, 2)), tokens)

@@ -1,4 +1,4 @@
-"""The study `one-step-corollary`: its instances, the chain of bounds, and decoders that other weights give away."""
+"""The study `one-step-corollary`: instances, bounds and decoders."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The study `solution-first`: its exact rows against what is known, and mutants that they give away."""
+"""The study `solution-first`: exact rows, and wrong measurements that they reject."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ from trialogue_lab.theory.factoring.prime_density import density_variation
 SMOKE = PRESETS["smoke"]
 
 
-def test_laws_are_exact() -> None:
+def test_distributions_are_exact() -> None:
     assert all(row["variation"] < 1e-12 for row in stop_rows(SMOKE))
     assert all(row["variation"] < 1e-12 and row["factorings"] == 0 for row in activation_rows())
 
@@ -33,7 +33,7 @@ def sudoku_error() -> float:
     return max(row["error"] for row in sudoku_rows(SMOKE) if row["kind"] == "sudoku")
 
 
-def test_sudoku_has_one_law_in_both_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sudoku_has_the_same_distribution_in_both_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sudoku_error() < 1e-9
     right = SudokuPuzzles.weights
 
@@ -50,7 +50,7 @@ def off_halving(rows: Rows) -> float:
     return float((table.indexed / table.fitting - 1).abs().max())
 
 
-def test_an_index_looks_at_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_searches_matching_objects_only(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows(list(question_rows(SMOKE)))
     table = rows["question"]
     assert off_halving(rows) < 0.1
@@ -67,7 +67,7 @@ def test_an_index_looks_at_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broken["question"].variation.max() > 0.01
 
 
-def test_counted_digits_leave_the_error_of_those_before() -> None:
+def test_error_after_counted_digits() -> None:
     rows = {row["counted"]: row["variation"] for row in density_rows(SMOKE) if row["digits"] == 4}
     for counted in (1, 2):
         assert rows[counted] == pytest.approx(float(density_variation(4, counted)[-1]), abs=1e-12)
@@ -82,7 +82,7 @@ def variations(table: dict[tuple[int, int], float]) -> Rows:
     )
 
 
-def test_trends_are_the_largest_ratio() -> None:
+def test_trends_are_largest_ratios() -> None:
     rows = variations(
         {(n, k): 10.0 ** (k - n) * (2 if n == 6 else 1) for n in range(4, 8) for k in range(1, n)}
     )
@@ -91,13 +91,13 @@ def test_trends_are_the_largest_ratio() -> None:
     assert counted_fall(2).missing_rows(variations({(4, 2): 0.5})) == "one size is no trend"
 
 
-def test_the_worst_of_a_batch_of_vectors_is_kept() -> None:
+def test_batches_of_vectors_keep_the_worst() -> None:
     rows = list(overlap_rows(dataclasses.replace(SMOKE, vectors=250)))
     assert [row["vectors"] for row in rows] == [100, 100, 50]
     assert all(row["excess"] <= 1e-12 and 0.5 < row["ratio"] <= 1 for row in rows)
 
 
-def test_growth_is_that_of_the_dearest_digit() -> None:
+def test_growth_of_the_most_expensive_digit() -> None:
     rows = [
         {
             "kind": "first number",

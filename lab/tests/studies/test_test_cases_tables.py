@@ -1,4 +1,4 @@
-"""Tables and figures of the study of test cases: the thesis' numbers, each beside ours of the same setting."""
+"""Tables and figures of `test-cases`, which compare published numbers with ours of the same setting."""
 
 import dataclasses
 import math
@@ -60,14 +60,14 @@ def rows_of(config: Config, *records: dict[str, Any]) -> Rows:
 
 
 def printed(decoding: DecodingRule, seed: int) -> float:
-    """What the thesis printed of a decoding, if it did."""
+    """Return the published accuracy of a decoding, or 0.5."""
     del seed
     return PUBLISHED[decoding].accuracy if decoding in PUBLISHED else 0.5
 
 
 @pytest.fixture(scope="module")
 def paper() -> Rows:
-    """A run that measured what the thesis printed."""
+    """Rows of a run that reproduces the published numbers."""
 
     def probe(kind: str, layer: int, depth: int) -> float:
         return VALIDATION[f"depth {depth}"] if layer == PAPER.pretrained.layer else 0.5
@@ -81,7 +81,7 @@ def paper() -> Rows:
 
 
 def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
-    """Cells in print beside ours, None where we have none."""
+    """Return the published number and our number of each cell, None if we have none."""
     cells = table.evaluate(rows)
     return {
         (label, head): (number, cells[label, head].value if (label, head) in cells else None)
@@ -90,7 +90,7 @@ def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any,
     }
 
 
-def test_each_published_number_stands_beside_ours_of_the_same_setting(paper: Rows) -> None:
+def test_published_numbers_are_compared_with_the_same_setting(paper: Rows) -> None:
     found = 0
     for table in COMPARED:
         for cell, (number, ours) in compared(table, paper).items():
@@ -102,8 +102,8 @@ def test_each_published_number_stands_beside_ours_of_the_same_setting(paper: Row
 
 
 @pytest.mark.parametrize(("role", "head"), [(role, headed(HEAD, role)) for role in ROLES])
-def test_whatever_is_drawn_is_shown_in_a_table(role: Role, head: str) -> None:
-    """Each decoding has an accuracy of its own here, by which a table is searched for it."""
+def test_all_decodings_are_in_a_table(role: Role, head: str) -> None:
+    """Each decoding has a different accuracy, by which it is found in the tables."""
     drawn = [rule for extent in EXTENTS for rule in PAPER.decodings(role, extent)]
     places = {decoding: place for place, decoding in enumerate(drawn, start=1)}
     rows = rows_of(
@@ -122,7 +122,7 @@ def test_whatever_is_drawn_is_shown_in_a_table(role: Role, head: str) -> None:
     assert {published.queries for published in TABLE_3_13.values()} == queried
 
 
-def test_the_preset_that_counts_fills_every_published_table_and_layers_of_its_model_have_own_lines() -> None:
+def test_the_night_preset_fills_every_published_table() -> None:
     night = PRESETS["night"]
     rows = rows_of(
         night,
@@ -153,7 +153,7 @@ def test_seconds_are_per_query_alone_and_in_a_batch(paper: Rows) -> None:
     assert cells["block best-of-4", "ms per query in a batch"].value == pytest.approx(1000 / 65496)
 
 
-def test_each_kind_of_decoding_is_drawn_in_its_own_way(paper: Rows) -> None:
+def test_kinds_of_decodings_have_different_curves(paper: Rows) -> None:
     kinds = (BASELINE, TRAINED, RANDOM, GROUND_TRUTH, block_best_of(2), out_of_distribution(TRAINED))
     curves = [curve_of(decoding.name) for decoding in kinds]
     assert len({curve.label for curve in curves}) == len(kinds)
