@@ -62,7 +62,7 @@ def test_a_changed_or_missing_file_is_named(name: str, is_missing: bool, result:
     path.unlink()
     if not is_missing:
         path.write_bytes(content + b"\n")
-    with pytest.raises(InputError, match="corrupted, .*: delete the folder") as caught:
+    with pytest.raises(InputError, match=r"corrupted, .*: delete the folder") as caught:
         open_result(result.folder)
     assert name in str(caught.value)
     assert str(result.folder) in str(caught.value)

@@ -72,8 +72,8 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
     template_environment.globals["documents"] = DOCUMENTS
     template_environment.filters |= {
         "digits": format_number,
-        "percent": lambda share, digits=0: f"{100 * share:.{digits}f} %",
-        "points": lambda share, digits=0: f"{100 * share:.{digits}f}",
+        "percent": _percent,
+        "points": _points,
         "whole": lambda number: f"{number:,.0f}",
         "noted": lambda verdict: "; ".join((verdict.answer, *verdict.remarks)),
     }
@@ -81,6 +81,14 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         return reflow(template_environment.from_string(template).render())
     except TemplateError as error:
         raise InputError("template", getattr(error, "lineno", None), f"cannot be filled: {error}") from error
+
+
+def _points(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f}"
+
+
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{_points(share, digits)} %"
 
 
 def markdown_table(table: Sequence[Sequence[str]]) -> str:
@@ -211,7 +219,9 @@ class _Numbers:
         """
         claims = []
         for name, entry in self._entries.items():
-            found = [(one.claim.statement_id, one.claim.id, one.answer) for one in entry.verdicts]
+            found: list[tuple[str, str, str]] = [
+                (one.claim.statement_id, one.claim.id, one.answer) for one in entry.verdicts
+            ]
             found += [(one.statement_id, one.id, WITHDRAWN) for one in entry.withdrawn]
             claims += [
                 (statement_id, {"study": name, "id": claim_id, "answer": answer})

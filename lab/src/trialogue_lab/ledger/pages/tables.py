@@ -44,7 +44,7 @@ class ResultTable:
     def evaluate(self, rows: Rows) -> dict[tuple[str, str], "CellValue"]:
         """Return the value of every cell, by row label and column label. Empty if the required rows are missing."""
         try:
-            cells = self.cells(rows) if callable(self.cells) else self.cells
+            cells: Any = self.cells(rows) if callable(self.cells) else self.cells
         except NoRows:
             return {}
         if isinstance(cells, DataFrame):
