@@ -1,4 +1,4 @@
-"""Reader of HTML pages for tests: tags nest, and ids, references and words are kept."""
+"""A parser of HTML pages for tests."""
 
 from html.parser import HTMLParser
 
@@ -6,7 +6,7 @@ _WITHOUT_END = frozenset({"meta", "br", "link", "img", "input"})
 
 
 class Page(HTMLParser):
-    """A page that was read to its end. Every tag must be closed where it should be."""
+    """The ids, references and words of a page. The tags must be nested correctly."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

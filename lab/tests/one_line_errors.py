@@ -1,4 +1,4 @@
-"""Tables of calls that are refused with one line."""
+"""Tests of tables of calls that raise an `InputError`."""
 
 import re
 from collections.abc import Callable, Sequence

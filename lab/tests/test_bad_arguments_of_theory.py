@@ -1,4 +1,4 @@
-"""Arguments that were accepted silently, or ended in an unclear traceback: each is one line naming the argument."""
+"""Invalid arguments of theory functions raise an error of one line that names the argument."""
 
 from collections.abc import Callable
 
@@ -50,7 +50,7 @@ CASES: list[tuple[str, Callable[[], object]]] = [
 @pytest.mark.parametrize(
     ("begins", "call"), CASES, ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)]
 )
-def test_a_bad_argument_is_named_with_its_value(begins: str, call: Callable[[], object]) -> None:
+def test_an_invalid_argument_is_named_with_its_value(begins: str, call: Callable[[], object]) -> None:
     with pytest.raises(InputError) as caught:
         call()
     message = str(caught.value)

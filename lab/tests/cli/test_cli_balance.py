@@ -1,4 +1,4 @@
-"""`trialogue balance`: what it prints of networks of brackets, and one clear line for every bad input."""
+"""`trialogue balance`: output for bracket networks, and one line of error for every invalid input."""
 
 import json
 from pathlib import Path
@@ -16,15 +16,15 @@ from trialogue_lab.models.dyck_transformer import (
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an exact network, one of tokens and two layers, and one that looks ahead."""
-    folder = tmp_path_factory.mktemp("balance")
-    save_model(uniform_attention_transformer(2, 3), folder / "exact.safetensors")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an exact network, a network of two layers, one that is not causal, and one of another class."""
+    created = tmp_path_factory.mktemp("balance")
+    save_model(uniform_attention_transformer(2, 3), created / "exact.safetensors")
     tokens = DyckTransformerConfig(embedding="tokens", residual=True, mlps=((50,), ()), initial_scale=0.5)
-    save_model(DyckTransformer(tokens), folder / "tokens.safetensors")
-    save_model(DyckTransformer(DyckTransformerConfig(causal=False)), folder / "ahead.safetensors")
-    save_model(Transformer(TransformerConfig(vocab_size=4)), folder / "other.safetensors")
-    return folder
+    save_model(DyckTransformer(tokens), created / "tokens.safetensors")
+    save_model(DyckTransformer(DyckTransformerConfig(causal=False)), created / "ahead.safetensors")
+    save_model(Transformer(TransformerConfig(vocab_size=4)), created / "other.safetensors")
+    return created
 
 
 def run(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
@@ -33,22 +33,22 @@ def run(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, st
     return code, *capfd.readouterr()
 
 
-def test_what_a_network_does_is_said(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capfd, place / "exact.safetensors")
+def test_output_as_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capfd, folder / "exact.safetensors")
     assert code == 0
-    assert "accuracy up to 28 brackets" in out
+    assert "accuracy from 28 to 60 brackets" in out
     assert "100.0%" in out
     assert "stack-like attention, layer 2" in out
     assert "balance violation" in out
 
 
-def test_numbers_as_json(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capfd, place / "exact.safetensors", "--json")
+def test_output_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capfd, folder / "exact.safetensors", "--json")
     found = json.loads(out)
     assert code == 0
     assert found["accuracy"] == found["accuracy_far"] == found["accuracy_uniform_attention"] == 1.0
     assert found["balance_violation"] < 1e-9
-    code, out, _ = run(capfd, place / "tokens.safetensors", "--json")
+    code, out, _ = run(capfd, folder / "tokens.safetensors", "--json")
     found = json.loads(out)
     assert code == 0
     assert found["balance_violation"] is None
@@ -67,8 +67,10 @@ def test_numbers_as_json(place: Path, capfd: pytest.CaptureFixture[str]) -> None
         (("exact.safetensors", "--prefixes", "-3"), "prefixes=-3"),
     ],
 )
-def test_bad_input(place: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...], line: str) -> None:
-    code, out, err = run(capfd, place / words[0], *words[1:])
+def test_invalid_input(
+    folder: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
+) -> None:
+    code, out, err = run(capfd, folder / words[0], *words[1:])
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
     assert line in err

@@ -1,4 +1,4 @@
-"""`trialogue memorize`: a text becomes a model that the other commands open, and bad input one clear line."""
+"""`trialogue memorize`: models that other commands can open, and one line of error for every invalid input."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 MEMORIZE = ("memorize", "--text", "text.txt", "--vocab-size", "262", "--width", "24", "--heads", "6")
 
 
-def test_the_plan_comes_before_the_work(run):
+def test_without_out_only_the_plan_is_printed(run):
     code, out, _ = run(*MEMORIZE)
     assert code == 0
     assert "168 features" in out
@@ -54,20 +54,20 @@ def test_the_plan_comes_before_the_work(run):
     assert not Path("model").exists()
 
 
-def test_a_text_is_stored_and_generated_from(run):
+def test_a_stored_text_can_be_generated(run):
     code, out, err = run(*MEMORIZE, "--out", "model", "--json")
     assert (code, "training a tokenizer" in err) == (0, True)
     record = json.loads(out)
     corpus = Corpus.open("text.txt", vocab_size=262, length=3)
-    laws = ngram_distributions(corpus.train.flatten(), 2, 262, record["stored"])
+    distributions = ngram_distributions(corpus.train.flatten(), 2, 262, record["stored"])
     model = load_model("model/model.safetensors", AttentionOnly)
-    assert torch.equal(model.contexts, laws.contexts)
-    targets = laws.log_probs(0.01)
-    answers = model.answers(laws.contexts)
+    assert torch.equal(model.contexts, distributions.contexts)
+    targets = distributions.log_probs(0.01)
+    answers = model.answers(distributions.contexts)
     assert record["kl"] == pytest.approx(
-        float(laws.prior @ (targets.exp() * (targets - answers)).sum(1)), abs=1e-9
+        float(distributions.prior @ (targets.exp() * (targets - answers)).sum(1)), abs=1e-9
     )
-    assert record["share"] == laws.share
+    assert record["share"] == distributions.share
     assert record["kl"] < 0.1
     assert record["largest_error"] < 1e-6 < record["largest_error_float32"]
     assert abs(record["test_loss"] - record["test_loss_table"]) < 0.1
@@ -87,7 +87,7 @@ def test_a_text_is_stored_and_generated_from(run):
     )
 
 
-def test_ridge_regression_takes_more_contexts_than_features(run):
+def test_ridge_regression_stores_more_contexts_than_features(run):
     sizes = ("--heads", "2", "--contexts", "40", "--width", "8")
     code, out, _ = run(*MEMORIZE, *sizes, "--out", "model", "--json", "--method", "ridge")
     record = json.loads(out)
@@ -110,14 +110,14 @@ def test_ridge_regression_takes_more_contexts_than_features(run):
         ((*MEMORIZE, "--sampler", "ancestral"), "--sampler"),
     ],
 )
-def test_bad_input_is_one_line(run, arguments, line):
+def test_invalid_input_is_one_line_of_error(run, arguments, line):
     code, _, err = run(*arguments)
-    told = [each for each in err.splitlines() if each.startswith("trialogue: error")]
-    assert (code, len(told)) == (2, 1)
-    assert line in told[0]
+    errors = [each for each in err.splitlines() if each.startswith("trialogue: error")]
+    assert (code, len(errors)) == (2, 1)
+    assert line in errors[0]
 
 
-def test_a_short_prompt_and_a_damaged_folder_are_one_line(run):
+def test_short_prompts_and_damaged_models_are_refused(run):
     assert run(*MEMORIZE, "--out", "model")[0] == 0
     code, _, err = run("generate", "--model", "model", "--prompt", "t", "--n", "1", "--max-new-tokens", "2")
     assert code == 2

@@ -1,4 +1,4 @@
-"""The page, built once for all tests, and a browser to look at it with."""
+"""The gallery page, built once for all tests, and a browser that opens it."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Open the page in headless Chromium, `width` pixels wide; skips where there is none."""
+    """Open the page in headless Chromium with a width in pixels. Tests are skipped without Chromium."""
     webdriver = pytest.importorskip("selenium.webdriver")
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     driver_program = shutil.which("chromedriver")
@@ -31,7 +31,7 @@ def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         pytest.skip(
             "no Chromium here, or no chromedriver (on Debian: apt-get install chromium chromium-driver)"
         )
-    page: Path = request.getfixturevalue("page")  # not built where there is no browser
+    page: Path = request.getfixturevalue("page")  # not built if there is no browser
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     options.add_argument("--headless=new")

@@ -1,4 +1,4 @@
-"""The page in headless Chromium: it loads, moves, obeys, asks for nothing, and fits a phone."""
+"""The gallery page in headless Chromium."""
 
 import json
 import time
@@ -12,7 +12,7 @@ Open = Callable[..., Any]
 
 
 def state(driver: Any, scene: str) -> str:
-    """All that a scene shows."""
+    """Return the HTML of a scene."""
     shown: str = driver.execute_script("return document.getElementById(arguments[0]).outerHTML", scene)
     return shown
 
@@ -28,7 +28,7 @@ def look(driver: Any, scene: str) -> None:
 
 
 def eventually(fulfilled: Callable[[], bool], seconds: float = 30) -> bool:
-    """Whether it is before the time is up: the machine may be busy."""
+    """Return whether a condition becomes true within a number of seconds."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if fulfilled():
@@ -59,7 +59,7 @@ def requests(driver: Any) -> list[str]:
     ]
 
 
-def test_every_scene_moves_without_a_word_or_a_request(open_page: Open) -> None:
+def test_every_scene_moves_without_errors_and_requests(open_page: Open) -> None:
     driver = open_page()
     for scene in SCENES:
         look(driver, scene)
@@ -71,7 +71,7 @@ def test_every_scene_moves_without_a_word_or_a_request(open_page: Open) -> None:
     assert [url for url in asked if not url.startswith("data:")] == [driver.current_url]
 
 
-def test_a_scene_out_of_sight_stands_still(open_page: Open) -> None:
+def test_hidden_scenes_do_not_move(open_page: Open) -> None:
     driver = open_page()
     look(driver, "walks")
     assert eventually(lambda: value(driver, "walks") > 0)
@@ -79,7 +79,7 @@ def test_a_scene_out_of_sight_stands_still(open_page: Open) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_phone_scrolls_down_only_and_cuts_nothing_off(open_page: Open, dark: bool) -> None:
+def test_the_page_fits_a_phone(open_page: Open, dark: bool) -> None:
     driver = open_page(360, dark=dark)
     for scene in SCENES:
         look(driver, scene)
@@ -97,7 +97,7 @@ def test_a_phone_scrolls_down_only_and_cuts_nothing_off(open_page: Open, dark: b
     assert complaints(driver) == []
 
 
-def test_less_motion_stands_still_and_shows_the_end(open_page: Open) -> None:
+def test_reduced_motion_shows_the_end(open_page: Open) -> None:
     driver = open_page(reduced=True)
     for scene in SCENES:
         look(driver, scene)
@@ -127,8 +127,8 @@ def test_the_keyboard_plays_pauses_and_drags(open_page: Open) -> None:
     assert eventually(lambda: value(driver, "cliques") > round(stood) + 1.1)
 
 
-def test_bars_fill_with_what_was_recorded(open_page: Open) -> None:
-    """Dragged to the end every panel has counted its samples, and dragged back none."""
+def test_bars_count_all_recorded_runs(open_page: Open) -> None:
+    """At the end every panel counts its samples, and at the start none."""
     driver = open_page(reduced=True)
     counted, runs = driver.execute_script("""
         const recorded = JSON.parse(document.getElementById("recorded").textContent);
@@ -139,13 +139,13 @@ def test_bars_fill_with_what_was_recorded(open_page: Open) -> None:
     """)
     assert counted == runs
     facts = [one.text for one in driver.find_elements("css selector", "#walks .facts")]
-    assert "53 % in the long run, exactly" in facts[0]
+    assert "53 % misplaced in the long run (exact)" in facts[0]
     drag(driver, "walks", 0)
     read = "return [...document.querySelectorAll('#walks article')].map((one) => one.dataset.outputs)"
     assert driver.execute_script(read) == ["0"] * 4
 
 
-def test_warmth_makes_walls(open_page: Open) -> None:
+def test_walls_increase_with_the_temperature(open_page: Open) -> None:
     driver = open_page()
     walls = []
     for level in (0, 8, 24):
@@ -156,7 +156,7 @@ def test_warmth_makes_walls(open_page: Open) -> None:
     assert walls[0] < 0.01 < 1 < walls[1] < 20 < walls[2]
 
 
-def test_a_choice_of_coupling_begins_anew(open_page: Open) -> None:
+def test_a_new_coupling_restarts_the_scene(open_page: Open) -> None:
     driver = open_page()
     look(driver, "cliques")
     drag(driver, "cliques", 100)

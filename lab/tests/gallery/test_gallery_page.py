@@ -1,4 +1,4 @@
-"""The page: one file, the same bytes each time, whose numbers are the exact ones."""
+"""The gallery page is self-contained, reproducible and exact."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def recorded(page: Path) -> dict[str, Any]:
-    """What the page carries."""
+    """The recorded data of the page."""
     found = re.search(
         r'<script type="application/json" id="recorded">(.*?)</script>', page.read_text("utf-8")
     )
@@ -30,7 +30,7 @@ def recorded(page: Path) -> dict[str, Any]:
     return content
 
 
-def test_it_is_valid_small_and_refers_to_nothing_elsewhere(page: Path) -> None:
+def test_the_page_is_valid_small_and_self_contained(page: Path) -> None:
     text = page.read_text("utf-8")
     read = Page(text)
     assert len(set(read.ids)) == len(read.ids)
@@ -42,15 +42,15 @@ def test_it_is_valid_small_and_refers_to_nothing_elsewhere(page: Path) -> None:
     assert len(text.encode()) < 700_000
 
 
-def test_the_same_bytes_each_time(recorded: dict[str, Any]) -> None:
-    """Whole scenes once more; those of chains and walls are compared with their samplers below."""
+def test_equal_arguments_give_equal_scenes(recorded: dict[str, Any]) -> None:
+    """Other tests compare the scenes of chains and walls with their samplers."""
     again = {"walks": rule_at_the_end.scene(0), "layers": waking_layers.scene(ROOT / "results")}
     assert rounded(again["walks"]) == recorded["walks"]
     assert rounded(again["layers"]) == recorded["layers"]
     assert rule_at_the_end.scene(1)["walks"][0]["runs"] != again["walks"]["walks"][0]["runs"]
 
 
-def test_laws_of_walks_are_exact(recorded: dict[str, Any]) -> None:
+def test_distributions_of_samplers_are_exact(recorded: dict[str, Any]) -> None:
     walks = recorded["walks"]
     law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
     target = target_distribution(law, judge)
@@ -77,8 +77,8 @@ def sentence(walks: dict[str, Any], node: int) -> str:
     return " ".join(words)
 
 
-def test_recorded_walks_are_those_of_the_engine(recorded: dict[str, Any]) -> None:
-    """Every step goes where the engine's rows went: outputs and queries of each sample are what it returned."""
+def test_recorded_runs_agree_with_the_samplers(recorded: dict[str, Any]) -> None:
+    """Recorded outputs and numbers of queries agree with the samplers."""
     walks = recorded["walks"]
     law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
     for place, player in enumerate(rule_at_the_end.PLAYERS[:3]):
@@ -96,7 +96,7 @@ def test_recorded_walks_are_those_of_the_engine(recorded: dict[str, Any]) -> Non
 
 
 def test_copies_of_drafts_have_their_source() -> None:
-    """Nodes of a step continue the nodes that its sources were at."""
+    """The nodes of a step continue the nodes of their sources."""
     law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
     walk = SequentialMonteCarlo(particles=4, proposal="mask")
     samples = generate(law, sampler=walk, verifier=judge, num_samples=50, seed=3, trace=True)
@@ -128,8 +128,8 @@ def test_walls_are_counted_and_expected_exactly(recorded: dict[str, Any]) -> Non
     assert expected == sorted(expected)
 
 
-def test_recorded_chains_are_those_of_the_engine(recorded: dict[str, Any]) -> None:
-    """Run again, every copy is where it was at every step, and the first one's spins are those of its counts."""
+def test_recorded_chains_agree_with_the_sampler(recorded: dict[str, Any]) -> None:
+    """A new run has the same counts of all copies and the same spins of the first copy."""
     for level, coupling in zip(recorded["cliques"]["levels"], two_cliques.COUPLINGS, strict=True):
         ising = two_cliques.model(coupling)
         start = ising.states()[:1].expand(two_cliques.COPIES, -1)
@@ -139,10 +139,10 @@ def test_recorded_chains_are_those_of_the_engine(recorded: dict[str, Any]) -> No
             assert shown["spins"][1:] == in_base_36(run.samples[:, 0])
 
 
-def test_two_cliques_have_their_exact_law(recorded: dict[str, Any]) -> None:
+def test_exact_distribution_of_two_cliques(recorded: dict[str, Any]) -> None:
     cliques = recorded["cliques"]
     for level in cliques["levels"]:
-        # Cliques do not touch: the law is a product, by hand from magnetisations.
+        # The cliques are independent, so the distribution is a product over magnetisations.
         ups = np.arange(5)
         ways, magnetisation = np.array([1, 4, 6, 4, 1]), 2.0 * ups - 4
         alone = ways * np.exp(level["coupling"] * (magnetisation**2 - 4) / 2 + 0.1 * magnetisation)
@@ -151,13 +151,13 @@ def test_two_cliques_have_their_exact_law(recorded: dict[str, Any]) -> None:
         for chain in level["chains"]:
             assert set(chain["copies"][0]) == {"0"}
             assert chain["distance"][0] == pytest.approx(1 - law[0, 0], rel=1e-4)
-        # A step that keeps the law never leads away from it.
+        # The distance from a stationary distribution never increases.
         assert np.diff(level["chains"][0]["distance"]).max() < 1e-9
         jointly, at_once = (chain["distance"][-1] for chain in level["chains"])
         assert jointly < 0.001 < at_once
 
 
-def test_layers_are_rows_of_the_study(recorded: dict[str, Any]) -> None:
+def test_trainings_agree_with_the_rows_of_the_study(recorded: dict[str, Any]) -> None:
     layers = recorded["layers"]
     (file,) = (ROOT / "results" / "interaction-order" / layers["result"].split("@")[1]).glob("rows.jsonl")
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
@@ -176,7 +176,7 @@ def test_layers_are_rows_of_the_study(recorded: dict[str, Any]) -> None:
     assert law["curves"][1]["losses"] == pytest.approx([row["loss"] for row in curve], rel=1e-5)
 
 
-def test_the_text_says_the_numbers(page: Path, recorded: dict[str, Any]) -> None:
+def test_numbers_in_the_text(page: Path, recorded: dict[str, Any]) -> None:
     text = " ".join(page.read_text("utf-8").split("<script", maxsplit=1)[0].split())
     walks, layers = recorded["walks"], recorded["layers"]
     masked = _percent(walks["walks"][0]["probabilities"][walks["tempting"]]).replace("\u00a0", " ")
@@ -194,8 +194,6 @@ def test_missing_rows_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert not out.exists()
 
 
-def test_a_folder_that_is_not_there_is_said_before_anything_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_folder_is_reported_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["gallery", "--out", str(tmp_path / "no" / "gallery.html")]) == 2
     assert "there is no folder" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""One finished run that tests of several files read."""
+"""A finished run that the tests of several files read."""
 
 import pytest
 from biased_coin import STUDY
@@ -9,11 +9,11 @@ from trialogue_lab.ledger.runs.execution import execute
 
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Entry:
-    """The study of the coin, judged by a run of its preset `default`."""
+    """The entry of the coin for a run of its preset `default`."""
     return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
 
 
 @pytest.fixture(scope="session")
 def entry(plain: Entry) -> Entry:
-    """The entry that a file's tests show; a file may override it."""
+    """The entry that the tests of a file show. A file may override it."""
     return plain

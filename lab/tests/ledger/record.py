@@ -1,43 +1,40 @@
-"""The record of the studies: everything whose change would break committed results.
+"""Record of all names and values of the studies whose change would invalidate committed results.
 
-`python -m tests.ledger.record FILE` writes it. The committed file was written before a large change of the code, and
-`test_record` compares the code of today with it.
+`python -m ledger.record FILE` in `lab/tests` writes it. `test_record` compares the code with the committed record.
 """
 
 import hashlib
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
 
+from trialogue.display.numbers import finite_or_none
 from trialogue_lab import studies
 from trialogue_lab.ledger import Study, ledger
 from trialogue_lab.ledger.runs.results import COMMITTED, PRESETS, config_hash, config_values, finished_results
 
 
 def record_of(name: str) -> dict[str, Any]:
-    """Return the hashes, registrations, task names, pilot and verdicts of a study, as JSON holds them."""
+    """Return the hashes, registrations, parts, pilot and verdicts of a study, as JSON represents them."""
     study = studies.find(name)
     (entry,) = ledger([study])
+    presets = [preset for preset in PRESETS if preset in study.presets]
     finished = finished_results(study.name, COMMITTED, lambda line: None)
     return {
         "hashes": {
             preset: config_hash(study.name, study.version, config_values(study.presets[preset]))
-            for preset in PRESETS
-            if preset in study.presets
+            for preset in presets
         },
-        "registrations": {
-            preset: _digest(_registrations(study, preset)) for preset in PRESETS if preset in study.presets
-        },
+        "registrations": {preset: _digest(_registrations(study, preset)) for preset in presets},
         "claims": sorted(claim.id for claim in study.claims),
         "withdrawn": [claim.id for claim in study.withdrawn],
         "numbers": sorted(study.numbers),
         "figures": [figure.name for figure in study.figures],
-        "tasks": {preset: _digest(_tasks(study, preset)) for preset in PRESETS if preset in study.presets},
+        "tasks": {preset: _digest(_parts(study, preset)) for preset in presets},
         "pilot": _digest(sorted(study.pilot.estimates)),
         "verdicts": {
-            each.claim.id: [each.answer, *map(_finite, (each.estimate, each.low, each.high))]
+            each.claim.id: [each.answer, *map(finite_or_none, (each.estimate, each.low, each.high))]
             for each in entry.verdicts
         },
         "results": {
@@ -52,12 +49,8 @@ def _registrations(study: Study[Any], preset: str) -> list[Any]:
     return [[claim.id, claim.registration(values)] for claim in study.claims]
 
 
-def _tasks(study: Study[Any], preset: str) -> list[Any]:
+def _parts(study: Study[Any], preset: str) -> list[Any]:
     return [[part.name, part.lane, dict(part.columns)] for part in study.parts(study.presets[preset])]
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def _digest(content: Any) -> str:

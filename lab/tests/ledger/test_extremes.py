@@ -1,4 +1,4 @@
-"""The worst case over the rows of a kind: columns, expressions, conditions, and what was not measured."""
+"""Largest and smallest values over the rows of a kind."""
 
 import math
 
@@ -14,7 +14,7 @@ ROWS = Rows(
 )
 
 
-def test_extremes_are_over_all_numbers_of_the_rows_that_are_meant() -> None:
+def test_extremes_of_columns_and_expressions() -> None:
     assert largest("length", "cost")(ROWS).tolist() == [3.0]
     assert smallest("length", "cost", "bound")(ROWS).tolist() == [1.0]
     assert largest("length", "cost - bound")(ROWS).tolist() == [2.0]
@@ -22,17 +22,17 @@ def test_extremes_are_over_all_numbers_of_the_rows_that_are_meant() -> None:
     assert largest("length", "rate_0.5")(ROWS).tolist() == [0.2]
 
 
-def test_what_was_not_measured_has_no_extreme() -> None:
+def test_missing_rows_have_no_extreme() -> None:
     assert largest("curve", "cost")(ROWS).empty
     assert largest("length", "cost", where="family == 'c'")(ROWS).empty
 
 
-def test_a_number_that_is_missing_is_not_passed_over() -> None:
+def test_missing_numbers_are_not_ignored() -> None:
     rows = Rows([{"kind": "chain", "cost": 1.0}, {"kind": "chain", "cost": math.nan}])
     assert math.isnan(largest("chain", "cost")(rows).item())
     assert largest("chain", "cost", where="cost.notna()")(rows).tolist() == [1.0]
 
 
-def test_a_claim_that_differs_in_its_condition_has_a_quantity_of_another_name() -> None:
+def test_the_name_of_a_statistic_contains_its_condition() -> None:
     first, second = (largest("length", "cost", where=f"family == {name!r}") for name in "ab")
     assert first.name != second.name

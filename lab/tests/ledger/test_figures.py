@@ -1,4 +1,4 @@
-"""Helpers of figures: the decorator, the finish of axes, and curves with bars."""
+"""Functions that draw figures."""
 
 import pytest
 from matplotlib.figure import Figure as Drawing
@@ -8,7 +8,7 @@ from trialogue_lab.ledger import COLORS, Figure, Rows, curves, figure, finish, p
 from trialogue_lab.ledger.pages.figures import svg
 
 
-def test_a_decorated_function_is_the_figure_that_it_draws() -> None:
+def test_a_decorated_function_becomes_a_figure() -> None:
     @figure("lines", "Two lines.")
     def lines(rows: Rows) -> Drawing:
         drawing, [axes] = panels()
@@ -21,7 +21,7 @@ def test_a_decorated_function_is_the_figure_that_it_draws() -> None:
 
 
 @pytest.mark.parametrize(("legend", "shown"), [(False, False), (True, True), ("upper left", True)])
-def test_axes_are_finished(legend: str | bool, shown: bool) -> None:
+def test_titles_labels_and_legends(legend: str | bool, shown: bool) -> None:
     _, [axes] = panels()
     axes.plot([0, 1], label="line")
     finish(axes, "Loss", legend=legend, xlabel="step", yscale="log")
@@ -30,7 +30,7 @@ def test_axes_are_finished(legend: str | bool, shown: bool) -> None:
     assert (axes.get_legend() is not None) == shown
 
 
-def test_a_curve_has_the_means_and_deviations_of_its_rows() -> None:
+def test_curves_show_means_and_deviations() -> None:
     table = DataFrame(
         [
             {"x": x, "y": y, "width": width}

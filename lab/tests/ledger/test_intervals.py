@@ -1,4 +1,4 @@
-"""Intervals and power, against closed forms and simulation."""
+"""Intervals and power, compared with closed forms and simulations."""
 
 import importlib
 import math
@@ -73,7 +73,7 @@ def test_a_large_sample_without_skewness_has_student_s_interval() -> None:
 
 
 @pytest.mark.parametrize("values", [(3.0,), (3.0, 3.0, 3.0), (0.1,) * 7])
-def test_numbers_that_agree_have_no_interval(values: tuple[float, ...]) -> None:
+def test_equal_numbers_have_no_interval(values: tuple[float, ...]) -> None:
     found = interval(np.array(values), 0.05)
     assert found.estimate == pytest.approx(values[0])
     assert math.isnan(found.low)
@@ -99,7 +99,7 @@ def test_shares_of_one_trial_take_clopper_and_pearson(ones: int, n: int) -> None
 
 
 @pytest.mark.parametrize("share", [0.5, 0.97, 1.0])
-def test_shares_that_agree_have_the_interval_of_one_trial_each(share: float) -> None:
+def test_equal_shares_have_the_interval_of_one_trial_each(share: float) -> None:
     """The mean of n equal shares and 1, with uniform Dirichlet weights, is 1 - (1 - share) Beta(n, 1)."""
     found = interval(np.array([share] * 4), 0.05, counts=counts_of([share * 200] * 4, 200))
     tail = 0.025 ** (1 / 4)
@@ -132,7 +132,7 @@ SHARES = (
     *(f"shares, mean {m}, correlation {c}" for m in (0.5, 0.9, 0.99) for c in (0, 0.1, 0.3)),
 )
 ERRORS = 5
-"""Standard errors by which a count of misses may exceed what is allowed."""
+"""Number of standard errors by which the misses may exceed the allowed number."""
 
 
 def test_the_coverage_is_simulated_for_these_cases(coverage: ModuleType) -> None:
@@ -170,14 +170,14 @@ def test_the_check_rejects_intervals_that_do_not_cover(
     assert not found.is_covered(alpha, ERRORS), found
 
 
-def test_an_interval_of_logarithms_is_one_of_the_geometric_mean() -> None:
+def test_interval_of_logarithms() -> None:
     ratios = np.array([0.5, 2.0, 3.0, 1.5, 1.1])
     of_logs = interval(np.log(ratios), 0.01)
     assert interval(ratios, 0.01, logarithmic=True) == pytest.approx(np.exp(of_logs))
 
 
 def simulated(mean: float, error: float, deviation: float, n: int, criterion: Criterion) -> float:
-    """The share of decided runs at level 0.01, if the mean itself has a standard `error`."""
+    """Return the share of decided runs at level 0.01 if the mean has the standard error `error`."""
     random = numpy_generator(1, "runs", n)
     runs = mean + error * random.normal(size=(20_000, 1)) + deviation * random.normal(size=(20_000, n))
     ends = zip(*mean_bounds(runs, 0.01), strict=True)
@@ -205,7 +205,7 @@ def test_power_without_spread_is_unknown() -> None:
     assert not math.isnan(power(value > 1, np.array([2.0, 2.1, 2.2]), 5, 0.05))
 
 
-def test_runs_decide_as_often_as_their_pilots_said(
+def test_runs_decide_with_the_power_of_their_pilots(
     coverage: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = coverage.simulate_power(3, 20, 0.05, 1000)
@@ -233,7 +233,7 @@ def test_the_smallest_effect_has_the_stated_power(criterion: Criterion) -> None:
     assert found == pytest.approx(POWER, abs=0.03)
 
 
-def test_runs_decide_at_the_smallest_effect_that_others_stated(coverage: ModuleType) -> None:
+def test_runs_decide_at_the_stated_smallest_effect(coverage: ModuleType) -> None:
     assert coverage.simulate_effect(5, 0.05, 200) > POWER
 
 
@@ -244,11 +244,11 @@ def test_the_smallest_effect_of_a_ratio_is_a_factor() -> None:
     assert math.isnan(smallest_effect(value > 0, np.array([1.0, 1.0]), 0.05))
 
 
-def test_an_end_beyond_all_numbers_is_infinite() -> None:
+def test_interval_ends_that_overflow_are_infinite() -> None:
     found = interval(np.array([1e-200, 1e200]), 1e-3, logarithmic=True)
     assert found.estimate == pytest.approx(1)
     assert (found.low, found.high) == (0, math.inf)
 
 
-def test_the_effect_that_two_far_replications_could_have_seen_is_beyond_all_numbers() -> None:
+def test_smallest_effects_that_overflow_are_infinite() -> None:
     assert smallest_effect(factor > 1, np.array([37.0, 0.005]), 0.004) == math.inf

@@ -1,4 +1,4 @@
-"""Pseudo-values by hand: of means, of means over pairs, and of statistics that replications give together."""
+"""Pseudo-values of means and of means over pairs, compared with values computed by hand."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,13 @@ from trialogue_lab.ledger.claims.jackknife import pair_values, pseudo_values
 from trialogue_lab.ledger.rows import NoRows
 
 
-def test_pseudo_values_of_a_mean_are_the_numbers_themselves() -> None:
+def test_pseudo_values_of_a_mean_are_the_numbers() -> None:
     numbers = {7: 1.0, 3: 4.0, 5: 10.0}
     found = pseudo_values([7, 3, 5], lambda labels: float(np.mean([numbers[each] for each in labels])), 2)
     assert found.to_dict() == pytest.approx(numbers)
 
 
-def test_pseudo_values_of_a_mean_over_pairs_have_it_as_their_mean() -> None:
+def test_mean_of_pseudo_values_over_pairs() -> None:
     between = np.array([[9.0, 1.0, 2.0, 6.0], [8, 8, 3, 4], [7, 7, 7, 5], [0, 0, 0, 0]])
     found = pair_values([10, 11, 12, 13], between, 2)
     assert found.mean() == pytest.approx(21 / 6)

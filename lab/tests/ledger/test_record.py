@@ -1,4 +1,4 @@
-"""Committed results stay valid: hashes, registrations, tasks, pilots and verdicts are those of the record."""
+"""Committed results stay valid: hashes, registrations, parts, pilots and verdicts agree with the record."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,12 @@ RECORD = json.loads((Path(__file__).parent / "record.json").read_text(encoding="
 
 
 @pytest.mark.parametrize("name", RECORD)
-def test_a_study_is_as_recorded(name: str) -> None:
+def test_a_study_agrees_with_its_record(name: str) -> None:
     recorded, found = dict(RECORD[name]), record_of(name)
     verdicts, seen = recorded.pop("verdicts"), found.pop("verdicts")
     results, kept = recorded.pop("results"), found.pop("results")
     assert found == recorded
-    # A larger result may be added, and then decides. A result that was recorded stays as it is.
+    # A larger result may be added, which then counts. A recorded result must not change.
     assert results.items() <= kept.items()
     if kept == results:
         assert {claim: answer for claim, (answer, *_) in seen.items()} == {

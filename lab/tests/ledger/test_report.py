@@ -1,4 +1,4 @@
-"""Tables, figures, comparisons, and the page that shows them."""
+"""Tables, figures and comparisons, and the report that shows them."""
 
 import math
 import re
@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 import pytest
 from biased_coin import STUDY
-from pandas import Series
+from pandas import DataFrame, Series
 
 from html_page import Page
 from trialogue.display.numbers import format_number
@@ -29,29 +29,25 @@ def page(entry: Entry) -> str:
     return render_report([entry])
 
 
-def test_the_page_asks_for_nothing_outside_itself(page: str) -> None:
+def test_the_page_is_self_contained_and_readable_on_a_phone(page: str) -> None:
     assert all(reference.startswith("#") for reference in Page(page).references)
     assert re.findall(r"url\((?!#)|@import|<script|<link|<iframe", page) == []
-
-
-def test_every_id_is_there_once_with_several_figures(entry: Entry) -> None:
-    again = replace(STUDY.figures[0], name="again")
-    twice = Entry(replace(STUDY, figures=(*STUDY.figures, again)), entry.result, entry.verdicts)
-    counts = Counter(Page(render_report([twice])).ids)
-    drawn = [name for name in counts if name.startswith("biased-coin-")]
-    assert len(drawn) > 4
-    assert max(counts.values()) == 1
-
-
-def test_the_page_can_be_read_on_a_phone(page: str) -> None:
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     assert page.count("<table>") == len(re.findall(r'<div class="wide"[^>]*>\s*<table>', page)) == 1
     assert "prefers-color-scheme: dark" in page
 
 
-def test_the_page_says_what_there_is_to_say(page: str, entry: Entry) -> None:
+def test_ids_of_several_figures_are_unique(entry: Entry) -> None:
+    again = replace(STUDY.figures[0], name="again")
+    twice = Entry(replace(STUDY, figures=(*STUDY.figures, again)), entry.result, entry.verdicts)
+    counts = Counter(Page(render_report([twice])).ids)
+    assert len([name for name in counts if name.startswith("biased-coin-")]) > 4
+    assert max(counts.values()) == 1
+
+
+def test_contents_of_the_page(page: str, entry: Entry) -> None:
     words = " ".join(" ".join(Page(page).words).split())
-    for said in (
+    for shown in (
         STUDY.question,
         *(verdict.claim.full_statement for verdict in entry.verdicts),
         *(verdict.reason for verdict in entry.verdicts),
@@ -61,20 +57,17 @@ def test_the_page_says_what_there_is_to_say(page: str, entry: Entry) -> None:
         "0.3 or so",
         "Share of heads by seed",
     ):
-        assert said in words
-    shown = re.findall(r'<header>\s*<span class="verdict [a-z-]+">([a-z ]+)</span>', page)
-    assert shown == [verdict.answer for verdict in entry.verdicts]
+        assert shown in words
+    answers = re.findall(r'<header>\s*<span class="verdict [a-z-]+">([a-z ]+)</span>', page)
+    assert answers == [verdict.answer for verdict in entry.verdicts]
 
 
-def test_text_of_a_study_is_not_markup(page: str) -> None:
+def test_markup_in_texts_is_escaped_except_for_backticks(page: str, entry: Entry) -> None:
     assert "<not>" not in page
     assert "&lt;not&gt;" in page
-
-
-def test_words_between_backticks_are_code(entry: Entry) -> None:
     verdict = replace(entry.verdicts[0], remarks=("see `heads < tails`, not ` alone",))
-    page = render_report([replace(entry, verdicts=(verdict,))])
-    assert "see <code>heads &lt; tails</code>, not ` alone" in page
+    remark = render_report([replace(entry, verdicts=(verdict,))])
+    assert "see <code>heads &lt; tails</code>, not ` alone" in remark
 
 
 def test_equal_results_give_equal_bytes(page: str, entry: Entry) -> None:
@@ -82,7 +75,7 @@ def test_equal_results_give_equal_bytes(page: str, entry: Entry) -> None:
         assert render_report([entry]) == page
 
 
-def test_the_figure_follows_the_rows(entry: Entry) -> None:
+def test_a_figure_depends_on_the_rows(entry: Entry) -> None:
     assert entry.result is not None
     records = entry.result.records
     other = [record | {"heads": record.get("heads", 0) + place} for place, record in enumerate(records)]
@@ -117,7 +110,7 @@ def test_numbers_as_text(value: object, digits: int, text: str) -> None:
     assert format_number(value, digits) == text
 
 
-def test_our_numbers_stand_beside_the_published_ones() -> None:
+def test_a_table_shows_published_numbers_next_to_ours() -> None:
     table = ResultTable(
         title="t",
         source="s",
@@ -126,14 +119,11 @@ def test_our_numbers_stand_beside_the_published_ones() -> None:
         rows_are="name",
     )
     shown = sheet(table, Rows([]))
-    assert shown.corner == "name"
-    assert shown.columns == [
-        ("x", "published"),
-        ("x", "ours"),
-        ("z", "ours"),
-        ("y", "published"),
-        ("y", "ours"),
-    ]
+    columns = [(head, origin) for head in "xzy" for origin in ("published", "ours")]
+    assert (shown.corner, shown.columns) == (
+        "name",
+        [column for column in columns if column != ("z", "published")],
+    )
     assert shown.lines == [
         ("a", ["0.500", "0.510 ± 0.028", "3", "–", "–"]),
         ("b", ["–", "0.100", "4.00", "–", "–"]),
@@ -141,7 +131,12 @@ def test_our_numbers_stand_beside_the_published_ones() -> None:
     ]
 
 
-def test_two_results_side_by_side(entry: Entry, tmp_path: Path) -> None:
+def test_cells_may_be_a_data_frame() -> None:
+    table = ResultTable(title="t", source="s", cells=lambda _: DataFrame({"x": [1, 2], "y": [0.5, True]}))
+    assert sheet(table, Rows([])).lines == [("0", ["1", "0.500"]), ("1", ["2", "True"])]
+
+
+def test_comparison_of_two_results(entry: Entry, tmp_path: Path) -> None:
     assert entry.result is not None
     other = execute(STUDY, replace(STUDY.presets["default"], bias=0.4), tmp_path)
     compared = compare(STUDY, entry.result, other)
@@ -157,6 +152,5 @@ def test_two_results_side_by_side(entry: Entry, tmp_path: Path) -> None:
 
 
 def test_differences() -> None:
-    assert difference(1, 1.5) == "+0.500"
-    assert difference(1.5, 1.0) == "-0.500"
+    assert (difference(1, 1.5), difference(1.5, 1.0)) == ("+0.500", "-0.500")
     assert difference("a", 1.0) == difference(True, False) == difference(math.nan, 1.0) == "–"

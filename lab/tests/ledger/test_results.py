@@ -1,7 +1,8 @@
-"""Results are read whole or not at all, and found by any of their names."""
+"""Results are verified when they are opened, and found by any of their names."""
 
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -48,20 +49,23 @@ def result(measured: Path, tmp_path: Path) -> Result:
     return open_result(Path(shutil.copytree(measured, tmp_path / measured.parent.name / measured.name)))
 
 
+@pytest.fixture
+def run_preset(tmp_path: Path) -> Callable[[str], Result]:
+    return lambda preset: execute(STUDY, STUDY.presets[preset], tmp_path)
+
+
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", ["appended", "gone"])
-def test_any_damage_is_found_and_named(name: str, damage: str, result: Result) -> None:
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_a_changed_or_missing_file_is_named(name: str, is_missing: bool, result: Result) -> None:
     path = result.folder / name
     content = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-    else:
+    path.unlink()
+    if not is_missing:
         path.write_bytes(content + b"\n")
-    with pytest.raises(InputError, match="corrupted") as caught:
+    with pytest.raises(InputError, match=r"corrupted, .*: delete the folder") as caught:
         open_result(result.folder)
     assert name in str(caught.value)
     assert str(result.folder) in str(caught.value)
-    assert "delete the folder" in str(caught.value)
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"rows.jsonl": "x"}'])
@@ -72,40 +76,34 @@ def test_a_damaged_done_is_found(content: str, result: Result) -> None:
 
 
 def test_a_renamed_folder_is_found(result: Result) -> None:
-    other = result.folder.with_name("0" * 12)
-    shutil.copytree(result.folder, other)
+    other = shutil.copytree(result.folder, result.folder.with_name("0" * 12))
     with pytest.raises(InputError, match="not the hash of its config"):
         open_result(other)
 
 
-def test_rows_load_in_one_call(result: Result, tmp_path: Path) -> None:
-    for reference in (
-        result.folder,
-        str(result.folder),
-        result.hash,
-        result.hash[:6],
-        f"biased-coin@{result.hash}",
-        "biased-coin",
-    ):
+def test_rows_are_loaded_by_any_name_of_a_result(result: Result, tmp_path: Path) -> None:
+    names = (str(result.folder), result.hash, result.hash[:6], f"biased-coin@{result.hash}", "biased-coin")
+    for reference in (result.folder, *names):
         rows = load_rows(reference, tmp_path)
         assert isinstance(rows, pandas.DataFrame)
         assert len(rows) == 6
         assert set(rows.kind) == {"flips", "law"}
 
 
-def test_a_name_that_fits_nothing_or_too_much(result: Result, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no finished result"):
-        find_result("other@" + result.hash, tmp_path)
-    with pytest.raises(InputError, match="no finished result"):
-        find_result(result.hash, tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="no finished result"):
-        find_result("/nowhere", tmp_path)
+def test_unknown_and_ambiguous_names_are_refused(result: Result, tmp_path: Path) -> None:
+    for name, folder in (
+        ("other@" + result.hash, tmp_path),
+        (result.hash, tmp_path / "elsewhere"),
+        ("/nowhere", tmp_path),
+    ):
+        with pytest.raises(InputError, match="no finished result"):
+            find_result(name, folder)
     execute(STUDY, replace(SMALL, flips=51), tmp_path)
     with pytest.raises(InputError, match="ambiguous: use one of biased-coin@"):
         find_result("biased-coin", tmp_path)
 
 
-def test_a_corrupted_result_hides_no_other(
+def test_other_results_are_found_next_to_a_corrupted_one(
     result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "another_coin", biased_coin)
@@ -118,13 +116,15 @@ def test_a_corrupted_result_hides_no_other(
         find_result("another-coin", tmp_path)
 
 
-def test_a_study_s_name_means_its_largest_preset(result: Result, tmp_path: Path) -> None:
-    for preset, shown in (("pilot", "pilot"), ("smoke", "pilot"), ("default", "default")):
-        execute(STUDY, STUDY.presets[preset], tmp_path)
-        assert find_result("biased-coin", tmp_path).preset == shown
+def test_the_name_of_a_study_stands_for_its_largest_preset(
+    result: Result, tmp_path: Path, run_preset: Callable[[str], Result]
+) -> None:
+    for preset, found in (("pilot", "pilot"), ("smoke", "pilot"), ("default", "default")):
+        run_preset(preset)
+        assert find_result("biased-coin", tmp_path).preset == found
 
 
-def test_committed_results_come_before_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_committed_results_are_searched_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert search_folders() == [COMMITTED]
     for folder in ("results", "runs"):
@@ -136,63 +136,62 @@ def test_committed_results_come_before_one_s_own(tmp_path: Path, monkeypatch: py
     assert search_folders("elsewhere") == [Path("elsewhere")]
 
 
-def test_a_run_never_takes_the_place_of_a_committed_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_does_not_replace_a_committed_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("trialogue_lab.ledger.runs.results.COMMITTED", tmp_path / "committed")
+
+    def counting() -> tuple[str | None, str]:
+        found = counting_result(STUDY)
+        assert found is not None
+        return found.preset, found.folder.parents[1].name
+
     execute(STUDY, STUDY.presets["paper"])
-    own = counting_result(STUDY)
-    assert own is not None
-    assert own.folder.parents[1].name == "runs"
+    assert counting() == ("paper", "runs")
     execute(STUDY, STUDY.presets["default"], "committed")
     execute(STUDY, STUDY.presets["smoke"])
-    counting = counting_result(STUDY)
-    assert counting is not None
-    assert (counting.preset, counting.folder.parents[1].name) == ("default", "committed")
+    assert counting() == ("default", "committed")
     (entry,) = ledger([STUDY])
     assert [each.result.preset for each in own_entries(entry) if each.result] == ["paper", "smoke"]
 
 
 def test_a_corrupted_run_is_left_out_with_a_warning(
-    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    result: Result, tmp_path: Path, run_preset: Callable[[str], Result]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    other = execute(STUDY, STUDY.presets["smoke"], tmp_path)
+    other = run_preset("smoke")
     (result.folder / "rows.jsonl").write_text("")
     warnings: list[str] = []
     own = own_entries(judged(STUDY, None), tmp_path, warnings.append)
     assert [each.result.folder for each in own if each.result] == [other.folder]
-    assert len(warnings) == 1
-    assert result.hash in warnings[0]
+    [warning] = warnings
+    assert result.hash in warning
 
 
-def test_the_largest_finished_preset_counts(tmp_path: Path) -> None:
-    assert counting_result(STUDY, tmp_path) is None
+def test_the_largest_finished_preset_counts(tmp_path: Path, run_preset: Callable[[str], Result]) -> None:
+    def counting(*presets: str) -> str | None:
+        found = counting_result(STUDY, tmp_path, *([presets] if presets else []))
+        return found.preset if found else None
+
     execute(STUDY, SMALL, tmp_path)
-    assert counting_result(STUDY, tmp_path) is None
-    for preset in ("smoke", "pilot"):
-        execute(STUDY, STUDY.presets[preset], tmp_path)
-        assert counting_result(STUDY, tmp_path) is None
-    for preset, shown in (("default", "default"), ("paper", "paper"), ("night", "paper")):
-        execute(STUDY, STUDY.presets[preset], tmp_path)
-        found = counting_result(STUDY, tmp_path)
-        assert found is not None
-        assert found.preset == shown
-    (found.folder / DONE).unlink()
-    unfinished = counting_result(STUDY, tmp_path)
-    assert unfinished is not None
-    assert unfinished.preset == "night"
-    smaller = counting_result(STUDY, tmp_path, ("default",))
-    assert smaller is not None
-    assert smaller.preset == "default"
+    for preset, found in (
+        ("smoke", None),
+        ("pilot", None),
+        ("default", "default"),
+        ("paper", "paper"),
+        ("night", "paper"),
+    ):
+        assert counting() != preset
+        run_preset(preset)
+        assert counting() == found
+    (find_result("biased-coin", tmp_path).folder / DONE).unlink()
+    assert counting() == "night"
+    assert counting("default") == "default"
     assert counting_result(replace(STUDY, version=2), tmp_path) is None
 
 
-def test_the_ledger_has_one_record_per_claim(tmp_path: Path) -> None:
+def test_the_ledger_has_one_record_per_claim(tmp_path: Path, run_preset: Callable[[str], Result]) -> None:
     empty = ledger_records(ledger([STUDY], tmp_path))
     assert {record["verdict"] for record in empty} == {"not tested"}
-    execute(STUDY, STUDY.presets["default"], tmp_path)
+    run_preset("default")
     frame = ledger_frame(ledger([STUDY], tmp_path)).set_index("claim")
     assert dict(frame.verdict) == {
         "more-heads": "holds",
@@ -214,33 +213,32 @@ class Values:
     names: tuple[str, ...] = ("a",)
 
 
-def test_the_hash_depends_on_every_value_and_on_nothing_else() -> None:
-    def name(study: str = "s", version: int = 1, **fields: object) -> str:
+def test_the_hash_depends_on_all_values_only() -> None:
+    def hash_of(study: str = "s", version: int = 1, **fields: object) -> str:
         return config_hash(study, version, config_values(Values(**fields)))  # type: ignore[arg-type]
 
-    assert name() == name(number=1) == name(names=["a"])
-    assert (
-        len({name(), name("t"), name(version=2), name(number=1.5), name(whole=2), name(names=("a", "b"))})
-        == 6
+    assert hash_of() == hash_of(number=1) == hash_of(names=["a"]) == "323a67fec774"
+    others = (
+        hash_of("t"),
+        hash_of(version=2),
+        hash_of(number=1.5),
+        hash_of(whole=2),
+        hash_of(names=("a", "b")),
     )
-    assert name() == "323a67fec774"
+    assert len({hash_of(), *others}) == 6
 
 
-def test_a_config_that_json_cannot_hold_is_refused() -> None:
-    for value in (float("nan"), object()):
-        with pytest.raises(InputError, match="JSON"):
-            config_values(Values(number=value))  # type: ignore[arg-type]
+@pytest.mark.parametrize("value", [float("nan"), object()])
+def test_values_without_a_json_representation_are_refused(value: object) -> None:
+    with pytest.raises(InputError, match="JSON"):
+        config_values(Values(number=value))  # type: ignore[arg-type]
 
 
-def test_a_field_added_later_leaves_hashes_as_they_were_while_it_has_its_default() -> None:
-    @dataclass(frozen=True)
-    class Before:
-        seeds: tuple[int, ...] = (0, 1)
-
+def test_a_field_added_later_does_not_change_hashes_while_it_has_its_default() -> None:
     @dataclass(frozen=True)
     class After:
         seeds: tuple[int, ...] = (0, 1)
         rate: float = field(default=0.5, metadata=ADDED)
 
-    assert config_values(After()) == config_values(Before())
+    assert config_values(After()) == {"seeds": [0, 1]}
     assert config_values(After(rate=0.25)) == {"seeds": [0, 1], "rate": 0.25}

@@ -1,4 +1,4 @@
-"""Which runs are smaller than the preset `default`, and what their claims come to."""
+"""Runs that are smaller than the preset `default`, and their verdicts."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,20 +31,16 @@ class Training(Settings):
     folds: int = field(default=4, metadata=ADDED)
 
 
-PRESETS = {
-    "default": Training(),
-    "smoke": Training(
-        steps=10, stages=(10, 20), learning_rate=0.001, seeds=(1, 2), network=Network(layers=1), folds=1
-    ),
-    "paper": Training(steps=100_000),
-}
-
-
-def study() -> Any:
-    (claim, *_) = STUDY.claims
-    quantity = replace(claim.statistic, replication=Replication("training", "horizons"))
-    counted = replace(claim, criterion=replace(claim.criterion, statistic=quantity))
-    return replace(STUDY, presets=PRESETS, claims=(counted,))
+SMOKE = Training(
+    steps=10, stages=(10, 20), learning_rate=0.001, seeds=(1, 2), network=Network(layers=1), folds=1
+)
+CLAIM = STUDY.claims[0]
+COUNTED = replace(CLAIM.statistic, replication=Replication("training", "horizons"))
+TRAININGS: Any = replace(
+    STUDY,
+    presets={"default": Training(), "smoke": SMOKE, "paper": Training(steps=100_000)},
+    claims=(replace(CLAIM, criterion=replace(CLAIM.criterion, statistic=COUNTED)),),
+)
 
 
 @pytest.mark.parametrize(
@@ -63,27 +59,20 @@ def study() -> Any:
     ],
     ids=str,
 )
-def test_a_run_is_smaller_where_smoke_is_or_where_replications_are_missing(
-    config: Training, reduced: dict[str, Any]
-) -> None:
-    assert reduced_fields(study(), config_values(config)) == reduced
+def test_fields_that_make_a_run_smaller(config: Training, reduced: dict[str, Any]) -> None:
+    assert reduced_fields(TRAININGS, config_values(config)) == reduced
 
 
-def test_changes_are_named_from_the_closest_counting_preset() -> None:
-    changes = {"heads": (2, 8), "network.layers": (5, 4)}
-    changes["folds"] = (5, 4)
-    for steps, preset in ((1000, "default"), (100_000, "paper")):
-        config = Training(steps=steps, heads=2, network=Network(layers=5), folds=5)
-        assert changed_fields(study(), config_values(config)) == (preset, changes)
+@pytest.mark.parametrize(("steps", "preset"), [(1000, "default"), (100_000, "paper")])
+def test_changes_from_the_closest_counting_preset(steps: int, preset: str) -> None:
+    config = Training(steps=steps, heads=2, network=Network(layers=5), folds=5)
+    changes = {"heads": (2, 8), "network.layers": (5, 4), "folds": (5, 4)}
+    assert changed_fields(TRAININGS, config_values(config)) == (preset, changes)
 
 
-def test_a_smaller_run_decides_nothing_and_a_changed_one_of_full_size_does(tmp_path: Path) -> None:
-    def answers(config: Config) -> set[str]:
-        entry = judged(STUDY, execute(STUDY, config, tmp_path))
-        return {verdict.answer for verdict in entry.verdicts if verdict.claim.sampled}
-
-    smoke = STUDY.presets["smoke"]
-    assert answers(replace(smoke, bias=0.9)) == {"not tested"}
+def test_claims_are_tested_by_changed_runs_of_full_size_only(tmp_path: Path) -> None:
+    small = judged(STUDY, execute(STUDY, replace(STUDY.presets["smoke"], bias=0.9), tmp_path))
+    assert {each.answer for each in small.verdicts if each.claim.sampled} == {"not tested"}
     full = judged(STUDY, execute(STUDY, Config(bias=0.9), tmp_path))
     assert {verdict.answer for verdict in full.verdicts} >= {"holds", "refuted"}
     assert full.scale == "default with bias = 0.9 (not 0.7): does not count"

@@ -1,4 +1,4 @@
-"""The pages of documentation that are made from rows."""
+"""Documentation pages of studies."""
 
 import re
 from dataclasses import replace
@@ -12,12 +12,12 @@ from trialogue_lab.ledger.pages.forest import forest
 from trialogue_lab.ledger.pages.study_pages import studies_page, study_page, study_pictures
 
 
-def test_every_picture_that_a_page_shows_is_drawn_and_the_other_way_round(entry: Entry) -> None:
+def test_a_page_shows_all_its_figures(entry: Entry) -> None:
     shown = re.findall(r"^!\[.*\]\((.*)\)$", study_page(entry), re.MULTILINE)
     assert sorted(shown) == sorted(f"{STUDY.name}/{name}" for name in study_pictures(entry))
 
 
-def test_lines_of_a_table_have_one_number_of_cells(entry: Entry) -> None:
+def test_rows_of_a_table_have_equal_numbers_of_cells(entry: Entry) -> None:
     text = study_page(entry) + studies_page([entry])
     tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     assert len(tables) == len(STUDY.tables) + 2 + len({verdict.claim.origin for verdict in entry.verdicts})
@@ -27,30 +27,27 @@ def test_lines_of_a_table_have_one_number_of_cells(entry: Entry) -> None:
         assert len(table.splitlines()) > 2
 
 
-def test_every_claim_is_told_with_its_verdict(entry: Entry) -> None:
-    page = study_page(entry)
+def test_every_claim_is_shown_with_its_verdict(entry: Entry) -> None:
+    lines = study_page(entry).splitlines()
     for verdict in entry.verdicts:
-        [line] = [
-            line for line in page.splitlines() if line.startswith(f"| {verdict.claim.full_statement[:20]}")
-        ]
+        [line] = [line for line in lines if line.startswith(f"| {verdict.claim.full_statement[:20]}")]
         assert f"**{verdict.answer}**" in line
 
 
-def test_the_picture_of_claims_shows_what_is_in_print(entry: Entry) -> None:
-    def texts(published: str) -> list[str]:
+def test_the_forest_plot_shows_published_numbers(entry: Entry) -> None:
+    def words(published: str) -> str:
         first = entry.verdicts[0]
         shown = replace(entry, verdicts=(replace(first, claim=replace(first.claim, published=published)),))
         [axes] = forest(shown).draw(shown.rows).axes
-        return [text.get_text() for text in axes.texts]
+        return axes.texts[-1].get_text()
 
-    assert "published: 0.7   holds if > 0.5 (grade)" in texts("0.7")[-1]
-    assert (
-        "published: seventy in a hundred, or a …   holds if"
-        in texts("seventy in a hundred, or a little more")[-1]
-    )
-    assert "in print" not in texts("not printed")[-1]
+    assert "published: 0.7   holds if > 0.5 (grade)" in words("0.7")
+    shortened = words("seventy in a hundred, or a little more")
+    assert "published: seventy in a hundred, or a …   holds if" in shortened
+    assert "published" not in words("not printed")
 
 
-def test_a_study_without_a_result_says_how_to_make_one() -> None:
-    with pytest.raises(InputError, match=f"study='{STUDY.name}': has no finished result: use `trialogue run"):
+def test_a_study_without_a_result_has_no_page() -> None:
+    hint = f"study='{STUDY.name}': has no finished result: use `trialogue run"
+    with pytest.raises(InputError, match=hint):
         study_page(judged(STUDY, None))

@@ -1,4 +1,4 @@
-"""What every finished run of a study must have."""
+"""Requirements on every finished run of a study."""
 
 import math
 from typing import Any
@@ -9,10 +9,7 @@ from trialogue_lab.ledger.pages.tables import sheet
 
 
 def require_complete(study: Study[Any], config: Any, result: Result, *, lines: int = 1) -> Rows:
-    """Every part has rows, every claim its finite estimates, every table lines, every figure is drawn.
-
-    Returns the rows.
-    """
+    """Require rows of every part, finite estimates of every claim, and all tables and figures. Return the rows."""
     rows = study.rows(result)
     assert {record["part"] for record in rows.records} == {part.name for part in study.parts(config)}
     for claim in study.claims:

@@ -1,4 +1,4 @@
-"""Smoke runs that tests of several files read."""
+"""Smoke runs that the tests of several files read."""
 
 import os
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from trialogue_lab.ledger.runs.execution import execute
 
 @pytest.fixture(scope="session")
 def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
-    """The finished smoke run of the study of a name; it is measured once, by whichever test process asks first."""
+    """Return the finished smoke run of a study by name. All test processes share one measurement."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent

@@ -1,4 +1,4 @@
-"""Claims on chapters 3 and 4 of the thesis: their statements, settings, preconditions and withdrawn claims."""
+"""Preconditions of claims, and seeds of large presets, of studies of chapters 3 and 4 of the thesis."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""The studies of clones: when a curve ends its fall, protocols of the source, exact twins, texts that are not there."""
+"""The studies of clones: saturation of curves, protocols of the source, exact twins, and missing texts."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue_lab import studies
@@ -38,15 +37,15 @@ def curve(*losses: float) -> "pd.Series[float]":
     [
         ((4.0, 3.0, 2.0, 1.0, 0.0), 820.0),  # 0.2 lies eight tenths of the way from 1.0 to 0.0
         ((4.0, 4.0, 0.0, 0.0, 0.0), 1 + 9 * 3.8 / 4.0),
-        ((4.0, 4.0, 0.0, 7.0, 9.0), 1 + 9 * 3.8 / 4.0),  # what rises later changes nothing
-        ((104.0, 103.0, 102.0, 101.0, 100.0), 820.0),  # nor does a floor
+        ((4.0, 4.0, 0.0, 7.0, 9.0), 1 + 9 * 3.8 / 4.0),  # a later increase changes nothing
+        ((104.0, 103.0, 102.0, 101.0, 100.0), 820.0),  # nor does a constant
     ],
 )
-def test_where_a_curve_ends_its_fall(losses, step):
+def test_saturation_step_of_a_curve(losses, step):
     assert saturated(curve(*losses)) == pytest.approx(step)
 
 
-def test_a_curve_that_only_rises_has_no_such_step():
+def test_a_rising_curve_has_no_saturation_step():
     with pytest.raises(NoRows):
         saturated(curve(1.0, 2.0, 3.0, 4.0, 5.0))
 
@@ -54,7 +53,7 @@ def test_a_curve_that_only_rises_has_no_such_step():
 def rows(
     curves: dict[str, tuple[float, ...]], seeds: tuple[int, ...] = (0, 1), steps: tuple[int, ...] = STEPS
 ) -> Rows:
-    """Losses by clone, the same for both samplers, every number of sweeps and every seed."""
+    """Return losses by clone that are equal for both samplers and all seeds."""
     records: list[dict[str, Any]] = [
         {
             "kind": "loss",
@@ -101,12 +100,12 @@ def test_curves_in_order(sampler):
     assert statistics.late_change("layers-1", sampler)(ORDERED).tolist() == pytest.approx(
         [-scale * left / 2] * 2
     )
-    # Of two depths the deeper is no low order.
+    # The deeper of two depths is not a low order.
     assert statistics.low_orders_later(sampler)(ORDERED).tolist() == pytest.approx((high / low).tolist())
     assert statistics.late_share(sampler)(ORDERED).tolist() == [0.0, 0.0]
 
 
-def test_a_loss_that_rises_less_than_another_is_no_gain():
+def test_a_smaller_increase_of_the_loss_is_no_gain():
     rising = rows({"layers-1": (4.0, 2.0, 1.0, 2.0, 5.0), ENCODER: (4.0, 2.0, 1.0, 1.5, 2.0)})
     assert statistics.late_gain("gibbs")(rising).tolist() == [0.0, 0.0]
     assert (statistics.late_change(ENCODER, "gibbs")(rising) < 0).all()
@@ -131,37 +130,22 @@ def test_the_latest_of_the_low_orders_is_compared_with_all_orders():
 
 LATE = [
     ((0, 1, 10, 100), (4.0, 3.0, 2.0, 0.0), 2.0 / 4.0),
-    ((0, 1, 10, 50, 100), (4.0, 3.0, 2.0, 1.0, 3.0), 1.0 / 3.0),  # a rise in the end takes nothing back,
-    ((0, 1, 5, 10, 100), (4.0, 3.0, 0.0, 2.0, 1.0), 1.0 / 4.0),  # one before makes the whole fall no smaller,
-    ((0, 1, 10, 100), (4.0, 1.0, 2.0, 3.0), 0.0),  # and what rises only falls by nothing
+    ((0, 1, 10, 50, 100), (4.0, 3.0, 2.0, 1.0, 3.0), 1.0 / 3.0),  # an increase at the end changes nothing
+    (
+        (0, 1, 5, 10, 100),
+        (4.0, 3.0, 0.0, 2.0, 1.0),
+        1.0 / 4.0,
+    ),  # an earlier minimum counts in the total decrease
+    ((0, 1, 10, 100), (4.0, 1.0, 2.0, 3.0), 0.0),  # a late increase is no decrease
     ((0, 1, 1000), (4.0, 4.0, 0.0), (4.0 / 3.0) / 4.0),  # 100 lies two thirds of the way from 1 to 1000
     ((0, 1, 2, 5), (4.0, 3.0, 2.0, 0.0), 3.0 / 4.0),  # a tenth of five steps is before step 1
 ]
 
 
 @pytest.mark.parametrize(("steps", "losses", "share"), LATE)
-def test_the_share_of_the_fall_that_comes_after_a_tenth_of_the_steps(steps, losses, share):
+def test_late_share_of_the_decrease(steps, losses, share):
     found = statistics.late_share("gibbs")(rows({"layers-1": losses}, steps=steps))
     assert found.tolist() == pytest.approx([share] * 2)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("late.iloc[0] - late.min()", "late.iloc[0] - late.iloc[-1]"),
-        ("/ (table.iloc[0] - table.min())", "/ (table.iloc[0] - late.min())"),
-        ("np.interp(np.log(step), np.log(steps)", "np.interp(step, steps"),
-        (
-            "steps, step = looks.index.to_numpy(float), share * table.index[-1]",
-            "steps = looks.index.to_numpy(float); step = steps[np.abs(steps - share * steps[-1]).argmin()]",
-        ),
-    ],
-    ids=["to the last loss", "the whole fall as the late one", "in steps", "at the nearest look"],
-)
-def test_wrong_late_shares_are_rejected(change):
-    mutant = altered(statistics, change, compiled=False)["late_share"]("gibbs")
-    found = [mutant(rows({"layers-1": losses}, steps=steps)).iloc[0] for steps, losses, _ in LATE]
-    assert found != pytest.approx([share for *_, share in LATE])
 
 
 def test_curves_out_of_order():
@@ -177,39 +161,17 @@ def test_curves_out_of_order():
     assert (statistics.later("gibbs")(swapped) < 1).all()
 
 
-def test_early_on_curves_differ_by_little():
-    """Up to a third of the first saturation, at step 4 or so, only the steps 0 and 1 count."""
+def test_early_spread_of_curves():
+    """Only the steps 0 and 1 are below a third of the first saturation step, which is about 4."""
     spread = statistics.early_spread("gibbs")(ORDERED)
     assert spread.tolist() == pytest.approx([0.2 / 4.0] * 2)
 
 
-def test_clones_of_more_sweeps_differ_as_they_do():
+def test_difference_between_numbers_of_sweeps():
     for name in ("layers-1", ENCODER):
         assert statistics.between_sweeps(name, "metropolis")(ORDERED).tolist() == pytest.approx([0.01] * 2)
     with pytest.raises(LookupError):
         statistics.between_sweeps("layers-4", "metropolis").compute(ORDERED)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("np.argmax(losses <= level)", "np.argmin(losses)"),
-        ("losses <= level", "losses < losses[0]"),
-    ],
-    ids=["the minimum itself", "the first step down"],
-)
-def test_wrong_ends_are_rejected(change):
-    mutant = altered(statistics, change, compiled=False)["saturated"]
-    cases = (curve(104.0, 103.0, 102.0, 101.0, 100.0), curve(4.0, 1.0, 0.9, 0.05, 0.0))
-    assert [mutant(case) for case in cases] != pytest.approx([saturated(case) for case in cases])
-
-
-def test_a_share_of_the_level_would_see_no_fall_above_a_floor():
-    change = ("losses.min() + NEAR * (losses[0] - losses.min())", "losses.min() + NEAR * losses[0]")
-    mutant = altered(statistics, change, compiled=False)["saturated"]
-    assert mutant(curve(4.0, 3.0, 2.0, 1.0, 0.0)) == 820.0
-    with pytest.raises(NoRows, match="never falls"):
-        mutant(curve(104.0, 103.0, 102.0, 101.0, 100.0))
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +243,7 @@ def test_the_twin_learns_its_law(tmp_path: Path):
     assert last - least < 0.5 * (first - least)
 
 
-def test_a_twin_need_not_be_followed_on_its_own_law(tmp_path: Path):
+def test_twin_curves_do_not_depend_on_other_orders(tmp_path: Path):
     def twin(*orders: int) -> Rows:
         config = replace(SMOKE, twin_steps=20, twin_orders=orders)
         return Rows([{"seed": 3} | row for row in twin_rows(config, 3, tmp_path)], "kind")
@@ -307,7 +269,7 @@ def test_the_claim_of_all_orders_can_be_decided_at_night_and_not_by_default():
 
 
 @pytest.mark.parametrize("preset", [PRESETS["default"], GPT_PRESETS["default"]])
-def test_a_text_that_is_not_there_is_one_line(preset: Any, tmp_path: Path):
+def test_a_missing_text_is_refused(preset: Any, tmp_path: Path):
     with pytest.raises(InputError, match="no such file or folder") as error:
         corpus_of(replace(preset, text="nowhere"), tmp_path)
     assert error.value.field == "text"

@@ -1,4 +1,4 @@
-"""The study's exact distributions equal the enumeration of the samplers, and it runs end to end in miniature."""
+"""Exact distributions of the study agree with enumeration, and small runs give the expected rows."""
 
 import dataclasses
 import itertools
@@ -33,19 +33,19 @@ def toy(kind: str = "regex", seed: int = 0) -> tuple[Case, TokenTree]:
 
 
 @pytest.mark.parametrize(("kind", "seed"), list(itertools.product(TASKS, (0, 1, 2))))
-def test_the_tree_gives_the_laws_that_enumeration_gives(kind: str, seed: int) -> None:
+def test_distributions_of_the_tree_agree_with_enumeration(kind: str, seed: int) -> None:
     case, tree = toy(kind, seed)
     target = target_distribution(case.oracle, case.verifier)
     masked = exact_distribution(MaskedDecoding(), case.oracle, case.verifier).probabilities
     assert total_variation(tree.restricted, target) < 1e-12
     assert total_variation(tree.masked, masked) < 1e-12
-    # The check can fail: the two distributions are far apart.
+    # The two distributions are different, so the comparison is not trivial.
     assert total_variation(tree.masked, target) > 0.01
     assert tree.left_p == tree.left_q == 0.0
 
 
 @pytest.mark.parametrize("walk", [ValueGuided(), ValueGuided(lazy=False), MaskedDecoding(), Rejection()])
-def test_walks_have_the_same_law_on_the_lumped_oracle(
+def test_samplers_have_the_same_distribution_on_the_lumped_oracle(
     walk: ValueGuided | TokenwiseRejection | Rejection,
 ) -> None:
     case, tree = toy()
@@ -59,7 +59,7 @@ def test_walks_have_the_same_law_on_the_lumped_oracle(
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_the_first_leaf_is_where_the_current_goes(kind: str) -> None:
+def test_first_leaf_distribution_agrees_with_enumeration(kind: str) -> None:
     case, tree = toy(kind, seed=2)
     law, queries = first_leaf(tree)
     walk = exact_distribution(ValueGuided(), case.oracle, case.verifier)
@@ -103,7 +103,7 @@ def test_dead_ends_are_visited_but_lead_nowhere() -> None:
     assert queries == pytest.approx(walk.expected_calls)
 
 
-def test_a_walk_on_the_lumped_oracle_may_go_where_no_leaf_was_found() -> None:
+def test_samplers_on_the_lumped_oracle_end_in_known_leaves() -> None:
     case = word_case({"a", "bbbb"}, 5, 3)
     tree = explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=100)
     partial = dataclasses.replace(tree, leaves={x: p for x, p in tree.leaves.items() if len(x) < 4})
@@ -113,7 +113,7 @@ def test_a_walk_on_the_lumped_oracle_may_go_where_no_leaf_was_found() -> None:
     assert {lumped.leaves[x] for x, p in seen.probabilities.items() if p} <= set(partial.leaves)
 
 
-def test_counts_are_further_off_than_the_law_they_are_drawn_from() -> None:
+def test_distance_of_sample_counts_exceeds_that_of_their_distribution() -> None:
     law, number = {"a": 0.6, "b": 0.3}, 4  # and 0.1 breaks the rule
     target = {"a": 0.5, "b": 0.5}
     outcomes = {"a": 0.6, "b": 0.3, "": 0.1}
@@ -125,7 +125,7 @@ def test_counts_are_further_off_than_the_law_they_are_drawn_from() -> None:
     assert distance(law, target) < exact - 0.02
 
 
-def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
+def test_unexplored_mass_bounds_the_missing_mass() -> None:
     case, whole = toy(seed=1)
     part = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=0.2, max_prefixes=1000)
     missing_p = whole.accepted_mass - part.accepted_mass
@@ -134,7 +134,7 @@ def test_what_is_left_unexplored_bounds_what_is_missing() -> None:
     assert missing_q == pytest.approx(part.left_q)
 
 
-def test_a_tree_that_is_too_large_and_a_rule_that_allows_nothing_are_reported() -> None:
+def test_large_trees_and_unsatisfiable_constraints_are_refused() -> None:
     case = toy_case(SMOKE, "regex", 0)
     with pytest.raises(InputError, match="max_prefixes=2: "):
         explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=2)
@@ -158,7 +158,7 @@ def test_a_seed_draws_its_own_questions() -> None:
 
 
 def question(seed: int, kind: str, mass: float, ess: float, tv: float) -> list[dict[str, object]]:
-    """Rows of a question whose answers take ten queries; tv is that of one masked sample, of four a fourth of it."""
+    """Return rows of a question with ten queries per answer. `tv` is the distance of one masked sample."""
     own = {"seed": seed, "kind": kind}
     return [
         own | {"measure": "tree", "accepted_mass": mass, "unexplored_p": 0.0, "unexplored_q": 0.01},
@@ -173,7 +173,7 @@ def question(seed: int, kind: str, mass: float, ess: float, tv: float) -> list[d
     ]
 
 
-def test_quantities_of_known_rows() -> None:
+def test_statistics_of_known_rows() -> None:
     rows = Rows(
         [
             *question(0, "regex", 0.1, 0.1, 0.4),  # rejection: 100 queries, 0.01 effective samples in one
@@ -191,7 +191,7 @@ def test_quantities_of_known_rows() -> None:
     assert stats.decoded("run", "smc")(rows).empty
 
 
-def test_more_particles_than_samples_to_draw_among() -> None:
+def test_particles_without_a_matching_number_of_samples() -> None:
     config = dataclasses.replace(SMOKE, seeds=(0,), sizes=(1, 2), particles=(4, 8))
     measured = [
         {"seed": 0, "kind": kind, **row}

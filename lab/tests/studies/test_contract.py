@@ -1,13 +1,15 @@
-"""What holds of every study that is discovered, and of its committed result."""
+"""Properties of every study and of its committed results."""
 
 import json
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trialogue_lab import studies
-from trialogue_lab.ledger import Entry, Result, judged, ledger
+from trialogue_lab.ledger import Entry, Result, Study, judged, ledger
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.pages.tables import sheet
 from trialogue_lab.ledger.runs.results import config_values, open_result
@@ -32,7 +34,7 @@ def test_every_committed_result_belongs_to_a_study() -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_a_study_is_whole(name: str) -> None:
+def test_a_study_is_complete(name: str) -> None:
     study = studies.find(name)
     assert study.question.endswith("?")
     assert study.question == studies.questions()[name]
@@ -48,7 +50,7 @@ def test_a_study_is_whole(name: str) -> None:
         if claim.unit != "exact":
             needed = claim.statistic.replication.required(config_values(study.preset("default")))
             largest = next(study.presets[name] for name in ("night", "default") if name in study.presets)
-            # What a quick preset leaves out is not tested there, and is in the one that counts.
+            # The default preset may omit a claim that a larger preset tests.
             assert needed >= 2 or not needed, claim.id
             assert claim.statistic.replication.required(config_values(largest)) >= 2, claim.id
         if claim.grade:
@@ -56,7 +58,7 @@ def test_a_study_is_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_a_study_is_a_package_of_files_that_say_what_they_are(name: str) -> None:
+def test_a_study_is_a_package_of_short_files(name: str) -> None:
     folder = Path(str(studies.__file__)).parent / name.replace("-", "_")
     files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
     assert {"__init__.py", "config.py", "claims.py", "pilot.json"} <= files
@@ -81,7 +83,7 @@ def test_no_statement_is_made_twice(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_the_pilot_is_about_quantities_that_are_claimed(name: str) -> None:
+def test_the_pilot_has_estimates_of_claimed_statistics_only(name: str) -> None:
     study = studies.find(name)
     assert set(study.pilot.estimates) <= {claim.statistic.name for claim in study.claims}
     for estimates in study.pilot.estimates.values():
@@ -89,31 +91,33 @@ def test_the_pilot_is_about_quantities_that_are_claimed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_the_committed_rows_give_what_was_stored_with_them(name: str, entries: dict[str, Entry]) -> None:
+def test_committed_rows_give_the_stored_estimates(name: str, entries: dict[str, Entry]) -> None:
     entry = entries[name]
     assert entry.result is not None
     for verdict in entry.verdicts:
-        identity, quantity = verdict.claim.id, verdict.claim.statistic
+        identity, statistic = verdict.claim.id, verdict.claim.statistic
         assert verdict.answer != "altered since the run", identity
         if not verdict.replications:
             continue
-        stored = entry.result.estimates.get(identity, {}).get(quantity.version)
-        assert stored is not None, f"{identity}: `trialogue run {name}` stores what it lacks"
-        # What machines round otherwise is far below.
-        assert quantity(entry.rows).tolist() == pytest.approx(stored, rel=1e-12, abs=0, nan_ok=True), identity
+        stored = entry.result.estimates.get(identity, {}).get(statistic.version)
+        assert stored is not None, f"{identity}: `trialogue run {name}` stores the missing estimates"
+        # Differences in rounding between machines are far smaller.
+        assert statistic(entry.rows).tolist() == pytest.approx(stored, rel=1e-12, abs=0, nan_ok=True), (
+            identity
+        )
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_every_page_is_filled(name: str, entries: dict[str, Entry]) -> None:
+def test_tables_and_numbers_are_complete(name: str, entries: dict[str, Entry]) -> None:
     entry = entries[name]
     for table in entry.study.tables:
         assert sheet(table, entry.rows).lines, table.title
-    for quantity in entry.study.numbers.values():
-        assert quantity(entry.rows).notna().all(), quantity.name
+    for statistic in entry.study.numbers.values():
+        assert statistic(entry.rows).notna().all(), statistic.name
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_the_committed_figures_are_those_of_the_rows(name: str, entries: dict[str, Entry]) -> None:
+def test_committed_figures_agree_with_the_rows(name: str, entries: dict[str, Entry]) -> None:
     entry = entries[name]
     assert entry.result is not None
     for figure in entry.study.figures:
@@ -126,7 +130,7 @@ def test_the_committed_figures_are_those_of_the_rows(name: str, entries: dict[st
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_a_smoke_run_measures_everything_and_decides_nothing(
+def test_a_smoke_run_measures_everything_and_tests_nothing(
     name: str, smoke_run: Callable[[str], Result]
 ) -> None:
     study = studies.find(name)
@@ -135,9 +139,44 @@ def test_a_smoke_run_measures_everything_and_decides_nothing(
     assert {record["part"] for record in result.records} == {part.name for part in study.parts(config)}
     for verdict in entry.verdicts:
         assert verdict.answer == "not tested", verdict.claim.id
-        # What only a grid of another preset holds has no estimate here.
+        # Some settings are measured by larger presets only.
         assert verdict.replications in (0, verdict.needed), verdict.claim.id
     assert sum(verdict.replications > 0 for verdict in entry.verdicts) > len(entry.verdicts) / 2
     for table in study.tables:
         assert sheet(table, entry.rows).lines, table.title
     assert {path.stem for path in (result.folder / "figures").iterdir()} == {f.name for f in study.figures}
+
+
+def registered_origins(study: Study[Any]) -> set[tuple[str, str | None]]:
+    """Return the ids and origins of all claims that were registered with a committed result (None if unknown)."""
+    found = set()
+    for done in RESULTS.glob(f"{study.name}/*/DONE"):
+        registration = open_result(done.parent).registration
+        for identity, entry in (registration.claims or {}).items():
+            found.add((identity, entry.get("origin", registration.origins.get(identity))))
+    return found
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_registered_claims_are_still_made_or_withdrawn(name: str) -> None:
+    study = studies.find(name)
+    origins = {claim.id: claim.origin for claim in study.claims}
+    withdrawn = {(claim.id, claim.origin) for claim in study.withdrawn}
+    for identity, origin in registered_origins(study):
+        assert origins.get(identity) == (origin or origins.get(identity)) or (identity, origin) in withdrawn
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_only_published_claims_name_a_statement(name: str) -> None:
+    study = studies.find(name)
+    for claim in (*study.claims, *study.withdrawn):
+        assert bool(claim.statement_id) == (claim.origin == "published"), claim.id
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_withdrawn_claims_have_a_verdict_a_date_and_a_reason(name: str) -> None:
+    for claim in studies.find(name).withdrawn:
+        assert claim.reason.endswith("."), claim.id
+        assert date.fromisoformat(claim.withdrawn_on).isoformat() == claim.withdrawn_on, claim.id
+        if claim.last_verdict in ("holds", "refuted"):
+            assert claim.low <= claim.estimate <= claim.high, claim.id

@@ -1,4 +1,4 @@
-"""The quantities of dyck-attention by hand-made rows, and what its networks yield."""
+"""Statistics of `dyck-attention` on known rows, and rows of small networks."""
 
 import json
 from dataclasses import replace
@@ -61,7 +61,7 @@ def test_the_table_is_the_mean_over_its_settings() -> None:
     assert stats.table_variation(3)(rows).empty
 
 
-def test_the_rank_correlation_is_with_the_error() -> None:
+def test_rank_correlation_with_the_error() -> None:
     balances = [0.1 * place for place in range(12)]
     rows = Rows([made(seed=place, balance=each, outside=1 - each) for place, each in enumerate(balances)])
     assert stats.rank_correlation("words")(rows).tolist() == pytest.approx([1.0] * 12)
@@ -69,7 +69,7 @@ def test_the_rank_correlation_is_with_the_error() -> None:
     assert "needs 10" in stats.rank_correlation("words").missing_rows(Rows(rows.records[:9]))
 
 
-def test_the_rank_correlation_depends_on_the_accuracy_that_is_named() -> None:
+def test_rank_correlation_with_other_accuracies() -> None:
     columns = [
         {"balance": 0.1 * place, "balance_released": -0.1 * place, "outside": 1 - 0.01 * place}
         | {"outside_confident": 0.5 + 0.01 * place}
@@ -107,7 +107,7 @@ def grid(share: float, count: int = 12) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(("share", "answer"), [(1.0, "holds"), (11 / 12, "holds"), (10 / 12, "not tested")])
-def test_the_table_is_not_tested_where_networks_have_not_learned(share: float, answer: str) -> None:
+def test_the_table_is_not_tested_if_networks_have_not_learned(share: float, answer: str) -> None:
     rows = Rows(grid(share))
     assert stats.learned_share()(rows).item() == pytest.approx(share)
     identity = "second-layers-differ-more-than-random"
@@ -117,7 +117,7 @@ def test_the_table_is_not_tested_where_networks_have_not_learned(share: float, a
     assert ("nine in ten" in verdict.reason) == (answer == "not tested")
 
 
-def test_what_is_closed_is_counted() -> None:
+def test_counts_of_closed_brackets() -> None:
     rows = Rows([made(seed=seed, inside=share, closings=200) for seed, share in ((1, 1.0), (2, 0.97))])
     counts = stats.closed("words").counts(rows)
     assert counts is not None
@@ -166,6 +166,6 @@ def test_networks_of_the_table_have_a_learning_rate_of_their_own() -> None:
     assert STUDY.result_folder(PRESETS["night"]).name == "7c1bc393ee32"
 
 
-def test_a_single_network_of_a_setting_has_none_to_differ_from() -> None:
+def test_variation_needs_several_networks() -> None:
     with pytest.raises(NoRows):
         stats.setting_variation(SETTINGS[0], 1).compute(Rows([]))

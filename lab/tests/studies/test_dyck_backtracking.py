@@ -1,4 +1,4 @@
-"""The flagship study runs end to end, in miniature, and its pieces mean what they say."""
+"""The study `dyck-backtracking`: complete smoke runs, trainings and measurements."""
 
 import dataclasses
 import json
@@ -50,7 +50,7 @@ def test_a_part_that_is_measured_alone_has_the_same_rows(name: str, result: Resu
         assert {column: record[column] for column in row} == pytest.approx(row, nan_ok=True)
 
 
-def test_a_training_ends_at_the_first_look_that_is_good_enough(tmp_path: Path) -> None:
+def test_training_ends_at_the_first_sufficient_accuracy(tmp_path: Path) -> None:
     looks = {"steps": 30, "look_every": 4, "validation_strings": 50, "width": 16, "warmup_steps": 1}
     config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
     assert isinstance(config, UntilConverged)
@@ -69,14 +69,14 @@ def test_a_training_ends_at_the_first_look_that_is_good_enough(tmp_path: Path) -
     assert training(1.0)[0] == 30
 
 
-def test_purity_is_the_share_of_the_majorities() -> None:
+def test_purity_is_the_share_of_majorities() -> None:
     found, labels = np.array([0, 0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 0, 0])
     assert _purity(found, labels) == pytest.approx(5 / 6)
     assert _purity(found, 1 - labels) == pytest.approx(5 / 6)
     assert _purity(np.zeros(6, dtype=int), labels) == pytest.approx(4 / 6)
 
 
-def test_rejected_prefixes_are_where_the_verifier_said_no() -> None:
+def test_rejected_prefixes_are_invalid() -> None:
     law = Dyck(length=6)
     prompts = (torch.tensor([[0, 0], [2, 0], [2, 2]]), torch.tensor([2, 1, 2]))
     fair = Table(lambda _: [0.25] * 4, vocab_size=4, max_length=6)

@@ -1,4 +1,4 @@
-"""The study of balance violation and accuracy: what a network yields, and that each claim can fail."""
+"""The study `dyck-balance`: rows of a small network, and verdicts on known rows."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def answers(table: Rows) -> dict[str, str]:
         (-0.001, -0.001, ("refuted", "refuted", "refuted", "refuted")),
     ],
 )
-def test_each_accuracy_decides_its_own_claim(errors: float, unsure: float, expected: tuple[str, ...]) -> None:
+def test_each_accuracy_decides_its_claim(errors: float, unsure: float, expected: tuple[str, ...]) -> None:
     found = answers(rows(errors, unsure))
     assert tuple(found.values())[:4] == expected
     assert (found["the-accuracy-matters"] == "holds") == (errors < 0 < unsure)

@@ -1,4 +1,4 @@
-"""Rows and statistics of the study dyck-construction: noise, sampled prefixes, the lemma, and slopes."""
+"""Rows and statistics of `dyck-construction`."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_prefixes_end_with_a_closing_bracket_and_leave_one_open() -> None:
         assert stack[-1] == kind
 
 
-def test_noise_changes_only_attention_scores() -> None:
+def test_only_the_attention_scores_are_disturbed() -> None:
     network, twin = (balanced_transformer(2, 3, 1.0, seed=1) for _ in range(2))
     _add_noise(network, 0.1, 1)
     changed = {
@@ -39,7 +39,7 @@ def test_noise_changes_only_attention_scores() -> None:
     assert float(spread.std()) == pytest.approx(0.1, rel=0.2)
 
 
-def test_the_printed_lemma_fails_for_short_vectors_and_the_corrected_lemma_holds() -> None:
+def test_only_the_corrected_lemma_holds_for_short_vectors() -> None:
     ratios: dict[tuple[str, float], float] = {}
     for row in _measure_lemma(Path()):
         key = row["form"], row["scale"]
@@ -48,7 +48,7 @@ def test_the_printed_lemma_fails_for_short_vectors_and_the_corrected_lemma_holds
     assert max(ratios["corrected", scale] for scale in (1e-3, 1.0, 1e3)) <= 1
 
 
-def test_statistics_of_known_rows() -> None:
+def test_statistics_by_hand() -> None:
     pumped = [
         {"kind": "pumped", "seed": seed, "disturbance": 0.1, "pairs": pairs, "distance": 5.0 / pairs**power}
         for seed, power in ((1, 1.0), (2, 0.5))

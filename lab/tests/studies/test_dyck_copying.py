@@ -1,4 +1,4 @@
-"""Summaries of known attention patterns, and statistics of hand-made rows, in the study dyck-copying."""
+"""Measurements of `dyck-copying` on known attention patterns, and statistics of known rows."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from trialogue_lab.studies.dyck_copying.measure import _summarize_attention
 from trialogue_lab.studies.dyck_copying.statistics import copied, lost, sharpest
 
 
-def test_summaries_of_known_attention_patterns() -> None:
+def test_measurements_of_known_patterns() -> None:
     tokens = torch.tensor([[0, 1, 2, 3]])
     uniform = torch.ones(5, 5).tril()[None]
     uniform = uniform / uniform.sum(-1, keepdim=True)
@@ -26,7 +26,7 @@ def test_summaries_of_known_attention_patterns() -> None:
     assert summary["from_uniform"] == pytest.approx(float(variation(own, uniform)) / causal_baseline(5))
 
 
-def test_statistics_of_known_rows() -> None:
+def test_statistics_by_hand() -> None:
     rows = Rows(
         [
             {

@@ -1,4 +1,4 @@
-"""Statistics of hand-made rows in the study dyck-pruning, and rows of a pruned transformer."""
+"""Statistics of `dyck-pruning` on known rows, and rows of a pruned transformer."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_slopes_are_in_decades_and_r_squared_measures_straightness() -> None:
     assert stats.falls("scores")(rows).empty
 
 
-def test_two_targets_are_within_eps_only_if_both_are_at_both_positions() -> None:
+def test_both_targets_must_be_within_the_error() -> None:
     rows = Rows(
         [
             {
@@ -59,7 +59,7 @@ def test_two_targets_are_within_eps_only_if_both_are_at_both_positions() -> None
     assert stats.different_shared_layers()(rows).tolist() == [2.0]
 
 
-def test_wider_random_transformers_have_smaller_errors() -> None:
+def test_errors_of_pruned_transformers() -> None:
     config = replace(PRESETS["smoke"], hidden=(16, 96))
     named = {part.name: part for part in parts(config)}
     rows = Rows(list(named["transformer-1"].rows(Path())))["transformer"]

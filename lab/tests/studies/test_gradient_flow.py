@@ -1,4 +1,4 @@
-"""Tests of the study `gradient-flow`: known results, and mutants of the theory that its rows detect."""
+"""Rows of `gradient-flow`, and wrong theories that they reject."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ def test_flows_agree_with_gradients_and_gaussian_means() -> None:
         (("2 * weights.last[:, None] * ((", "weights.last[:, None] * (("), "sample_error"),
     ],
 )
-def test_a_wrong_flow_is_detected(
+def test_a_wrong_flow_is_noticed(
     change: tuple[str, str], column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = altered(gradient_flow, change, compiled=False)
@@ -37,7 +37,7 @@ def test_a_wrong_flow_is_detected(
     assert measure.gradient_row(SMOKE, COVARIANCE, WEIGHTS, 3)[column] > 1e-2
 
 
-def test_monte_carlo_detects_a_wrong_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_reject_another_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
     more = dataclasses.replace(SMOKE, draws=100_000)
     assert measure.gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] < 4
     broken = altered(gradient_flow, ("+ 2 * gram.square()\n        # Of", "\n        # Of"), compiled=False)
@@ -58,7 +58,7 @@ def test_without_a_first_layer_the_flow_has_the_closed_form(monkeypatch: pytest.
     assert measure.two_body_row(SMOKE, COVARIANCE, WEIGHTS)["closed_error"] > 1e-2
 
 
-def test_the_first_layer_adds_to_the_error_but_not_as_published() -> None:
+def test_contribution_of_the_first_layer() -> None:
     rows = [measure.bound_row(*measure.gaussian(SMOKE.size, seed)) for seed in range(12)]
     assert max(row["error"] for row in rows) < 1e-10
     assert min(row["added"] for row in rows) > 0
@@ -72,7 +72,7 @@ def test_a_symmetric_first_layer_has_the_published_bound() -> None:
     assert row["printed_error"] < 1e-10
 
 
-def test_the_first_layer_vanishes_only_with_weight_decay() -> None:
+def test_only_weight_decay_removes_the_first_layer() -> None:
     rows = Rows([{"seed": 3, **row} for row in measure.decay_rows(SMOKE, COVARIANCE, WEIGHTS)])
     assert statistics.kept(decays=True)(rows).item() < 1e-3
     assert statistics.kept()(rows).item() > 0.05

@@ -1,4 +1,4 @@
-"""The staircase against its bounds, one layer on two bodies, orders by spectrum, and statistics on rows by hand."""
+"""The study `interaction-order`: bounds, small networks, spectra, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -27,7 +27,7 @@ def stairs() -> Staircase:
     return staircase(STEPPED, 5)
 
 
-def test_laws_have_steps() -> None:
+def test_distributions_have_steps() -> None:
     found = stairs()
     assert found.two - found.three > 0.05
     assert found.three - found.four > 0.05
@@ -35,7 +35,7 @@ def test_laws_have_steps() -> None:
     assert found.four == population_of(found.law).entropy
 
 
-def test_a_law_without_steps_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distributions_without_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(laws, "_MOST", 2)
     with pytest.raises(InputError, match=r"gap=0\.9: none of 2 laws has such steps"):
         staircase(dataclasses.replace(SMOKE, gap=0.9), 0)
@@ -54,7 +54,7 @@ def test_one_layer_reaches_the_two_body_bound() -> None:
     assert abs(one_layer_excess(STEPPED)) < 0.01
 
 
-def test_another_architecture_or_too_little_training_is_told_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_architectures_and_short_training_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one_layer_excess(dataclasses.replace(STEPPED, steps=(60, 1, 1))) > 0.01
     deeper = small.network
 
@@ -67,7 +67,7 @@ def test_another_architecture_or_too_little_training_is_told_from_it(monkeypatch
     assert losses[-1] < stairs().two - 0.01
 
 
-def test_one_layer_recovers_two_bodies_where_standard_attention_does_not() -> None:
+def test_factored_attention_recovers_two_bodies() -> None:
     rows = Rows(
         [{"seed": 1, **row} for row in small.pair_rows(dataclasses.replace(SMOKE, pair_steps=800), 1)]
     )
@@ -110,7 +110,7 @@ def test_the_first_two_layers_begin_alike(monkeypatch: pytest.MonkeyPatch) -> No
     assert exponent() < 1
 
 
-def test_standing_still_is_counted() -> None:
+def test_lengths_of_plateaus() -> None:
     """100 steps down to 1, 300 there, 50 down to 0.5, 25 there, then below."""
     losses = np.concatenate(
         (
@@ -127,7 +127,7 @@ def test_standing_still_is_counted() -> None:
     assert small.stays(np.full(10, 0.0), [1.0]) == [1.0]
 
 
-def test_a_layer_sets_out_at_a_tenth_of_its_displacement() -> None:
+def test_onset_is_a_tenth_of_the_displacement() -> None:
     assert small.onset(np.array([0.0, 0.05, 0.1, 0.11, 2.0, 1.0])) == 3
     assert small.onset(np.array([0.0, 0.9, 0.05, 1.0])) == 1
 

@@ -1,4 +1,4 @@
-"""Errors of fitted Ising models against their exact limits, and the study end to end in miniature."""
+"""Errors of fitted Ising models agree with their exact limits in `ising-masking`."""
 
 import dataclasses
 import math
@@ -81,7 +81,7 @@ def _ordered_pairs(samples: Tensor, **given: Any) -> PseudolikelihoodFit:
 
 
 @pytest.mark.parametrize("broken", [_all_masks, _half_the_samples, _ordered_pairs])
-def test_a_broken_measurement_does_not(
+def test_a_wrong_measurement_does_not_follow_the_limits(
     broken: Callable[..., PseudolikelihoodFit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fit(samples: Tensor, **given: Any) -> PseudolikelihoodFit:

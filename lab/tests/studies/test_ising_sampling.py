@@ -1,4 +1,4 @@
-"""Simulated hitting times against exact ones, and the study end to end in miniature."""
+"""Simulated and exact hitting times of `ising-sampling`."""
 
 import math
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def small_chain(chain: Any, sites: int, clique: int, coupling: float, field: flo
 
 
 @pytest.mark.parametrize("chain", [BlockGibbs(1), BlockGibbs(2), BlockGibbs(4), IndependentParallel()])
-def test_the_exact_law_is_that_of_the_whole_chain(chain: BlockGibbs | IndependentParallel) -> None:
+def test_exact_rows_agree_with_the_transition_matrix(chain: BlockGibbs | IndependentParallel) -> None:
     sites, clique, coupling, field, budget = 4, 3, 0.7, 0.4, 12
     model = Ising.clique(sites, clique, coupling, field)
     matrix = transition_matrix(chain, model)
@@ -94,7 +94,7 @@ def as_computed(scores: list[float]) -> bool:
     return max(map(abs, scores)) < 5
 
 
-def test_simulated_times_are_the_exact_ones() -> None:
+def test_simulated_times_agree_with_exact_ones() -> None:
     assert as_computed(z_scores(MEASURED, 2.0, (1, 2, 4, 6, None)))
     assert as_computed(z_scores(MEASURED, 4.0, (4, 6, 8)))
 
@@ -123,7 +123,7 @@ def _one_step_late(chain: Any, model: Ising, **given: Any) -> HittingTimes:
 
 
 @pytest.mark.parametrize("broken", [_larger_blocks, _ordered_pairs, _one_spin_missing, _one_step_late])
-def test_a_broken_measurement_is_not(
+def test_a_wrong_measurement_is_rejected(
     broken: Callable[..., HittingTimes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clique_hits, "hitting_times", broken)

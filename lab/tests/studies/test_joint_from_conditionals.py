@@ -1,4 +1,4 @@
-"""Tests of the study `joint-from-conditionals`: its constants, and mutants that its rows detect."""
+"""Constants and bounds of `joint-from-conditionals`, and wrong measurements that its rows reject."""
 
 import math
 from itertools import product
@@ -69,8 +69,8 @@ def test_the_bound_holds_and_is_below_one() -> None:
             assert row[f"{name}_within"] == 1
 
 
-def test_a_wrong_fit_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tightest bound rejects a fit far from the data. The bound of the theorem is too loose for this."""
+def test_a_wrong_fit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tightest bound rejects a fit far from the data. The bound of the theorem is too loose to reject it."""
     monkeypatch.setattr(measure.sample_bound, "empirical_law_bound", lambda **_: 1e-4)
     row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
     assert row["empirical_within"] < 1
@@ -81,7 +81,7 @@ def test_a_wrong_fit_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
         measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
 
 
-def test_decays_satisfy_their_bounds_but_not_twice_the_rate() -> None:
+def test_decay_bounds_hold_and_twice_the_rate_does_not() -> None:
     draws = numpy_generator(0, "decay")
     model = measure.random_model(3, 0.5, draws)
     rows = [

@@ -1,4 +1,4 @@
-"""Tests of the study `mixing-and-learning`: the covariance bound and the gain from more masked sites."""
+"""Bounds on learning and the gain of masking more in `mixing-and-learning`."""
 
 import dataclasses
 from collections.abc import Callable
@@ -30,13 +30,13 @@ def test_known_constants_and_traces() -> None:
     assert [one["trace"] for one in found] == pytest.approx((43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4)
 
 
-def test_the_best_constant_is_attained_in_a_direction() -> None:
+def test_tightness_agrees_with_power_iteration() -> None:
     model, law = random_ising(4, 0.5, 0.3, 0, 0), block_law(4, 2, block_size=1)
     one = measure.bound_of(model, law)
     probabilities, features = model.probabilities(), model.features(model.states())
     relative = gamma(probabilities, features, law) @ fisher(probabilities, features)
     direction = torch.linspace(-1, 1, features.shape[1], dtype=torch.float64) + 0.1
-    # Power iteration finds the direction with the largest ratio of Gamma to I^-1.
+    # Power iteration finds the direction in which Gamma is largest relative to I^-1.
     for _ in range(3000):
         direction = relative @ direction
         direction = direction / direction.norm()
@@ -165,8 +165,8 @@ def test_models_with_the_same_index_share_random_numbers() -> None:
     assert not torch.equal(weak.field, random_ising(4, 0.1, 0.3, 5, 3).field)
 
 
-def test_missing_masks_or_couplings_give_no_estimate() -> None:
-    """With three sites no k is below N - 2, and growth needs two couplings."""
+def test_missing_mask_distributions_and_couplings_give_no_estimate() -> None:
+    """Three sites have no k < N - 2, and one coupling gives no growth."""
     models = [random_ising(3, 0.4, 0.3, 0, 0)]
     config = Config(sites=3, couplings=(0.4,), models=1, seeds=(0,))
     rows = Rows(

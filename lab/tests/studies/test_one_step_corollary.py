@@ -1,4 +1,4 @@
-"""Tests of the study `one-step-corollary`: its instances, the chain of bounds, and the decoders."""
+"""The study `one-step-corollary`: instances, bounds and decoders."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Studies run with other settings than those of a preset: one seed alone, or couplings that no claim is about."""
+"""Studies run with settings that differ from the presets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -42,7 +42,7 @@ def test_the_rows_of_a_seed_do_not_depend_on_other_seeds(
         ),
     ],
 )
-def test_another_setting_leaves_claims_without_a_number(
+def test_other_settings_leave_claims_without_estimates(
     name: str, changes: dict[str, Any], untested: tuple[str, ...], tmp_path: Path
 ) -> None:
     study = studies.find(name)

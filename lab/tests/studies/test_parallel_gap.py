@@ -1,4 +1,4 @@
-"""Cliques and imitated steps against what is known of them, and the study end to end in miniature."""
+"""Exact rows of cliques and of imitated steps of the study `parallel-gap`."""
 
 import dataclasses
 import math
@@ -40,7 +40,7 @@ def test_known_steps_into_the_larger_mode() -> None:
     assert all(row["rate"] >= row["bound"] - 1e-12 for row in cliques.hitting_rows())
 
 
-def test_a_step_at_worst_is_that_of_the_whole_chain() -> None:
+def test_worst_case_step_agrees_with_the_transition_matrix() -> None:
     for (sites, clique, size, excess, field), row in zip(
         NAMED[:3], (row for row in cliques.hitting_rows() if row["delta"] == 0.5), strict=False
     ):
@@ -83,7 +83,7 @@ def shares_are_exact() -> bool:
     return True
 
 
-def test_simulated_shares_are_the_exact_ones() -> None:
+def test_simulated_shares_agree_with_exact_ones() -> None:
     assert shares_are_exact()
 
 
@@ -105,7 +105,7 @@ def test_two_modes_and_products() -> None:
     assert rows[2]["likely_variation"] == pytest.approx(0.5)
 
 
-def test_which_steps_are_products() -> None:
+def test_transitions_with_product_form() -> None:
     rows = {row["chain"]: row for row in transitions.kernel_rows((3,), 0.5)}
     assert rows[PARALLEL]["divergence"] < 1e-12
     assert rows["one fixed site"]["divergence"] < 1e-12
@@ -117,7 +117,7 @@ WEAK = transitions.Imitation(GIBBS, 2, 0.8, 150, 256)
 
 
 def learned(row: dict[str, Any]) -> bool:
-    """Not below the best product law, and near it."""
+    """Return whether the divergence is not below that of the best product distribution, and close to it."""
     return bool(-1e-9 < row["divergence"] - row["best_divergence"] < 0.03)
 
 
@@ -138,7 +138,7 @@ def test_a_network_that_imitates_another_chain_is_noticed(monkeypatch: pytest.Mo
     assert not learned(transitions.network_row(WEAK, 0))
 
 
-def test_predictions_that_are_no_products_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_without_product_form_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = torch.from_numpy(WEAK.transitions()).numpy()
     monkeypatch.setattr(transitions, "predictions", lambda *_: None)
     monkeypatch.setattr(transitions.product_kernels, "product_transitions", lambda _: truth)

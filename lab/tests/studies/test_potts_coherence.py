@@ -1,4 +1,4 @@
-"""The study `potts-coherence`: what it measures against enumeration, its statistics, its bad input."""
+"""The study `potts-coherence`: comparison with enumeration, statistics and invalid input."""
 
 import math
 
@@ -24,7 +24,7 @@ SMOKE = PRESETS["smoke"]
         chains.shared_tokens(2.0),
     ],
 )
-def test_rows_of_a_chain_are_those_of_all_its_sequences(family):
+def test_rows_of_a_chain_agree_with_enumeration(family):
     chain, length, temperature = family.chain, 7, 0.8
     states = whole_sequences(chain.vocab_size, length)
     law = (-chain.energy(states) / temperature).softmax(0)
@@ -59,16 +59,16 @@ def as_computed(setting, count, sweeps):
 SETTING = Sampled(patterns=2, window=2, temperature=0.5)
 
 
-def test_sampled_walls_are_the_computed_ones():
+def test_sampled_walls_agree_with_exact_ones():
     assert SETTING.lengths == (4, 8, 84)
     assert as_computed(SETTING, 4000, 300)
 
 
-def test_what_has_not_mixed_is_not():
+def test_unmixed_chains_are_rejected():
     assert not as_computed(SETTING, 4000, 1)
 
 
-def test_a_hotter_chain_is_not(monkeypatch):
+def test_a_hotter_chain_is_rejected(monkeypatch):
     def hotter(energies, length):
         return original(energies * 0.9, length)
 
@@ -100,11 +100,11 @@ def test_windows_are_compared_at_the_same_price_in_units_of_the_temperature() ->
         max_energy=[2, 3, 2, 3],
         run=[9.0, 50.0, 5.0, 12.0],
     )
-    # W = 3 at T = 0.3 beside W = 2 at T = 0.2, not beside W = 2 at T = 0.3.
+    # W = 3 at T = 0.3 is compared with W = 2 at T = 0.2, not at T = 0.3.
     assert statistics.run_ratio()(rows).tolist() == [pytest.approx(12 / 9)]
 
 
-def test_runs_that_the_chain_cuts_off_are_not_compared() -> None:
+def test_truncated_runs_are_not_compared() -> None:
     rows = lengths(window=[2, 3], temperature=[0.2, 0.3], max_energy=[2, 3], run=[200.0, 100.0])
     assert statistics.run_ratio()(rows).empty
 

@@ -1,4 +1,4 @@
-"""The study `potts-patterns`: cold chains by hand, texts that are followed, order by colours, and mutants."""
+"""The study `potts-patterns`: cold chains, texts, order by colours, and wrong measurements."""
 
 import math
 
@@ -12,7 +12,7 @@ from trialogue_lab.studies.potts_patterns.measure import cold_rows, plane_rows
 from trialogue_lab.studies.potts_patterns.survival import survival_rows
 
 
-def test_cold_chains_keep_what_costs_nothing() -> None:
+def test_cold_chains_keep_states_of_zero_energy() -> None:
     rows = [row for family in (uniform(2, 2, 1.0, 3), shared_tokens(1.0)) for row in cold_rows(family, 50)]
     found = Rows(rows)
     assert statistics.cold_change()(found).item() < 1e-10
@@ -24,7 +24,7 @@ def test_cold_chains_keep_what_costs_nothing() -> None:
     assert 0 < warm < 0.5
 
 
-def test_texts_leave_at_the_rate_of_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_decay_at_the_computed_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Rows(list(survival_rows((1, 2), 2, 400, 3)))
     assert statistics.decay_ratio()(found).item() == pytest.approx(1, abs=0.15)
     right = survival.greedy_patterns
@@ -36,7 +36,7 @@ def test_texts_leave_at_the_rate_of_the_map(monkeypatch: pytest.MonkeyPatch) -> 
     assert statistics.decay_ratio()(Rows(list(survival_rows((1, 2), 2, 400, 3)))).item() < 0.7
 
 
-def test_ten_patterns_are_lost_where_two_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_patterns_are_lost_at_temperatures_that_keep_two(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Rows(list(plane_rows((2, 10), 12, (0.5, 0.82), 20, 150, 1)))
     assert statistics.order_of_colours(4)(found).item() > 0.5
     assert statistics.order_of_colours(10)(found).item() < 0.1

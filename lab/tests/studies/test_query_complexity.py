@@ -1,4 +1,4 @@
-"""The study `query-complexity`: its numbers against what is known, and statistics that notice what is broken."""
+"""The study `query-complexity`: known numbers, and statistics that notice wrong measurements."""
 
 import dataclasses
 from typing import Any
@@ -129,7 +129,7 @@ def test_a_searcher_that_always_asks_is_noticed(monkeypatch: pytest.MonkeyPatch)
     assert not searches_are_right()
 
 
-def test_walks_take_what_is_printed() -> None:
+def test_costs_of_samplers_agree_with_printed_ones() -> None:
     rows = Rows(list(walk_rows((2, 4), 400, (3,))))
     assert rows["walk"].accepted.tolist() == [1] * 4
     for walk in (REJECTION, TOKENWISE):

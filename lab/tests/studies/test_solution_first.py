@@ -1,4 +1,4 @@
-"""Tests of the study `solution-first`: known results, and mutants that its rows detect."""
+"""The study `solution-first`: exact rows, and wrong measurements that they reject."""
 
 import dataclasses
 import math
@@ -50,7 +50,7 @@ def halving_error(rows: Rows) -> float:
     return float((table.indexed / table.fitting - 1).abs().max())
 
 
-def test_an_index_reads_only_objects_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_searches_matching_objects_only(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows(list(question_rows(SMOKE)))
     table = rows["question"]
     assert halving_error(rows) < 0.1
@@ -67,7 +67,7 @@ def test_an_index_reads_only_objects_that_fit(monkeypatch: pytest.MonkeyPatch) -
     assert broken["question"].variation.max() > 0.01
 
 
-def test_exact_last_digits_do_not_change_the_error() -> None:
+def test_error_after_counted_digits() -> None:
     rows = {row["counted"]: row["variation"] for row in density_rows(SMOKE) if row["digits"] == 4}
     for counted in (1, 2):
         assert rows[counted] == pytest.approx(float(density_variation(4, counted)[-1]), abs=1e-12)
@@ -82,7 +82,7 @@ def variations(table: dict[tuple[int, int], float]) -> Rows:
     )
 
 
-def test_trends_are_the_largest_ratios() -> None:
+def test_trends_are_largest_ratios() -> None:
     rows = variations(
         {(n, k): 10.0 ** (k - n) * (2 if n == 6 else 1) for n in range(4, 8) for k in range(1, n)}
     )
@@ -91,13 +91,13 @@ def test_trends_are_the_largest_ratios() -> None:
     assert counted_fall(2).missing_rows(variations({(4, 2): 0.5})) == "a trend needs at least two sizes"
 
 
-def test_the_worst_case_of_each_batch_is_returned() -> None:
+def test_batches_of_vectors_keep_the_worst() -> None:
     rows = list(overlap_rows(dataclasses.replace(SMOKE, vectors=250)))
     assert [row["vectors"] for row in rows] == [100, 100, 50]
     assert all(row["excess"] <= 1e-12 and 0.5 < row["ratio"] <= 1 for row in rows)
 
 
-def test_growth_is_measured_for_the_most_expensive_digit() -> None:
+def test_growth_of_the_most_expensive_digit() -> None:
     rows = [
         {
             "kind": "first number",

@@ -1,7 +1,8 @@
-"""Finding studies, and what a study must be."""
+"""Discovery and validation of studies."""
 
 import importlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,27 @@ from trialogue.errors import InputError
 from trialogue_lab import studies
 from trialogue_lab.ledger import Study
 
+Write = Callable[..., str]
 
-def test_a_package_of_the_user_s_own_registers() -> None:
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write an importable package of the given modules, and return its name."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write_package(name: str, **modules: str) -> str:
+        (tmp_path / name).mkdir()
+        for module, source in {"__init__": '"""Is it so?"""\n', **modules}.items():
+            (tmp_path / name / f"{module}.py").write_text(source, encoding="utf-8")
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return name
+
+    return write_package
+
+
+def test_registered_studies_are_found() -> None:
     assert studies.find("biased-coin") is STUDY
-
-
-def test_an_unknown_study_suggests_the_closest() -> None:
     with pytest.raises(InputError, match="did you mean biased-coin"):
         studies.find("biased_coins")
     with pytest.raises(InputError, match="trialogue list"):
@@ -26,7 +42,7 @@ def test_an_unknown_study_suggests_the_closest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("import nowhere_to_be_found", "cannot be imported"),
         ("nobody", "cannot be imported: NameError"),
@@ -35,33 +51,28 @@ def test_an_unknown_study_suggests_the_closest() -> None:
         ("from biased_coin import STUDY", "rename the entry point to biased-coin"),
     ],
 )
-def test_a_broken_module_is_one_line(
-    source: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_invalid_module_is_one_line_of_error(
+    source: str, message: str, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "broken_study.py").write_text(source, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(studies, "modules", lambda: {"broken": "broken_study"})
-    monkeypatch.delitem(sys.modules, "broken_study", raising=False)
-    with pytest.raises(InputError, match=told):
+    module = write("broken_study", __init__=source)
+    monkeypatch.setattr(studies, "modules", lambda: {"broken": module})
+    with pytest.raises(InputError, match=message):
         studies.find("broken")
 
 
-def test_a_module_that_cannot_be_read_is_told_among_the_questions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "unreadable_study.py").write_text("def", encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(
-        studies, "modules", lambda: {"broken": "unreadable_study", "biased-coin": "biased_coin"}
-    )
-    told = studies.questions()
-    assert "unreadable_study cannot be read" in told["broken"]
-    assert told["biased-coin"] == STUDY.question
-    (tmp_path / "failing_package").mkdir()
-    (tmp_path / "failing_package" / "__init__.py").write_text("raise RuntimeError('boom')", encoding="utf-8")
-    monkeypatch.setattr(studies, "modules", lambda: {"failing": "failing_package.study"})
-    told = studies.questions()
-    assert told["failing"] == "(module failing_package.study cannot be imported: RuntimeError: boom)"
+def test_questions_of_invalid_modules(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = write("failing_package", __init__="raise RuntimeError('boom')")
+    modules = {
+        "broken": write("unreadable_study", __init__="def"),
+        "biased-coin": "biased_coin",
+        "failing": f"{failing}.study",
+    }
+    monkeypatch.setattr(studies, "modules", lambda: modules)
+    questions = studies.questions()
+    assert "unreadable_study cannot be read" in questions["broken"]
+    assert questions["biased-coin"] == STUDY.question
+    error = "(module failing_package.study cannot be imported: RuntimeError: boom)"
+    assert questions["failing"] == error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,28 +92,13 @@ class Reserved:
         {"figures": (*STUDY.figures, *STUDY.figures)},
     ],
 )
-def test_a_study_that_makes_no_sense_is_refused(changes: dict[str, object]) -> None:
+def test_invalid_studies_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):
         replace(STUDY, **changes)  # type: ignore[arg-type]
 
 
-def write_package(folder: Path, name: str, **modules: str) -> str:
-    """Write a package of a study in `folder`, and return its name."""
-    package = folder / name
-    package.mkdir()
-    for module, source in {"__init__": '"""Is it so?"""\n', **modules}.items():
-        (package / f"{module}.py").write_text(source, encoding="utf-8")
-    importlib.invalidate_caches()
-    importlib.import_module(name)
-    return name
-
-
-def test_a_study_of_a_package_is_assembled_from_its_modules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    module = write_package(
-        tmp_path,
+def test_a_study_is_assembled_from_the_modules_of_its_package(write: Write) -> None:
+    module = write(
         "assembled_study",
         config="from biased_coin import STUDY\nPRESETS = STUDY.presets\n",
         measure="from biased_coin import parts\n",
@@ -110,18 +106,23 @@ def test_a_study_of_a_package_is_assembled_from_its_modules(
         tables="from biased_coin import STUDY\nTABLES = STUDY.tables\n",
         figures="from biased_coin import STUDY\nFIGURES = STUDY.figures\n",
     )
+    titles = Path(str(importlib.import_module(module).__file__)).with_name("titles.toml")
+    titles.write_text('law = "The bias is 0.7"\n', encoding="utf-8")
     study: Study[Any] = Study.of_package(module, source="Textbook", tables=())
     assert (study.name, study.question) == ("assembled-study", "Is it so?")
-    assert (study.presets, study.parts, study.claims) == (STUDY.presets, STUDY.parts, STUDY.claims)
+    assert (study.presets, study.parts) == (STUDY.presets, STUDY.parts)
     assert (study.tables, study.figures, list(study.numbers)) == ((), STUDY.figures, ["heads"])
+    assert [replace(claim, title="") for claim in study.claims] == list(STUDY.claims)
+    assert [claim.title for claim in study.claims] == ["", "", "", "", "The bias is 0.7"]
     assert Study.of_package(module, source="Textbook").tables == STUDY.tables
+    titles.write_text('tails = "Not a claim"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"^titles=\['tails'\]: use ids of claims of the study"):
+        Study.of_package(module, source="Textbook")
 
 
-def test_a_package_without_presets_or_parts_is_no_study(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    module = write_package(tmp_path, "partial_study", measure="from biased_coin import parts\n")
+def test_a_package_without_presets_is_refused(write: Write) -> None:
+    module = write("partial_study", measure="from biased_coin import parts\n")
+    importlib.import_module(module)
     with pytest.raises(InputError, match=r"^study='partial_study': define presets in partial_study.config"):
         Study.of_package(module, source="Textbook")
 

@@ -1,4 +1,4 @@
-"""The study of test cases runs end to end on its surrogate, and its pieces mean what they say."""
+"""The study `test-cases`: parts, measurements and learning, on a surrogate model."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_widt
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
 
 
-def test_repetitions_that_move_together_share_a_lane_and_each_extent_has_its_repetitions() -> None:
+def test_parts_and_lanes_of_the_night_preset() -> None:
     config = PRESETS["night"]
     parts = STUDY.parts(config)
     names = [part.name for part in parts]
@@ -117,9 +117,7 @@ class Scripted(Table):
         super().__init__(law, eos + 1, eos=eos)
 
 
-def test_rows_of_a_repetition_are_known_where_completions_are(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two repetitions move as one batch, and each has the rows that it would have alone."""
     subject = dataclasses.replace(SMALLEST, runs=3)
     names = [name for seed in (5, 6) for name, _ in subject.prompts(seed, False)]
@@ -182,7 +180,7 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
     assert draws.slope([*rows, third]) == pytest.approx(100 * 3 / 120)
 
 
-def test_completions_to_learn_from_end_with_the_line_of_their_first_error() -> None:
+def test_training_completions_end_after_the_first_error() -> None:
     names = {"abc", "xyz"}
     erred = after_first_error(names, TOKENS, 4)
     right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
@@ -208,7 +206,7 @@ def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) ->
     assert (measured(GROUND_TRUTH, "verifier_calls")(rows) > 0).all()
 
 
-def test_a_token_holds_a_character_and_ends_an_example() -> None:
+def test_examples_end_with_a_token_of_the_error() -> None:
     assert [token_of(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
     text = "assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [4]\n"
     tokens = TOKENS.encode(text)
@@ -256,7 +254,7 @@ def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
 
 
-def test_repetitions_ask_for_other_functions_and_no_name_misleads_the_surrogate() -> None:
+def test_repetitions_have_different_functions() -> None:
     night = PRESETS["night"]
     one, other = (night.pretrained.prompts(seed, False) for seed in (0, 1))
     assert not {name for name, _ in one} & {name for name, _ in other}

@@ -1,9 +1,11 @@
-"""Tables and figures of the study of test cases: the thesis' numbers, each beside ours of the same setting."""
+"""Tables and figures of `test-cases`, which compare published numbers with ours of the same setting."""
 
 import dataclasses
-import re
+import math
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from case_rows import drawn_records, probe_records, speed_records
 
@@ -25,77 +27,25 @@ from trialogue_lab.studies.test_cases.figures import FIGURES, curve_of
 from trialogue_lab.studies.test_cases.published import MODEL, PUBLISHED, TABLE_3_13, VALIDATION
 from trialogue_lab.studies.test_cases.tables import HEAD, TABLES
 
-TABLE = """
-| 4 | 4 | 27 | 0.1 | 0.95 | 1.0 | | 0.714 +- 0.011 | 39443 +- 235 |
-| 4 | 4 | 31 | 0.5 | 0.95 | 1.0 | | 0.688 +- 0.028 | 39629 +- 135 |
-| 0 | | 27 | | 0.95 | 1.0 | 2 | 0.684 +- 0.038 | 39364 +- 1252 |
-| 4 | 4 | 31 | 0.1 | 0.95 | 1.0 | | 0.677 +- 0.033 | 39546 +- 98 |
-| 4 | 4 | 27 | 0.5 | 0.95 | 1.0 | | 0.676 +- 0.019 | 38555 +- 140 |
-| 0 | | | | 0.95 | 1.0 | | 0.660 +- 0.042 | 38231 +- 165 |
-| 4 | 4 | 27 | 0.1 | 1.0 | 1.0 | | 0.639 +- 0.061 | 31274 +- 1559 |
-| 0 | | | | 0.9 | 1.0 | | 0.634 +- 0.023 | 38393 +- 14 |
-| 0 | | | | 0.9 | 1.2 | | 0.630 +- 0.028 | 38005 +- 232 |
-| 0 | | | | 0.8 | 1.2 | | 0.627 +- 0.015 | 38343 +- 90 |
-| 0 | | 27 | | 0.95 | 1.0 | 4 | 0.623 +- 0.036 | 65496 +- 7638 |
-| 4 | 10 | 27 | 0.1 | 1.0 | 1.0 | | 0.622 +- 0.046 | 32923 +- 1772 |
-| 4 | 4 | 27 | 0.5 | 1.0 | 1.0 | | 0.604 +- 0.047 | 31091 +- 968 |
-| 4 | 10 | 27 | 0.5 | 1.0 | 1.0 | | 0.604 +- 0.030 | 27287 +- 7580 |
-| 0 | | | | 0.95 | 1.2 | | 0.584 +- 0.027 | 36601 +- 535 |
-| 0 | | | | 1.0 | 0.8 | | 0.562 +- 0.021 | 36610 +- 669 |
-| 0 | | 27 | | 0.95 | 1.0 | 8 | 0.559 +- 0.038 | 122933 +- 3832 |
-| 0 | | | | 0.7 | 1.2 | | 0.531 +- 0.035 | 38400 +- 0 |
-| 0 | | | | 0.95 | 0.8 | | 0.523 +- 0.029 | 38386 +- 28 |
-| 0 | | | | 0.8 | 1.0 | | 0.511 +- 0.028 | 38400 +- 0 |
-| 0 | | | | 1.0 | 1.0 | | 0.504 +- 0.025 | 30754 +- 1272 |
-| 0 | | | | 0.9 | 0.8 | | 0.466 +- 0.032 | 38400 +- 0 |
-| 4 | 4 | 27 | 0.1 | 1.0 | 1.2 | | 0.440 +- 0.026 | 24916 +- 954 |
-| 0 | | | | 1.0 | 0.6 | | 0.399 +- 0.070 | 38320 +- 73 |
-| 0 | | | | 0.7 | 1.0 | | 0.353 +- 0.021 | 38400 +- 0 |
-| 0 | | | | 0.8 | 0.8 | | 0.351 +- 0.039 | 38400 +- 0 |
-| 0 | | | | 0.95 | 0.6 | | 0.337 +- 0.053 | 38400 +- 0 |
-| 4 | 4 | 27 | 0.5 | 1.0 | 1.2 | | 0.334 +- 0.013 | 24217 +- 1214 |
-| 0 | | | | 0.9 | 0.6 | | 0.284 +- 0.044 | 38400 +- 0 |
-| 0 | | | | 1.0 | 1.2 | | 0.269 +- 0.025 | 21906 +- 1780 |
-| 0 | | | | 0.7 | 0.8 | | 0.239 +- 0.019 | 38400 +- 0 |
-| 0 | | | | 0.8 | 0.6 | | 0.212 +- 0.011 | 38400 +- 0 |
-| 0 | | | | 1.0 | 0.4 | | 0.207 +- 0.029 | 38400 +- 0 |
-| 0 | | | | 0.95 | 0.4 | | 0.176 +- 0.013 | 38400 +- 0 |
-| 0 | | | | 0.9 | 0.4 | | 0.147 +- 0.013 | 38400 +- 0 |
-| 0 | | | | 0.7 | 0.6 | | 0.101 +- 0.028 | 38400 +- 0 |
-| 0 | | | | 1.0 | 0.2 | | 0.080 +- 0.020 | 38400 +- 0 |
-| 0 | | | | 0.8 | 0.4 | | 0.074 +- 0.027 | 38400 +- 0 |
-| 0 | | | | 0.95 | 0.2 | | 0.057 +- 0.018 | 38400 +- 0 |
-| 0 | | | | 0.9 | 0.2 | | 0.029 +- 0.015 | 38400 +- 0 |
-| 0 | | | | 0.7 | 0.4 | | 0.025 +- 0.016 | 38400 +- 0 |
-| 0 | | | | 0.8 | 0.2 | | 0.021 +- 0.014 | 38400 +- 0 |
-| 0 | | | | 0.7 | 0.2 | | 0.018 +- 0.011 | 38400 +- 0 |
-| 0 | | | | 0.0 | 1.0 | | 0.013 +- 0.000 | 38400 +- 0 |
-"""
-"""Table 3.13: Q, B, layer, threshold, top-p, temperature, candidates, distinct accuracy, queries."""
-
 PAPER = PRESETS["paper"]
 
 
-def decoding_of(line: str) -> DecodingRule:
-    quota, stride, layer, threshold, top_p, temperature, candidates = line.strip("|").split("|")[:7]
-    last = layer.strip() == "31"
-    return DecodingRule(
-        judge="trained" if layer.strip() else "none",
-        quota=int(quota),
-        stride=int(stride) if stride.strip() else 0,
-        candidates=int(candidates) if candidates.strip() else 0,
-        threshold=float(threshold) if threshold.strip() else 0.1,
-        top_p=float(top_p),
-        temperature=float(temperature),
-        layer=-1 if last else None,
-    )
-
-
 def test_the_published_numbers_are_those_of_table_3_13() -> None:
-    expected = {}
-    for line in TABLE.strip().splitlines():
-        accuracy, queries = re.findall(r"([0-9.]+) \+-", line)
-        expected[decoding_of(line)] = (float(accuracy), float(queries))
+    table = pd.read_csv(Path(__file__).with_name("table_3_13.csv"))
+    defaults = table.fillna({"stride": 0, "candidates": 0, "threshold": 0.1})
+    expected = {
+        DecodingRule(
+            judge="none" if math.isnan(row.layer) else "trained",
+            quota=row.quota,
+            stride=int(row.stride),
+            candidates=int(row.candidates),
+            threshold=row.threshold,
+            top_p=row.top_p,
+            temperature=row.temperature,
+            layer=-1 if row.layer == 31 else None,
+        ): (row.accuracy, row.queries)
+        for row in defaults.itertuples()
+    }
     assert len(expected) == 44
     assert {decoding: tuple(published) for decoding, published in TABLE_3_13.items()} == expected
 
@@ -110,14 +60,14 @@ def rows_of(config: Config, *records: dict[str, Any]) -> Rows:
 
 
 def printed(decoding: DecodingRule, seed: int) -> float:
-    """What the thesis printed of a decoding, if it did."""
+    """Return the published accuracy of a decoding, or 0.5."""
     del seed
     return PUBLISHED[decoding].accuracy if decoding in PUBLISHED else 0.5
 
 
 @pytest.fixture(scope="module")
 def paper() -> Rows:
-    """A run that measured what the thesis printed."""
+    """Rows of a run that reproduces the published numbers."""
 
     def probe(kind: str, layer: int, depth: int) -> float:
         return VALIDATION[f"depth {depth}"] if layer == PAPER.pretrained.layer else 0.5
@@ -131,7 +81,7 @@ def paper() -> Rows:
 
 
 def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
-    """Cells in print beside ours, None where we have none."""
+    """Return the published number and our number of each cell, None if we have none."""
     cells = table.evaluate(rows)
     return {
         (label, head): (number, cells[label, head].value if (label, head) in cells else None)
@@ -140,7 +90,7 @@ def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any,
     }
 
 
-def test_each_published_number_stands_beside_ours_of_the_same_setting(paper: Rows) -> None:
+def test_published_numbers_are_compared_with_the_same_setting(paper: Rows) -> None:
     found = 0
     for table in COMPARED:
         for cell, (number, ours) in compared(table, paper).items():
@@ -152,8 +102,8 @@ def test_each_published_number_stands_beside_ours_of_the_same_setting(paper: Row
 
 
 @pytest.mark.parametrize(("role", "head"), [(role, headed(HEAD, role)) for role in ROLES])
-def test_whatever_is_drawn_is_shown_in_a_table(role: Role, head: str) -> None:
-    """Each decoding has an accuracy of its own here, by which a table is searched for it."""
+def test_all_decodings_are_in_a_table(role: Role, head: str) -> None:
+    """Each decoding has a different accuracy, by which it is found in the tables."""
     drawn = [rule for extent in EXTENTS for rule in PAPER.decodings(role, extent)]
     places = {decoding: place for place, decoding in enumerate(drawn, start=1)}
     rows = rows_of(
@@ -172,7 +122,7 @@ def test_whatever_is_drawn_is_shown_in_a_table(role: Role, head: str) -> None:
     assert {published.queries for published in TABLE_3_13.values()} == queried
 
 
-def test_the_preset_that_counts_fills_every_published_table_and_layers_of_its_model_have_own_lines() -> None:
+def test_the_night_preset_fills_every_published_table() -> None:
     night = PRESETS["night"]
     rows = rows_of(
         night,
@@ -203,7 +153,7 @@ def test_seconds_are_per_query_alone_and_in_a_batch(paper: Rows) -> None:
     assert cells["block best-of-4", "ms per query in a batch"].value == pytest.approx(1000 / 65496)
 
 
-def test_each_kind_of_decoding_is_drawn_in_its_own_way(paper: Rows) -> None:
+def test_kinds_of_decodings_have_different_curves(paper: Rows) -> None:
     kinds = (BASELINE, TRAINED, RANDOM, GROUND_TRUTH, block_best_of(2), out_of_distribution(TRAINED))
     curves = [curve_of(decoding.name) for decoding in kinds]
     assert len({curve.label for curve in curves}) == len(kinds)

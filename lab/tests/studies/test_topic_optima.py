@@ -1,4 +1,4 @@
-"""The study of optima in miniature: rows say what theory says, and rows that do not are told apart."""
+"""Smoke rows of `topic-optima` agree with theory."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return Rows(records, "kind", {"seeds": SMOKE.seeds, "landscape": SMOKE.landscape})
 
 
-def test_rows_say_what_theory_says(rows: Rows) -> None:
+def test_rows_agree_with_theory(rows: Rows) -> None:
     model = rows["model"].iloc[0]
     assert model.hessian_rank == model.topics
     assert max(model.formula_error, model.example, rows["member"].misfit.max()) < 1e-12
@@ -34,14 +34,14 @@ def test_rows_say_what_theory_says(rows: Rows) -> None:
     assert (lengths.loss <= lengths.loss_of_least_norm).all()
 
 
-def test_an_edge_is_where_the_loss_is_low(rows: Rows) -> None:
+def test_edges_of_the_region_of_low_loss(rows: Rows) -> None:
     region = rows.where("region", tau=20, values="block", variant="printed").iloc[0]
     # Along either axis the loss depends on gamma alone.
     assert region.beta_low / 300 == pytest.approx(region.alpha_low * 299 / 300, rel=1e-6)
     assert region.gamma_low == pytest.approx(region.beta_low / 300, rel=0.5)
 
 
-def test_heights_are_above_the_least() -> None:
+def test_heights_relative_to_the_minimum() -> None:
     shown = heights(np.array([[1.0, 1.1], [2.0, 1.0]]))
     assert shown.min() == -4
     assert shown.max() == 0

@@ -1,4 +1,4 @@
-"""The study of further draws: which claims it takes up, and that they are judged as in the first study."""
+"""The study `topic-pairs`: its claims are those of `topic-pretrained`, with other seeds."""
 
 from operator import attrgetter
 
@@ -11,7 +11,7 @@ from trialogue_lab.studies.topic_pairs import STUDY
 from trialogue_lab.studies.topic_pretrained import STUDY as EARLIER
 
 
-def test_claims_are_those_of_the_first_study_on_other_draws() -> None:
+def test_claims_agree_with_the_first_study() -> None:
     first = {claim.id: claim for claim in EARLIER.claims}
     for claim in STUDY.claims:
         earlier = first[claim.id]
@@ -25,7 +25,7 @@ def test_claims_are_those_of_the_first_study_on_other_draws() -> None:
 
 
 @pytest.mark.parametrize(("together", "answer"), [(0.9, "holds"), (0.01, "refuted")])
-def test_attention_to_words_that_meet_decides(together: float, answer: str) -> None:
+def test_attention_to_cooccurring_words_decides(together: float, answer: str) -> None:
     table = rows(together=together)
     for record in table.records:
         record["same"] *= 1 + 0.001 * record["seed"]  # two draws that agree would have no interval

@@ -1,4 +1,4 @@
-"""Quantities of the study on rows made by hand: each sees what it is about, and a model without topics fails."""
+"""Statistics of `topic-pretrained` on known rows."""
 
 from itertools import product
 from typing import Any
@@ -39,7 +39,7 @@ def rows(**changes: Any) -> Rows:
     return Rows(records)
 
 
-def test_quantities_are_over_texts_and_words() -> None:
+def test_statistics_average_texts_and_words() -> None:
     table = rows()
     assert gain("minilm", COSINE)(table).tolist() == pytest.approx([0.17 / 3] * 2)
     assert ratio("minilm", COSINE)(table).tolist() == pytest.approx([3.6 ** (1 / 3)] * 2)
@@ -61,7 +61,7 @@ def test_unequal_or_few_pairs_are_not_compared(pairs: dict[str, int]) -> None:
     )
 
 
-def test_a_model_without_topics_is_seen() -> None:
+def test_a_model_without_topics_is_noticed() -> None:
     broken = rows(ratios=(1.1, 0.9, 0.8))
     assert (gain("gemma3", COSINE)(broken) < 0).all()
     assert (ratio("gemma3", ATTENTION)(broken) < 1).all()
@@ -69,5 +69,5 @@ def test_a_model_without_topics_is_seen() -> None:
     assert published_gain(COSINE)(rows(models=HERE)).empty  # one missing model is not five
 
 
-def test_a_ratio_of_means_that_are_not_positive_is_none() -> None:
+def test_ratios_need_positive_means() -> None:
     assert ratio("minilm", COSINE)(rows(ratios=(2.0, 1.5, -1.0))).empty

@@ -1,4 +1,4 @@
-"""The study of training in miniature, and its statistics on rows by hand."""
+"""Small trainings of `topic-training`, and statistics of known rows."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from trialogue_lab.studies.topic_training.statistics import (
 SMOKE = PRESETS["smoke"]
 
 
-def test_classes_are_those_of_words() -> None:
+def test_mean_entries_by_class_of_words() -> None:
     matrix = torch.zeros(5, 5)
     matrix[1:, 1:] = torch.tensor([[3.0, 1, 0, 0], [1, 3, 0, 0], [0, 0, 3, 1], [0, 0, 1, 3]])
     matrix[0] = matrix[:, 0] = 9
@@ -76,7 +76,7 @@ def test_the_grade_of_values_is_ten_times_or_five_deviations(block: float, stand
         assert standing("with L2", "CE", "adam")(Rows([MATRIX, row])).item() == pytest.approx(stands)
 
 
-def test_a_training_that_has_not_moved_says_nothing() -> None:
+def test_trainings_without_progress_have_no_estimate() -> None:
     sizes = {"block": 0.5, "other": 0.1, "other_std": 0.1, "in_topic": 0.5}
     adam = training_row("all", **sizes)
     far = training_row("all", optimizer="sgd", rate=3.0, test=3.8, **sizes)
@@ -113,7 +113,7 @@ def stages(keys: list[float], values: list[float]) -> Rows:
     return Rows([{**training, "step": 10 * place, "keys": k, "values": v} for place, (k, v) in sizes])
 
 
-def test_stages_are_told_apart_and_their_absence_is() -> None:
+def test_stages_of_training() -> None:
     rows = stages([1.0, 1.0, 1.0, 2.0, 4.0], [0.0, 5.0, 9.0, 10.0, 10.0])
     assert statistics.early_growth()(rows).item() == 0
     assert statistics.slowing()(rows).item() == pytest.approx(0.0)

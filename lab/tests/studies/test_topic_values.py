@@ -1,4 +1,4 @@
-"""The study of value matrices from printed initial weights: its arms, its statistics, and that each claim can fail."""
+"""The study `topic-values`: arms, statistics and verdicts on known rows."""
 
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def test_each_published_claim_can_fail(changes: dict[str, float], answer: str) -
     assert {verdict.answer for verdict in evaluate(published, evidence)} == {answer}
 
 
-def test_arms_differ_in_what_is_trained_and_where_weights_begin(tmp_path: Path) -> None:
+def test_differences_between_arms(tmp_path: Path) -> None:
     trained = {
         row["name"]: row
         for row in STUDY.parts(PRESETS["smoke"])[0].rows(tmp_path)

@@ -1,4 +1,4 @@
-"""Exact laws of the study against what is known of them, quantities on rows by hand, and networks in miniature."""
+"""Exact distributions, statistics of known rows, and small networks of `translation-dependency`."""
 
 import math
 from dataclasses import replace
@@ -51,7 +51,7 @@ def _of(rows, **values):
     return [row for row in rows if all(row.get(key) == value for key, value in values.items())]
 
 
-def test_the_first_pass_loses_the_total_correlation_and_a_teacher_nothing(tmp_path):
+def test_losses_of_the_first_pass_and_of_a_teacher(tmp_path):
     rows = list(sentence_rows(PAIR, replace(SMOKE, couplings=(0.0, 3.0), passes=2), tmp_path))
     stay = math.exp(3) / (math.exp(3) + 1)
     entropy = -sum(p * math.log(p) for p in (stay, 1 - stay))
@@ -79,8 +79,8 @@ def test_chains_that_leave_the_law_invariant_reach_it(tmp_path):
     assert _of(rows, sampler=CONDITIONALS)[-1]["divergence"] > 1
 
 
-def test_what_is_compared_with_the_truth():
-    truth = Truth(LENGTHS.translations(1.0), LENGTHS.translations(1.0, slips=0.0), LENGTHS.longest)
+def test_comparison_with_the_truth():
+    truth = Truth(LENGTHS.law(1.0), LENGTHS.law(1.0, slips=0.0), LENGTHS.longest)
     assert sum(truth.lengths.values()) == pytest.approx(1)
     own = truth.compared(truth.distributions)
     assert own["divergence"] == pytest.approx(0, abs=1e-12)
@@ -92,7 +92,7 @@ def test_what_is_compared_with_the_truth():
 
 
 def _table(kind, columns, *lines, **values):
-    """Rows of one kind: the values of `columns` line by line, and `values` in all of them."""
+    """Return rows of one kind with the given columns line by line, and constant `values`."""
     return [{"kind": kind, **values, **dict(zip(columns.split(), line, strict=True))} for line in lines]
 
 
@@ -114,7 +114,7 @@ def test_extremes_are_over_sentences_and_couplings():
     assert chains_lead("Gibbs", CONDITIONALS, 10)(rows).tolist() == pytest.approx([0.1])
 
 
-def test_stutter_is_kept_wherever_words_trade_places():
+def test_stutter_of_sentences_with_swapped_words():
     found = (("order", 0.2, 0.3), ("all of them", 0.2, 0.1), ("styles", 0.0, 0.05))
     columns, setting = "sentence swapping stutter", {"sampler": CONDITIONALS, "passes": 10}
     truth = [(sentence, swapping, 0.01) for sentence, swapping, _ in found]
@@ -123,7 +123,7 @@ def test_stutter_is_kept_wherever_words_trade_places():
     assert kept_stutter(CONDITIONALS, 10)(Rows(rows)).tolist() == pytest.approx([0.09])
 
 
-def test_quantities_are_one_number_per_training():
+def test_statistics_have_one_number_per_training():
     refiner = {"arm": TWO_STAGES, "keep": "stutter", "passes": 4}
     law = {"arm": ONE_STAGE, "passes": 4, "seed": 0, "perfect_divergence": 0.5}
     rows = Rows(
@@ -138,7 +138,7 @@ def test_quantities_are_one_number_per_training():
     assert difference(rows).tolist() == [0.0]
 
 
-def test_attention_rows_part_the_pairs():
+def test_attention_rows_split_the_pairs():
     stutter = np.array([True, False, False])
     heads = np.array([[0.1, 0.3], [0.2, 0.2], [0.4, 0.6]])
     pairs = AdjacentAttention(stutter, heads, heads, heads, heads, heads, np.array([0, 0, 1]))
@@ -152,12 +152,12 @@ def test_attention_rows_part_the_pairs():
     assert not list(attention_rows(pairs.where(pairs.target == 2)))
 
 
-def test_the_last_token_is_left_out_of_a_law():
+def test_the_last_token_is_removed_from_a_distribution():
     law = torch.arange(27.0)
     assert _without_last(law, 3, 3).tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
 
 
-def test_perfect_answers_start_from_the_targets_that_networks_start_from():
+def test_perfect_refinement_starts_from_the_same_targets():
     config = replace(SMOKE, starts=3, passes=2)
     (source,) = listed_sources(config)
     law = config.language().condition(source)

@@ -1,4 +1,4 @@
-"""Text and scores of the study of translation: hub corpora, nearly known sentences, bootstrap intervals."""
+"""Hub corpora, nearly known sentences and bootstrap intervals of `translation`."""
 
 import sys
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ def _answering(asked):
     return SimpleNamespace(load_dataset=load_dataset)
 
 
-def test_the_hubs_splits_are_read_in_the_direction_asked_for(monkeypatch):
+def test_splits_of_the_hub_have_the_requested_direction(monkeypatch):
     asked = []
     monkeypatch.setitem(sys.modules, "datasets", _answering(asked))
     found = hub_parallel("wmt14-en-de")
@@ -39,7 +39,7 @@ def test_both_directions_of_a_corpus_have_a_name(monkeypatch):
     assert len(HUB_PAIRS) == 6
 
 
-def test_what_cannot_be_had_is_told_in_one_line(monkeypatch):
+def test_unavailable_corpora_are_refused(monkeypatch):
     def offline(*_, **__):
         raise ConnectionError("no route\nto the hub")
 
@@ -57,7 +57,7 @@ REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go h
 OUTPUTS = ["the the cat sat on the mat .", "a dog had had had enough of of it", "we go home now"]
 
 
-def test_the_interval_of_bleu_holds_it_and_closes_without_variation():
+def test_interval_of_bleu():
     outputs, references = OUTPUTS * 20, REFERENCES * 20
     low, high = bleu_interval(outputs, references, seed=1)
     assert low < quality(outputs, references).bleu < high
@@ -66,7 +66,7 @@ def test_the_interval_of_bleu_holds_it_and_closes_without_variation():
     )
 
 
-def test_the_interval_of_the_rate_is_the_binomial_one_where_sentences_are_pairs():
+def test_interval_of_the_stutter_rate_is_binomial_for_pairs():
     outputs = ["a a"] * 30 + ["a b"] * 70
     low, high = stutter_interval(stutter(outputs, ["a b"] * 100), seed=2)
     assert abs(low - (0.3 - 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03

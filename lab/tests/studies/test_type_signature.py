@@ -1,4 +1,4 @@
-"""The study `type-signature`: exact numbers, costs and networks against what is known, and end to end in miniature."""
+"""The study `type-signature`: exact numbers, costs, and small networks."""
 
 import dataclasses
 from typing import Any
@@ -41,7 +41,7 @@ def laws_are_exact() -> bool:
     return exact and all((row["factorings"] > 0) == (row["stream"] == PRODUCT_FIRST) for row in rows)
 
 
-def test_laws_are_exact_and_only_product_first_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distributions_are_exact_and_only_product_first_factors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert laws_are_exact()
     # Hidden streams that hide nothing, or other digits than p and q, are noticed.
     for broken in (lambda tuples: tuples, lambda tuples: random_seed(tuples, 6)):
@@ -89,7 +89,7 @@ def test_a_network_learns_small_tuples(stream: str) -> None:
     assert all(row["excess"] > -1e-9 for row in positions)
 
 
-def test_no_training_or_training_on_other_tuples_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrained_and_wrongly_trained_networks_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not has_learned(network(dataclasses.replace(QUICK, steps=1))[0])
     with monkeypatch.context() as patch:
         patch.setattr(Training, "written", lambda training, public: public.flip(1))
@@ -98,8 +98,8 @@ def test_no_training_or_training_on_other_tuples_is_noticed(monkeypatch: pytest.
     assert not has_learned(network(QUICK)[0])
 
 
-def test_the_law_itself_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the law's own conditionals in place of a network's, no position loses and the overlap is whole."""
+def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With exact conditionals instead of those of a network, no position has an excess loss and the overlap is 1."""
 
     def truth(_: Transformer, sequences: Tensor) -> Tensor:
         tuples = SemiprimeTuples(1, "factors-first")
@@ -140,7 +140,7 @@ def shares(**by_size: float) -> Rows:
     )
 
 
-def test_the_fall_is_judged_where_a_budget_factors_some_tuples_and_not_all() -> None:
+def test_largest_fall_of_budgets_that_factor_some_tuples() -> None:
     for rows, quotient in (
         (shares(n1=0.4, n2=0.5, n3=0.2, n4=0.1, n5=0, n6=0), 0.5),
         (shares(n1=0.4, n2=1, n3=1, n4=0.9, n5=0.3, n6=0), 0.9),
@@ -150,7 +150,7 @@ def test_the_fall_is_judged_where_a_budget_factors_some_tuples_and_not_all() -> 
     assert largest_fall(1)(shares(n1=0.4, n2=0.5, n3=0.2)).item() == pytest.approx(1.25)
 
 
-def test_three_digits_are_compared_only_where_networks_have_learned_them() -> None:
+def test_three_digits_are_compared_only_if_networks_learned_them() -> None:
     def verdict(valid: float) -> str:
         rows = [
             {
@@ -175,7 +175,7 @@ def test_three_digits_are_compared_only_where_networks_have_learned_them() -> No
     assert not verdict(0.5).startswith("precondition")
 
 
-def test_costs_grow_by_a_factor_and_trainings_are_told_apart() -> None:
+def test_growth_of_costs_and_shares_by_training() -> None:
     costs = [
         {"kind": "cost", "seed": seed, "digits": n, "routine": RHO, "cost": seed * 3.0**n}
         for seed in (1, 2)

@@ -1,4 +1,4 @@
-"""What the study computes beyond trees that are listed is what listing gives, and it runs end to end in miniature."""
+"""The study `value-guided`: long horizons agree with enumeration, and small runs agree with theory."""
 
 import math
 from pathlib import Path
@@ -42,7 +42,7 @@ def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
     [(action_level_shares, action_level_law), (first_leaf_shares, lambda *tree: first_leaf(*tree).law)],
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
-def test_laws_at_long_horizons_are_those_of_the_tree(shares_of, law_of, error):
+def test_long_horizon_distributions_agree_with_the_tree(shares_of, law_of, error):
     guide = NoisyValues(ProductValues(0.3), error, "last token")
     shares = shares_of(5, 0.3, error)
     law, target = law_of(COINS, guide), target_distribution(COINS, guide)
@@ -64,7 +64,7 @@ def test_product_values_are_exact():
     assert values(ProductValues(0.3), COINS, asked).tolist() == pytest.approx([exact(x) for x in asked])
 
 
-def test_trees_tell_what_theory_says(tmp_path: Path):
+def test_trees_agree_with_theory(tmp_path: Path):
     rows = [{"seed": seed, **row} for seed in SMOKE.seeds for row in measure_trees(SMOKE, seed, tmp_path)]
     measured = Rows(rows, "kind", {"seeds": SMOKE.seeds})
     assert golden_residual()(measured).iloc[0] < 1e-12
@@ -75,7 +75,7 @@ def test_trees_tell_what_theory_says(tmp_path: Path):
     assert (tree("action_level", 4, EXACT, 0.0)(measured) < 1e-12).all()
 
 
-def test_walks_run_at_long_horizons_as_computed(tmp_path: Path):
+def test_sampled_rates_at_long_horizons_agree_with_exact_ones(tmp_path: Path):
     config = Config(long_horizons=(6,), draws=4000)
     for row in measure_long_horizons(config, 0, tmp_path):
         assert row["sampled"] == pytest.approx(row["computed"], abs=0.04)

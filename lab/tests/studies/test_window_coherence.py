@@ -1,4 +1,4 @@
-"""Known rates, text against the exact law of the network that wrote it, and the study end to end in miniature."""
+"""The study `window-coherence`: known rates, text of exact distributions, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -63,7 +63,7 @@ def text_is_exact(name: str, temperature: float = 1.0) -> bool:
 
 
 @pytest.mark.parametrize(("name", "temperature"), [(cropped(5), 1.0), (cropped(5), 0.5), (SLIDING, 1.0)])
-def test_text_is_that_of_the_exact_law(name: str, temperature: float) -> None:
+def test_text_follows_the_exact_distribution(name: str, temperature: float) -> None:
     assert text_is_exact(name, temperature)
 
 
@@ -72,20 +72,20 @@ def _warmer(config: Config, oracle: Autoregressive, *arguments: Any) -> Any:
 
 
 def _seeing_less(base: Autoregressive, window: int) -> Cropped:
-    # The map asks with double precision, the text is written with single precision.
+    # The map uses double precision, and the text is generated with single precision.
     double = next(base.base.parameters()).dtype == torch.float64  # type: ignore[attr-defined]
     return Cropped(base, window if double else 2)
 
 
 @pytest.mark.parametrize(("attribute", "broken"), [("text_rows", _warmer), ("Cropped", _seeing_less)])
-def test_text_of_another_law_is_noticed(
+def test_text_of_another_distribution_is_noticed(
     attribute: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure, attribute, broken)
     assert not text_is_exact(cropped(5))
 
 
-def test_an_end_is_never_learned() -> None:
+def test_the_end_token_has_low_probability() -> None:
     model, loss = trained_once(SHORT, cropped(5), 0)
     assert 0.5 < loss < 0.66
     inputs = torch.tensor([[model.bos, 0, 1, 1, 1]])
@@ -93,7 +93,7 @@ def test_an_end_is_never_learned() -> None:
         assert float(model(inputs)[0, -1].softmax(0)[model.eos]) < 0.05
 
 
-def test_the_loss_is_that_of_every_token() -> None:
+def test_the_loss_averages_all_tokens() -> None:
     model, _ = trained(dataclasses.replace(SHORT, training_steps=10), UNLIMITED, 0)
     tokens = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 0]])
     expected = [_log_prob(model, row[:place], int(row[place])) for row in tokens for place in range(4)]
@@ -134,19 +134,19 @@ def test_steps_between_windows() -> None:
     assert longer(first=-1)(rows).item() == pytest.approx(math.log(0.5))
 
 
-def test_the_crossing_length_is_that_of_the_same_network() -> None:
+def test_crossing_length_of_the_same_network() -> None:
     rows = rows_of(RATES)
     # The longest coherent length is 25 tokens, the crossing length of all is 30.
     assert decades_beyond_crossing()(rows).item() == pytest.approx(math.log10(25 / 30))
 
 
-def test_networks_beside_the_best_that_see_as_much() -> None:
+def test_networks_compared_with_the_best_of_equal_window() -> None:
     rows = rows_of({cropped(3): 0.2, cropped(5): 0.1, cropped(7): 0.04, SLIDING: 0.08})
     assert above_best(sliding=False)(rows).item() == pytest.approx((math.log(5) + math.log(2)) / 2)
     assert above_best(sliding=True)(rows).item() == pytest.approx(math.log(4))
 
 
-def test_the_cold_rate_is_held_against_the_same_network() -> None:
+def test_cold_rate_of_the_same_network() -> None:
     assert colder(tells=True)(rows_of(RATES)).item() == pytest.approx(math.log(2))
 
 

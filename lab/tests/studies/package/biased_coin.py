@@ -1,6 +1,6 @@
 """Does a coin of bias b show heads with probability b?
 
-A study of a user's own package, small enough to drive every part of the machinery: one part per seed, each part one
+This is a small study of a user's package for tests of the ledger. It has one part per seed, and each part has one
 replication of each claim.
 """
 
@@ -36,16 +36,16 @@ from trialogue_lab.ledger import (
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """A coin and how often it is flipped."""
+    """A coin and its number of flips."""
 
     bias: Probability = 0.7
     """Probability of heads."""
     flips: Count = 4000
     seeds: Seeds = (0, 1, 2, 3, 4)
     gate: str = ""
-    """A file that the parts of seeds above 1 wait for, if it is named."""
+    """Path of a file that the parts of seeds above 1 wait for (default: none)."""
     refuse: int | None = None
-    """The seed whose coin is bad input."""
+    """The seed whose part raises an `InputError` (default: none)."""
 
 
 RUNS: list[str] = []
@@ -59,7 +59,7 @@ def flip(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, objec
         raise InputError("coin", part, "use another")
     (artifacts / part).write_text("trained", encoding="utf-8")
     parent = os.getppid()
-    # Who waits for nobody ends.
+    # The worker also stops waiting when its parent process ends.
     while config.gate and seed > 1 and not Path(config.gate).exists() and os.getppid() == parent:
         time.sleep(0.01)
     heads = int(numpy_generator(seed, "coin").binomial(config.flips, config.bias))
@@ -84,7 +84,7 @@ def heads(rows: Rows) -> Counts:
 
 @coins
 def odds(rows: Rows) -> "Series[float]":
-    """Heads for one tail."""
+    """Number of heads per tail."""
     flips = rows["flips"].set_index("seed")
     return flips.heads / (flips.flips - flips.heads)
 

@@ -44,7 +44,7 @@ class ResultTable:
     def evaluate(self, rows: Rows) -> dict[tuple[str, str], "CellValue"]:
         """Return the value of every cell, by row label and column label. Empty if the required rows are missing."""
         try:
-            cells = self.cells(rows) if callable(self.cells) else self.cells
+            cells: Any = self.cells(rows) if callable(self.cells) else self.cells
         except NoRows:
             return {}
         if isinstance(cells, DataFrame):
@@ -83,7 +83,7 @@ def _evaluate(cell: "Statistic | Series[float] | float | str | None", rows: Rows
             return CellValue(series.iloc[0] if len(series) else None)
         cell = series
     if isinstance(cell, Series):
-        return CellValue(float(cell.mean()), float(cell.std()))
+        return CellValue(float(cell.mean()), float(cell.std())) if len(cell) else CellValue(None)
     return CellValue(cell)
 
 
