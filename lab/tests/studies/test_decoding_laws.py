@@ -1,4 +1,4 @@
-"""The study `decoding-laws`: closed forms, properties of tasks, and statistics of known rows."""
+"""The study `decoding-laws`: closed forms against enumeration, difficulty measures, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -73,12 +73,12 @@ def test_valid_strings() -> None:
     assert texts == {"[]", "[0]", "[1]", "[0,0]", "[0,1]", "[1,0]", "[1,1]"}
     assert json((0, 1, 3))
     assert not json((0, 1, 1))
-    # The length is limited: "[0,1" can be closed, "[0,1," cannot.
+    # It knows the length: "[0,1" can be closed, "[0,1," cannot.
     assert not json((0, 1, 3, 2, 3))
 
 
 @pytest.mark.parametrize("name", ["JSON", "checksum", "sum"])
-def test_closed_forms_agree_with_enumeration(name: str) -> None:
+def test_closed_forms_are_the_walks(name: str) -> None:
     task, oracle = drawn(name)
     free = exact_distribution(METHODS["no rule"].sampler, oracle)
     restricted = target_distribution(oracle, task)
@@ -96,7 +96,7 @@ def test_closed_forms_agree_with_enumeration(name: str) -> None:
 
 
 @pytest.mark.parametrize("family", [family.name for family in LADDER])
-def test_properties_of_a_task_agree_with_its_distributions(family: str) -> None:
+def test_what_a_task_shows_is_of_its_laws(family: str) -> None:
     task, oracle = drawn(family)
     target, free = target_distribution(oracle, task), free_distribution(oracle)
     masked = exact_distribution(MaskedDecoding(), oracle, task).probabilities
@@ -109,7 +109,7 @@ def test_properties_of_a_task_agree_with_its_distributions(family: str) -> None:
     assert (found.spread < 1e-9) == (total_variation(target, masked) < 1e-9)
 
 
-def test_time_at_which_verdicts_differ() -> None:
+def test_when_verdicts_show() -> None:
     checksum = task_of("checksum")
     at_once, late = difficulty(*reversed(drawn("first token"))), difficulty(uniform_model(checksum), checksum)
     assert at_once.lateness == pytest.approx(1 / 3)
@@ -124,7 +124,7 @@ def test_time_at_which_verdicts_differ() -> None:
     assert hidden.spread == pytest.approx(2)
 
 
-def test_distributions_that_users_expect() -> None:
+def test_what_users_believe() -> None:
     task, oracle = drawn("no repeats")
     free, restricted = free_distribution(oracle), target_distribution(oracle, task)
     tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
@@ -163,8 +163,8 @@ def measured() -> Rows:
     return rows_of("checksum", "brackets")
 
 
-def test_measured_rules(measured: Rows) -> None:
-    for name, rule in RULES.items():
+def test_rules_as_measured(measured: Rows) -> None:
+    for name, rule in METHODS.items():
         if rule.exact:
             assert (stats.decoded(name)(measured) < 1e-12).all(), name
     assert (stats.decoded("no rule", "invalid")(measured) > 0.2).all()
@@ -173,7 +173,7 @@ def test_measured_rules(measured: Rows) -> None:
     for name, rule in METHODS.items():
         if rule.weighs:
             assert (stats.decoded(name, "weighted")(measured) < 1e-12).all(), name
-    # A cut before the mask uses the weights of the truncated distribution.
+    # A cut before the mask weighs by the law that is cut.
     assert (stats.decoded("top-p, then mask", "weighted")(measured) > 1e-3).any()
     assert (stats.decoded("drawn by weight, 2")(measured) < mask).all()
     assert stats.price("no rule")(measured).tolist() == [1, 1]
@@ -182,7 +182,7 @@ def test_measured_rules(measured: Rows) -> None:
     assert (stats.decoded("first leaf, exact values")(measured) < 1e-12).all()
 
 
-def test_a_cut_without_valid_outputs_has_no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_that_leaves_nothing_is_believed_in_by_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "top-p, rejection"
     monkeypatch.setattr(measure, "METHODS", {each: METHODS[each] for each in (MASK, name)})
     rows = rows_of("brackets", seeds=(3, 8, 9, 10))
@@ -213,7 +213,7 @@ def whole_ladder() -> Rows:
 
 
 @pytest.mark.parametrize("column", ["variation", "weighted"])
-def test_proved_rules_are_exact_on_every_task(column: str, whole_ladder: Rows) -> None:
+def test_what_is_proved_holds_on_every_task(column: str, whole_ladder: Rows) -> None:
     assert furthest(whole_ladder, column) < 1e-9
 
 
@@ -225,7 +225,7 @@ def test_the_first_leaf_is_exact_where_outputs_have_one_length(whole_ladder: Row
 
 
 @pytest.mark.parametrize("family", [family.name for family in LADDER])
-def test_expected_calls_of_the_walk_with_momentum(family: str) -> None:
+def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -> None:
     task, oracle = drawn(family)
     walked = exact_distribution(METHODS["first leaf with momentum, verdicts"].sampler, oracle, task)
     asked = finished = 0.0
@@ -271,7 +271,7 @@ def known(seed: int, family: str, length: int, far: float, lateness: float) -> I
         yield {**place, "kind": "rule", "rule": rule, "queries": queries, "variation": variation}
 
 
-def test_statistics_of_known_rows() -> None:
+def test_quantities_of_known_rows() -> None:
     rows = Rows(
         [
             *known(1, "a", 2, 0.1, 0.9),

@@ -1,4 +1,4 @@
-"""Smoke rows of `memorization-text` agree with theory, and its statistics reject wrong rows."""
+"""Tests of the study `memorization-text` on generated sentences."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -47,7 +47,7 @@ def test_rows_agree_with_theory(rows):
     assert (statistics.digits_over(LIKELIEST, RIDGE)(rows) > 0.5).all()
     assert (statistics.digits_over_alone(LIKELIEST, 0.5)(rows) > 0).all()
     assert (statistics.beyond(RIDGE, TABLE, "kl_float32")(rows) > 0).all()
-    # A table that stores all contexts has the distribution of the sample.
+    # A table that is large enough contains the exact distribution of the sample.
     assert (statistics.network("kl", TABLE, 2, True, 0.5)(rows) == 0).all()
     assert (statistics.text("table_held_out", 2)(rows) < statistics.text("alone_held_out", 2)(rows)).all()
     table = rows["network"]
@@ -56,7 +56,7 @@ def test_rows_agree_with_theory(rows):
     assert (apart == len(SMOKE.seeds)).all()  # samples have different rows
 
 
-def test_wrong_rows_are_noticed(rows):
+def test_wrong_rows_are_detected(rows):
     assert statistics.least_slack("tight")(changed(rows, LIKELIEST, tight=0.1)).item() < 0
     excess = largest("network", "kl - encoder_kl", where=f"method == '{EXACT}'")
     assert excess(changed(rows, EXACT, kl=1.0)).item() > 0.1
@@ -83,8 +83,8 @@ def test_scores_are_means_over_text_positions():
     assert found["kl"] > 0.001
 
 
-def test_trained_networks_read_the_text_and_have_equal_sizes():
-    contexts, following = drawn_places(TEXT, 3, 50, 0, step=4)
+def test_training_windows_and_matching_sizes():
+    contexts, following = sample_windows(TEXT, 3, 50, 0, step=4)
     windows = set(map(tuple, TEXT.unfold(1, 4, 1).reshape(-1, 4).tolist()))
     assert {
         (*row, token) for row, token in zip(contexts.tolist(), following.tolist(), strict=True)
@@ -93,17 +93,19 @@ def test_trained_networks_read_the_text_and_have_equal_sizes():
     shape = AttentionOnlyConfig(vocab_size=257, context=3, width=8, heads=37, head_width=8)
     equal = matching_transformer(257, 3, 2, shape.parameters)
     transformer, attention = Transformer(equal), AttentionOnly(shape)
-    assert size_of(attention) == shape.parameters
-    assert abs(size_of(transformer) / shape.parameters - 1) < 0.01
-    asked = torch.tensor([[1, 2, 3], [4, 5, 6]])
-    assert torch.equal(answers_of(attention, asked), attention(asked).detach().double().log_softmax(-1))
-    # The transformer reads its BOS first. Its probability of the end is ignored.
-    read = torch.cat((torch.full((2, 1), transformer.bos), asked), 1)
+    assert count_parameters(attention) == shape.parameters
+    assert abs(count_parameters(transformer) / shape.parameters - 1) < 0.01
+    contexts = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    assert torch.equal(
+        next_token_log_probs(attention, contexts), attention(contexts).detach().double().log_softmax(-1)
+    )
+    # The transformer reads its BOS first, and has no probability of EOS.
+    read = torch.cat((torch.full((2, 1), transformer.bos), contexts), 1)
     expected = transformer(read)[:, -1, :257].detach().double().log_softmax(-1)
     assert torch.equal(next_token_log_probs(transformer, contexts), expected)
 
 
-def test_a_text_that_is_too_short_is_refused(tmp_path):
+def test_a_text_with_too_few_rows_is_rejected(tmp_path):
     short = replace(SMOKE, samples=600, seeds=(599,))
     with pytest.raises(InputError, match="samples=600: the text has too few rows"):
         list(STUDY.parts(short)[0].measure(tmp_path))

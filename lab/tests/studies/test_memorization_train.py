@@ -1,4 +1,4 @@
-"""Small trainings, published networks, and statistics of known rows of `memorization-train`."""
+"""Tests of the study `memorization-train`: short trainings, published networks, and statistics on synthetic rows."""
 
 import dataclasses
 from pathlib import Path
@@ -20,8 +20,8 @@ SMOKE = PRESETS["smoke"]
 PAPER = PRESETS["paper"]
 
 
-def rows_of(law: Any, config: Config = PAPER) -> Rows:
-    """Return rows of all networks of a preset with the accuracies `law(form, shape)`."""
+def rows_of(accuracy: Any, config: Config = PAPER) -> Rows:
+    """Return rows of all networks of a preset, with accuracies `accuracy(form, shape)`."""
     records = [
         {
             "kind": "training",
@@ -70,7 +70,7 @@ def test_statistics_of_proportional_accuracies() -> None:
     )
 
 
-def test_statistics_of_other_accuracies() -> None:
+def test_statistics_detect_other_accuracies() -> None:
     assert np.allclose(
         statistics.exponent()(rows_of(lambda form, shape: proportional(form, shape, 1.5))), 1.5
     )
@@ -113,7 +113,7 @@ def test_the_preset_contains_all_published_networks() -> None:
     assert np.allclose(statistics.ahead("width")(lower), -0.1)
 
 
-def test_published_accuracies_of_experiments() -> None:
+def test_published_accuracies_are_transcribed_correctly() -> None:
     for experiment, network, in_print in (
         ("heads", (PER_HEAD, 5, 5, 31), 0.294),
         ("heads", (PER_HEAD, 10, 10, 16), 0.685),
@@ -137,7 +137,7 @@ def test_published_accuracies_of_experiments() -> None:
         assert found == [in_print], (experiment, network)
 
 
-def test_mlps_and_heads_have_equal_numbers_of_parameters() -> None:
+def test_an_mlp_has_as_many_parameters_as_the_heads_it_replaces() -> None:
     shapes = measure.experiments(PAPER)["mlp"]
     attention = {shape.heads: shape.parameters for form, shape in shapes if form == PER_HEAD}
     for form, shape in shapes:
@@ -154,13 +154,13 @@ def test_training_stores_the_sampled_associations(monkeypatch: pytest.MonkeyPatc
         return float(row["accuracy"])
 
     assert trained_accuracy() == 1
-    # Train on associations of other contexts than those that are tested.
+    # The associations of other contexts must not be learned.
     loss = measure.association_loss
     monkeypatch.setattr(measure, "association_loss", lambda model, tokens: loss(model, tokens.roll(1, 0)))
     assert trained_accuracy() < 0.8
 
 
-def test_the_loss_averages_all_contexts() -> None:
+def test_the_loss_averages_over_all_contexts() -> None:
     _, shape = measure.experiments(SMOKE)["mlp"][-1]
     network, tokens = measure.initial_network(SMOKE, shape, 3), measure.sample_tokens(3, shape.vocab_size)
     plain = functional.cross_entropy(network(whole_sequences(shape.vocab_size, 2)), tokens)

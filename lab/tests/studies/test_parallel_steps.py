@@ -31,8 +31,8 @@ def _truth(language, sites):
 
 
 @pytest.mark.parametrize("start", ["mask", "random"])
-def test_refinement_applies_the_transition_matrix(language, start):
-    distributions = refinement_laws(language, 3, 3, start)
+def test_laws_are_powers_of_the_transition_matrix_of_parallel_updates(language, start):
+    distributions = refinement_distributions(language, 3, 3, start)
     matrix = transition_matrix(IndependentParallel(), language, sites=3)
     for before, after in itertools.pairwise(distributions):
         assert (before @ matrix - after).abs().max() < 1e-12
@@ -40,9 +40,9 @@ def test_refinement_applies_the_transition_matrix(language, start):
     assert torch.allclose(distributions.sum(1), torch.ones(4, dtype=torch.float64))
 
 
-def test_refinement_continues_from_a_given_distribution(language):
-    distributions = refinement_laws(language, 3, 3)
-    assert torch.equal(refinement_laws(language, 3, 2, distributions[1]), distributions[1:])
+def test_laws_go_on_from_the_law_they_are_given(language):
+    distributions = refinement_distributions(language, 3, 3)
+    assert torch.equal(refinement_distributions(language, 3, 2, distributions[1]), distributions[1:])
     with pytest.raises(InputError, match="start="):
         refinement_distributions(language, 3, 2, distributions[1] * 2)
 
@@ -57,7 +57,7 @@ def test_the_first_pass_from_masks_loses_the_total_correlation(language):
 
 
 @pytest.mark.parametrize("correct", [0.15, 0.9])
-def test_refinement_of_a_denoiser_follows_its_chain(language, correct):
+def test_a_denoiser_is_refined_by_the_chain_of_that_name(language, correct):
     denoiser = Denoiser(language, correct, 40)
     chain = Refinement(choice="sampled", keep="nothing")
     matrix = transition_matrix(chain, denoiser, sites=3)
@@ -76,14 +76,14 @@ class _Uniform(Energy):
         return torch.zeros(len(tokens))
 
 
-def test_other_oracles_are_refused():
-    with pytest.raises(InputError, match="masked oracle"):
-        refinement_laws(_Uniform(), 3, 1)
+def test_what_is_no_masked_oracle_is_refused():
+    with pytest.raises(InputError, match="masked model"):
+        refinement_distributions(_Uniform(), 3, 1)
     with pytest.raises(InputError, match="start="):
         refinement_distributions(translation_model([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing")
 
 
-def test_lost_mass_is_not_recovered(language):
+def test_what_leaves_does_not_come_back(language):
     sites = site_laws(language, whole_sequences(5, 2)).exp()
     step = ParallelSteps(sites * 0.9)
     start = torch.full((25,), 1 / 25, dtype=torch.float64)
@@ -94,7 +94,7 @@ def test_lost_mass_is_not_recovered(language):
     assert variation == pytest.approx(0.1)
 
 
-def test_invalid_steps_are_refused():
+def test_what_is_no_step_is_refused():
     with pytest.raises(InputError, match="shape"):
         ParallelSteps(torch.ones(3, 2, 2))
     with pytest.raises(InputError, match="at most one"):

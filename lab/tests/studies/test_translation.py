@@ -1,4 +1,4 @@
-"""The study `translation`: networks, test sets, and statistics of known rows."""
+"""The study of translation: what its networks differ in, what its sets hold, and quantities of rows written down."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -62,7 +62,7 @@ def test_strata_are_parts_of_the_test_sentences():
 
 
 def held(references: list[str], decode: Callable[[list[list[int]]], list[str]]) -> Any:
-    """Return test sentences with the given references, and a vocabulary with the given decoder."""
+    """Test sentences whose references are these, and a vocabulary that decodes so."""
     count = len(references)
     tested = HeldOut([[4]] * count, ["a"] * count, references, [7] * count, [True] * count)
     return SimpleNamespace(tested=tested, vocabulary=SimpleNamespace(decode=decode))
@@ -72,7 +72,7 @@ def answer(*tokens: int) -> Translation:
     return Translation([Hypothesis(list(tokens), 0.0, 0.0)], 1)
 
 
-def test_only_repeats_of_refiners_are_dropped():
+def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
     config = replace(PRESETS["smoke"], test=2, sets=2, small_sets=2)
     material = held(["4 4 5 6 7 8"] * 2, lambda rows: [" ".join(map(str, row)) for row in rows])
 
@@ -95,12 +95,12 @@ def test_chinese_is_scored_by_its_characters():
     assert replace(config, text="wmt17-zh-en").tokenize == "13a"
 
 
-def test_a_missing_text_names_the_corpora():
+def test_a_text_that_is_not_there_names_the_corpora():
     with pytest.raises(InputError, match=r"text='wmt14-en-fr'.*wmt14-de-en, wmt14-en-de"):
         making._split(replace(DEFAULT, text="wmt14-en-fr"), 0)
 
 
-def test_random_numbers_depend_on_the_place_of_a_sentence():
+def test_every_sentence_draws_as_its_place():
     lengths = [3, 1, 2] * 50
     sources = [[4] * length for length in lengths]
     tested = HeldOut(sources, ["a"] * 150, ["b"] * 150, lengths, [True] * 150)
@@ -114,8 +114,8 @@ def test_random_numbers_depend_on_the_place_of_a_sentence():
     assert [(place, each.best) for place, each in found.items()] == [(place, [place]) for place in places]
 
 
-def test_order_of_timed_contenders_and_sentences(monkeypatch):
-    """Every third of the 20 test sentences is long."""
+def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkeypatch):
+    """What is timed and in which order; of 20 test sentences every third is long."""
     config = replace(PRESETS["smoke"], test=20, rounds=2, timed=7, steps=(4, 10), hypotheses=(1, 5))
     lengths = [config.long if place % 3 == 0 else 2 for place in range(20)]
     tested = HeldOut([[4]] * 20, ["a"] * 20, ["b"] * 20, lengths, [True] * 20)
@@ -149,11 +149,11 @@ def test_order_of_timed_contenders_and_sentences(monkeypatch):
     ]
 
 
-def test_timed_sentences_have_all_lengths():
-    assert _spread(list(range(222)), 200)[-1] >= 220
-    assert _spread(list(range(400)), 200) == list(range(0, 400, 2))
-    assert _spread([3, 5], 9) == [3, 5]
-    assert _spread([], 9) == []
+def test_what_is_timed_is_of_all_lengths():
+    assert _evenly_spaced(list(range(222)), 200)[-1] >= 220
+    assert _evenly_spaced(list(range(400)), 200) == list(range(0, 400, 2))
+    assert _evenly_spaced([3, 5], 9) == [3, 5]
+    assert _evenly_spaced([], 9) == []
 
 
 def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
@@ -164,7 +164,7 @@ def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
 
 
 def rows(**changed: float) -> Rows:
-    """Return rows of two sets and two rounds, with distinct numbers."""
+    """Rows of two sets and two rounds, with numbers that can be told apart."""
     records: list[dict[str, object]] = []
     for place, (arm, steps, count) in enumerate(((TWIN, 0, 1), (REFINER, 4, 5), (PLAIN, 4, 1))):
         setting = {"arm": arm, "steps": steps, "hypotheses": count, "seed": 1}
@@ -181,7 +181,7 @@ def rows(**changed: float) -> Rows:
     return Rows(records, "kind", {"sets": 2, "small_sets": 2, "rounds": 2})
 
 
-def test_statistics_of_known_rows():
+def test_quantities_are_those_of_the_rows():
     found = rows()
     assert greedy()(found).tolist() == [0.0, 1.0]
     assert (refined(4, 5) - greedy())(found).tolist() == [10.0, 10.0]
@@ -196,7 +196,7 @@ def test_statistics_of_known_rows():
 
 
 def attended(stuttering: dict[int, list[tuple[int, int, float]]], sets: int) -> Rows:
-    """Return rows of attention with the given sets, pairs and numbers for stutter, and 0.5 elsewhere."""
+    """Rows of attention: of each training the set, the pairs and the number where it stutters; 0.5 elsewhere."""
     records: list[dict[str, object]] = []
     for seed, found in stuttering.items():
         rows = [(number, 10, 0.5, False) for number in range(sets)] + [(*each, True) for each in found]
@@ -206,7 +206,7 @@ def attended(stuttering: dict[int, list[tuple[int, int, float]]], sets: int) -> 
     return Rows(records, "kind", {"sets": sets})
 
 
-def test_sets_without_stutter_are_included():
+def test_a_set_where_nothing_stutters_is_a_set_among_others():
     difference = attention("own_mean", True) - attention("own_mean", False)
     alike = difference(attended({1: [(number, 2, 0.5 + 0.1 * number) for number in range(4)]}, 4))
     assert alike.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3])
@@ -227,14 +227,14 @@ def test_sets_without_stutter_are_included():
         ({1: [(0, 2, 0.4), (1, 2, 0.4)], 2: []}, 2, "in 0 of 2 sets"),
     ],
 )
-def test_too_little_stutter_gives_no_estimate(stuttering, sets, lacking):
+def test_where_next_to_nothing_stutters_nothing_is_said(stuttering, sets, lacking):
     quantity, found = attention("own_mean", True), attended(stuttering, sets)
     assert quantity(found).empty
     assert lacking in quantity.missing_rows(found)
     assert not attention("own_mean", False)(found).empty
 
 
-def test_trainings_have_equal_weights():
+def test_trainings_count_alike():
     found = attended({1: [(0, 1, 0.2), (1, 1, 0.2)], 2: [(0, 90, 0.8), (1, 90, 0.8)]}, 2)
     assert attention("own_mean", True)(found).tolist() == pytest.approx([0.5, 0.5])
 

@@ -83,14 +83,6 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
         raise InputError("template", getattr(error, "lineno", None), f"cannot be filled: {error}") from error
 
 
-def _points(share: float, digits: int = 0) -> str:
-    return f"{100 * share:.{digits}f}"
-
-
-def _percent(share: float, digits: int = 0) -> str:
-    return f"{_points(share, digits)} %"
-
-
 def markdown_table(table: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table of rows of cells. The first row has the headings. All columns but one are numbers."""
     heads, *lines = table
